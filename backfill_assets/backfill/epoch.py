@@ -1,0 +1,218 @@
+"""The values of the epoch protocol: reads, plans, commit records, what a look at a table finds, and how to judge it.
+
+Owns no action: `protocol` walks the steps, adapters in `resources` carry them out.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from backfill_assets.backfill.positions import IngestPosition, OffsetRange, Value, ViewPosition, total
+
+__all__ = [
+    "BronzeRead",
+    "CommitKind",
+    "CommitRecord",
+    "Fingerprint",
+    "KafkaRead",
+    "Look",
+    "Plan",
+    "Position",
+    "Read",
+    "Staged",
+    "StagedFile",
+    "Verdict",
+    "app_id",
+    "changed_parts",
+    "fingerprint",
+    "judge",
+]
+
+Position = Annotated[IngestPosition | ViewPosition, Field(union_mode="left_to_right")]
+Fingerprint = dict[str, str]
+
+
+class KafkaRead(Value):
+    """Exactly these offsets of a topic, by split."""
+
+    kind: Literal["kafka"] = "kafka"
+    source: str
+    topic: str
+    isolation: str
+    ranges: dict[int, OffsetRange]
+
+
+class BronzeRead(Value):
+    """Exactly these offsets, by split, of a source's bronze table at `version` or any later version of that life."""
+
+    kind: Literal["bronze"] = "bronze"
+    source: str
+    incarnation: str
+    version: int
+    ranges: dict[int, OffsetRange]
+
+
+Read = Annotated[KafkaRead | BronzeRead, Field(discriminator="kind")]
+
+
+class Plan(Value):
+    """One epoch, decided: what is read, and where that leaves the table. Redone as it stands until it is committed."""
+
+    target: str
+    incarnation: str
+    epoch: int = Field(ge=1)
+    fingerprint: Fingerprint
+    reads: tuple[Read, ...]
+    before: Position
+    after: Position
+    live: bool
+
+    @property
+    def hash(self) -> str:
+        """A short digest of everything above; equal plans have equal hashes."""
+        return _digest(self.model_dump(mode="json"))
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets are read; an upper bound of the rows."""
+        return sum(total(read.ranges.values()) for read in self.reads)
+
+
+class CommitKind(StrEnum):
+    """What a commit of ours is."""
+
+    CREATE = "create"
+    EPOCH = "epoch"
+    DROP = "drop"
+    RESTATE = "restate"
+
+
+class CommitRecord(Value):
+    """What every commit of ours says of itself in its metadata; with it the table alone is enough to go on.
+
+    Times are seconds since 1970, UTC. `total` is the number of offsets in the frozen history of this life; `done` how
+    many of all offsets since its beginning have been consumed; `rows_total` the rows written in this life.
+    """
+
+    format: Literal[1] = 1
+    kind: CommitKind
+    target: str
+    incarnation: str
+    epoch: int
+    attempt: str
+    plan_hash: str
+    fingerprint: Fingerprint
+    position: Position
+    live: bool
+    rows_read: int = 0
+    rows_written: int = 0
+    rows_bad: int = 0
+    rows_total: int = 0
+    total: int = 0
+    done: int = 0
+    started_at: float
+    created_at: float
+
+
+class StagedFile(Value):
+    """A Parquet file that Spark wrote and no reader sees yet; `path` is relative to the table."""
+
+    path: str
+    size: int
+    rows: int
+    modified_ms: int
+    stats: str
+
+
+class Staged(Value):
+    """All that one attempt wrote, with the counts that Spark itself reported."""
+
+    files: tuple[StagedFile, ...] = ()
+    rows_read: int = 0
+    rows_written: int = 0
+    rows_bad: int = 0
+
+
+class Look(Value):
+    """What one loaded version of a table's log says.
+
+    `record` is the newest commit of ours (None where there is none yet), found at version `at`; `transaction` the
+    transaction number of its incarnation; `foreign` the first later version that changed data without being ours.
+    """
+
+    version: int
+    record: CommitRecord | None = None
+    at: int = -1
+    transaction: int | None = None
+    foreign: int | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether the table holds a life that goes on: created, and not dropped."""
+        return self.record is not None and self.record.kind is not CommitKind.DROP
+
+    @property
+    def life(self) -> tuple[str, bool]:
+        """Which life of the table this is, and whether it still goes on."""
+        return (self.record.incarnation if self.record else "", self.exists)
+
+
+class Verdict(StrEnum):
+    """What became of a commit, judged by looking again."""
+
+    LANDED = "landed"
+    DONE_BY_OTHER = "done_by_other"
+    FENCED = "fenced"
+    RETRY = "retry"
+    FOREIGN = "foreign"
+
+
+def judge(found: Look, mine: CommitRecord, base: Look) -> Verdict:
+    """Tell what became of the commit of `mine`, made on `base`, from a fresh look at the table. Never from an error.
+
+    Another life or a later epoch means that others went on; our epoch by another attempt of the same plan is as good
+    as ours; our epoch by another plan fences us; nothing but maintenance in between means trying again. A new life and
+    a drop end whatever the old life holds, so they mind neither its later epochs nor foreign writes.
+    """
+    record = found.record
+    if record is not None and _same_commit(record, mine):
+        return Verdict.LANDED
+    if mine.kind in {CommitKind.CREATE, CommitKind.DROP}:
+        return Verdict.RETRY if found.life == base.life else Verdict.FENCED
+    if record is None or found.life != base.life or record.epoch > mine.epoch:
+        return Verdict.FENCED
+    if record.epoch == mine.epoch and mine.kind is CommitKind.EPOCH:
+        return Verdict.DONE_BY_OTHER if record.plan_hash == mine.plan_hash else Verdict.FENCED
+    return Verdict.RETRY if found.foreign is None else Verdict.FOREIGN
+
+
+def _same_commit(record: CommitRecord, mine: CommitRecord) -> bool:
+    return (record.kind, record.incarnation, record.epoch, record.attempt) == (
+        mine.kind,
+        mine.incarnation,
+        mine.epoch,
+        mine.attempt,
+    )
+
+
+def app_id(target: str, incarnation: str) -> str:
+    """The application of the transaction numbers of one life of a table."""
+    return f"{target}@{incarnation}"
+
+
+def fingerprint(**parts: object) -> Fingerprint:
+    """A digest for each part of a declaration, so that a change can be named."""
+    return {name: _digest(part) for name, part in sorted(parts.items())}
+
+
+def changed_parts(built_with: Mapping[str, str], declared: Mapping[str, str]) -> list[str]:
+    """The names of the parts that differ."""
+    return sorted(name for name in {*built_with, *declared} if built_with.get(name) != declared.get(name))
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

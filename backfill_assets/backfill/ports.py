@@ -1,0 +1,180 @@
+"""The small interfaces that the deciding code names and that adapters in `resources` (or simulations) implement.
+
+Deciders get the reading ones only; the protocol alone can write.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from backfill_assets.backfill.epoch import CommitRecord, Fingerprint, Look, Plan, Position, Read, Staged
+from backfill_assets.backfill.positions import IngestPosition, OffsetRange
+
+__all__ = [
+    "Begin",
+    "BronzeOffer",
+    "Clock",
+    "Compute",
+    "Controls",
+    "Decider",
+    "Ledger",
+    "Next",
+    "OnStep",
+    "Output",
+    "TopicOffer",
+    "Upstreams",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicOffer:
+    """What a topic holds now: its identity and, per split, the earliest offset and the end that may be read."""
+
+    topic: str
+    topic_id: str | None
+    splits: Mapping[int, OffsetRange]
+    compacted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BronzeOffer:
+    """What a source's bronze table holds now."""
+
+    incarnation: str
+    version: int
+    position: IngestPosition
+
+
+class Upstreams(Protocol):
+    """What upstreams offer, read when asked and never written."""
+
+    def topic(self, source: str) -> TopicOffer:
+        """The topic of a source."""
+        ...
+
+    def starts(self, source: str, offer: TopicOffer) -> Mapping[int, int]:
+        """The declared start of a source as one offset per split of `offer`, not yet checked against it."""
+        ...
+
+    def bronze(self, source: str) -> BronzeOffer:
+        """The bronze table of a source, which is created here (empty) if it is not there yet."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begin:
+    """How a new life begins: its first position, the offsets of its frozen history, and whether it is live at once."""
+
+    position: Position
+    total: int
+    live: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Next:
+    """The next epoch as decided: what is read, the position after it, and whether the table is live then."""
+
+    reads: tuple[Read, ...]
+    after: Position
+    live: bool
+
+
+class Decider(Protocol):
+    """Decides what one table reads next. Knows its declaration and sees upstreams; writes nothing."""
+
+    @property
+    def target(self) -> str:
+        """`sources/<name>` or `views/<name>`."""
+        ...
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The digests of the declaration that the table is built with."""
+        ...
+
+    def begin(self) -> Begin:
+        """Decide how a new life begins."""
+        ...
+
+    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+        """Decide the epoch after `position`, of at most `budget` offsets; None where there is nothing to do."""
+        ...
+
+    def readable(self, plan: Plan) -> bool:
+        """Whether all inputs of an earlier plan are still there."""
+        ...
+
+    def done(self, position: Position) -> int:
+        """How many offsets have been consumed since the beginning of this life."""
+        ...
+
+    def offsets(self, position: Position) -> Mapping[str, int]:
+        """The next offset to read, by split (`<source>/<split>`)."""
+        ...
+
+    def lag(self, position: Position) -> Mapping[str, int]:
+        """How many offsets are still to be read, by split (`<source>/<split>`)."""
+        ...
+
+
+class Output(Protocol):
+    """One Delta table that only epochs change."""
+
+    def look(self) -> Look:
+        """Load the table's newest version; the next `commit` is made on exactly this."""
+        ...
+
+    def commit(self, record: CommitRecord, staged: Staged) -> None:
+        """Make one commit on the loaded version, or raise; an error does not say whether the commit happened."""
+        ...
+
+    def verify(self, staged: Staged) -> None:
+        """Check that every staged file is there with its size and rows; `StagingError` if not."""
+        ...
+
+
+class Ledger(Protocol):
+    """The plans of all tables, appended by compare-and-swap."""
+
+    def newest(self, target: str, incarnation: str) -> int | None:
+        """The number of the newest planned epoch of this life, None if the ledger does not know it."""
+        ...
+
+    def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:
+        """The plan in force for an epoch."""
+        ...
+
+    def append(self, plan: Plan) -> bool:
+        """Append a plan unless a rival planned this epoch since `newest` was read; tells whether it was appended."""
+        ...
+
+
+class Compute(Protocol):
+    """Carries out the reads of a plan."""
+
+    def stage(self, plan: Plan, attempt: str) -> Staged:
+        """Compute the plan's rows into files that no reader sees yet."""
+        ...
+
+
+class Clock(Protocol):
+    """Real time, or a clock that a test moves by hand."""
+
+    def now(self) -> float:
+        """Seconds since 1970, UTC."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controls:
+    """What an operator has set for a table: `rows_per_second` None means no limit, 0 means none at all."""
+
+    paused: bool = False
+    rows_per_second: float | None = None
+
+
+OnStep = Callable[[str], None]

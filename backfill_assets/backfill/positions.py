@@ -1,0 +1,159 @@
+"""How far each split has been consumed, and the moves that are allowed.
+
+Offsets are "next offset to read": ends are exclusive, as in Kafka and Spark. A split of a view goes one way:
+
+    backfilling ──► catching_up ──► finished
+         └──────────────────────────────▲
+
+- `backfilling`: history is read from Kafka at `next`, up to `target`; live rows are not taken.
+- `catching_up`: history stopped at `next`, which bronze has not reached; live rows below `next` are dropped.
+- `finished`: live rows from `next` on are the view's; never left again.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "IngestPosition",
+    "OffsetRange",
+    "Phase",
+    "SourcePosition",
+    "SplitState",
+    "Value",
+    "ViewPosition",
+    "deal",
+    "total",
+]
+
+
+class Value(BaseModel):
+    """A frozen value that is saved as JSON and read back checked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OffsetRange(Value):
+    """Offsets `start` (inclusive) to `end` (exclusive) of one split."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+    def __len__(self) -> int:
+        return max(0, self.end - self.start)
+
+
+class Phase(StrEnum):
+    """Where a split of a view stands; see the drawing above."""
+
+    BACKFILLING = "backfilling"
+    CATCHING_UP = "catching_up"
+    FINISHED = "finished"
+
+
+class SplitState(Value):
+    """One split of a view over a source.
+
+    `start`: where its history began; `next`: the next offset that the view takes; `live`: the bronze position that the
+    view has seen; `target`: while backfilling, the offset at which history ends (exclusive).
+    """
+
+    phase: Phase
+    start: int
+    next: int
+    live: int
+    target: int
+
+    @classmethod
+    def begin(cls, *, start: int, live: int, end: int) -> Self:
+        """A split whose history [start, end) is still to be read, with bronze at `live`.
+
+        Nothing to read (an empty split, a start at the end) is finished at once.
+        """
+        return cls(
+            phase=Phase.BACKFILLING, start=start, next=start, live=live, target=max(start, live, end)
+        ).settle()
+
+    @classmethod
+    def join(cls, *, start: int, live: int) -> Self:
+        """A split that appeared after the view's creation: bronze delivers it from its very first offset."""
+        return cls(phase=Phase.FINISHED, start=start, next=start, live=live, target=start)
+
+    def see_live(self, live: int) -> Self:
+        """Bronze moved on to `live`: while backfilling, either the target follows it, or history is ahead and stops."""
+        if live == self.live:
+            return self
+        moved = self.model_copy(update={"live": live})
+        if self.phase is not Phase.BACKFILLING:
+            return moved.settle()
+        if self.next <= self.live:
+            return moved.model_copy(update={"target": live}).settle()
+        return moved.model_copy(update={"phase": Phase.CATCHING_UP}).settle()
+
+    def read_history(self, end: int) -> Self:
+        """History was read up to `end`."""
+        return self.model_copy(update={"next": end}).settle()
+
+    def read_live(self, end: int) -> Self:
+        """Live rows up to `end` were taken."""
+        return self.model_copy(update={"next": end})
+
+    def settle(self) -> Self:
+        """Take the moves that need no rows: history at its target stops, a bronze that is level finishes."""
+        phase = self.phase
+        if phase is Phase.BACKFILLING and self.next >= self.target:
+            phase = Phase.CATCHING_UP
+        if phase is Phase.CATCHING_UP and self.live >= self.next:
+            phase = Phase.FINISHED
+        return self if phase is self.phase else self.model_copy(update={"phase": phase})
+
+
+class SourcePosition(Value):
+    """A view's position in one source: which life of its bronze table, at which version, and each split's state."""
+
+    incarnation: str
+    version: int
+    splits: dict[int, SplitState]
+
+    @property
+    def backfilled(self) -> bool:
+        """Whether all history has been read."""
+        return all(split.phase is not Phase.BACKFILLING for split in self.splits.values())
+
+
+class ViewPosition(Value):
+    """A view's position: one `SourcePosition` for each upstream, by name."""
+
+    sources: dict[str, SourcePosition]
+
+
+class IngestPosition(Value):
+    """A shared source's position: the topic's identity, and per split where it began and the next offset to read.
+
+    `history`: where views begin; `begin`: the first offset that bronze holds (they differ with `bronze="new"`).
+    """
+
+    topic: str
+    topic_id: str | None
+    history: dict[int, int]
+    begin: dict[int, int]
+    next: dict[int, int]
+
+
+def total(ranges: Iterable[OffsetRange]) -> int:
+    """How many offsets the ranges cover."""
+    return sum(len(each) for each in ranges)
+
+
+def deal(budget: int, wanted: Mapping[int, int]) -> dict[int, int]:
+    """Share `budget` offsets among splits that want some: small wants in full, the rest evenly, none left over."""
+    shares: dict[int, int] = {}
+    left = min(budget, sum(wanted.values()))
+    waiting = sorted((want, split) for split, want in wanted.items() if want > 0)
+    for index, (want, split) in enumerate(waiting):
+        share = min(want, -(-left // (len(waiting) - index)))
+        shares[split] = share
+        left -= share
+    return shares

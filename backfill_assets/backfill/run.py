@@ -1,0 +1,179 @@
+"""A run: epoch after epoch of one table, with control looked at between epochs and nowhere else."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from backfill_assets.backfill.control import Limits, Stop, TokenBucket
+from backfill_assets.backfill.epoch import CommitRecord, Look
+from backfill_assets.backfill.ports import Controls, Next
+from backfill_assets.backfill.protocol import Parts, begin_life, check_look, run_epoch
+from backfill_assets.errors import FencedError
+
+__all__ = ["Between", "RunReport", "create_if_missing", "plan_next", "run", "slowest"]
+
+POLL_SECONDS = 0.5
+
+
+class Between(Protocol):
+    """What a run does between epochs: read what the operator set, tell how far it is, hear that it is to stop."""
+
+    def controls(self) -> Controls:
+        """What the operator has set."""
+        ...
+
+    def after_epoch(self, record: CommitRecord) -> None:
+        """Called after each commit: report, keep the lease, keep the table tidy."""
+        ...
+
+    def stop_requested(self) -> bool:
+        """Whether the run was asked to end at the next opportunity."""
+        ...
+
+
+@dataclass
+class RunReport:
+    """What one run did: its epochs in order, and why it ended. `record` is the newest commit of the table."""
+
+    record: CommitRecord
+    stopped: Stop = Stop.CAUGHT_UP
+    detail: str = ""
+    epochs: list[CommitRecord] = field(default_factory=list)
+    seconds: float = 0.0
+    offsets: int = 0
+
+    @property
+    def rows_written(self) -> int:
+        """Rows written by this run."""
+        return sum(each.rows_written for each in self.epochs)
+
+    @property
+    def rows_read(self) -> int:
+        """Records read by this run."""
+        return sum(each.rows_read for each in self.epochs)
+
+
+def create_if_missing(parts: Parts, create_empty: Callable[[], None]) -> Look:
+    """Look at the table, and give it its first life (or the next one after a drop) where it has none.
+
+    `create_empty` makes the empty Delta table if there is none at all.
+    """
+    look = parts.output.look()
+    if look.exists:
+        return check_look(parts, look)
+    if look.version < 0:
+        create_empty()
+        look = parts.output.look()
+    if not look.exists:
+        begin_life(parts, look, incarnation=parts.new_id())
+    return check_look(parts, parts.output.look())
+
+
+def plan_next(parts: Parts, record: CommitRecord, limits: Limits) -> Next | None:
+    """What the next epoch would read; decides only (a dry run)."""
+    return parts.decider.next(record.position, live=record.live, budget=limits.chunk_rows)
+
+
+def run(parts: Parts, look: Look, limits: Limits, between: Between) -> RunReport:
+    """Work on one table from a checked look on, until it has caught up or something stops it.
+
+    "Caught up" is judged against what upstreams offered when the run started, so that a busy topic cannot keep a run
+    from ending. A rival that got ahead ends the run with `Stop.FENCED`. Errors of deciding and computing pass through.
+    """
+    assert look.record is not None
+    work = _Run(parts=parts, limits=limits, between=between, report=RunReport(record=look.record))
+    try:
+        work.loop(look)
+    except FencedError as error:
+        work.report.stopped, work.report.detail = Stop.FENCED, error.message
+    work.report.seconds = parts.clock.now() - work.started
+    return work.report
+
+
+@dataclass
+class _Run:
+    parts: Parts
+    limits: Limits
+    between: Between
+    report: RunReport
+    bucket: TokenBucket = field(init=False)
+    started: float = field(init=False)
+    goal: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bucket = TokenBucket(clock=self.parts.clock)
+        self.started = self.parts.clock.now()
+        self.goal = self._goal()
+
+    def loop(self, look: Look) -> None:
+        while (stopped := self._await_turn()) is None:
+            record = run_epoch(self.parts, look, budget=self._budget())
+            if record is not None:
+                self._count(record)
+                self.between.after_epoch(record)
+            if self.limits.until == "caught_up" and (record is None or self._reached(record)):
+                return
+            if record is None:
+                self.parts.clock.sleep(POLL_SECONDS)
+            look = self._look_again()
+        self.report.stopped = stopped
+
+    def _await_turn(self) -> Stop | None:
+        """Wait for the throttle; the reason to stop instead, if there is one."""
+        while True:
+            controls = self.between.controls()
+            self.bucket.set_rate(slowest(self.limits.rows_per_second, controls.rows_per_second))
+            wait = self.bucket.wait_seconds()
+            stopped = self._reason(controls, wait)
+            if stopped is not None or wait <= 0:
+                return stopped
+            self.parts.clock.sleep(min(wait, POLL_SECONDS))
+
+    def _reason(self, controls: Controls, wait: float) -> Stop | None:
+        if self.between.stop_requested():
+            return Stop.STOPPED
+        if controls.paused or wait == math.inf:
+            return Stop.PAUSED
+        limits = self.limits
+        if limits.max_rows is not None and self.report.offsets >= limits.max_rows:
+            return Stop.MAX_ROWS
+        if limits.max_seconds is not None and self.parts.clock.now() - self.started >= limits.max_seconds:
+            return Stop.MAX_SECONDS
+        return None
+
+    def _budget(self) -> int:
+        chunk = self.limits.chunk_rows
+        if self.limits.max_rows is not None:
+            chunk = min(chunk, self.limits.max_rows - self.report.offsets)
+        return max(1, self.bucket.allowance(chunk))
+
+    def _count(self, record: CommitRecord) -> None:
+        offsets = record.done - self.report.record.done
+        self.report.offsets += offsets
+        self.bucket.take(offsets)
+        self.report.epochs.append(record)
+        self.report.record = record
+
+    def _goal(self) -> Mapping[str, int]:
+        position = self.report.record.position
+        offsets = self.parts.decider.offsets(position)
+        return {split: offsets.get(split, 0) + lag for split, lag in self.parts.decider.lag(position).items()}
+
+    def _reached(self, record: CommitRecord) -> bool:
+        offsets = self.parts.decider.offsets(record.position)
+        return record.live and all(offsets.get(split, 0) >= goal for split, goal in self.goal.items())
+
+    def _look_again(self) -> Look:
+        look = self.parts.output.look()
+        if look.life != (self.report.record.incarnation, True):
+            raise FencedError(
+                f"{self.report.record.target}: fenced: the table was reset or dropped while this run was at work",
+                hint="nothing to do: this run stopped without writing into the new life",
+            )
+        return check_look(self.parts, look)
+
+
+def slowest(*rates: float | None) -> float | None:
+    """The smallest of the given limits; None where there is none."""
+    return min((rate for rate in rates if rate is not None), default=None)

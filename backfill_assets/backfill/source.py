@@ -1,0 +1,255 @@
+"""Strategy `source`: history straight from Kafka while bronze keeps growing, with one exact seam per split.
+
+An epoch first sees how far bronze has moved (live is always preferred), then reads live rows of finished splits from
+bronze and history of backfilling splits from Kafka. What Kafka has lost, or may have compacted away, is read from
+bronze where bronze holds it. The moves of one split are those of `positions.SplitState`; the behaviour is that of a
+shared-source backfill in a streaming database, worked on ranges of offsets instead of single rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backfill_assets.backfill.epoch import BronzeRead, Fingerprint, KafkaRead, Plan, Position, Read
+from backfill_assets.backfill.ingest import check_topic, kafka_holds
+from backfill_assets.backfill.ports import Begin, BronzeOffer, Next, TopicOffer, Upstreams
+from backfill_assets.backfill.positions import (
+    OffsetRange,
+    Phase,
+    SourcePosition,
+    SplitState,
+    ViewPosition,
+    deal,
+    total,
+)
+from backfill_assets.errors import OffsetsLostError, UpstreamChangedError
+
+__all__ = ["SourceDecider", "SourceUpstream", "begin_source", "plan_source", "split_budget"]
+
+Ranges = dict[int, OffsetRange]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceUpstream:
+    """A source as a view reads it."""
+
+    name: str
+    topic: str
+    isolation: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceDecider:
+    """Decides the epochs of one view over shared sources."""
+
+    view: str
+    sources: tuple[SourceUpstream, ...]
+    fingerprint: Fingerprint
+    upstreams: Upstreams
+
+    @property
+    def target(self) -> str:
+        return f"views/{self.view}"
+
+    def begin(self) -> Begin:
+        positions = {}
+        for source in self.sources:
+            bronze = self.upstreams.bronze(source.name)
+            topic = self.upstreams.topic(source.name)
+            check_topic(source.name, bronze.position, topic)
+            positions[source.name] = begin_source(source.name, bronze, topic)
+        position = ViewPosition(sources=positions)
+        left = sum(_history_left(split) for each in positions.values() for split in each.splits.values())
+        return Begin(position=position, total=left, live=_level(position))
+
+    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+        assert isinstance(position, ViewPosition)
+        reads: list[Read] = []
+        after: dict[str, SourcePosition] = {}
+        left = budget
+        for index, source in enumerate(self.sources):
+            share = -(-left // (len(self.sources) - index))
+            planned = self._next_of(source, position.sources[source.name], share)
+            reads.extend(planned[0])
+            after[source.name] = planned[1]
+            left -= sum(total(read.ranges.values()) for read in planned[0])
+        moved = ViewPosition(sources=after)
+        level = live or _level(moved)
+        if not reads and level == live and _phases(moved) == _phases(position):
+            return None
+        return Next(reads=tuple(reads), after=moved, live=level)
+
+    def _next_of(
+        self, source: SourceUpstream, position: SourcePosition, budget: int
+    ) -> tuple[tuple[Read, ...], SourcePosition]:
+        bronze = self.upstreams.bronze(source.name)
+        check_bronze(self.view, source.name, position, bronze)
+        topic = None if position.backfilled else self.upstreams.topic(source.name)
+        if topic is not None:
+            check_topic(source.name, bronze.position, topic)
+        return plan_source(self.view, source, position, Offers(bronze=bronze, topic=topic), budget=budget)
+
+    def readable(self, plan: Plan) -> bool:
+        return all(
+            kafka_holds(self.upstreams.topic(read.source), read.ranges)
+            for read in plan.reads
+            if isinstance(read, KafkaRead)
+        )
+
+    def done(self, position: Position) -> int:
+        assert isinstance(position, ViewPosition)
+        return sum(split.next - split.start for each in position.sources.values() for split in each.splits.values())
+
+    def offsets(self, position: Position) -> Mapping[str, int]:
+        assert isinstance(position, ViewPosition)
+        return {
+            f"{name}/{split}": state.next
+            for name, source in position.sources.items()
+            for split, state in sorted(source.splits.items())
+        }
+
+    def lag(self, position: Position) -> Mapping[str, int]:
+        assert isinstance(position, ViewPosition)
+        lags = {}
+        for name, source in position.sources.items():
+            newest = self.upstreams.bronze(name).position.next
+            for split, state in sorted(source.splits.items()):
+                ahead = max(newest.get(split, 0), state.target if state.phase is Phase.BACKFILLING else 0)
+                lags[f"{name}/{split}"] = max(0, ahead - state.next)
+        return lags
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offers:
+    """What one source offers to one epoch; the topic is asked for only while a split is backfilling."""
+
+    bronze: BronzeOffer
+    topic: TopicOffer | None
+
+
+def begin_source(name: str, bronze: BronzeOffer, topic: TopicOffer) -> SourcePosition:
+    """The position of a view that was just created: all history of the source's splits is still to be read."""
+    held = bronze.position
+    splits = {}
+    for split, start in sorted(held.history.items()):
+        if split not in topic.splits:
+            raise OffsetsLostError(
+                f"source {name!r}: topic {topic.topic!r} has no split {split} any more, expected to read it from {start}",
+                hint="a topic does not lose splits; check that the broker is the right one",
+            )
+        splits[split] = SplitState.begin(start=start, live=held.next[split], end=topic.splits[split].end)
+    return SourcePosition(incarnation=bronze.incarnation, version=bronze.version, splits=splits)
+
+
+def check_bronze(view: str, source: str, position: SourcePosition, bronze: BronzeOffer) -> None:
+    """Refuse a bronze table that is another life than the view's position speaks of, or that went back."""
+    went_back = sorted(
+        split for split, state in position.splits.items() if bronze.position.next.get(split, -1) < state.live
+    )
+    if position.incarnation == bronze.incarnation and not went_back:
+        return
+    found = f"splits {went_back} went back" if went_back else f"found incarnation {bronze.incarnation}"
+    raise UpstreamChangedError(
+        f"view {view!r}: source {source!r} was reset, recreated or restored: expected incarnation "
+        f"{position.incarnation} at version {position.version} or later, {found}",
+        hint=f"`backfill reset {view}` builds the view anew over the source as it is now",
+        expected=position.incarnation,
+        found=bronze.incarnation,
+    )
+
+
+def plan_source(
+    view: str, source: SourceUpstream, position: SourcePosition, offers: Offers, *, budget: int
+) -> tuple[tuple[Read, ...], SourcePosition]:
+    """What a view reads of one source in its next epoch, and its position after that.
+
+    At most `budget` offsets; where both live rows and history wait, history gets at least half, so that a busy topic
+    never starves it.
+    """
+    bronze = offers.bronze
+    splits = _see_bronze(position, bronze)
+    live_wants = {p: s.live - s.next for p, s in splits.items() if s.phase is Phase.FINISHED and s.live > s.next}
+    old_wants = {p: s.target - s.next for p, s in splits.items() if s.phase is Phase.BACKFILLING}
+    for_live, for_history = split_budget(budget, sum(live_wants.values()), sum(old_wants.values()))
+    from_bronze: Ranges = {}
+    from_kafka: Ranges = {}
+    for split, share in deal(for_live, live_wants).items():
+        state = splits[split]
+        from_bronze[split] = OffsetRange(start=state.next, end=state.next + share)
+        splits[split] = state.read_live(state.next + share)
+    for split, share in deal(for_history, old_wants).items():
+        state = splits[split]
+        wanted = OffsetRange(start=state.next, end=state.next + share)
+        held, reach = _where(view, source.name, split, wanted, offers)
+        (from_bronze if held == "bronze" else from_kafka)[split] = reach
+        splits[split] = state.read_history(reach.end)
+    reads: list[Read] = []
+    if from_bronze:
+        reads.append(
+            BronzeRead(
+                source=source.name, incarnation=bronze.incarnation, version=bronze.version, ranges=from_bronze
+            )
+        )
+    if from_kafka:
+        reads.append(
+            KafkaRead(source=source.name, topic=source.topic, isolation=source.isolation, ranges=from_kafka)
+        )
+    return tuple(reads), SourcePosition(incarnation=bronze.incarnation, version=bronze.version, splits=splits)
+
+
+def split_budget(budget: int, live: int, history: int) -> tuple[int, int]:
+    """Share a budget between live rows, which go first, and history, which keeps half of it as a floor."""
+    for_live = min(live, max(budget - history, budget // 2))
+    return for_live, min(history, budget - for_live)
+
+
+def _see_bronze(position: SourcePosition, bronze: BronzeOffer) -> dict[int, SplitState]:
+    splits = dict(position.splits)
+    for split, live in sorted(bronze.position.next.items()):
+        if split in splits:
+            splits[split] = splits[split].see_live(live)
+        else:
+            splits[split] = SplitState.join(start=bronze.position.begin[split], live=live)
+    return splits
+
+
+def _where(
+    view: str, source: str, split: int, wanted: OffsetRange, offers: Offers
+) -> tuple[str, OffsetRange]:
+    """Where a range of history is read, and how much of it can be read there."""
+    assert offers.topic is not None
+    held = offers.topic.splits.get(split)
+    ingested = offers.bronze.position
+    in_bronze = ingested.begin[split] <= wanted.start < ingested.next[split]
+    lost = held is None or not held.start <= wanted.start < held.end
+    if in_bronze and (lost or offers.topic.compacted):
+        return "bronze", OffsetRange(start=wanted.start, end=min(wanted.end, ingested.next[split]))
+    if held is None or lost:
+        earliest = held.start if held else None
+        raise OffsetsLostError(
+            f"view {view!r}: history of source {source!r}, split {split}, is to be read from offset {wanted.start}, but "
+            f"the earliest offset that Kafka still holds is {earliest} and the source's table has none of it",
+            hint=f"nothing was skipped. `backfill reset {source}` begins the source again with what Kafka still holds, "
+            f"then `backfill reset {view}`; or keep history in the source with bronze='all' and longer retention",
+            split=split,
+            expected=wanted.start,
+            earliest=earliest,
+        )
+    return "kafka", OffsetRange(start=wanted.start, end=min(wanted.end, held.end))
+
+
+def _history_left(split: SplitState) -> int:
+    return max(0, split.target - split.start)
+
+
+def _level(position: ViewPosition) -> bool:
+    """Whether the view equals its query at what was newest: no history left, no live row waiting."""
+    return all(
+        each.backfilled and all(s.phase is not Phase.FINISHED or s.next >= s.live for s in each.splits.values())
+        for each in position.sources.values()
+    )
+
+
+def _phases(position: ViewPosition) -> list[tuple[str, int, Phase]]:
+    return sorted(
+        (name, split, state.phase) for name, each in position.sources.items() for split, state in each.splits.items()
+    )

@@ -1,0 +1,157 @@
+"""Every error that users of this package can meet.
+
+One base class. Each error says what happened, naming the object with what was expected and what was found, and then
+(`hint`) what to do next. `code` is stable and safe to match on; `facts` holds the same values as attributes of a log
+line. Whether a commit happened is never read from an error: the protocol looks at the table again.
+"""
+
+from typing import Any, ClassVar
+
+__all__ = [
+    "BackfillError",
+    "BrokerUnavailableError",
+    "CheckPlanError",
+    "DeclarationError",
+    "DefinitionChangedError",
+    "DroppedError",
+    "EnvironmentSetupError",
+    "FencedError",
+    "ForeignWriteError",
+    "LeaseHeldError",
+    "OffsetsLostError",
+    "QueryError",
+    "StagingError",
+    "StateLostError",
+    "TopicRecreatedError",
+    "UnknownTopicError",
+    "UnsettledCommitError",
+    "UpstreamChangedError",
+]
+
+
+class BackfillError(Exception):
+    """Base of all errors of this package.
+
+    `message` states the fact; `hint` says what to do next; `facts` are the values named in the message.
+    """
+
+    code: ClassVar[str] = "BACKFILL"
+
+    def __init__(self, message: str, *, hint: str = "", **facts: Any) -> None:
+        self.message = message
+        self.hint = hint
+        self.facts = facts
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        text = f"[{self.code}] {self.message}"
+        return f"{text}\n  What to do: {self.hint}" if self.hint else text
+
+
+class EnvironmentSetupError(BackfillError):
+    """The machine lacks something: a Java runtime, a port, memory, a download."""
+
+    code = "ENVIRONMENT"
+
+
+class DeclarationError(BackfillError):
+    """A source or view is declared wrongly; `facts["argument"]` names the argument."""
+
+    code = "DECLARATION"
+
+
+class QueryError(DeclarationError):
+    """A view's query is not valid, not deterministic, or not one that can be maintained; `reason` is its own code."""
+
+    code = "QUERY"
+
+    def __init__(self, message: str, *, reason: str, hint: str = "", **facts: Any) -> None:
+        self.reason = reason
+        super().__init__(message, hint=hint, reason=reason, **facts)
+
+    def __str__(self) -> str:
+        return super().__str__().replace(f"[{self.code}]", f"[{self.code}:{self.reason}]", 1)
+
+
+class DefinitionChangedError(BackfillError):
+    """The declaration differs from the one that the table was built with."""
+
+    code = "DEFINITION_CHANGED"
+
+
+class UnknownTopicError(BackfillError):
+    """The broker has no topic of that name."""
+
+    code = "UNKNOWN_TOPIC"
+
+
+class BrokerUnavailableError(BackfillError):
+    """No broker answered within the connect time-out; trying again later may help."""
+
+    code = "BROKER_UNAVAILABLE"
+
+
+class TopicRecreatedError(BackfillError):
+    """The topic was deleted and made anew: its offsets mean other records now."""
+
+    code = "TOPIC_RECREATED"
+
+
+class OffsetsLostError(BackfillError):
+    """Offsets that are still to be read are gone from Kafka and in no bronze table, or a start lies beyond the end."""
+
+    code = "OFFSETS_LOST"
+
+
+class UpstreamChangedError(BackfillError):
+    """A source was reset, dropped or lost records under a view that reads it."""
+
+    code = "UPSTREAM_CHANGED"
+
+
+class FencedError(BackfillError):
+    """Another run is at work on this table and got ahead; this run stopped without writing."""
+
+    code = "FENCED"
+
+
+class LeaseHeldError(BackfillError):
+    """Another run holds the lease of this table and is alive."""
+
+    code = "LEASE_HELD"
+
+
+class ForeignWriteError(BackfillError):
+    """Something other than this project changed the data of a table that only epochs may change."""
+
+    code = "FOREIGN_WRITE"
+
+
+class StateLostError(BackfillError):
+    """The ledger does not know a table that has commits: the state store was deleted or is another one."""
+
+    code = "STATE_LOST"
+
+
+class StagingError(BackfillError):
+    """Staged files are missing or do not hold the rows that Spark reported; nothing was committed."""
+
+    code = "STAGING"
+
+
+class UnsettledCommitError(BackfillError):
+    """A commit did not go through within the bounded number of tries; nothing is half-written."""
+
+    code = "UNSETTLED_COMMIT"
+
+
+class DroppedError(BackfillError):
+    """The table was dropped while this run was at work on it."""
+
+    code = "DROPPED"
+
+
+class CheckPlanError(BackfillError):
+    """A check cannot be made, for example because there is nothing to check yet."""
+
+    code = "CHECK"

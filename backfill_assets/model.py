@@ -1,0 +1,317 @@
+"""What users declare: sources and views, as frozen values that are checked when made.
+
+Owns the public declarations and their rules. Reads no data, opens no connection, and imports neither Dagster nor Spark,
+so that declaring is instant and works offline.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from backfill_assets.errors import DeclarationError, QueryError
+from backfill_assets.query.ddl import Column, parse_schema
+from backfill_assets.query.rowwise import RowwiseQuery, analyze_rowwise
+
+if TYPE_CHECKING:
+    from dagster import AssetKey
+
+__all__ = [
+    "Bronze",
+    "Isolation",
+    "KafkaSource",
+    "MaterializedView",
+    "RecordFormat",
+    "RefreshMode",
+    "Start",
+    "Strategy",
+    "kafka_source",
+    "materialized_view",
+]
+
+RecordFormat = Literal["json", "raw"]
+Bronze = Literal["all", "new"]
+Isolation = Literal["read_committed", "read_uncommitted"]
+Strategy = Literal["auto", "source"]
+RefreshMode = Literal["auto", "incremental", "incremental_strict"]
+Start: TypeAlias = "Literal['earliest', 'latest'] | datetime | Mapping[int, int]"
+
+METADATA_COLUMNS = (
+    Column("_partition", "INT"),
+    Column("_offset", "LONG"),
+    Column("_timestamp", "TIMESTAMP"),
+    Column("_key", "BINARY"),
+    Column("_headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>"),
+)
+ERROR_COLUMNS = (Column("_error", "STRING"), Column("_value", "BINARY"))
+
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What Dagster shows beside an asset; each field is named as Dagster names it."""
+
+    key: "AssetKey | Sequence[str] | str | None" = None
+    description: str | None = None
+    owners: Sequence[str] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    group_name: str | None = None
+    automation_condition: Any = None
+    freshness_policy: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KafkaSource:
+    """A Kafka topic that is ingested once into an append-only Delta table (bronze); make it with `kafka_source`."""
+
+    name: str
+    topic: str
+    columns: tuple[Column, ...]
+    format: RecordFormat
+    start: Start
+    bronze: Bronze
+    isolation: Isolation
+    client_config: Mapping[str, str]
+    labels: Labels
+
+    @property
+    def target(self) -> str:
+        """The source's name in the state store and under the warehouse: `sources/<name>`."""
+        return f"sources/{self.name}"
+
+    @property
+    def key(self) -> "AssetKey":
+        """The asset key, for use in `deps` of other assets."""
+        return _asset_key(self.labels.key, ["sources", self.name])
+
+    @property
+    def bronze_columns(self) -> tuple[Column, ...]:
+        """All columns of the bronze table, in order."""
+        return (*METADATA_COLUMNS, *self.columns, *ERROR_COLUMNS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaterializedView:
+    """A Delta table that is kept equal to a query over its upstreams; make it with `materialized_view`."""
+
+    name: str
+    query: RowwiseQuery
+    upstreams: tuple[KafkaSource, ...]
+    strategy: Strategy
+    refresh_mode: RefreshMode
+    labels: Labels
+
+    @property
+    def target(self) -> str:
+        """The view's name in the state store and under the warehouse: `views/<name>`."""
+        return f"views/{self.name}"
+
+    @property
+    def key(self) -> "AssetKey":
+        """The asset key, for use in `deps` of other assets."""
+        return _asset_key(self.labels.key, ["views", self.name])
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns that identify a row of the view: where its record came from."""
+        return self.query.key_columns
+
+
+def kafka_source(
+    name: str,
+    *,
+    topic: str,
+    schema: str,
+    format: RecordFormat = "json",  # noqa: A002  (public name)
+    start: Start = "earliest",
+    bronze: Bronze = "all",
+    isolation: Isolation = "read_committed",
+    client_config: Mapping[str, str] | None = None,
+    key: "AssetKey | Sequence[str] | str | None" = None,
+    description: str | None = None,
+    owners: Sequence[str] = (),
+    tags: Mapping[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    group_name: str | None = None,
+    automation_condition: Any = None,
+    freshness_policy: Any = None,
+) -> KafkaSource:
+    """Declare a Kafka topic that is ingested once, exactly once, and shared by any number of views.
+
+    `name` names the asset `["sources", name]` and the table `sources/<name>`. `schema` is a Spark column list such as
+    `"order_id LONG, at TIMESTAMP"`. With `format="json"` each record's value is a JSON object of those columns; with
+    `"raw"` the schema is one `STRING` or `BINARY` column that takes the value as it is. `start` is where history
+    begins, for the source and its views: the earliest or latest offset, a time zone aware `datetime`, or an offset per
+    split; it is resolved once, when the source is created. `bronze="all"` keeps all records from there on, `"new"`
+    only those that come after the source's creation (views then read older ones from Kafka). `client_config` holds
+    Kafka client settings under librdkafka's names, beside those of the connector; a value `env:NAME` is read from the
+    environment. The other arguments are Dagster's.
+
+    Errors: `DeclarationError`, naming the argument.
+    """
+    _check_name("kafka_source", name)
+    _check_choice("kafka_source", name, "format", format, get_args(RecordFormat))
+    _check_choice("kafka_source", name, "bronze", bronze, get_args(Bronze))
+    _check_choice("kafka_source", name, "isolation", isolation, get_args(Isolation))
+    if not topic:
+        raise _wrong("kafka_source", name, "topic", "it is empty", "name the Kafka topic to read")
+    return KafkaSource(
+        name=name,
+        topic=topic,
+        columns=_source_columns(name, schema, format),
+        format=format,
+        start=_checked_start(name, start),
+        bronze=bronze,
+        isolation=isolation,
+        client_config=dict(client_config or {}),
+        labels=Labels(
+            key=key,
+            description=description,
+            owners=tuple(owners),
+            tags=dict(tags or {}),
+            metadata=dict(metadata or {}),
+            group_name=group_name,
+            automation_condition=automation_condition,
+            freshness_policy=freshness_policy,
+        ),
+    )
+
+
+def materialized_view(
+    name: str,
+    *,
+    query: str,
+    upstreams: Sequence[KafkaSource],
+    primary_key: str | Sequence[str] | None = None,
+    strategy: Strategy = "auto",
+    refresh_mode: RefreshMode = "auto",
+    key: "AssetKey | Sequence[str] | str | None" = None,
+    description: str | None = None,
+    owners: Sequence[str] = (),
+    tags: Mapping[str, str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    group_name: str | None = None,
+    automation_condition: Any = None,
+    freshness_policy: Any = None,
+) -> MaterializedView:
+    """Declare a table that is kept equal to `query`, a Spark SQL query over `upstreams` by their names.
+
+    The query sees good records only (`_error IS NULL`). Over Kafka sources it is row-wise: `SELECT` expressions with
+    `WHERE`, and `UNION ALL` of such parts. The view's key is where each record came from, `(_partition, _offset)`,
+    carried as hidden columns (`__partition`, `__offset`) where the query leaves them out; `primary_key` is refused.
+
+    Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
+    """
+    _check_name("materialized_view", name)
+    _check_choice("materialized_view", name, "strategy", strategy, get_args(Strategy))
+    _check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
+    sources = _checked_upstreams(name, upstreams)
+    if primary_key is not None:
+        raise _wrong(
+            "materialized_view",
+            name,
+            "primary_key",
+            f"{primary_key!r} was given, but a row-wise view over a Kafka source is keyed by (_partition, _offset)",
+            "leave primary_key out",
+        )
+    tables = {source.name: source.bronze_columns for source in sources}
+    try:
+        analyzed = analyze_rowwise(query, tables)
+    except QueryError as error:
+        raise QueryError(
+            f"materialized_view {name!r}: {error.message}", reason=error.reason, hint=error.hint, argument="query"
+        ) from None
+    return MaterializedView(
+        name=name,
+        query=analyzed,
+        upstreams=tuple(source for source in sources if source.name in analyzed.upstreams),
+        strategy=strategy,
+        refresh_mode=refresh_mode,
+        labels=Labels(
+            key=key,
+            description=description,
+            owners=tuple(owners),
+            tags=dict(tags or {}),
+            metadata=dict(metadata or {}),
+            group_name=group_name,
+            automation_condition=automation_condition,
+            freshness_policy=freshness_policy,
+        ),
+    )
+
+
+def _wrong(kind: str, name: object, argument: str, found: str, hint: str) -> DeclarationError:
+    return DeclarationError(f"{kind} {name!r}: argument {argument!r} is wrong: {found}", hint=hint, argument=argument)
+
+
+def _check_name(kind: str, name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise _wrong(kind, name, "name", f"it is {name!r}", "use letters, digits and underscores")
+
+
+def _check_choice(kind: str, name: str, argument: str, value: object, allowed: Sequence[str]) -> None:  # noqa: PLR0913, PLR0917
+    if value not in allowed:
+        raise _wrong(kind, name, argument, f"it is {value!r}", f"use one of {', '.join(map(repr, allowed))}")
+
+
+def _source_columns(name: str, schema: str, record_format: RecordFormat) -> tuple[Column, ...]:
+    try:
+        columns = parse_schema(schema)
+    except DeclarationError as error:
+        raise _wrong("kafka_source", name, "schema", error.message, error.hint) from None
+    reserved = sorted(column.name for column in columns if column.name.startswith("_"))
+    if reserved:
+        raise _wrong(
+            "kafka_source",
+            name,
+            "schema",
+            f"columns {', '.join(reserved)} begin with an underscore",
+            "such names belong to the source's own columns; rename them in the schema",
+        )
+    if record_format == "raw" and (len(columns) != 1 or columns[0].type not in {"STRING", "BINARY"}):
+        raise _wrong(
+            "kafka_source", name, "schema", f"it is {schema!r}", 'format="raw" takes one STRING or BINARY column'
+        )
+    return columns
+
+
+def _checked_start(name: str, start: object) -> Start:
+    hint = 'use "earliest", "latest", a time zone aware datetime, or offsets as {split: offset}'
+    if start == "earliest":
+        return "earliest"
+    if start == "latest":
+        return "latest"
+    if isinstance(start, datetime):
+        if start.tzinfo is None:
+            raise _wrong("kafka_source", name, "start", f"{start!r} has no time zone", hint)
+        return start.astimezone(UTC)
+    if isinstance(start, Mapping) and start and all(_is_offset(k) and _is_offset(v) for k, v in start.items()):
+        return dict(start)
+    raise _wrong("kafka_source", name, "start", f"it is {start!r}", hint)
+
+
+def _is_offset(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _checked_upstreams(name: str, upstreams: object) -> tuple[KafkaSource, ...]:
+    hint = "pass the sources that the query names, as made by kafka_source(...)"
+    if not isinstance(upstreams, Sequence) or isinstance(upstreams, str) or not upstreams:
+        raise _wrong("materialized_view", name, "upstreams", f"it is {upstreams!r}", hint)
+    wrong = [upstream for upstream in upstreams if not isinstance(upstream, KafkaSource)]
+    if wrong:
+        raise _wrong("materialized_view", name, "upstreams", f"{wrong[0]!r} is not a Kafka source", hint)
+    names = [upstream.name for upstream in upstreams]
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice:
+        raise _wrong("materialized_view", name, "upstreams", f"{', '.join(twice)} is there twice", hint)
+    return tuple(upstreams)
+
+
+def _asset_key(key: "AssetKey | Sequence[str] | str | None", default: list[str]) -> "AssetKey":
+    from dagster import AssetKey
+
+    return AssetKey(default) if key is None else AssetKey.from_coercible(key)
