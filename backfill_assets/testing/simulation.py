@@ -1,0 +1,218 @@
+"""A whole world in memory: topics, bronze tables, views, ledger and the work of Spark, driven by the real core.
+
+    world = World(SimulatedTopic("orders", splits=2))
+    world.topic("orders").append(0, ["a", "b"])
+    world.refresh("sources/orders")
+    world.refresh("views/orders_view")
+    assert world.table("views/orders_view").rows == world.expected("views/orders_view")
+
+A view `<source>_view` over each source is there from the start; `add_view` declares others. Views hold the rows of
+their sources as they are.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.epoch import BronzeRead, CommitRecord, KafkaRead, Look, Plan, Staged, fingerprint
+from backfill_assets.backfill.ingest import IngestDecider
+from backfill_assets.backfill.ports import BronzeOffer, Controls, Decider, OnStep, Output, TopicOffer
+from backfill_assets.backfill.positions import IngestPosition, ViewPosition
+from backfill_assets.backfill.protocol import Parts, begin_life, end_life
+from backfill_assets.backfill.run import RunReport, create_if_missing, run
+from backfill_assets.backfill.source import SourceDecider, SourceUpstream
+from backfill_assets.errors import UpstreamChangedError
+from backfill_assets.testing.clock import ManualClock
+from backfill_assets.testing.ledger import LedgerStore, SimulatedLedger
+from backfill_assets.testing.table import SimulatedOutput, SimulatedTable
+from backfill_assets.testing.topic import Row, SimulatedTopic
+
+__all__ = ["Operator", "SourceSettings", "World"]
+
+ISOLATION = "read_committed"
+
+
+def _nothing(_step: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceSettings:
+    """How the sources of a world are declared; `start` as `kafka_source` has it, without timestamps."""
+
+    start: str | Mapping[int, int] = "earliest"
+    keep_history: bool = True
+
+
+@dataclass
+class Operator:
+    """What a run looks at between its epochs, set by hand; implements `run.Between`.
+
+    `after` is called after each epoch with the number of epochs seen so far, for example to change a setting.
+    """
+
+    paused: bool = False
+    rows_per_second: float | None = None
+    stopping: bool = False
+    after: Callable[[int], None] | None = None
+    epochs: list[int] = field(default_factory=list)
+
+    def controls(self) -> Controls:
+        """What is set now."""
+        return Controls(paused=self.paused, rows_per_second=self.rows_per_second)
+
+    def after_epoch(self, record: CommitRecord) -> None:
+        """Note the epoch."""
+        self.epochs.append(record.epoch)
+        if self.after is not None:
+            self.after(len(self.epochs))
+
+    def stop_requested(self) -> bool:
+        """Whether the run is to end."""
+        return self.stopping
+
+
+class World:
+    """Everything that a source, its views and their runs touch. Implements `ports.Upstreams`."""
+
+    def __init__(self, *topics: SimulatedTopic, settings: SourceSettings | None = None) -> None:
+        self.settings = settings or SourceSettings()
+        self.topics = {topic.source: topic for topic in topics}
+        self.views: dict[str, tuple[str, ...]] = {f"{name}_view": (name,) for name in self.topics}
+        self.tables: dict[str, SimulatedTable] = {}
+        self.ledger = LedgerStore()
+        self.clock = ManualClock()
+        self.fingerprint = fingerprint(query="SELECT *", schema="value STRING")
+        self._ids = count(1)
+
+    def add_view(self, name: str, sources: tuple[str, ...]) -> str:
+        """Declare a view; its target."""
+        self.views[name] = sources
+        return f"views/{name}"
+
+    def table(self, target: str) -> SimulatedTable:
+        """A table, by `sources/<name>` or `views/<name>`."""
+        return self.tables.setdefault(target, SimulatedTable(target))
+
+    def topic(self, source: str) -> TopicOffer:
+        """What a source's topic offers."""
+        return self.topics[source].offer()
+
+    def starts(self, source: str, offer: TopicOffer) -> Mapping[int, int]:  # noqa: ARG002  (ports.Upstreams)
+        """The declared start, resolved."""
+        match self.settings.start:
+            case "earliest":
+                return {split: held.start for split, held in offer.splits.items()}
+            case "latest":
+                return {split: held.end for split, held in offer.splits.items()}
+            case str():
+                raise ValueError(f"start {self.settings.start!r} is not simulated: use 'earliest', 'latest' or offsets")
+            case starts:
+                return starts
+
+    def bronze(self, source: str) -> BronzeOffer:
+        """What a source's bronze table holds; it is created if it is missing."""
+        look = self.create(f"sources/{source}")
+        assert look.record is not None
+        assert isinstance(look.record.position, IngestPosition)
+        return BronzeOffer(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
+
+    def decider(self, target: str) -> Decider:
+        """What decides a table's epochs, as the real one does."""
+        kind, _, name = target.partition("/")
+        if kind == "sources":
+            return IngestDecider(
+                source=name,
+                topic=name,
+                isolation=ISOLATION,
+                keep_history=self.settings.keep_history,
+                fingerprint=self.fingerprint,
+                upstreams=self,
+            )
+        sources = tuple(SourceUpstream(name=each, topic=each, isolation=ISOLATION) for each in self.views[name])
+        return SourceDecider(view=name, sources=sources, fingerprint=self.fingerprint, upstreams=self)
+
+    def parts(self, target: str, *, on_step: OnStep = _nothing, output: Output | None = None) -> Parts:
+        """A new process at work on a table: all its objects are its own, the world is shared."""
+        return Parts(
+            decider=self.decider(target),
+            output=output or SimulatedOutput(self.table(target)),
+            ledger=SimulatedLedger(self.ledger),
+            compute=SimulatedSpark(self),
+            clock=self.clock,
+            new_id=lambda: f"{next(self._ids):08x}",
+            on_step=on_step,
+        )
+
+    def create(self, target: str, parts: Parts | None = None) -> Look:
+        """A checked look at a table that is created if it is missing."""
+        return create_if_missing(parts or self.parts(target), self.table(target).create_empty)
+
+    def refresh(
+        self,
+        target: str,
+        limits: Limits | None = None,
+        *,
+        operator: Operator | None = None,
+        parts: Parts | None = None,
+    ) -> RunReport:
+        """One run of a table, until it has caught up or something stops it."""
+        mine = parts or self.parts(target)
+        look = self.create(target, mine)
+        return run(mine, look, limits or Limits(), operator or Operator())
+
+    def reset(self, target: str) -> None:
+        """Begin a new life of a table."""
+        parts = self.parts(target)
+        begin_life(parts, parts.output.look(), incarnation=parts.new_id())
+
+    def drop(self, target: str) -> None:
+        """End the life of a table."""
+        parts = self.parts(target)
+        end_life(parts, parts.output.look())
+
+    def expected(self, target: str) -> Counter[Row]:
+        """What a table must hold at the position that its newest commit records: the oracle of every simulation."""
+        record = self.table(target).commits[-1]
+        match record.position:
+            case IngestPosition() as held:
+                return self.topics[target.partition("/")[2]].ever(held.begin, held.next)
+            case ViewPosition(sources=sources):
+                rows: Counter[Row] = Counter()
+                for name, each in sources.items():
+                    begin = {split: state.start for split, state in each.splits.items()}
+                    end = {split: state.next for split, state in each.splits.items()}
+                    rows += self.topics[name].ever(begin, end)
+                return rows
+
+
+@dataclass(frozen=True)
+class SimulatedSpark:
+    """Carries out a plan's reads on what the world holds at that moment; implements `ports.Compute`."""
+
+    world: World
+
+    def stage(self, plan: Plan, attempt: str) -> Staged:
+        """Read exactly what the plan says and stage it."""
+        rows = [row for read in plan.reads for row in self._rows(plan, read)]
+        files = self.world.table(plan.target).stage(f"{plan.incarnation}-{plan.epoch}-{attempt}", rows)
+        return Staged(files=files, rows_read=len(rows), rows_written=len(rows))
+
+    def _rows(self, plan: Plan, read: KafkaRead | BronzeRead) -> list[Row]:
+        if isinstance(read, KafkaRead):
+            return self.world.topics[read.source].read(read.ranges)
+        table = self.world.table(f"sources/{read.source}")
+        look = table.look()
+        if look.life != (read.incarnation, True) or look.version < read.version:
+            raise UpstreamChangedError(
+                f"{plan.target}: source {read.source!r}: expected incarnation {read.incarnation} at version "
+                f"{read.version} or later, found {look.life[0]} at version {look.version}"
+            )
+        ranges = read.ranges
+        return [
+            row
+            for row in table.rows.elements()
+            if row.split in ranges and ranges[row.split].start <= row.offset < ranges[row.split].end
+        ]
