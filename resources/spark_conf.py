@@ -1,0 +1,53 @@
+"""The Spark settings of this project, the same for the embedded server and for a session in this process."""
+
+import os
+from pathlib import Path
+
+from backfill_assets.resources._cache import cache_folder
+from backfill_assets.resources.jars import spark_jars
+
+__all__ = ["cores", "spark_conf"]
+
+_MOST_SHUFFLE_PARTITIONS = 8
+
+
+def cores() -> int:
+    """The processors that this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
+    """All settings of a local Spark with Delta and the Kafka source; fetches the jars if they are missing.
+
+    `scratch` is where Spark may leave its own files (a folder in the cache if not given), never the caller's folder.
+    """
+    scratch = scratch or cache_folder("spark")
+    return {
+        "spark.app.name": "backfill-assets",
+        "spark.master": f"local[{cores()}]",
+        "spark.jars": ",".join(str(jar) for jar in spark_jars()),
+        # Nobody else on the network can reach this Spark.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Tables are named by path: no metastore, hence no Derby files.
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch / "local"),
+        # Small work is the common case; the defaults (200 and 50 partitions) pay a task for each.
+        "spark.sql.shuffle.partitions": str(min(cores(), _MOST_SHUFFLE_PARTITIONS)),
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.coalescePartitions.enabled": "true",
+        # delta-rs and Parquet readers outside Spark want microseconds, not the old INT96.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Files of a task show only when the whole job commits, so those of a failed attempt are never staged.
+        "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
+    }
