@@ -10,6 +10,8 @@ from backfill_assets.backfill.ports import Clock
 __all__ = ["Limits", "Stop", "TokenBucket"]
 
 DEFAULT_CHUNK_ROWS = 1_000_000
+ROUNDING = 1e-6
+"""Seconds since 1970 resolve to some 1e-7 seconds: a bucket that is full but for that is full."""
 
 
 class Stop(StrEnum):
@@ -66,14 +68,15 @@ class TokenBucket:
         if self.rate <= 0:
             return math.inf
         self._fill()
-        return max(0.0, (self._capacity - self._tokens) / self.rate)
+        missing = self._capacity - self._tokens
+        return missing / self.rate if missing > ROUNDING * self._capacity else 0.0
 
     def allowance(self, wanted: int) -> int:
         """How many of `wanted` rows may be taken now."""
         if self.rate is None:
             return wanted
         self._fill()
-        return min(wanted, int(self._tokens + 1e-9))
+        return min(wanted, int(self._tokens + ROUNDING * self._capacity))
 
     def take(self, rows: int) -> None:
         """Record that rows were taken. A plan that is redone may take more than allowed; the debt is waited off."""

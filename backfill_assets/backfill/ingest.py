@@ -50,6 +50,10 @@ class IngestDecider:
         read = KafkaRead(source=self.source, topic=self.topic, isolation=self.isolation, ranges=ranges)
         return Next(reads=(read,) if ranges else (), after=after, live=live or level)
 
+    def confirm(self, plan: Plan) -> None:
+        assert isinstance(plan.before, IngestPosition)
+        check_topic(self.source, plan.before, self.upstreams.topic(self.source))
+
     def readable(self, plan: Plan) -> bool:
         offer = self.upstreams.topic(self.source)
         return all(kafka_holds(offer, read.ranges) for read in plan.reads)

@@ -100,6 +100,10 @@ class Decider(Protocol):
         """Decide the epoch after `position`, of at most `budget` offsets; None where there is nothing to do."""
         ...
 
+    def confirm(self, plan: Plan) -> None:
+        """Refuse a plan whose upstreams are no longer the ones that it was made for (recreated, reset, put back)."""
+        ...
+
     def readable(self, plan: Plan) -> bool:
         """Whether all inputs of an earlier plan are still there."""
         ...

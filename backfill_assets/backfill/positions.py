@@ -148,12 +148,16 @@ def total(ranges: Iterable[OffsetRange]) -> int:
 
 
 def deal(budget: int, wanted: Mapping[int, int]) -> dict[int, int]:
-    """Share `budget` offsets among splits that want some: small wants in full, the rest evenly, none left over."""
+    """Share `budget` offsets among splits that want some: small wants in full, the rest evenly, none left over.
+
+    A budget smaller than the number of splits goes to those that want most, so that none waits for ever.
+    """
     shares: dict[int, int] = {}
     left = min(budget, sum(wanted.values()))
     waiting = sorted((want, split) for split, want in wanted.items() if want > 0)
     for index, (want, split) in enumerate(waiting):
-        share = min(want, -(-left // (len(waiting) - index)))
-        shares[split] = share
+        share = min(want, left // (len(waiting) - index))
         left -= share
+        if share:
+            shares[split] = share
     return shares

@@ -82,6 +82,7 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
     parts.on_step("planned")
     attempt = parts.new_id()
     staged = parts.compute.stage(plan, attempt) if plan.reads else Staged()
+    parts.decider.confirm(plan)
     parts.on_step("staged")
     record = CommitRecord(
         kind=CommitKind.EPOCH,
@@ -167,7 +168,11 @@ def end_life(parts: Parts, base: Look) -> CommitRecord:
 
 
 def restate(parts: Parts, base: Look) -> CommitRecord:
-    """Say the newest record again in a commit of its own, so that log clean-up cannot take it away."""
+    """Say the newest record again in a commit of its own, so that log clean-up cannot take it away.
+
+    Checks the look: restating on top of a foreign write or a drop would hide it.
+    """
+    check_look(parts, base)
     assert base.record is not None
     record = base.record.model_copy(update={"kind": CommitKind.RESTATE, "attempt": parts.new_id()})
     _commit(parts, record, Staged(), base)
@@ -194,10 +199,15 @@ def _planned(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
         )
     if newest == epoch:
         plan = parts.ledger.plan(target, incarnation, epoch)
-        if plan is not None and plan.before == last.position and parts.decider.readable(plan):
+        if plan is not None and plan.before == last.position and _feasible(parts, plan):
             return plan
         _log.warning("%s: the plan of epoch %d can no longer be carried out; it is superseded", target, epoch)
     return _new_plan(parts, last, budget)
+
+
+def _feasible(parts: Parts, plan: Plan) -> bool:
+    parts.decider.confirm(plan)
+    return parts.decider.readable(plan)
 
 
 def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:

@@ -171,7 +171,8 @@ class _Run:
                 f"{self.report.record.target}: fenced: the table was reset or dropped while this run was at work",
                 hint="nothing to do: this run stopped without writing into the new life",
             )
-        return check_look(self.parts, look)
+        self.report.record = check_look(self.parts, look).record or self.report.record
+        return look
 
 
 def slowest(*rates: float | None) -> float | None:

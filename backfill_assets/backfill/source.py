@@ -88,12 +88,22 @@ class SourceDecider:
             check_topic(source.name, bronze.position, topic)
         return plan_source(self.view, source, position, Offers(bronze=bronze, topic=topic), budget=budget)
 
+    def confirm(self, plan: Plan) -> None:
+        assert isinstance(plan.after, ViewPosition)
+        for read in plan.reads:
+            bronze = self.upstreams.bronze(read.source)
+            check_bronze(self.view, read.source, plan.after.sources[read.source], bronze)
+            if isinstance(read, KafkaRead):
+                check_topic(read.source, bronze.position, self.upstreams.topic(read.source))
+
     def readable(self, plan: Plan) -> bool:
-        return all(
-            kafka_holds(self.upstreams.topic(read.source), read.ranges)
-            for read in plan.reads
-            if isinstance(read, KafkaRead)
-        )
+        return all(self._kafka_has(read) for read in plan.reads if isinstance(read, KafkaRead))
+
+    def _kafka_has(self, read: KafkaRead) -> bool:
+        topic = self.upstreams.topic(read.source)
+        if topic.compacted and _in_bronze(self.upstreams.bronze(read.source), read.ranges):
+            return False
+        return kafka_holds(topic, read.ranges)
 
     def done(self, position: Position) -> int:
         assert isinstance(position, ViewPosition)
@@ -234,7 +244,16 @@ def _where(
             expected=wanted.start,
             earliest=earliest,
         )
-    return "kafka", OffsetRange(start=wanted.start, end=min(wanted.end, held.end))
+    end = min(wanted.end, held.end)
+    if offers.topic.compacted and wanted.start < ingested.begin[split]:
+        end = min(end, ingested.begin[split])
+    return "kafka", OffsetRange(start=wanted.start, end=end)
+
+
+def _in_bronze(bronze: BronzeOffer, ranges: Mapping[int, OffsetRange]) -> bool:
+    """Whether bronze holds any of these offsets."""
+    held = bronze.position
+    return any(max(held.begin[split], each.start) < min(held.next[split], each.end) for split, each in ranges.items())
 
 
 def _history_left(split: SplitState) -> int:
