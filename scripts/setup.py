@@ -21,7 +21,16 @@ JAVA_LOCK = ROOT / "requirements-java.lock"
 OLDEST_PYTHON = (3, 11)
 OTHER_PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11")
 LEAST_MEMORY_GIB = 3.0
-FIND_JAVA = "from backfill_assets.resources.java import java_command; java_command()"
+NO_JAVA = 3
+FIND_JAVA = f"""
+import sys
+from backfill_assets.errors import EnvironmentSetupError
+from backfill_assets.resources.java import java_command
+try:
+    java_command()
+except EnvironmentSetupError:
+    sys.exit({NO_JAVA})
+"""
 FETCH_JARS = "from backfill_assets.resources.jars import spark_jars; spark_jars()"
 
 
@@ -126,7 +135,7 @@ def install() -> None:
     step("Installing the pinned packages (the first time this downloads about 0.7 GB)")
     run(*pip, "--require-hashes", "-r", str(LOCK))
     run(*pip, "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
-    if subprocess.call([python_of(VENV), "-c", FIND_JAVA], stderr=subprocess.DEVNULL) != 0:
+    if subprocess.call([python_of(VENV), "-c", FIND_JAVA]) == NO_JAVA:
         step("No Java 17 or newer was found: installing one into .venv")
         run(*pip, "--require-hashes", "-r", str(JAVA_LOCK))
     step("Fetching the jars of Spark and Kafka")
