@@ -191,18 +191,26 @@ def _planned(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
             found=newest,
         )
     if newest is not None and newest > epoch:
-        raise ForeignWriteError(
-            f"{target}: the ledger planned epoch {newest}, but the table is only at epoch {last.epoch}: it was put back",
-            hint=f"`backfill reset {parts.name}` builds the table anew",
-            expected=newest,
-            found=last.epoch,
-        )
+        raise _left_behind(parts, last, newest)
     if newest == epoch:
         plan = parts.ledger.plan(target, incarnation, epoch)
         if plan is not None and plan.before == last.position and _feasible(parts, plan):
             return plan
         _log.warning("%s: the plan of epoch %d can no longer be carried out; it is superseded", target, epoch)
     return _new_plan(parts, last, budget)
+
+
+def _left_behind(parts: Parts, last: CommitRecord, newest: int) -> FencedError | ForeignWriteError:
+    """The ledger is more than an epoch ahead of the look: either rivals went on since, or the table was put back."""
+    found = parts.output.look()
+    if found.life != (last.incarnation, True) or (found.record is not None and found.record.epoch > last.epoch):
+        return _fenced(last.target, f"epoch {last.epoch + 1} was committed by another run")
+    return ForeignWriteError(
+        f"{last.target}: the ledger planned epoch {newest}, but the table is only at epoch {last.epoch}: it was put back",
+        hint=f"`backfill reset {parts.name}` builds the table anew",
+        expected=newest,
+        found=last.epoch,
+    )
 
 
 def _feasible(parts: Parts, plan: Plan) -> bool:

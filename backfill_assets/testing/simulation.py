@@ -148,7 +148,7 @@ class World:
 
     def create(self, target: str, parts: Parts | None = None) -> Look:
         """A checked look at a table that is created if it is missing."""
-        return create_if_missing(parts or self.parts(target), self.table(target).create_empty)
+        return create_if_missing(parts or self.parts(target), self.table(target))
 
     def refresh(
         self,
@@ -166,7 +166,7 @@ class World:
     def reset(self, target: str) -> None:
         """Begin a new life of a table."""
         parts = self.parts(target)
-        begin_life(parts, parts.output.look(), incarnation=parts.new_id())
+        begin_life(parts, parts.output.look(), parts.decider.begin(), incarnation=parts.new_id())
 
     def drop(self, target: str) -> None:
         """End the life of a table."""

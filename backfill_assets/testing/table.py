@@ -15,7 +15,16 @@ from backfill_assets.backfill.ports import Output
 from backfill_assets.errors import StagingError
 from backfill_assets.testing.topic import Row
 
-__all__ = ["CommitConflict", "Outcome", "SimulatedOutput", "SimulatedTable", "Timeout", "UnreliableOutput", "Version"]
+__all__ = [
+    "CommitConflict",
+    "Outcome",
+    "SimulatedOutput",
+    "SimulatedTable",
+    "Timeout",
+    "UnreliableOutput",
+    "Version",
+    "outcomes_from",
+]
 
 NO_TABLE = -1
 
@@ -72,7 +81,11 @@ class SimulatedTable:
         changed = next((at for at, each in enumerate(self.versions) if each.data_change), None)
         return Look(version=self.version, foreign=changed)
 
-    def create_empty(self) -> None:
+    def schema(self) -> str:
+        """The table's schema; with `empty`, this is what `run.Make` asks for."""
+        return "source STRING, split INT, offset LONG, value STRING"
+
+    def empty(self) -> None:
         """Make the table, without a life, where there is none."""
         if not self.versions:
             self._append(Version())
@@ -153,16 +166,15 @@ class Outcome(StrEnum):
 
 
 class UnreliableOutput:
-    """Wraps an output so that each commit has an outcome picked from a seed; looks and checks always work.
+    """Wraps an output so that each commit has the outcome that `pick` tells; looks and checks always work.
 
     A late commit arrives at this object's next commit, or when told, and only if nobody took its version meanwhile:
     that is all that a store with put-if-absent can do with a request that was under way.
     """
 
-    def __init__(self, inner: SimulatedOutput, random: Random, *, failing: float = 0.4) -> None:
+    def __init__(self, inner: SimulatedOutput, pick: Callable[[], Outcome]) -> None:
         self._inner = inner
-        self._random = random
-        self._failing = failing
+        self._pick = pick
         self._late: Callable[[], None] | None = None
 
     def look(self) -> Look:
@@ -199,10 +211,11 @@ class UnreliableOutput:
             except CommitConflict:
                 return
 
-    def _pick(self) -> Outcome:
-        if self._random.random() >= self._failing:
-            return Outcome.WORKED
-        return self._random.choice([each for each in Outcome if each is not Outcome.WORKED])
+
+def outcomes_from(random: Random, *, failing: float = 0.4) -> Callable[[], Outcome]:
+    """Outcomes from a seed; `failing` is the share of commits that do not simply work."""
+    unlucky = [each for each in Outcome if each is not Outcome.WORKED]
+    return lambda: random.choice(unlucky) if random.random() < failing else Outcome.WORKED
 
 
 _output: type[Output] = UnreliableOutput

@@ -1,0 +1,187 @@
+"""The lives of a table: reset, drop, creation again, restating, and a ledger that disagrees with it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.epoch import CommitKind, fingerprint
+from backfill_assets.backfill.protocol import begin_life, end_life, restate
+from backfill_assets.errors import (
+    DefinitionChangedError,
+    DroppedError,
+    FencedError,
+    ForeignWriteError,
+    StateLostError,
+)
+from backfill_assets.testing.simulation import World
+from backfill_assets.testing.topic import SimulatedTopic
+
+SOURCE = "sources/orders"
+
+
+@pytest.fixture
+def world() -> World:
+    """A source that has ingested four records in two epochs."""
+    topic = SimulatedTopic("orders")
+    topic.append(0, "abcd")
+    made = World(topic)
+    made.refresh(SOURCE, Limits(chunk_rows=2))
+    return made
+
+
+def right(world: World) -> bool:
+    return world.table(SOURCE).rows == world.expected(SOURCE) and world.table(SOURCE).rows.total() > 0
+
+
+def test_a_reset_removes_all_data_in_one_commit_and_the_next_run_reads_everything_anew(world: World) -> None:
+    before = world.table(SOURCE).version
+    world.reset(SOURCE)
+    assert (world.table(SOURCE).version, world.table(SOURCE).rows.total()) == (before + 1, 0)
+    assert [each.epoch for each in world.refresh(SOURCE).epochs] == [1]
+    assert right(world)
+
+
+def test_every_life_has_an_incarnation_of_its_own_and_the_log_goes_on(world: World) -> None:
+    world.reset(SOURCE)
+    world.drop(SOURCE)
+    world.refresh(SOURCE)
+    creations = [each for each in world.table(SOURCE).commits if each.kind is CommitKind.CREATE]
+    assert len({each.incarnation for each in creations}) == 3
+    assert right(world)
+
+
+def test_a_dropped_table_holds_nothing_and_says_so(world: World) -> None:
+    world.drop(SOURCE)
+    look = world.table(SOURCE).look()
+    assert (look.exists, world.table(SOURCE).rows.total()) == (False, 0)
+    assert look.record is not None
+    assert (look.record.kind, look.record.live) == (CommitKind.DROP, False)
+
+
+def test_of_two_resets_at_once_one_is_fenced(world: World) -> None:
+    parts = world.parts(SOURCE)
+    base = parts.output.look()
+    world.reset(SOURCE)
+    with pytest.raises(FencedError):
+        begin_life(parts, base, parts.decider.begin(), incarnation="late")
+    assert "late" not in {each.incarnation for each in world.table(SOURCE).commits}
+
+
+def test_a_drop_does_not_end_a_life_that_began_since(world: World) -> None:
+    parts = world.parts(SOURCE)
+    base = parts.output.look()
+    world.reset(SOURCE)
+    with pytest.raises(FencedError):
+        end_life(parts, base)
+    assert world.table(SOURCE).look().exists
+
+
+@pytest.mark.parametrize("change", [begin_life, end_life], ids=["reset", "drop"])
+def test_reset_and_drop_mind_neither_epochs_nor_foreign_writes_in_between(
+    world: World, change: Callable[..., object]
+) -> None:
+    parts = world.parts(SOURCE)
+    base = parts.output.look()
+    world.topics["orders"].append(0, "ef")
+    world.refresh(SOURCE)
+    world.table(SOURCE).write_foreign([])
+    if change is begin_life:
+        begin_life(parts, base, parts.decider.begin(), incarnation="fresh")
+    else:
+        end_life(parts, base)
+    world.refresh(SOURCE)
+    assert right(world)
+
+
+def test_restating_says_the_newest_record_again_and_changes_nothing(world: World) -> None:
+    parts = world.parts(SOURCE)
+    before = world.table(SOURCE).commits[-1]
+    after = restate(parts, parts.output.look())
+    assert after.model_copy(update={"kind": before.kind, "attempt": before.attempt}) == before
+    world.topics["orders"].append(0, "ef")
+    world.refresh(SOURCE)
+    assert right(world)
+
+
+def test_restating_gives_way_to_an_epoch_that_was_committed_in_between(world: World) -> None:
+    parts = world.parts(SOURCE)
+    base = parts.output.look()
+    world.topics["orders"].append(0, "ef")
+    world.refresh(SOURCE)
+    with pytest.raises(FencedError):
+        restate(parts, base)
+    assert world.table(SOURCE).commits[-1].epoch == 3
+
+
+def test_restating_never_hides_a_foreign_write_nor_revives_a_dropped_table(world: World) -> None:
+    parts = world.parts(SOURCE)
+    world.table(SOURCE).write_foreign([])
+    with pytest.raises(ForeignWriteError):
+        restate(parts, parts.output.look())
+    world.drop(SOURCE)
+    with pytest.raises(DroppedError):
+        restate(parts, parts.output.look())
+    assert not world.table(SOURCE).look().exists
+
+
+def test_a_table_that_somebody_made_in_its_place_is_not_taken_over() -> None:
+    world = World(SimulatedTopic("orders"))
+    world.table(SOURCE).empty()
+    world.table(SOURCE).write_foreign([])
+    with pytest.raises(ForeignWriteError, match="already"):
+        world.refresh(SOURCE)
+
+
+def test_a_lost_ledger_is_an_error_that_names_both_sides(world: World) -> None:
+    world.ledger.lose()
+    with pytest.raises(StateLostError, match=r"at epoch 2, but the ledger knows none") as caught:
+        world.refresh(SOURCE)
+    assert "backfill rebuild" in caught.value.hint
+
+
+def test_a_ledger_from_an_older_backup_is_an_error(world: World) -> None:
+    next(iter(world.ledger.plans.values())).pop()
+    with pytest.raises(StateLostError, match=r"at epoch 2, but the ledger knows 1"):
+        world.refresh(SOURCE)
+
+
+def test_a_table_put_back_by_one_epoch_redoes_that_epoch_as_it_was_planned(world: World) -> None:
+    world.table(SOURCE).put_back(world.table(SOURCE).version - 1)
+    assert [each.epoch for each in world.refresh(SOURCE).epochs] == [2]
+    assert right(world)
+
+
+def test_a_table_put_back_by_more_than_one_epoch_is_an_error(world: World) -> None:
+    world.table(SOURCE).put_back(world.table(SOURCE).version - 2)
+    with pytest.raises(
+        ForeignWriteError, match=r"ledger planned epoch 2, but the table is only at epoch 0: it was put"
+    ):
+        world.refresh(SOURCE)
+
+
+def test_a_changed_declaration_is_refused_and_names_the_parts_that_changed(world: World) -> None:
+    world.fingerprint = fingerprint(query="SELECT 1", schema="value STRING", key="value")
+    with pytest.raises(DefinitionChangedError, match=r"key, query changed since") as caught:
+        world.refresh(SOURCE)
+    assert caught.value.facts["changed"] == ["key", "query"]
+    world.reset(SOURCE)
+    world.refresh(SOURCE)
+    assert right(world)
+
+
+def test_of_two_runs_that_plan_at_the_same_moment_the_slower_one_is_fenced(world: World) -> None:
+    world.topics["orders"].append(0, "ef")
+    slow = world.parts(SOURCE)
+    newest = slow.ledger.newest
+
+    def beaten(target: str, incarnation: str) -> int | None:
+        found = newest(target, incarnation)
+        world.refresh(SOURCE)
+        return found
+
+    slow.ledger.newest = beaten  # type: ignore[method-assign]
+    report = world.refresh(SOURCE, parts=slow)
+    assert (report.stopped.value, report.epochs) == ("fenced", [])
+    assert "planned by another run" in report.detail
+    assert right(world)

@@ -1,0 +1,216 @@
+"""How long a run works and why it ends: control, throttle, limits, and what "caught up" means."""
+
+import math
+
+import pytest
+
+from backfill_assets.backfill.control import Limits, Stop, TokenBucket
+from backfill_assets.backfill.run import RunReport
+from backfill_assets.testing.clock import ManualClock
+from backfill_assets.testing.crash import Crash, CrashPoint
+from backfill_assets.testing.simulation import Operator, World
+from backfill_assets.testing.topic import SimulatedTopic
+
+SOURCE, VIEW = "sources/orders", "views/orders_view"
+
+
+def make(rows: int) -> World:
+    topic = SimulatedTopic("orders")
+    topic.append(0, "x" * rows)
+    world = World(topic)
+    world.create(SOURCE)
+    return world
+
+
+def produce(world: World, rows: int) -> None:
+    world.topics["orders"].append(0, "x" * rows)
+
+
+def right(world: World) -> bool:
+    return world.table(SOURCE).rows == world.expected(SOURCE)
+
+
+def test_a_pause_is_seen_between_epochs_and_resuming_goes_on_where_it_stopped() -> None:
+    world = make(10)
+    operator = Operator()
+    operator.after = lambda epochs: setattr(operator, "paused", epochs == 2)
+    report = world.refresh(SOURCE, Limits(chunk_rows=3), operator=operator)
+    assert (report.stopped, report.offsets, len(report.epochs)) == (Stop.PAUSED, 6, 2)
+    operator.paused = False
+    assert world.refresh(SOURCE, operator=operator).offsets == 4
+    assert right(world)
+
+
+def test_a_stop_that_was_requested_ends_the_run_after_the_epoch_at_work() -> None:
+    world = make(10)
+    operator = Operator()
+    operator.after = lambda _epochs: setattr(operator, "stopping", True)
+    report = world.refresh(SOURCE, Limits(chunk_rows=3), operator=operator)
+    assert (report.stopped, report.offsets) == (Stop.STOPPED, 3)
+
+
+def test_a_throttle_lets_its_rows_through_each_second_and_no_more() -> None:
+    world = make(100)
+    report = world.refresh(SOURCE, operator=Operator(rows_per_second=10))
+    assert report.offsets == 100
+    assert all(
+        later.done - earlier.done <= 10 for earlier, later in zip(report.epochs, report.epochs[1:], strict=False)
+    )
+    assert world.clock.slept == pytest.approx(10)
+
+
+def test_a_runs_own_rate_is_capped_by_the_stored_throttle() -> None:
+    for own, stored in [(100.0, 10.0), (10.0, 100.0), (10.0, None), (None, 10.0)]:
+        world = make(50)
+        world.refresh(SOURCE, Limits(rows_per_second=own), operator=Operator(rows_per_second=stored))
+        assert world.clock.slept == pytest.approx(5)
+
+
+def test_a_throttle_that_changes_while_running_holds_from_the_next_epoch_on() -> None:
+    world = make(100)
+    operator = Operator(rows_per_second=10)
+    operator.after = lambda epochs: setattr(operator, "rows_per_second", 40 if epochs >= 2 else 10)
+    world.refresh(SOURCE, operator=operator)
+    assert world.clock.slept == pytest.approx(2 + 80 / 40)
+    assert right(world)
+
+
+def test_a_throttle_of_zero_stops_the_run_whenever_it_is_set() -> None:
+    world = make(100)
+    operator = Operator(rows_per_second=10)
+    operator.after = lambda epochs: setattr(operator, "rows_per_second", 0 if epochs == 3 else 10)
+    report = world.refresh(SOURCE, operator=operator)
+    assert (report.stopped, report.offsets) == (Stop.PAUSED, 30)
+
+
+@pytest.mark.parametrize(("limit", "chunk", "read"), [(7, 3, 7), (7, 100, 7), (1, 100, 1), (0, 5, 0), (99, 5, 20)])
+def test_max_rows_is_never_exceeded_and_reached_if_there_are_as_many(limit: int, chunk: int, read: int) -> None:
+    world = make(20)
+    report = world.refresh(SOURCE, Limits(max_rows=limit, chunk_rows=chunk))
+    assert report.offsets == read
+    assert report.stopped is (Stop.CAUGHT_UP if limit > 20 else Stop.MAX_ROWS)
+
+
+def test_max_seconds_ends_the_run_at_the_next_epoch_and_while_it_waits_for_the_throttle() -> None:
+    world = make(100)
+    operator = Operator()
+    operator.after = lambda _epochs: world.clock.advance(4)
+    report = world.refresh(SOURCE, Limits(max_seconds=10, chunk_rows=1), operator=operator)
+    assert (report.stopped, report.offsets, report.seconds) == (Stop.MAX_SECONDS, 3, 12)
+    slow = world.refresh(SOURCE, Limits(max_seconds=10, rows_per_second=0.01))
+    assert (slow.stopped, slow.offsets) == (Stop.MAX_SECONDS, 0)
+    assert slow.seconds == pytest.approx(10, abs=0.5)
+
+
+def test_caught_up_is_judged_against_what_there_was_at_the_start_though_the_producer_never_stops() -> None:
+    world = make(100)
+    operator = Operator(after=lambda _epochs: produce(world, 5))
+    report = world.refresh(SOURCE, Limits(chunk_rows=30), operator=operator)
+    assert (report.stopped, report.record.live) == (Stop.CAUGHT_UP, True)
+    assert report.offsets < 140
+    again = world.refresh(SOURCE, Limits(chunk_rows=3), operator=operator)
+    assert (again.stopped, again.offsets) == (Stop.CAUGHT_UP, 6), "a live table's run ends even where it is outpaced"
+
+
+def test_a_live_view_ends_its_run_at_the_bronze_of_its_start() -> None:
+    world = make(10)
+    world.refresh(SOURCE)
+    world.refresh(VIEW)
+
+    def more(_epochs: int = 0) -> None:
+        produce(world, 8)
+        world.refresh(SOURCE)
+
+    more()
+    report = world.refresh(VIEW, Limits(chunk_rows=4), operator=Operator(after=more))
+    assert (report.stopped, report.offsets) == (Stop.CAUGHT_UP, 8)
+
+
+def test_until_forever_waits_for_more_and_ends_only_when_stopped() -> None:
+    world = make(4)
+    operator = Operator()
+    waits = 0
+
+    def stop_later() -> bool:
+        nonlocal waits
+        waits += 1
+        if waits == 4:
+            produce(world, 2)
+        return waits > 6
+
+    operator.stop_requested = stop_later  # type: ignore[method-assign]
+    report = world.refresh(SOURCE, Limits(until="forever"), operator=operator)
+    assert (report.stopped, report.offsets) == (Stop.STOPPED, 6)
+    assert world.clock.sleeps >= 3
+
+
+def meanwhile(world: World, change: str) -> RunReport:
+    operator = Operator(after=lambda epochs: getattr(world, change)(SOURCE) if epochs == 1 else None)
+    return world.refresh(SOURCE, Limits(chunk_rows=3), operator=operator)
+
+
+@pytest.mark.parametrize("change", ["reset", "drop"])
+def test_a_run_whose_table_is_reset_or_dropped_is_fenced_and_writes_nothing_into_the_new_life(change: str) -> None:
+    world = make(10)
+    report = meanwhile(world, change)
+    assert report.stopped is Stop.FENCED
+    assert "reset or dropped" in report.detail
+    assert world.table(SOURCE).rows.total() == 0
+    world.refresh(SOURCE)
+    assert right(world)
+
+
+def test_a_run_goes_on_from_a_rivals_epochs_and_reports_the_newest_record() -> None:
+    world = make(10)
+    operator = Operator(after=lambda epochs: world.refresh(SOURCE) and None if epochs == 1 else None)
+    report = world.refresh(SOURCE, Limits(chunk_rows=3), operator=operator)
+    assert (report.stopped, report.offsets) == (Stop.CAUGHT_UP, 3)
+    assert report.record == world.table(SOURCE).commits[-1]
+    assert right(world)
+
+
+def test_a_crash_passes_through_the_run_and_redoes_at_most_one_epoch() -> None:
+    world = make(10)
+    with pytest.raises(Crash):
+        world.refresh(SOURCE, Limits(chunk_rows=3), parts=world.parts(SOURCE, on_step=CrashPoint("staged", at=3)))
+    assert world.table(SOURCE).commits[-1].done == 6
+    report = world.refresh(SOURCE, Limits(chunk_rows=100))
+    assert [each.done for each in report.epochs] == [9, 10], "the planned epoch is redone as it stands"
+
+
+def test_a_token_bucket_holds_one_second_and_pays_debts_off() -> None:
+    clock = ManualClock()
+    bucket = TokenBucket(clock=clock)
+    assert (bucket.wait_seconds(), bucket.allowance(5)) == (0, 5)
+    bucket.set_rate(10)
+    assert (bucket.wait_seconds(), bucket.allowance(5)) == (1, 0)
+    clock.advance(60)
+    assert (bucket.wait_seconds(), bucket.allowance(50)) == (0, 10)
+    bucket.take(25)
+    assert bucket.wait_seconds() == pytest.approx(2.5)
+    bucket.set_rate(0)
+    assert bucket.wait_seconds() == math.inf
+    bucket.set_rate(0.5)
+    assert bucket.wait_seconds() == pytest.approx(32)
+
+
+def test_rounding_of_the_time_of_day_never_makes_a_throttled_run_wait_for_ever() -> None:
+    clock = ManualClock(1_763_700_000.1)
+    bucket = TokenBucket(clock=clock)
+    bucket.set_rate(333.3)
+    for _ in range(200):
+        waited = 0
+        while (wait := bucket.wait_seconds()) > 0:
+            clock.sleep(min(wait, 0.3))
+            waited += 1
+            assert waited < 20
+        bucket.take(bucket.allowance(1000) or 1)
+
+
+def test_crash_points_and_clocks_refuse_what_makes_no_sense() -> None:
+    with pytest.raises(ValueError, match="expected one of looked, planned"):
+        CrashPoint("commited")
+    with pytest.raises(ValueError, match="counted from 1"):
+        CrashPoint("looked", at=0)
+    with pytest.raises(ValueError, match="does not go back"):
+        ManualClock().advance(-1)

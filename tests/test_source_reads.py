@@ -1,0 +1,123 @@
+"""Where a view reads history, from Kafka or bronze, and what it refuses to read at all."""
+
+import pytest
+from orders_world import SOURCE, VIEW, make, reads, refused, right, step
+
+from backfill_assets.backfill.control import Limits
+from backfill_assets.errors import OffsetsLostError, TopicRecreatedError, UpstreamChangedError
+from backfill_assets.testing.crash import Crash, CrashPoint
+
+
+def test_with_bronze_new_older_records_come_from_kafka_and_newer_ones_from_bronze() -> None:
+    world, topic = make(bronze="new", rows="abc")
+    world.create(SOURCE)
+    topic.append(0, "de")
+    world.refresh(SOURCE)
+    assert reads(step(world, budget=2)) == {"kafka": (0, 2)}
+    world.refresh(VIEW)
+    assert [row.value for row in world.table(SOURCE).rows] == ["d", "e"]
+    assert [row.value for row in sorted(world.table(VIEW).rows)] == list("abcde")
+
+
+def test_a_compacted_topic_is_read_from_bronze_where_bronze_has_it() -> None:
+    world, topic = make(compacted=True, rows="abcd")
+    world.refresh(SOURCE)
+    topic.compact(0, [1, 2])
+    topic.append(0, "ef")
+    assert reads(step(world)) == {"bronze": (0, 4)}
+    world.refresh(VIEW)
+    world.refresh(SOURCE)
+    world.refresh(VIEW)
+    assert right(world)
+
+
+def test_a_compacted_topic_with_bronze_new_is_read_from_kafka_up_to_where_bronze_begins() -> None:
+    world, topic = make(bronze="new", compacted=True, rows="abc")
+    world.create(SOURCE)
+    topic.append(0, "def")
+    world.refresh(SOURCE)
+    topic.compact(0, [4])
+    assert reads(step(world)) == {"kafka": (0, 3)}
+    world.refresh(VIEW)
+    assert right(world)
+
+
+def test_history_that_kafka_lost_is_read_from_bronze_where_bronze_has_it() -> None:
+    world, topic = make(rows="abcdef")
+    world.refresh(SOURCE)
+    topic.retain(0, 3)
+    assert reads(step(world, budget=4)) == {"bronze": (0, 4)}
+    world.refresh(VIEW, Limits(chunk_rows=4))
+    assert right(world)
+
+
+def test_history_that_nobody_has_any_more_is_an_error_never_a_gap() -> None:
+    world, topic = make(bronze="new", rows="abcdef")
+    world.create(VIEW)
+    topic.retain(0, 3)
+    refused(world, OffsetsLostError, "split 0, is to be read from offset 0", "still holds is 3", "nothing was skipped")
+
+
+def test_a_planned_epoch_whose_history_kafka_lost_since_is_read_from_bronze_instead() -> None:
+    world, topic = make(rows="abcdef")
+    world.create(VIEW)
+    with pytest.raises(Crash):
+        world.refresh(VIEW, parts=world.parts(VIEW, on_step=CrashPoint("planned")))
+    world.refresh(SOURCE)
+    topic.retain(0, 3)
+    world.refresh(VIEW)
+    assert right(world)
+    assert [reads(plan) for plan in next(p for life, p in world.ledger.plans.items() if life[0] == VIEW)] == [
+        {"kafka": (0, 6)},
+        {"bronze": (0, 6)},
+    ]
+
+
+def test_a_planned_epoch_over_a_topic_that_was_compacted_since_is_read_from_bronze_instead() -> None:
+    world, topic = make(compacted=True, rows="abcdef")
+    world.create(VIEW)
+    with pytest.raises(Crash):
+        world.refresh(VIEW, parts=world.parts(VIEW, on_step=CrashPoint("staged")))
+    world.refresh(SOURCE)
+    topic.compact(0, [2])
+    world.refresh(VIEW)
+    assert right(world)
+
+
+def test_a_recreated_topic_is_refused_while_history_is_read_even_for_an_epoch_that_is_planned() -> None:
+    world, topic = make(rows="abc")
+    world.create(VIEW)
+    with pytest.raises(Crash):
+        world.refresh(VIEW, parts=world.parts(VIEW, on_step=CrashPoint("planned")))
+    topic.recreate(splits=1)
+    topic.append(0, "xyz")
+    refused(world, TopicRecreatedError, "expected topic id orders-1", "found orders-2")
+
+
+def test_a_source_that_was_reset_under_a_view_is_refused_by_its_incarnation() -> None:
+    world, _ = make(rows="abc")
+    world.refresh(SOURCE)
+    world.refresh(VIEW)
+    world.reset(SOURCE)
+    world.refresh(SOURCE)
+    refused(world, UpstreamChangedError, "source 'orders' was reset", "expected incarnation 0000", "found incarnation")
+    world.reset(VIEW)
+    world.refresh(VIEW)
+    assert right(world)
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_a_source_that_was_put_back_under_a_view_is_refused(planned: bool) -> None:
+    world, topic = make(rows="abc")
+    world.refresh(SOURCE)
+    world.refresh(VIEW)
+    topic.append(0, "def")
+    backup = world.table(SOURCE).version
+    world.refresh(SOURCE)
+    if planned:
+        with pytest.raises(Crash):
+            world.refresh(VIEW, parts=world.parts(VIEW, on_step=CrashPoint("planned")))
+    else:
+        world.refresh(VIEW)
+    world.table(SOURCE).put_back(backup)
+    refused(world, UpstreamChangedError, "splits [0] went back", "backfill reset orders_view")
