@@ -14,6 +14,7 @@ from backfill_assets.errors import (
     ForeignWriteError,
     StateLostError,
 )
+from backfill_assets.testing.crash import CrashPoint
 from backfill_assets.testing.simulation import World
 from backfill_assets.testing.topic import SimulatedTopic
 
@@ -66,6 +67,18 @@ def test_of_two_resets_at_once_one_is_fenced(world: World) -> None:
     with pytest.raises(FencedError):
         begin_life(parts, base, parts.decider.begin(), incarnation="late")
     assert "late" not in {each.incarnation for each in world.table(SOURCE).commits}
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_of_two_creations_at_once_both_go_on_with_the_life_that_won(dropped: bool) -> None:
+    world = World(SimulatedTopic("orders"))
+    if dropped:
+        world.create(SOURCE)
+        world.drop(SOURCE)
+    slow = world.parts(SOURCE, on_step=CrashPoint("verified", action=lambda: world.create(SOURCE) and None))
+    found = world.create(SOURCE, slow)
+    assert found == world.create(SOURCE)
+    assert [each.kind for each in world.table(SOURCE).commits][-2:].count(CommitKind.CREATE) == 1
 
 
 def test_a_drop_does_not_end_a_life_that_began_since(world: World) -> None:

@@ -27,7 +27,7 @@ from backfill_assets.testing.table import SimulatedOutput, SimulatedTable, Unrel
 from backfill_assets.testing.topic import SimulatedTopic
 
 SEEDS = 400
-SECONDS = 15
+SECONDS = 12
 ACTIONS = 40
 SOURCES = ("sources/a", "sources/b")
 VIEWS = ("views/a_view", "views/b_view", "views/both")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -66,7 +67,8 @@ def create_if_missing(parts: Parts, create_empty: Callable[[], None]) -> Look:
         create_empty()
         look = parts.output.look()
     if not look.exists:
-        begin_life(parts, look, incarnation=parts.new_id())
+        with suppress(FencedError):  # a rival gave it a life at the same moment, which is as good
+            begin_life(parts, look, incarnation=parts.new_id())
     return check_look(parts, parts.output.look())
 
 
