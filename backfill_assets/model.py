@@ -252,7 +252,7 @@ def _check_name(kind: str, name: object) -> None:
         raise _wrong(kind, name, "name", f"it is {name!r}", "use letters, digits and underscores")
 
 
-def _check_choice(kind: str, name: str, argument: str, value: object, allowed: Sequence[str]) -> None:  # noqa: PLR0913, PLR0917
+def _check_choice(kind: str, name: str, argument: str, value: object, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise _wrong(kind, name, argument, f"it is {value!r}", f"use one of {', '.join(map(repr, allowed))}")
 

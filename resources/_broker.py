@@ -10,10 +10,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from backfill_assets.errors import EnvironmentSetupError
-from backfill_assets.resources._ports import HOST, accepts, free_port
 from backfill_assets.resources._process import Process, start, wait_until
 from backfill_assets.resources.jars import kafka_jars
 from backfill_assets.resources.java import java_command
+from backfill_assets.resources.ports import HOST, accepts, free_port
 
 __all__ = ["start_broker", "wait_for_broker"]
 

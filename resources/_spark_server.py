@@ -6,9 +6,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from backfill_assets.resources._ports import HOST, accepts
 from backfill_assets.resources._process import Process, start, wait_until
 from backfill_assets.resources.java import java_home
+from backfill_assets.resources.ports import HOST, accepts
 from backfill_assets.resources.spark_conf import spark_conf
 
 __all__ = ["start_spark_server", "wait_for_spark_server"]

@@ -14,9 +14,9 @@ from pathlib import Path
 from filelock import FileLock
 
 from backfill_assets.resources._broker import start_broker, wait_for_broker
-from backfill_assets.resources._ports import HOST, choose_port
 from backfill_assets.resources._process import Process, is_alive, stop
 from backfill_assets.resources._spark_server import start_spark_server, wait_for_spark_server
+from backfill_assets.resources.ports import HOST, choose_port
 
 __all__ = ["Endpoints", "down", "endpoints", "up"]
 

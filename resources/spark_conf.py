@@ -31,6 +31,7 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         # Nobody else on the network can reach this Spark.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",

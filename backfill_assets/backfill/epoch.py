@@ -115,6 +115,7 @@ class CommitRecord(Value):
     total: int = 0
     done: int = 0
     started_at: float
+    finished_at: float
     created_at: float
 
 

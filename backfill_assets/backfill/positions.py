@@ -72,9 +72,7 @@ class SplitState(Value):
 
         Nothing to read (an empty split, a start at the end) is finished at once.
         """
-        return cls(
-            phase=Phase.BACKFILLING, start=start, next=start, live=live, target=max(start, live, end)
-        ).settle()
+        return cls(phase=Phase.BACKFILLING, start=start, next=start, live=live, target=max(start, live, end)).settle()
 
     @classmethod
     def join(cls, *, start: int, live: int) -> Self:

@@ -24,7 +24,7 @@ from backfill_assets.backfill.epoch import (
     changed_parts,
     judge,
 )
-from backfill_assets.backfill.ports import Clock, Compute, Decider, Ledger, OnStep, Output
+from backfill_assets.backfill.ports import Begin, Clock, Compute, Decider, Ledger, OnStep, Output
 from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
@@ -101,6 +101,7 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
         total=last.total,
         done=parts.decider.done(plan.after),
         started_at=started,
+        finished_at=parts.clock.now(),
         created_at=last.created_at,
     )
     _commit(parts, record, staged, look)
@@ -134,12 +135,11 @@ def check_look(parts: Parts, look: Look) -> Look:
     return look
 
 
-def begin_life(parts: Parts, base: Look, *, incarnation: str) -> CommitRecord:
+def begin_life(parts: Parts, base: Look, begin: Begin, *, incarnation: str) -> CommitRecord:
     """Give a table a new life: one commit that removes all data and is epoch 0 of a fresh incarnation.
 
     Serves creation, reset, and creation after a drop alike. Errors: `FencedError` where another run did so first.
     """
-    begin = parts.decider.begin()
     now = parts.clock.now()
     record = CommitRecord(
         kind=CommitKind.CREATE,
@@ -153,6 +153,7 @@ def begin_life(parts: Parts, base: Look, *, incarnation: str) -> CommitRecord:
         live=begin.live,
         total=begin.total,
         started_at=now,
+        finished_at=now,
         created_at=now,
     )
     _commit(parts, record, Staged(), base)
@@ -245,7 +246,7 @@ def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> N
         parts.on_step("verified")
         try:
             parts.output.commit(record, staged)
-        except Exception as error:  # noqa: BLE001, PERF203  (whatever it was, only the table says what happened)
+        except Exception as error:
             errors.append(error)
         found = parts.output.look()
         if _settled(found, record, base, errors):
@@ -262,7 +263,9 @@ def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exc
     match verdict:
         case Verdict.LANDED:
             if errors:
-                _log.warning("%s: epoch %d landed although its commit failed: %s", record.target, record.epoch, errors[-1])
+                _log.warning(
+                    "%s: epoch %d landed although its commit failed: %s", record.target, record.epoch, errors[-1]
+                )
             return True
         case Verdict.RETRY:
             return False
@@ -270,8 +273,11 @@ def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exc
             raise _fenced(record.target, f"epoch {record.epoch} was committed by another run of the same plan")
         case Verdict.FENCED:
             there = found.record.incarnation if found.record else "none"
-            raise _fenced(record.target, f"expected incarnation {record.incarnation} before epoch {record.epoch}, found "
-                          f"{there} at epoch {found.record.epoch if found.record else '-'}")
+            raise _fenced(
+                record.target,
+                f"expected incarnation {record.incarnation} before epoch {record.epoch}, found "
+                f"{there} at epoch {found.record.epoch if found.record else '-'}",
+            )
         case Verdict.FOREIGN:
             raise ForeignWriteError(
                 f"{record.target}: version {found.foreign} of the table changed data while epoch {record.epoch} was "

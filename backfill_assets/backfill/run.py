@@ -1,7 +1,7 @@
 """A run: epoch after epoch of one table, with control looked at between epochs and nowhere else."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,9 +10,9 @@ from backfill_assets.backfill.control import Limits, Stop, TokenBucket
 from backfill_assets.backfill.epoch import CommitRecord, Look
 from backfill_assets.backfill.ports import Controls, Next
 from backfill_assets.backfill.protocol import Parts, begin_life, check_look, run_epoch
-from backfill_assets.errors import FencedError
+from backfill_assets.errors import FencedError, ForeignWriteError
 
-__all__ = ["Between", "RunReport", "create_if_missing", "plan_next", "run", "slowest"]
+__all__ = ["Between", "Make", "RunReport", "create_if_missing", "plan_next", "run", "slowest"]
 
 POLL_SECONDS = 0.5
 
@@ -30,6 +30,18 @@ class Between(Protocol):
 
     def stop_requested(self) -> bool:
         """Whether the run was asked to end at the next opportunity."""
+        ...
+
+
+class Make(Protocol):
+    """Makes the empty table under an output."""
+
+    def schema(self) -> str:
+        """The table's schema; finds out whether the declaration can be computed at all."""
+        ...
+
+    def empty(self) -> None:
+        """Make the empty table, unless a rival does so at the same moment."""
         ...
 
 
@@ -55,21 +67,31 @@ class RunReport:
         return sum(each.rows_read for each in self.epochs)
 
 
-def create_if_missing(parts: Parts, create_empty: Callable[[], None]) -> Look:
+def create_if_missing(parts: Parts, make: "Make") -> Look:
     """Look at the table, and give it its first life (or the next one after a drop) where it has none.
 
-    `create_empty` makes the empty Delta table if there is none at all.
+    Everything that can be wrong with the declaration is found before anything is written.
     """
     look = parts.output.look()
     if look.exists:
         return check_look(parts, look)
+    if look.foreign is not None:
+        raise ForeignWriteError(
+            f"{parts.decider.target}: there is a table in its place already, with data of version {look.foreign} that "
+            "no epoch wrote",
+            hint="move that table away, or declare this one under another name",
+            version=look.foreign,
+        )
+    make.schema()
+    begin = parts.decider.begin()
     if look.version < 0:
-        create_empty()
+        make.empty()
         look = parts.output.look()
     if not look.exists:
         with suppress(FencedError):  # a rival gave it a life at the same moment, which is as good
-            begin_life(parts, look, incarnation=parts.new_id())
-    return check_look(parts, parts.output.look())
+            begin_life(parts, look, begin, incarnation=parts.new_id())
+        look = parts.output.look()
+    return check_look(parts, look)
 
 
 def plan_next(parts: Parts, record: CommitRecord, limits: Limits) -> Next | None:

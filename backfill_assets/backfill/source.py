@@ -74,7 +74,7 @@ class SourceDecider:
             left -= sum(total(read.ranges.values()) for read in planned[0])
         moved = ViewPosition(sources=after)
         level = live or _level(moved)
-        if not reads and level == live and _phases(moved) == _phases(position):
+        if not reads and level == live:
             return None
         return Next(reads=tuple(reads), after=moved, live=level)
 
@@ -195,14 +195,10 @@ def plan_source(
     reads: list[Read] = []
     if from_bronze:
         reads.append(
-            BronzeRead(
-                source=source.name, incarnation=bronze.incarnation, version=bronze.version, ranges=from_bronze
-            )
+            BronzeRead(source=source.name, incarnation=bronze.incarnation, version=bronze.version, ranges=from_bronze)
         )
     if from_kafka:
-        reads.append(
-            KafkaRead(source=source.name, topic=source.topic, isolation=source.isolation, ranges=from_kafka)
-        )
+        reads.append(KafkaRead(source=source.name, topic=source.topic, isolation=source.isolation, ranges=from_kafka))
     return tuple(reads), SourcePosition(incarnation=bronze.incarnation, version=bronze.version, splits=splits)
 
 
@@ -222,9 +218,7 @@ def _see_bronze(position: SourcePosition, bronze: BronzeOffer) -> dict[int, Spli
     return splits
 
 
-def _where(
-    view: str, source: str, split: int, wanted: OffsetRange, offers: Offers
-) -> tuple[str, OffsetRange]:
+def _where(view: str, source: str, split: int, wanted: OffsetRange, offers: Offers) -> tuple[str, OffsetRange]:
     """Where a range of history is read, and how much of it can be read there."""
     assert offers.topic is not None
     held = offers.topic.splits.get(split)
@@ -265,10 +259,4 @@ def _level(position: ViewPosition) -> bool:
     return all(
         each.backfilled and all(s.phase is not Phase.FINISHED or s.next >= s.live for s in each.splits.values())
         for each in position.sources.values()
-    )
-
-
-def _phases(position: ViewPosition) -> list[tuple[str, int, Phase]]:
-    return sorted(
-        (name, split, state.phase) for name, each in position.sources.items() for split, state in each.splits.items()
     )

@@ -1,0 +1,209 @@
+"""Sources and views as software-defined assets: one multi-asset, so that any selection is one step in one process.
+
+A run over a source and its views then shares one Spark session and one order (sources first), and a source with nothing
+new does not make Dagster skip the views below it. Only wiring here; `operations` does the work.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import dagster as dg
+from pydantic import Field
+
+from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS, Limits, Stop
+from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.errors import BackfillError, DeclarationError
+from backfill_assets.metadata import epoch_metadata, plan_metadata, refresh_metadata
+from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.operations import Refresh, plan, refresh
+from backfill_assets.resources.kafka import KafkaConnector
+from backfill_assets.resources.spark import SparkResource
+from backfill_assets.resources.state_store import StateStore
+from backfill_assets.workspace import Declared, Workspace
+
+__all__ = [
+    "OP_NAME",
+    "RESOURCE_KEYS",
+    "TABLES_KEY",
+    "DeclaredTables",
+    "RefreshConfig",
+    "build_assets",
+    "in_order",
+    "workspace_in",
+    "workspace_of",
+]
+
+RESOURCE_KEYS = {"backfill_state", "backfill_kafka", "backfill_spark"}
+
+OP_NAME = "backfill_refresh"
+TABLES_KEY = "backfill_tables"
+
+
+class RefreshConfig(dg.Config):
+    """What one run may do with each table that it refreshes."""
+
+    max_seconds: float | None = Field(default=None, gt=0, description="Stop after this long; None: no limit.")
+    max_rows: int | None = Field(default=None, gt=0, description="Stop after this many rows; None: no limit.")
+    chunk_rows: int = Field(default=DEFAULT_CHUNK_ROWS, gt=0, description="Rows of one epoch at the most.")
+    rows_per_second: float | None = Field(
+        default=None,
+        ge=0,
+        description="Throttle of this run, capped by the stored one; None: no limit, 0: none at all.",
+    )
+    until: Literal["caught_up", "forever"] = Field(default="caught_up", description="`forever` only for one table.")
+    dry_run: bool = Field(default=False, description="Only show what would be read next.")
+
+    def limits(self) -> Limits:
+        """The same as a plain value."""
+        return Limits(
+            max_seconds=self.max_seconds,
+            max_rows=self.max_rows,
+            chunk_rows=self.chunk_rows,
+            rows_per_second=self.rows_per_second,
+            until=self.until,
+            dry_run=self.dry_run,
+        )
+
+
+def workspace_of(resources: object, declared: Mapping[str, Declared]) -> Workspace:
+    """The declared tables over a run's resources."""
+    store: StateStore = getattr(resources, "backfill_state")  # noqa: B009  (generated attributes)
+    kafka: KafkaConnector = getattr(resources, "backfill_kafka")  # noqa: B009
+    spark: SparkResource = getattr(resources, "backfill_spark")  # noqa: B009
+    return Workspace(declared=declared, store=store, kafka=kafka, spark=spark)
+
+
+def workspace_in(definitions: dg.Definitions) -> Workspace:
+    """The declared tables of built definitions, over their own resources; for use outside a run."""
+    resources = definitions.resources or {}
+    if TABLES_KEY not in resources:
+        raise DeclarationError(
+            "these definitions hold no sources or views",
+            hint="make them with build_definitions(...)",
+            argument="declared",
+        )
+    return Workspace(
+        declared=resources[TABLES_KEY].tables,
+        store=resources["backfill_state"],
+        kafka=resources["backfill_kafka"],
+        spark=resources["backfill_spark"],
+    )
+
+
+@dataclass(frozen=True)
+class DeclaredTables:
+    """The declared tables by name, kept among the resources, so that merged definitions still know them."""
+
+    tables: Mapping[str, Declared]
+
+
+def build_assets(declared: Mapping[str, Declared]) -> list[dg.AssetsDefinition | dg.AssetSpec]:
+    """The assets of all declared tables, and the topics that they come from as external assets."""
+    ordered = in_order(declared.values())
+    names = {each.key: each.name for each in ordered}
+
+    @dg.multi_asset(
+        name=OP_NAME,
+        specs=[_spec(each) for each in ordered],
+        can_subset=True,
+        required_resource_keys=RESOURCE_KEYS,
+    )
+    def backfill_refresh(
+        context: dg.AssetExecutionContext, config: RefreshConfig
+    ) -> Iterator[dg.AssetObservation | dg.MaterializeResult[None]]:
+        selected = [each for each in ordered if each.key in context.selected_asset_keys]
+        if config.until == "forever" and len(selected) > 1:
+            raise dg.Failure(
+                f"until='forever' was asked for {len(selected)} tables at once; such a run can serve only one",
+                metadata={"selected": [names[each.key] for each in selected]},
+            )
+        workspace = workspace_of(context.resources, declared)
+        failed: list[tuple[str, Exception]] = []
+        for each in selected:
+            try:
+                yield from _refresh(context, workspace, each, config.limits())
+            except (BackfillError, OSError, RuntimeError) as error:
+                context.log.exception("%s failed", each.target)
+                failed.append((each.target, error))
+        if failed:
+            raise dg.Failure(
+                "\n".join(f"{target}: {error}" for target, error in failed), allow_retries=False
+            ) from failed[0][1]
+
+    topics = {_topic_key(each): each.topic for each in ordered if isinstance(each, KafkaSource)}
+    return [
+        backfill_refresh,
+        *(dg.AssetSpec(key, description=f"Kafka topic {topic}", kinds={"kafka"}) for key, topic in topics.items()),
+    ]
+
+
+def in_order(declared: Sequence[Declared] | object) -> list[Declared]:
+    """Sources before views, each kind in the order of declaration."""
+    each = list(declared)  # type: ignore[call-overload]
+    return [*(d for d in each if isinstance(d, KafkaSource)), *(d for d in each if isinstance(d, MaterializedView))]
+
+
+def _refresh(
+    context: dg.AssetExecutionContext, workspace: Workspace, declared: Declared, limits: Limits
+) -> Iterator[dg.AssetObservation | dg.MaterializeResult[None]]:
+    if limits.dry_run:
+        record, step = plan(workspace, declared.name, limits)
+        yield dg.AssetObservation(declared.key, metadata=plan_metadata(record, step))
+        return
+
+    def heartbeat(record: CommitRecord) -> None:
+        context.log_event(dg.AssetObservation(declared.key, metadata=epoch_metadata(record)))
+
+    done = refresh(workspace, declared.name, limits, run_id=context.run_id, report=heartbeat)
+    context.log.info(
+        "%s: %s, %d epochs, %d rows",
+        done.target,
+        done.report.stopped,
+        len(done.report.epochs),
+        done.report.rows_written,
+    )
+    metadata = refresh_metadata(done)
+    if _changed(done):
+        record = done.report.record
+        yield dg.MaterializeResult(
+            asset_key=declared.key,
+            metadata=metadata,
+            data_version=dg.DataVersion(f"{record.incarnation}:{record.epoch}"),
+        )
+    elif done.report.stopped is not Stop.CAUGHT_UP or done.report.epochs:
+        context.log_event(dg.AssetObservation(declared.key, metadata=metadata))
+
+
+def _changed(done: Refresh) -> bool:
+    """Whether readers have something new to read: the table is live, and this run brought it there or further."""
+    return done.report.record.live and (done.first_live or bool(done.report.epochs))
+
+
+def _spec(declared: Declared) -> dg.AssetSpec:
+    labels = declared.labels
+    if isinstance(declared, KafkaSource):
+        deps = [_topic_key(declared)]
+        text = f"Every record of Kafka topic {declared.topic}, once."
+        kinds = {"kafka", "deltalake", "spark"}
+    else:
+        deps = [source.key for source in declared.upstreams]
+        text = f"```sql\n{declared.query.text}\n```"
+        kinds = {"deltalake", "spark", "sql"}
+    return dg.AssetSpec(
+        declared.key,
+        deps=deps,
+        skippable=True,
+        description=labels.description or text,
+        owners=list(labels.owners),
+        tags=dict(labels.tags),
+        metadata=dict(labels.metadata),
+        group_name=labels.group_name,
+        automation_condition=labels.automation_condition,
+        freshness_policy=labels.freshness_policy,
+        kinds=kinds,
+    )
+
+
+def _topic_key(source: KafkaSource) -> dg.AssetKey:
+    return dg.AssetKey(["kafka", source.topic])

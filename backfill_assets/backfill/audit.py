@@ -1,0 +1,184 @@
+"""What a table's commits and the ledger's plans must say together: pure checks on records that were read elsewhere.
+
+Each function returns the offences as sentences; none means that the check passes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from backfill_assets.backfill.epoch import BronzeRead, CommitRecord, KafkaRead, Plan, Position, Read
+from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
+from backfill_assets.backfill.positions import IngestPosition, OffsetRange, Phase, ViewPosition
+from backfill_assets.backfill.source import SourceUpstream
+
+__all__ = ["Evidence", "LedgerEntry", "conserved", "consumed", "contiguous", "evidence", "ledger_agrees"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """A row of the ledger; `plan` is None for one that was rebuilt from a commit."""
+
+    epoch: int
+    plan_hash: str
+    plan: Plan | None
+
+
+def consumed(position: Position) -> dict[tuple[str, int], OffsetRange]:
+    """The offsets that a table has consumed since the beginning of its life, by source and split."""
+    match position:
+        case IngestPosition():
+            return {
+                ("", split): OffsetRange(start=position.begin[split], end=end) for split, end in position.next.items()
+            }
+        case ViewPosition():
+            return {
+                (name, split): OffsetRange(start=state.start, end=state.next)
+                for name, source in position.sources.items()
+                for split, state in source.splits.items()
+            }
+
+
+def contiguous(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry]) -> list[str]:
+    """Epochs follow each other without a gap, and each read exactly the offsets between its positions.
+
+    `records` are the epochs' commits in order (epoch 0 or the oldest that is still known first).
+    """
+    plans = {entry.plan_hash: entry.plan for entry in entries if entry.plan is not None}
+    offences: list[str] = []
+    for before, after in pairwise(records):
+        if after.epoch != before.epoch + 1:
+            offences.append(f"epoch {after.epoch} follows epoch {before.epoch}")
+            continue
+        offences.extend(
+            f"epoch {after.epoch}: {offence}" for offence in _step(before, after, plans.get(after.plan_hash))
+        )
+    return offences
+
+
+def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry], newest: int | None) -> list[str]:
+    """Each committed epoch was planned as it was committed, and at most one epoch is planned ahead."""
+    if not records:
+        return []
+    last = records[-1].epoch
+    offences = []
+    if last > 0 and newest not in {last, last + 1}:
+        offences.append(f"the table is at epoch {last}, but the newest planned epoch is {newest}")
+    for record in records:
+        planned = [entry for entry in entries if entry.epoch == record.epoch]
+        if record.epoch == 0 or any(entry.plan_hash == record.plan_hash for entry in planned):
+            continue
+        if planned or record.epoch >= min((entry.epoch for entry in entries), default=0):
+            found = ", ".join(entry.plan_hash for entry in planned) or "none"
+            offences.append(f"epoch {record.epoch} was committed by plan {record.plan_hash}, the ledger has {found}")
+    return offences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """From where the records of one source are read again. `unprovable`: offsets that nothing holds any more.
+
+    `subset`: the topic is compacted, so that Kafka may hold fewer records than were read from it.
+    """
+
+    reads: tuple[Read, ...]
+    unprovable: dict[int, OffsetRange]
+    subset: bool
+
+
+def evidence(
+    source: SourceUpstream, wanted: Mapping[int, OffsetRange], held: TopicOffer, bronze: BronzeOffer | None
+) -> Evidence:
+    """Decide where the records of these offsets are read again: from Kafka where it holds them, else from bronze.
+
+    Of a compacted topic, bronze is the better witness wherever it has the records. `bronze` is None where the bronze
+    table itself is to be proved: then only Kafka counts.
+    """
+    from_kafka: dict[int, OffsetRange] = {}
+    from_bronze: dict[int, OffsetRange] = {}
+    unprovable: dict[int, OffsetRange] = {}
+    for split, each in wanted.items():
+        seam = held.splits[split].start if split in held.splits else each.end
+        if bronze is not None and held.compacted:
+            seam = max(seam, bronze.position.next.get(split, 0))
+        seam = min(max(each.start, seam), each.end)
+        begin = bronze.position.begin.get(split, seam) if bronze is not None else seam
+        known = min(max(each.start, begin), seam)
+        for part, start, end in (
+            (from_kafka, seam, each.end),
+            (from_bronze, known, seam),
+            (unprovable, each.start, known),
+        ):
+            if start < end:
+                part[split] = OffsetRange(start=start, end=end)
+    reads: list[Read] = []
+    if from_kafka:
+        reads.append(KafkaRead(source=source.name, topic=source.topic, isolation=source.isolation, ranges=from_kafka))
+    if from_bronze and bronze is not None:
+        life, version = bronze.incarnation, bronze.version
+        reads.append(BronzeRead(source=source.name, incarnation=life, version=version, ranges=from_bronze))
+    return Evidence(reads=tuple(reads), unprovable=unprovable, subset=held.compacted and bool(from_kafka))
+
+
+def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: int) -> list[str]:
+    """Rows written by epochs add up to the table's, and no epoch wrote more than it read.
+
+    `copies`: rows that one record may become at the most (1 for a source; the branches of a view's query).
+    """
+    offences = []
+    if records and records[-1].rows_total != rows_in_table:
+        offences.append(f"epochs wrote {records[-1].rows_total} rows, the table holds {rows_in_table}")
+    for before, after in pairwise(records):
+        if after.rows_total != before.rows_total + after.rows_written:
+            offences.append(
+                f"epoch {after.epoch}: total {after.rows_total} is not {before.rows_total} + {after.rows_written}"
+            )
+        if after.rows_written > copies * after.rows_read or after.rows_read > after.done - before.done:
+            offences.append(
+                f"epoch {after.epoch}: {after.rows_written} rows were written of {after.rows_read} read from "
+                f"{after.done - before.done} offsets"
+            )
+    return offences
+
+
+def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[str]:
+    was, now = consumed(before.position), consumed(after.position)
+    offences = [f"split {split[1]} of {split[0] or 'the topic'} is gone" for split in sorted(was.keys() - now.keys())]
+    read = _ranges_read(plan) if plan is not None else None
+    for split, reach in sorted(now.items()):
+        since = was[split].end if split in was else reach.start
+        if reach.end < since:
+            offences.append(f"split {split[1]} went back from {since} to {reach.end}")
+        elif read is not None and not _covers(read.get(split[1:] if not split[0] else split, []), since, reach.end):
+            offences.append(f"split {split[1]} moved from {since} to {reach.end}, but the plan read {read.get(split)}")
+    return [*offences, *_phase_offences(before.position, after.position)]
+
+
+def _ranges_read(plan: Plan) -> dict[tuple[object, ...], list[OffsetRange]]:
+    found: dict[tuple[object, ...], list[OffsetRange]] = {}
+    for read in plan.reads:
+        for split, each in read.ranges.items():
+            key: tuple[object, ...] = (split,) if isinstance(plan.after, IngestPosition) else (read.source, split)
+            found.setdefault(key, []).append(each)
+    return found
+
+
+def _covers(ranges: Sequence[OffsetRange], start: int, end: int) -> bool:
+    for each in sorted(ranges, key=lambda r: r.start):
+        if each.start != start:
+            return False
+        start = each.end
+    return start == end
+
+
+def _phase_offences(before: Position, after: Position) -> list[str]:
+    if not (isinstance(before, ViewPosition) and isinstance(after, ViewPosition)):
+        return []
+    order = list(Phase)
+    return [
+        f"split {split} of {name} went back from {state.phase} to {after.sources[name].splits[split].phase}"
+        for name, source in before.sources.items()
+        for split, state in source.splits.items()
+        if split in after.sources[name].splits
+        and order.index(after.sources[name].splits[split].phase) < order.index(state.phase)
+    ]

@@ -1,0 +1,100 @@
+"""Numbers that say how far a table is: pure arithmetic on its newest commits and its lag.
+
+The total is frozen when a life begins, and what is done only grows, so the percentage never goes backwards.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backfill_assets.backfill.epoch import CommitRecord, Position
+from backfill_assets.backfill.positions import IngestPosition, ViewPosition
+
+__all__ = ["Progress", "SplitProgress", "progress_of", "splits_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a table is. Rows are offsets of its upstreams; `eta_seconds` None means not known (or done)."""
+
+    phase: str
+    epoch: int
+    rows_done: int
+    rows_total: int
+    backfill_percent: float
+    rows_per_second: float
+    eta_seconds: float | None
+    lag_rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitProgress:
+    """Where one split stands."""
+
+    source: str
+    split: int
+    phase: str
+    next_offset: int
+    lag_rows: int
+
+
+def progress_of(records: Sequence[CommitRecord], lag: Mapping[str, int]) -> Progress:
+    """Progress from the newest commits (newest first, of one life; at least one) and the lag by split."""
+    newest = records[0]
+    rate = _rate([each for each in records if each.incarnation == newest.incarnation])
+    behind = sum(lag.values())
+    return Progress(
+        phase="live" if newest.live else "backfilling",
+        epoch=newest.epoch,
+        rows_done=newest.done,
+        rows_total=newest.total,
+        backfill_percent=_percent(newest),
+        rows_per_second=round(rate, 1),
+        eta_seconds=round(behind / rate, 1) if behind and rate > 0 else None,
+        lag_rows=behind,
+    )
+
+
+def splits_of(position: Position, lag: Mapping[str, int], *, source: str = "") -> list[SplitProgress]:
+    """A line for each split; `source` names the source of an ingest position."""
+    match position:
+        case IngestPosition():
+            return [
+                SplitProgress(
+                    source=source,
+                    split=split,
+                    phase="live",
+                    next_offset=offset,
+                    lag_rows=lag.get(f"{source}/{split}", 0),
+                )
+                for split, offset in sorted(position.next.items())
+            ]
+        case ViewPosition():
+            return [
+                SplitProgress(
+                    source=name,
+                    split=split,
+                    phase=state.phase.value,
+                    next_offset=state.next,
+                    lag_rows=lag.get(f"{name}/{split}", 0),
+                )
+                for name, each in sorted(position.sources.items())
+                for split, state in sorted(each.splits.items())
+            ]
+
+
+def _percent(record: CommitRecord) -> float:
+    if record.live:
+        return 100.0
+    return min(99.99, round(100.0 * record.done / record.total, 2)) if record.total else 99.99
+
+
+def _rate(records: Sequence[CommitRecord]) -> float:
+    """Offsets per second over the given epochs, counting only the time spent on them."""
+    epochs = [each for each in records if each.epoch > 0]
+    if len(epochs) < 1:
+        return 0.0
+    seconds = sum(each.finished_at - each.started_at for each in epochs)
+    oldest = min(epochs, key=lambda each: each.epoch)
+    before = next((each.done for each in records if each.epoch == oldest.epoch - 1), None)
+    offsets = max(each.done for each in epochs) - (before if before is not None else oldest.done - oldest.rows_read)
+    return offsets / seconds if seconds > 0 else 0.0

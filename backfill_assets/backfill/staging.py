@@ -1,0 +1,39 @@
+"""Names of staged folders, and the one rule of which of them may be swept."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+__all__ = ["StagedFolder", "sweepable"]
+
+_FOLDER = re.compile(r"([0-9a-f]{8,})-(\d+)-([0-9a-f]{8,})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagedFolder:
+    """The folder into which one attempt at one epoch writes, inside the table's own."""
+
+    incarnation: str
+    epoch: int
+    attempt: str
+
+    @property
+    def name(self) -> str:
+        """`<incarnation>-<epoch>-<attempt>`."""
+        return f"{self.incarnation}-{self.epoch}-{self.attempt}"
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """A folder from its name; None for any other folder."""
+        match = _FOLDER.fullmatch(name)
+        if match is None:
+            return None
+        return cls(incarnation=match[1], epoch=int(match[2]), attempt=match[3])
+
+
+def sweepable(folder: StagedFolder, *, incarnation: str, epoch: int) -> bool:
+    """Whether a staged folder that was never committed may be deleted, given the table's life and last epoch.
+
+    Never one of a later epoch: a slow run may be about to commit it.
+    """
+    return folder.incarnation != incarnation or folder.epoch <= epoch

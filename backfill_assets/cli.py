@@ -1,0 +1,403 @@
+"""The command line. Refresh and verify are runs of the same Dagster instance that the UI shows.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 stopped early for a stated reason.
+"""
+
+import importlib
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.table import Table
+
+from backfill_assets.errors import BackfillError, DeclarationError
+from backfill_assets.project import project_root
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from backfill_assets.operations import Status
+    from backfill_assets.summary import RunSummary
+    from backfill_assets.workspace import Workspace
+
+__all__ = ["app", "main"]
+
+
+class Exit(IntEnum):
+    """What the command says with its exit code."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    STOPPED = 3
+
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Sources and views: start, look, refresh, control, verify."
+)
+
+Module = Annotated[
+    str, typer.Option("-m", "--module", help="Module with the definitions; the current folder comes first.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Name = Annotated[str, typer.Argument(help="Name of a source or view.")]
+Names = Annotated[list[str], typer.Argument(help="Names of sources and views.")]
+
+
+def main() -> None:
+    """Run the command line; errors of this package become one message and exit code 1 (2 for wrong usage)."""
+    try:
+        app()
+    except DeclarationError as error:
+        _fail(error, Exit.USAGE)
+    except BackfillError as error:
+        _fail(error, Exit.FAILED)
+
+
+@app.command()
+def up(
+    as_json: AsJson = False,
+    kafka: Annotated[bool, typer.Option(help="Start the broker.")] = True,
+    spark: Annotated[bool, typer.Option(help="Start the Spark server.")] = True,
+) -> None:
+    """Start the embedded broker and Spark server, or find them running."""
+    from backfill_assets.resources.embedded import up as start
+
+    found = start(project_root(Path.cwd()), kafka=kafka, spark=spark)
+    _say(
+        asdict(found),
+        as_json=as_json,
+        text=lambda: f"Kafka: {found.bootstrap_servers or 'down'}\nSpark: {found.spark_remote or 'down'}",
+    )
+
+
+@app.command()
+def down(as_json: AsJson = False) -> None:
+    """Stop the embedded broker and Spark server; the broker's data stays."""
+    from backfill_assets.resources.embedded import down as stop
+
+    stopped = stop(project_root(Path.cwd()))
+    _say(
+        {"stopped": list(stopped)},
+        as_json=as_json,
+        text=lambda: f"stopped: {', '.join(stopped) or 'nothing was running'}",
+    )
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(help="One source or view; all without it.")] = None,
+    module: Module = "definitions",
+    as_json: AsJson = False,
+) -> None:
+    """How sources and views stand: phase, rows, percent, rate, ETA, lag per split."""
+    from backfill_assets.operations import status as status_of
+
+    workspace = _Project(module).workspace()
+    found = [status_of(workspace, each) for each in ([name] if name else list(workspace.declared))]
+    _say([asdict(each) for each in found], as_json=as_json, text=lambda: _status_table(found, splits=name is not None))
+
+
+@app.command()
+def plan(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """What the next epoch would read; writes nothing."""
+    from backfill_assets.backfill.control import Limits
+    from backfill_assets.operations import plan as plan_of
+
+    record, step = plan_of(_Project(module).workspace(), name, Limits())
+    reads = [] if step is None else [read.model_dump(mode="json") for read in step.reads]
+    document = {"exists": record is not None, "epoch": record.epoch if record else None, "reads": reads}
+    text = (
+        "not created yet: the first refresh creates it and reads its history"
+        if record is None
+        else (f"epoch {record.epoch}; next: " + (json.dumps(reads, indent=2) if reads else "nothing to do"))
+    )
+    _say(document, as_json=as_json, text=lambda: text)
+
+
+@app.command()
+def refresh(
+    names: Names,
+    module: Module = "definitions",
+    as_json: AsJson = False,
+    max_seconds: Annotated[float | None, typer.Option(min=0.001)] = None,
+    max_rows: Annotated[int | None, typer.Option(min=1)] = None,
+    chunk_rows: Annotated[int | None, typer.Option(min=1)] = None,
+    rows_per_second: Annotated[float | None, typer.Option(min=0)] = None,
+) -> None:
+    """Bring sources and views up to date, in one Dagster run, and check what is new."""
+    given = {
+        "max_seconds": max_seconds,
+        "max_rows": max_rows,
+        "chunk_rows": chunk_rows,
+        "rows_per_second": rows_per_second,
+    }
+    config = {key: value for key, value in given.items() if value is not None}
+    result = _Project(module).refresh(names, config)
+    _say(asdict(result), as_json=as_json, text=lambda: _run_text(result))
+    if not result.success or not all(each.passed for each in result.checks):
+        raise typer.Exit(Exit.FAILED)
+    if any(found["stopped_reason"] != "caught_up" for found in result.tables.values()):
+        raise typer.Exit(Exit.STOPPED)
+
+
+@app.command()
+def verify(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Prove all of a source or view with every check, in one Dagster run."""
+    result = _Project(module).verify(name)
+    _say(asdict(result), as_json=as_json, text=lambda: _run_text(result))
+    if not result.success or not all(each.passed for each in result.checks):
+        raise typer.Exit(Exit.FAILED)
+
+
+@app.command()
+def pause(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Stop working on a source or view after the current epoch, until it is resumed."""
+    _control(module, name, as_json=as_json, paused=True)
+
+
+@app.command()
+def resume(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Let work on a paused source or view go on with its next refresh."""
+    _control(module, name, as_json=as_json, paused=False)
+
+
+@app.command()
+def throttle(
+    name: Name,
+    rows_per_second: Annotated[str, typer.Argument(help="Rows per second, or 'off'; 0 pauses.")],
+    module: Module = "definitions",
+    as_json: AsJson = False,
+) -> None:
+    """Limit how fast a source or view is worked on; holds until it is changed."""
+    if rows_per_second != "off":
+        try:
+            if float(rows_per_second) < 0:
+                raise ValueError(rows_per_second)
+        except ValueError:
+            raise DeclarationError(
+                f"throttle: expected rows per second or 'off', found {rows_per_second!r}",
+                hint="for example `backfill throttle revenue 5000` or `backfill throttle revenue off`",
+                argument="rows_per_second",
+            ) from None
+    _control(module, name, as_json=as_json, throttle=rows_per_second)
+
+
+@app.command()
+def reset(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Empty a source or view and begin a new life with the declaration as it is now."""
+    from backfill_assets.operations import reset as reset_table
+
+    record = reset_table(_Project(module).workspace(), name)
+    _say(
+        {"name": name, "incarnation": record.incarnation},
+        as_json=as_json,
+        text=lambda: f"{name} begins anew as {record.incarnation}; `backfill refresh {name}` fills it",
+    )
+
+
+@app.command()
+def drop(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Delete a source's or view's data, plans and settings; a marker stays in the table's log."""
+    from backfill_assets.operations import drop as drop_table
+
+    drop_table(_Project(module).workspace(), name)
+    _say({"name": name, "dropped": True}, as_json=as_json, text=lambda: f"{name} is dropped")
+
+
+@app.command()
+def rebuild(module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Make the ledger anew from the tables' own commits, after the state store was lost."""
+    from backfill_assets.operations import rebuild as rebuild_ledger
+
+    rebuilt = rebuild_ledger(_Project(module).workspace())
+    _say({"rebuilt": rebuilt}, as_json=as_json, text=lambda: f"rebuilt: {', '.join(rebuilt) or 'there are no tables'}")
+
+
+@app.command()
+def tend(
+    name: Name,
+    module: Module = "definitions",
+    as_json: AsJson = False,
+    vacuum_hours: Annotated[int | None, typer.Option(min=0, help="Also delete files unused for so long.")] = None,
+) -> None:
+    """Compact small files and sweep what dead runs left behind; positions are restated first."""
+    from backfill_assets.operations import tend as tend_table
+
+    swept = tend_table(_Project(module).workspace(), name, vacuum_hours=vacuum_hours)
+    _say(
+        {"name": name, "swept": swept},
+        as_json=as_json,
+        text=lambda: f"{name}: compacted; swept {len(swept)} staged folders",
+    )
+
+
+@app.command()
+def ui(
+    module: Module = "definitions",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 3000,
+    host: str = "127.0.0.1",
+) -> None:
+    """Serve the Dagster UI with its daemon over the project's instance."""
+    root = project_root(Path.cwd())
+    home = dagster_home(root)
+    from backfill_assets.resources.ports import choose_port
+
+    port = choose_port("the Dagster UI", variable="BACKFILL_UI_PORT", last=port)
+    Console().print(f"Dagster UI: http://{host}:{port}   (Ctrl-C ends it; instance {home})")
+    workspace = root / "workspace.yaml"
+    chosen = ["-w", str(workspace)] if workspace.exists() and module == "definitions" else ["-m", module]
+    command = [sys.executable, "-m", "dagster", "dev", "-h", host, "-p", str(port), *chosen]
+    os.chdir(root)
+    os.execv(command[0], command)
+
+
+class _Project:
+    """The definitions of one module, and the Dagster instance of the project."""
+
+    def __init__(self, module: str) -> None:
+        self.root = project_root(Path.cwd())
+        self.definitions = load_definitions(module)
+
+    def workspace(self) -> "Workspace":
+        """The declared tables over the definitions' own resources."""
+        from backfill_assets.assets import workspace_in
+
+        return workspace_in(self.definitions)
+
+    def refresh(self, names: list[str], config: dict[str, Any]) -> "RunSummary":
+        """Refresh some tables in one run of the instance."""
+        from backfill_assets.jobs import TABLES_JOB, refresh_run_config
+
+        workspace = self.workspace()
+        keys = {workspace.find(name).key: name for name in names}
+        return self._execute(TABLES_JOB, keys, run_config=refresh_run_config(config), asset_selection=list(keys))
+
+    def verify(self, name: str) -> "RunSummary":
+        """Run every check of one table in one run of the instance."""
+        return self._execute(f"verify_{name}", {self.workspace().find(name).key: name})
+
+    def _execute(self, job: str, keys: "dict[dg.AssetKey, str]", **arguments: Any) -> "RunSummary":
+        import dagster as dg
+
+        from backfill_assets.summary import summarize
+
+        home = dagster_home(self.root)
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            result = self.definitions.resolve_job_def(job).execute_in_process(
+                instance=instance, raise_on_error=False, **arguments
+            )
+            return summarize(result, keys)
+
+
+def load_definitions(module: str) -> "dg.Definitions":
+    """The one `Definitions` object of a module, imported with the current folder first on the path."""
+    import dagster as dg
+
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        raise DeclarationError(
+            f"there is no module {module!r} in {Path.cwd()} or on the path",
+            hint="run from the project's folder, or name the module with -m",
+            argument="module",
+        ) from None
+    found = [value for value in vars(loaded).values() if isinstance(value, dg.Definitions)]
+    if len(found) != 1:
+        raise DeclarationError(
+            f"module {module!r} holds {len(found)} Definitions objects, expected one",
+            hint="assign build_definitions(...), merged with your own, to one name such as `defs`",
+            argument="module",
+        )
+    return found[0]
+
+
+def dagster_home(root: Path) -> Path:
+    """The folder of the Dagster instance: `DAGSTER_HOME`, else `.dagster/` of the project, made if need be."""
+    home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster")))
+    home.mkdir(parents=True, exist_ok=True)
+    settings = root / "dagster.yaml"
+    if settings.exists() and not (home / "dagster.yaml").exists():
+        (home / "dagster.yaml").write_text(settings.read_text(encoding="utf-8"), encoding="utf-8")
+    return home
+
+
+def _control(module: str, name: str, *, as_json: bool, **change: Any) -> None:
+    from backfill_assets.operations import set_controls
+
+    controls = set_controls(_Project(module).workspace(), name, by="cli", **change)
+    rate = "no limit" if controls.rows_per_second is None else f"{controls.rows_per_second:g} rows/s"
+    _say(
+        {"name": name, **asdict(controls)},
+        as_json=as_json,
+        text=lambda: f"{name}: {'paused' if controls.paused else 'not paused'}, {rate}",
+    )
+
+
+def _say(document: Any, *, as_json: bool, text: Callable[[], Any]) -> None:
+    if as_json:
+        typer.echo(json.dumps(document, default=str))
+    else:
+        Console().print(text())
+
+
+def _fail(error: BackfillError, code: Exit) -> None:
+    typer.echo(str(error), err=True)
+    raise SystemExit(int(code))
+
+
+def _status_table(found: "Sequence[Status]", *, splits: bool) -> Group:
+    columns = ("name", "state", "phase", "epoch", "done", "of", "percent", "rows/s", "ETA s", "lag", "throttle")
+    table = Table(*columns, box=None)
+    for each in found:
+        numbers = each.progress
+        rate = "" if each.controls.rows_per_second is None else f"{each.controls.rows_per_second:g}"
+        shown = (
+            [""] * 8
+            if numbers is None
+            else [
+                numbers.phase,
+                str(numbers.epoch),
+                f"{numbers.rows_done:,}",
+                f"{numbers.rows_total:,}",
+                f"{numbers.backfill_percent:g}",
+                f"{numbers.rows_per_second:,.0f}",
+                "" if numbers.eta_seconds is None else f"{numbers.eta_seconds:,.0f}",
+                f"{numbers.lag_rows:,}",
+            ]
+        )
+        table.add_row(each.name, each.state, *shown, rate)
+    parts: list[Any] = [table]
+    if splits:
+        detail = Table("source", "split", "phase", "next offset", "lag", box=None)
+        for line in (line for each in found for line in each.splits):
+            detail.add_row(line.source, str(line.split), line.phase, f"{line.next_offset:,}", f"{line.lag_rows:,}")
+        parts.append(detail)
+    return Group(*parts)
+
+
+def _run_text(result: "RunSummary") -> Group:
+    parts: list[Any] = [f"run {result.run_id}: {'success' if result.success else 'failed'}"]
+    if result.tables:
+        table = Table("name", "stopped", "epochs", "rows written", "lag", "phase", box=None)
+        for name, found in result.tables.items():
+            shown = ("stopped_reason", "epochs", "rows_written", "lag_rows", "phase")
+            table.add_row(name, *(str(found.get(each, "")) for each in shown))
+        parts.append(table)
+    if result.checks:
+        checks = Table("name", "check", "passed", "", box=None)
+        for check in result.checks:
+            checks.add_row(check.name, check.check, "yes" if check.passed else "NO", check.summary)
+        parts.append(checks)
+    parts.extend(result.errors)
+    return Group(*parts)

@@ -1,0 +1,96 @@
+"""`build_definitions`: everything Dagster needs for a set of declared sources and views."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from backfill_assets.assets import TABLES_KEY, DeclaredTables, build_assets, in_order
+from backfill_assets.checks import build_checks
+from backfill_assets.errors import DeclarationError
+from backfill_assets.jobs import build_jobs
+from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.project import project_root, warehouse_place
+from backfill_assets.resources.kafka import KafkaConnector
+from backfill_assets.resources.spark import SparkResource
+from backfill_assets.resources.state_store import StateStore
+from backfill_assets.sensors import build_sensors
+from backfill_assets.workspace import Declared
+
+__all__ = ["build_definitions", "definitions_at", "registry"]
+
+
+def build_definitions(
+    *declared: Declared, executor: dg.ExecutorDefinition | None = None, resources: Mapping[str, Any] | None = None
+) -> dg.Definitions:
+    """Assets, checks, jobs, sensors and resources for the declared sources and views, once per code location.
+
+    Upstreams come in transitively. The result merges with other `Definitions`: job and sensor names and resource keys
+    begin with `backfill_`, or with `refresh_` and `verify_` and the table's name. Jobs run in-process unless `executor`
+    is given. `resources` replaces the defaults of `backfill_state` (`StateStore`), `backfill_kafka` (`KafkaConnector`)
+    and `backfill_spark` (`SparkResource`). Relative paths are meant against the project's root, which is found from the
+    calling module's file.
+
+    Errors: `DeclarationError` for two tables of one name or key.
+    """
+    caller = sys._getframe(1).f_globals.get("__file__")
+    root = project_root(Path(caller) if caller else Path.cwd())
+    return definitions_at(root, declared, executor=executor, resources=resources)
+
+
+def definitions_at(
+    root: Path,
+    declared: tuple[Declared, ...],
+    *,
+    executor: dg.ExecutorDefinition | None = None,
+    resources: Mapping[str, Any] | None = None,
+) -> dg.Definitions:
+    """The same for a project whose root folder is known."""
+    tables = registry(declared)
+    unknown = sorted((resources or {}).keys() - _defaults(root).keys())
+    if unknown:
+        raise DeclarationError(
+            f"build_definitions: argument 'resources' has unknown keys {', '.join(unknown)}",
+            hint=f"this package's resources are {', '.join(_defaults(root))}; merge others with Definitions.merge(...)",
+            argument="resources",
+        )
+    chosen = executor or dg.in_process_executor
+    return dg.Definitions(
+        assets=build_assets(tables),
+        asset_checks=build_checks(tables),
+        jobs=build_jobs(tables, chosen),
+        sensors=build_sensors(tables),
+        resources={**_defaults(root), **(resources or {}), TABLES_KEY: DeclaredTables(tables)},
+    )
+
+
+def registry(declared: tuple[Declared, ...]) -> dict[str, Declared]:
+    """All declared tables by name, upstreams included, sources first."""
+    found: dict[str, Declared] = {}
+    for each in declared:
+        if not isinstance(each, KafkaSource | MaterializedView):
+            raise DeclarationError(
+                f"build_definitions: {each!r} is not a source or view",
+                hint="pass what kafka_source(...) and materialized_view(...) return",
+                argument="declared",
+            )
+        upstreams = each.upstreams if isinstance(each, MaterializedView) else ()
+        for table in (*upstreams, each):
+            if found.setdefault(table.name, table) != table:
+                raise DeclarationError(
+                    f"build_definitions: there are two sources or views named {table.name!r}",
+                    hint="names are unique across sources and views, as they name tables, jobs and settings",
+                    argument="name",
+                )
+    return {each.name: each for each in in_order(found.values())}
+
+
+def _defaults(root: Path) -> dict[str, Any]:
+    place = str(root)
+    return {
+        "backfill_state": StateStore(warehouse=warehouse_place(), root=place),
+        "backfill_kafka": KafkaConnector(root=place),
+        "backfill_spark": SparkResource(root=place),
+    }

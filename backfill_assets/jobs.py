@@ -1,0 +1,114 @@
+"""Jobs: refresh and verify for each table, and the operator's controls with the table's name in their config."""
+
+from collections.abc import Callable, Mapping
+
+import dagster as dg
+from pydantic import Field
+
+from backfill_assets.assets import OP_NAME, RESOURCE_KEYS, workspace_of
+from backfill_assets.checks import CHEAP_TAG
+from backfill_assets.operations import drop, reset, set_controls
+from backfill_assets.workspace import Declared, Workspace
+
+__all__ = ["CONTROL_TAG", "TABLES_JOB", "build_jobs", "refresh_run_config"]
+
+CONTROL_TAG = "backfill/control"
+TABLES_JOB = "backfill_tables"
+"""The job over all tables, of which sensors and the command line select some."""
+
+
+class ViewConfig(dg.Config):
+    """Which table."""
+
+    view: str = Field(description="Name of the source or view.")
+
+
+class ThrottleConfig(ViewConfig):
+    """Which table, and how fast it may go."""
+
+    rows_per_second: float | None = Field(default=None, ge=0, description="None: no limit; 0: none at all.")
+
+
+def refresh_run_config(config: Mapping[str, object]) -> dict[str, object]:
+    """Run config of a refresh from the command line, whose console shows warnings only."""
+    quiet = {"loggers": {"console": {"config": {"log_level": "WARNING"}}}}
+    return {**quiet, "ops": {OP_NAME: {"config": dict(config)}}}
+
+
+def build_jobs(
+    declared: Mapping[str, Declared], executor: dg.ExecutorDefinition
+) -> list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition]:  # type: ignore[name-defined]
+    """All jobs of all declared tables."""
+    everything = dg.AssetSelection.assets(*(each.key for each in declared.values()))
+    jobs = [
+        dg.define_asset_job(
+            TABLES_JOB,
+            selection=everything,
+            executor_def=executor,
+            tags={CHEAP_TAG: "since_last_pass"},
+            description="Bring all sources and views up to date, then check what is new.",
+        )
+    ]
+    for table in declared.values():
+        of_table = dg.AssetSelection.assets(table.key)
+        jobs.append(
+            dg.define_asset_job(
+                f"refresh_{table.name}",
+                selection=of_table,
+                executor_def=executor,
+                tags={CHEAP_TAG: "since_last_pass"},
+                description=f"Bring {table.target} up to date, then check what is new.",
+            )
+        )
+        jobs.append(
+            dg.define_asset_job(
+                f"verify_{table.name}",
+                selection=dg.AssetSelection.checks_for_assets(table.key),
+                executor_def=executor,
+                description=f"Prove all of {table.target}, writing nothing.",
+            )
+        )
+    return [*jobs, *_controls(declared)]
+
+
+def _controls(declared: Mapping[str, Declared]) -> list[dg.JobDefinition]:
+    def throttle(workspace: Workspace, config: ThrottleConfig) -> None:
+        rate = "off" if config.rows_per_second is None else config.rows_per_second
+        set_controls(workspace, config.view, throttle=rate, by="job")
+
+    return [
+        _control(declared, "pause", ViewConfig, lambda w, c: set_controls(w, c.view, paused=True, by="job")),
+        _control(declared, "resume", ViewConfig, lambda w, c: set_controls(w, c.view, paused=False, by="job")),
+        _control(declared, "throttle", ThrottleConfig, throttle),
+        _control(declared, "reset", ViewConfig, lambda w, c: reset(w, c.view)),
+        _control(declared, "drop", ViewConfig, lambda w, c: drop(w, c.view)),
+    ]
+
+
+def _control(
+    declared: Mapping[str, Declared],
+    verb: str,
+    config_type: type[ViewConfig],
+    act: Callable[[Workspace, ViewConfig], object],
+) -> dg.JobDefinition:
+    @dg.op(
+        name=f"backfill_{verb}_op",
+        config_schema=config_type.to_config_schema().as_field(),
+        required_resource_keys=RESOURCE_KEYS,
+        out=dg.Out(dg.Nothing),
+    )
+    def carry_out(context: dg.OpExecutionContext) -> None:
+        config = config_type(**context.op_config)
+        act(workspace_of(context.resources, declared), config)
+        context.log.info("%s of %s: done", verb, config.view)
+
+    @dg.job(
+        name=f"backfill_{verb}",
+        executor_def=dg.in_process_executor,
+        tags={CONTROL_TAG: verb},
+        description=f"{verb.capitalize()} a source or view; takes effect between two epochs.",
+    )
+    def control() -> None:
+        carry_out()
+
+    return control

@@ -1,0 +1,69 @@
+"""What Dagster shows of epochs and refreshes: numbers under stable names, and tables."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.backfill.ports import Next
+from backfill_assets.backfill.progress import SplitProgress
+from backfill_assets.operations import Refresh
+
+__all__ = ["epoch_metadata", "plan_metadata", "refresh_metadata"]
+
+
+def epoch_metadata(record: CommitRecord) -> dict[str, Any]:
+    """Of one epoch, while a run goes on."""
+    percent = 100.0 if record.live else min(99.99, 100.0 * record.done / max(1, record.total))
+    return {
+        "epoch": record.epoch,
+        "rows_written": record.rows_written,
+        "rows_total": record.rows_total,
+        "backfill_percent": round(percent, 2),
+        "phase": "live" if record.live else "backfilling",
+    }
+
+
+def refresh_metadata(done: Refresh) -> dict[str, Any]:
+    """Of one refresh; numeric values are plotted by Dagster."""
+    report, progress = done.report, done.progress
+    return {
+        "epoch": progress.epoch,
+        "epochs": len(report.epochs),
+        "rows_read": report.rows_read,
+        "rows_written": report.rows_written,
+        "rows_total": report.record.rows_total,
+        "rows_bad": sum(each.rows_bad for each in report.epochs),
+        "rows_per_second": progress.rows_per_second,
+        "lag_rows": progress.lag_rows,
+        "backfill_percent": progress.backfill_percent,
+        "phase": progress.phase,
+        "stopped_reason": report.stopped.value,
+        "stopped_detail": report.detail,
+        "incarnation": report.record.incarnation,
+        "seconds": round(report.seconds, 3),
+        "splits": split_table(done.splits),
+    }
+
+
+def split_table(splits: list[SplitProgress]) -> dg.TableMetadataValue:
+    """A line for each split."""
+    columns = {"source": "string", "split": "int", "phase": "string", "next_offset": "int", "lag_rows": "int"}
+    return dg.MetadataValue.table(
+        records=[dg.TableRecord({name: getattr(each, name) for name in columns}) for each in splits],
+        schema=dg.TableSchema(columns=[dg.TableColumn(name, kind) for name, kind in columns.items()]),
+    )
+
+
+def plan_metadata(record: CommitRecord | None, step: Next | None) -> Mapping[str, Any]:
+    """Of a dry run: what the next epoch would read."""
+    if record is None:
+        return {"stopped_reason": "dry_run", "next": "create the table, then read its history"}
+    reads = [] if step is None else [read.model_dump(mode="json") for read in step.reads]
+    return {
+        "stopped_reason": "dry_run",
+        "epoch": record.epoch + (1 if step else 0),
+        "next": "nothing to do" if step is None else f"{len(reads)} reads",
+        "reads": dg.MetadataValue.json(reads),
+    }

@@ -1,0 +1,256 @@
+"""What can be done with a declared table: refresh, reset, drop, tend, rebuild the ledger, tell how it is.
+
+The Dagster shell and the command line both call these, so that they behave the same.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from backfill_assets.backfill.control import Limits, Stop
+from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.backfill.ports import Controls, Next
+from backfill_assets.backfill.progress import Progress, SplitProgress, progress_of, splits_of
+from backfill_assets.backfill.protocol import begin_life, end_life, restate
+from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
+from backfill_assets.errors import DroppedError, FencedError
+from backfill_assets.model import KafkaSource
+from backfill_assets.resources.spark import do_nothing
+from backfill_assets.resources.staging import delete_data, sweep
+from backfill_assets.workspace import Table, Workspace
+
+__all__ = ["Refresh", "Status", "drop", "plan", "rebuild", "refresh", "reset", "set_controls", "status", "tend"]
+
+HEARTBEAT_SECONDS = 10.0
+COMPACT_FILES = 100
+COMPACT_EVERY = 50
+RATE_EPOCHS = 10
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refresh:
+    """One refresh: what the run did and how the table stands after it."""
+
+    target: str
+    report: RunReport
+    first_live: bool
+    progress: Progress
+    splits: list[SplitProgress]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """How a declared table stands. `progress` is None while it has not been created."""
+
+    name: str
+    target: str
+    state: str
+    controls: Controls
+    progress: Progress | None = None
+    splits: list[SplitProgress] = field(default_factory=list)
+
+
+@dataclass
+class _Beat:
+    """`run.Between` for one run of one table: lease, control, reports by time, small files."""
+
+    workspace: Workspace
+    table: Table
+    run_id: str
+    report: Callable[[CommitRecord], None]
+    beaten: float = 0.0
+    told: float = 0.0
+    tidy_due: bool = False
+    epochs: int = 0
+
+    def controls(self) -> Controls:
+        self.beat()
+        return self.workspace.state.controls(self.table.target)
+
+    def stop_requested(self) -> bool:
+        return False
+
+    def beat(self) -> None:
+        """Renew the lease by time; called between epochs and while Spark works."""
+        now = time.monotonic()
+        if now - self.beaten >= HEARTBEAT_SECONDS or not self.beaten:
+            self.workspace.state.put_lease(self.table.target, self.run_id, held=True)
+            self.beaten = now
+
+    def after_epoch(self, record: CommitRecord) -> None:
+        now = time.monotonic()
+        if now - self.told >= HEARTBEAT_SECONDS:
+            self.report(record)
+            self.told = now
+        if self.tidy_due:
+            sweep(self.table.output.location, self.table.output.look)
+            self.tidy_due = False
+        if self.epochs % COMPACT_EVERY == 0:
+            self.table.output.compact(COMPACT_FILES)
+        self.epochs += 1
+
+
+def refresh(
+    workspace: Workspace,
+    name: str,
+    limits: Limits,
+    *,
+    run_id: str,
+    report: Callable[[CommitRecord], None] = lambda _record: None,
+) -> Refresh:
+    """Create a table if need be, then work epoch by epoch until it has caught up or something stops it.
+
+    Another living run of the same table makes this one stop at once (`Stop.LEASE_HELD`).
+    """
+    table = workspace.table(workspace.find(name))
+    lease = workspace.state.leases().get(table.target)
+    if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
+        return _held(table, lease.run_id)
+    beat = _Beat(workspace=workspace, table=table, run_id=run_id, report=report)
+    workspace.runner.on_wait = beat.beat
+    beat.beat()
+    try:
+        look = create_if_missing(table.parts, table)
+        assert look.record is not None
+        beat.tidy_due = _left_behind(table, look.record)
+        done = run(table.parts, look, limits, beat)
+        if done.record.live:
+            table.output.set_status("live")
+    finally:
+        workspace.runner.on_wait = do_nothing
+        workspace.state.put_lease(table.target, run_id, held=False)
+    return _refresh(table, done, was_live=look.record.live)
+
+
+def plan(workspace: Workspace, name: str, limits: Limits) -> tuple[CommitRecord | None, Next | None]:
+    """What a refresh would do next; writes nothing. (None, None) where the table is not created yet."""
+    table = workspace.table(workspace.find(name))
+    look = table.output.look()
+    if look.record is None or not look.exists:
+        return None, None
+    return look.record, plan_next(table.parts, look.record, limits)
+
+
+def reset(workspace: Workspace, name: str) -> CommitRecord:
+    """Begin a new life: all data goes in one commit, and the next refresh reads history anew."""
+    table = workspace.table(workspace.find(name))
+    base = table.output.look()
+    if not base.exists:
+        raise DroppedError(
+            f"{table.target} does not exist, so there is nothing to reset", hint=f"`backfill refresh {name}` creates it"
+        )
+    table.schema()
+    record = begin_life(table.parts, base, table.parts.decider.begin(), incarnation=table.parts.new_id())
+    table.output.set_status("live" if record.live else "creating")
+    sweep(table.output.location, table.output.look)
+    return record
+
+
+def drop(workspace: Workspace, name: str) -> None:
+    """End a table's life: data, staged files, plans and settings go; a marker stays in the table's log."""
+    table = workspace.table(workspace.find(name))
+    base = table.output.look()
+    if base.exists:
+        end_life(table.parts, base)
+    if base.record is not None:
+        table.output.set_status("dropped")
+        delete_data(table.output.location)
+    workspace.state.forget(table.target)
+
+
+def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
+    """Keep a table's files few: restate its positions, compact, sweep staged files, and vacuum if asked to.
+
+    The positions are said again before anything is cleaned, so that they outlive the log's older entries.
+    """
+    table = workspace.table(workspace.find(name))
+    look = table.output.look()
+    if not look.exists:
+        return []
+    restate(table.parts, look)
+    table.output.compact(2)
+    swept = sweep(table.output.location, table.output.look)
+    if vacuum_hours is not None:
+        table.output.vacuum(vacuum_hours)
+    return swept
+
+
+def rebuild(workspace: Workspace) -> list[str]:
+    """Enter every existing table's newest commit into the ledger, where it is not known there."""
+    rebuilt = []
+    for declared in workspace.declared.values():
+        table = workspace.table(declared)
+        look = table.output.look()
+        if look.record is not None and look.exists:
+            workspace.state.ledger().rebuild(look.record)
+            rebuilt.append(table.target)
+    return rebuilt
+
+
+def set_controls(
+    workspace: Workspace, name: str, *, paused: bool | None = None, throttle: float | str | None = None, by: str
+) -> Controls:
+    """Pause or resume a table, or set its throttle (rows per second, or `"off"`); what is not named stays."""
+    target = workspace.find(name).target
+    controls = workspace.state.controls(target)
+    if paused is not None:
+        controls = replace(controls, paused=paused)
+    if throttle is not None:
+        controls = replace(controls, rows_per_second=None if throttle == "off" else float(throttle))
+    workspace.state.set_controls(target, controls, by=by)
+    return controls
+
+
+def status(workspace: Workspace, name: str) -> Status:
+    """How a table stands, from its own commits, the state store and one look at its upstreams."""
+    declared = workspace.find(name)
+    table = workspace.table(declared)
+    look = table.output.look()
+    controls = workspace.state.controls(table.target)
+    lease = workspace.state.leases().get(table.target)
+    running = lease is not None and lease.alive(datetime.now(UTC))
+    if look.record is None or not look.exists:
+        state = "starting" if running else ("dropped" if look.record else "not created")
+        return Status(name=name, target=table.target, state=state, controls=controls)
+    lag = table.parts.decider.lag(look.record.position)
+    progress = progress_of(table.output.records(RATE_EPOCHS), lag)
+    return Status(
+        name=name,
+        target=table.target,
+        state="paused" if controls.paused else ("running" if running else "idle"),
+        controls=controls,
+        progress=progress,
+        splits=splits_of(look.record.position, lag, source=name),
+    )
+
+
+def _refresh(table: Table, done: RunReport, *, was_live: bool) -> Refresh:
+    lag = table.parts.decider.lag(done.record.position)
+    records = [*reversed(done.epochs[-RATE_EPOCHS:])] or [done.record]
+    name = table.declared.name
+    return Refresh(
+        target=table.target,
+        report=done,
+        first_live=done.record.live and not was_live,
+        progress=progress_of(records, lag),
+        splits=splits_of(done.record.position, lag, source=name if isinstance(table.declared, KafkaSource) else ""),
+    )
+
+
+def _held(table: Table, holder: str) -> Refresh:
+    look = table.output.look()
+    if look.record is None:
+        raise FencedError(
+            f"{table.target}: run {holder} is creating it at this moment", hint="wait for that run, or end it"
+        )
+    report = RunReport(record=look.record, stopped=Stop.LEASE_HELD, detail=f"run {holder} is at work on it")
+    return _refresh(table, report, was_live=look.record.live)
+
+
+def _left_behind(table: Table, record: CommitRecord) -> bool:
+    """Whether a run planned an epoch that was not committed: it may have left staged files."""
+    return table.parts.ledger.newest(record.target, record.incarnation) == record.epoch + 1

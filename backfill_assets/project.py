@@ -1,0 +1,24 @@
+"""Where the project is and what its environment says: the root folder, the warehouse, Dagster's home."""
+
+import os
+from pathlib import Path
+
+__all__ = ["project_root", "warehouse_place"]
+
+_MARKERS = ("workspace.yaml", "dagster.yaml", "pyproject.toml")
+
+
+def project_root(start: Path) -> Path:
+    """The nearest folder at or above `start` that looks like a project's root; `start` itself if there is none."""
+    folder = start.resolve()
+    if folder.is_file():
+        folder = folder.parent
+    for each in (folder, *folder.parents):
+        if any((each / marker).exists() for marker in _MARKERS):
+            return each
+    return folder
+
+
+def warehouse_place() -> str:
+    """The warehouse as the environment names it; a relative path is meant against the project's root."""
+    return os.environ.get("BACKFILL_WAREHOUSE") or "warehouse"

@@ -1,0 +1,234 @@
+"""The checks of a table, each alone: what it looks at, and whether it holds. The Dagster shell only shows the outcome."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from backfill_assets.backfill.audit import (
+    Evidence,
+    LedgerEntry,
+    conserved,
+    consumed,
+    contiguous,
+    evidence,
+    ledger_agrees,
+)
+from backfill_assets.backfill.epoch import CommitRecord, Look, Plan
+from backfill_assets.backfill.ports import BronzeOffer
+from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.backfill.source import SourceUpstream
+from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.resources.state_store import CheckPass
+from backfill_assets.resources.verify import Derived, Proof, difference, duplicates, footer_rows
+from backfill_assets.workspace import Table, Workspace, sources_of
+
+__all__ = ["CHECKS", "Outcome", "run_check"]
+
+Ranges = Mapping[tuple[str, int], OffsetRange]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a check found. `summary` is one sentence; `offences` name what is wrong; `facts` are numbers."""
+
+    passed: bool
+    summary: str
+    offences: list[Any] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Case:
+    workspace: Workspace
+    table: Table
+    look: Look
+    record: CommitRecord
+    since: CommitRecord | None
+    """The commit up to which the check passed before; None to prove everything."""
+
+
+def run_check(workspace: Workspace, name: str, check: str, *, full: bool) -> Outcome:
+    """Run one check of one table. Without `full`, what the same check proved before in this life is not proved again."""
+    table = workspace.table(workspace.find(name))
+    look = table.output.look()
+    if look.record is None or not look.exists:
+        return Outcome(passed=False, summary=f"{table.target} has not been created, so there is nothing to check")
+    if look.foreign is not None:
+        return Outcome(passed=False, summary=f"version {look.foreign} changed data, but was not written by an epoch")
+    since = None if full else _since(workspace, table, look.record, check)
+    case = _Case(workspace=workspace, table=table, look=look, record=look.record, since=since)
+    outcome = CHECKS[check](case)
+    if outcome.passed:
+        workspace.state.set_passed(
+            table.target, check, CheckPass(incarnation=look.record.incarnation, epoch=look.record.epoch)
+        )
+    return outcome
+
+
+def positions_contiguous(case: _Case) -> Outcome:
+    """Epochs follow each other without a gap, and each read exactly the offsets between its positions."""
+    records = _records(case)
+    offences = contiguous(records, _entries(case, records[0].epoch))
+    return _outcome(offences, f"epochs {records[0].epoch} to {records[-1].epoch} are contiguous", epochs=len(records))
+
+
+def ledger_matches_table(case: _Case) -> Outcome:
+    """The ledger planned every epoch as the table committed it."""
+    records = _records(case)
+    newest = case.workspace.state.ledger().newest(case.record.target, case.record.incarnation)
+    offences = ledger_agrees(records, _entries(case, records[0].epoch), newest)
+    return _outcome(
+        offences, f"the ledger agrees on epochs {records[0].epoch} to {records[-1].epoch}", epochs=len(records)
+    )
+
+
+def unique_key(case: _Case) -> Outcome:
+    """No key is in the table twice."""
+    key = _key(case)
+    twice = duplicates(case.workspace.runner, case.table.output.location, case.look.version, key)
+    return _outcome(twice, f"({', '.join(key)}) is unique", rows=case.record.rows_total)
+
+
+def rows_conserved(case: _Case) -> Outcome:
+    """What epochs wrote adds up to what the data files hold, and none wrote more than it read."""
+    records = _records(case)
+    held = footer_rows(case.table.output.location)
+    declared = case.table.declared
+    copies = len(declared.query.branches) if isinstance(declared, MaterializedView) else 1
+    return _outcome(conserved(records, held, copies=copies), f"all {held} rows are accounted for", rows=held)
+
+
+def exactly_once(case: _Case) -> Outcome:
+    """The rows derived again from Kafka (or bronze, where Kafka lost them) equal the table's, as multisets."""
+    declared = case.table.declared
+    before: Ranges = consumed(case.since.position) if case.since else {}
+    wanted = _still_to_prove(consumed(case.record.position), before)
+    found = {source.name: _evidence(case, source, wanted) for source in sources_of(declared)}
+    reads = tuple(read for each in found.values() for read in each.reads)
+    derived = Derived(
+        reads=reads,
+        sources={source.name: case.workspace.reader(source) for source in sources_of(declared)},
+        query=declared.query if isinstance(declared, MaterializedView) else None,
+    )
+    left_out = dict(before)
+    for name, each in found.items():
+        for split, gone in each.unprovable.items():
+            key = (_side(case, name), split)
+            left_out[key] = OffsetRange(start=left_out[key].start if key in left_out else gone.start, end=gone.end)
+    subset = any(each.subset for each in found.values())
+    result = difference(case.workspace.runner, derived, _proof(case, left_out, subset=subset))
+    origin = " and ".join(sorted({read.kind for read in reads})) or "nothing new"
+    gone = {
+        f"{name}/{split}": f"{r.start} to {r.end}" for name, e in found.items() for split, r in e.unprovable.items()
+    }
+    facts = {
+        "rows_expected": result.rows_expected,
+        "rows_found": result.rows_found,
+        "missing": result.missing,
+        "unexpected": result.unexpected,
+        "derived_from": origin,
+        "not_provable": gone,
+        "since_epoch": case.since.epoch if case.since else 0,
+        "subset_only": subset,
+    }
+    if result.missing or result.unexpected:
+        summary = f"{result.missing} rows are missing, {result.unexpected} should not be there"
+        return Outcome(passed=False, summary=summary, offences=result.offenders, facts=facts)
+    note = f"; offsets that nothing else holds any more were not proved: {gone}" if gone else ""
+    return Outcome(
+        passed=True, summary=f"{result.rows_found} rows equal those derived again from {origin}{note}", facts=facts
+    )
+
+
+CHECKS: Mapping[str, Callable[[_Case], Outcome]] = {
+    "positions_contiguous": positions_contiguous,
+    "ledger_matches_table": ledger_matches_table,
+    "unique_key": unique_key,
+    "rows_conserved": rows_conserved,
+    "exactly_once": exactly_once,
+}
+"""Every check by its name."""
+
+
+def _since(workspace: Workspace, table: Table, record: CommitRecord, check: str) -> CommitRecord | None:
+    passed = workspace.state.passed(table.target, check)
+    if passed is None or passed.incarnation != record.incarnation:
+        return None
+    return next((each for each in table.output.life(since=passed.epoch) if each.epoch == passed.epoch), None)
+
+
+def _records(case: _Case) -> list[CommitRecord]:
+    return case.table.output.life(since=case.since.epoch if case.since else 0)
+
+
+def _entries(case: _Case, since: int) -> list[LedgerEntry]:
+    rows = case.workspace.state.ledger().entries(
+        case.record.target, case.record.incarnation, since=since, until=case.record.epoch + 1
+    )
+    return [
+        LedgerEntry(
+            epoch=int(str(row["epoch"])),
+            plan_hash=str(row["plan_hash"]),
+            plan=Plan.model_validate_json(str(row["plan"])) if row["plan"] else None,
+        )
+        for row in rows
+    ]
+
+
+def _key(case: _Case) -> tuple[str, ...]:
+    declared = case.table.declared
+    return declared.primary_key if isinstance(declared, MaterializedView) else ("_partition", "_offset")
+
+
+def _evidence(case: _Case, source: KafkaSource, wanted: Ranges) -> Evidence:
+    return evidence(
+        SourceUpstream(name=source.name, topic=source.topic, isolation=source.isolation),
+        {split: each for (name, split), each in wanted.items() if name == _side(case, source.name)},
+        case.workspace.topic(source.name),
+        _bronze(case, source),
+    )
+
+
+def _side(case: _Case, source: str) -> str:
+    """The source's name in what a position has consumed; a source's own position does not name it."""
+    return source if isinstance(case.table.declared, MaterializedView) else ""
+
+
+def _proof(case: _Case, left_out: Ranges, *, subset: bool) -> Proof:
+    declared = case.table.declared
+    branches = (
+        [branch.upstream for branch in declared.query.branches] if isinstance(declared, MaterializedView) else [""]
+    )
+    key = _key(case)
+    return Proof(
+        table=case.table.output.location,
+        version=case.look.version,
+        split_column=key[-2],
+        offset_column=key[-1],
+        branch_column=key[0] if len(key) == 3 else None,
+        branches={
+            index: {split: each for (name, split), each in left_out.items() if name == upstream}
+            for index, upstream in enumerate(branches)
+        },
+        subset=subset,
+    )
+
+
+def _bronze(case: _Case, source: KafkaSource) -> BronzeOffer | None:
+    return case.workspace.bronze(source.name) if isinstance(case.table.declared, MaterializedView) else None
+
+
+def _still_to_prove(consumed_now: Ranges, before: Ranges) -> dict[tuple[str, int], OffsetRange]:
+    left = {
+        key: OffsetRange(start=before[key].end if key in before else each.start, end=each.end)
+        for key, each in consumed_now.items()
+    }
+    return {key: each for key, each in left.items() if len(each)}
+
+
+def _outcome(offences: list[Any], summary: str, **facts: Any) -> Outcome:
+    if offences:
+        return Outcome(
+            passed=False, summary=f"{len(offences)} offences, first: {offences[0]}", offences=offences, facts=facts
+        )
+    return Outcome(passed=True, summary=summary, facts=facts)

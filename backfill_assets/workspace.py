@@ -1,0 +1,222 @@
+"""Declared sources and views tied to the world: for each table the parts that its epochs are made with.
+
+Owns the wiring and nothing else: what happens is decided in `backfill`, done in `resources`.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from backfill_assets.backfill.epoch import Fingerprint, fingerprint
+from backfill_assets.backfill.ingest import IngestDecider
+from backfill_assets.backfill.ports import BronzeOffer, Decider, OnStep, TopicOffer
+from backfill_assets.backfill.positions import IngestPosition
+from backfill_assets.backfill.protocol import Parts
+from backfill_assets.backfill.run import create_if_missing
+from backfill_assets.backfill.source import SourceDecider, SourceUpstream
+from backfill_assets.errors import DeclarationError
+from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.query.ddl import ddl
+from backfill_assets.resources.clock import SystemClock
+from backfill_assets.resources.compute import SourceReader, SparkCompute, columns_schema, create_table, query_schema
+from backfill_assets.resources.delta import DeltaOutput
+from backfill_assets.resources.kafka import KafkaClient, KafkaConnector
+from backfill_assets.resources.spark import SparkResource, SparkRunner
+from backfill_assets.resources.state_store import State, StateStore
+
+__all__ = ["Declared", "Table", "Workspace"]
+
+Declared = KafkaSource | MaterializedView
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One declared table with its parts; `ports.Make` for its creation."""
+
+    declared: Declared
+    parts: Parts
+    output: DeltaOutput
+    runner: SparkRunner
+
+    @property
+    def target(self) -> str:
+        """`sources/<name>` or `views/<name>`."""
+        return self.declared.target
+
+    def schema(self) -> str:
+        """The table's Delta schema, as JSON."""
+        return self.output.schema()
+
+    def empty(self) -> None:
+        """Make the empty Delta table."""
+        create_table(self.runner, self.output.location, self.output.schema())
+
+
+@dataclass
+class Workspace:
+    """All declared tables of one project over its resources. One object serves one run."""
+
+    declared: Mapping[str, Declared]
+    store: StateStore
+    kafka: KafkaConnector
+    spark: SparkResource
+    on_step: OnStep = field(default=lambda _step: None)
+    _clients: dict[str, KafkaClient] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def state(self) -> State:
+        """The state store's tables."""
+        return self.store.state()
+
+    @cached_property
+    def runner(self) -> SparkRunner:
+        """The run's Spark, started with its first action."""
+        return self.spark.runner(self.store.place)
+
+    def find(self, name: str) -> Declared:
+        """A declared source or view by its name; `DeclarationError` names what there is."""
+        if name not in self.declared:
+            raise DeclarationError(
+                f"there is no source or view {name!r}; declared are {', '.join(sorted(self.declared)) or 'none'}",
+                hint="check the name, or declare it in build_definitions(...)",
+                argument="name",
+            )
+        return self.declared[name]
+
+    def table(self, declared: Declared) -> Table:
+        """A declared table with its parts."""
+        location = self.store.place.table(declared.target)
+        output = DeltaOutput(location=location, target=declared.target, schema=_once(lambda: self._schema(declared)))
+        sources = {source.name: self.reader(source) for source in sources_of(declared)}
+        query = declared.query if isinstance(declared, MaterializedView) else None
+        parts = Parts(
+            decider=self._decider(declared),
+            output=output,
+            ledger=self.state.ledger(),
+            compute=SparkCompute(runner=self.runner, output=location, sources=sources, query=query),
+            clock=SystemClock(),
+            new_id=lambda: uuid.uuid4().hex[:12],
+            on_step=self.on_step,
+        )
+        return Table(declared=declared, parts=parts, output=output, runner=self.runner)
+
+    def reader(self, source: KafkaSource) -> SourceReader:
+        """How a source's records are read."""
+        return SourceReader(
+            name=source.name,
+            columns=source.columns,
+            bronze_columns=source.bronze_columns,
+            record_format=source.format,
+            kafka_options=lambda: self.client(source).spark_options(),
+            bronze=self.store.place.table(source.target),
+        )
+
+    def client(self, source: KafkaSource) -> KafkaClient:
+        """The Kafka client of a source."""
+        if source.name not in self._clients:
+            self._clients[source.name] = self.kafka.client(source.client_config)
+        return self._clients[source.name]
+
+    def source(self, name: str) -> KafkaSource:
+        """A declared source."""
+        found = self.find(name)
+        assert isinstance(found, KafkaSource)
+        return found
+
+    # `ports.Upstreams`
+
+    def topic(self, source: str) -> TopicOffer:
+        """The topic of a source."""
+        declared = self.source(source)
+        return self.client(declared).offer(declared.topic, isolation=declared.isolation)
+
+    def starts(self, source: str, offer: TopicOffer) -> Mapping[int, int]:
+        """The declared start of a source as one offset per split."""
+        declared = self.source(source)
+        match declared.start:
+            case "earliest":
+                return {split: held.start for split, held in offer.splits.items()}
+            case "latest":
+                return {split: held.end for split, held in offer.splits.items()}
+            case datetime() as moment:
+                return self.client(declared).offsets_at(offer, moment)
+            case offsets:
+                return offsets
+
+    def bronze(self, source: str) -> BronzeOffer:
+        """The bronze table of a source, created if it is not there yet."""
+        table = self.table(self.source(source))
+        look = create_if_missing(table.parts, table)
+        assert look.record is not None
+        assert isinstance(look.record.position, IngestPosition)
+        return BronzeOffer(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
+
+    def _decider(self, declared: Declared) -> Decider:
+        match declared:
+            case KafkaSource():
+                return IngestDecider(
+                    source=declared.name,
+                    topic=declared.topic,
+                    isolation=declared.isolation,
+                    keep_history=declared.bronze == "all",
+                    fingerprint=fingerprint_of(declared),
+                    upstreams=self,
+                )
+            case MaterializedView():
+                return SourceDecider(
+                    view=declared.name,
+                    sources=tuple(
+                        SourceUpstream(name=source.name, topic=source.topic, isolation=source.isolation)
+                        for source in declared.upstreams
+                    ),
+                    fingerprint=fingerprint_of(declared),
+                    upstreams=self,
+                )
+
+    def _schema(self, declared: Declared) -> str:
+        match declared:
+            case KafkaSource():
+                return columns_schema(self.runner, declared.bronze_columns)
+            case MaterializedView():
+                readers = {source.name: self.reader(source) for source in declared.upstreams}
+                return query_schema(self.runner, declared.query, readers)
+
+
+def sources_of(declared: Declared) -> tuple[KafkaSource, ...]:
+    """The sources whose records a table is made of."""
+    return (declared,) if isinstance(declared, KafkaSource) else declared.upstreams
+
+
+def fingerprint_of(declared: Declared) -> Fingerprint:
+    """The digests of all that a table's content depends on."""
+    match declared:
+        case KafkaSource():
+            return fingerprint(
+                topic=declared.topic,
+                schema=ddl(declared.columns),
+                parser=declared.format,
+                start=str(declared.start),
+                bronze=declared.bronze,
+                isolation=declared.isolation,
+            )
+        case MaterializedView():
+            upstreams = [(source.name, fingerprint_of(source)) for source in declared.upstreams]
+            return fingerprint(
+                query=declared.query.text,
+                key=declared.primary_key,
+                schema=[(name, parts["schema"]) for name, parts in upstreams],
+                parser=[(name, parts["parser"]) for name, parts in upstreams],
+            )
+
+
+def _once(make: Callable[[], str]) -> Callable[[], str]:
+    made: list[str] = []
+
+    def get() -> str:
+        if not made:
+            made.append(make())
+        return made[0]
+
+    return get

@@ -1,0 +1,1 @@
+"""What touches the world: Spark, Delta, Kafka and the processes around them, behind the ports of `backfill`."""

@@ -1,0 +1,220 @@
+"""Carries out a plan's reads with Spark and stages the rows: Kafka ranges and bronze ranges in, Parquet files out.
+
+Only what Spark Connect has is used. Counts come from Spark's own observation of the write, so nothing is read twice.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, assert_never
+
+import pyarrow.compute as pc
+
+from backfill_assets.backfill.epoch import BronzeRead, KafkaRead, Plan, Read, Staged
+from backfill_assets.backfill.staging import StagedFolder
+from backfill_assets.errors import QueryError, UpstreamChangedError
+from backfill_assets.query.ddl import Column, ddl
+from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.resources.delta import TABLE_PROPERTIES
+from backfill_assets.resources.spark import SparkRunner
+from backfill_assets.resources.spark_conf import cores
+from backfill_assets.resources.staging import collect
+from backfill_assets.resources.warehouse import TableLocation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SourceReader", "SparkCompute", "bronze_paths", "create_table", "query_schema"]
+
+SMALL_EPOCH = 50_000
+"""An epoch of fewer offsets is written as one file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceReader:
+    """How the records of one source are read: from Kafka with these options, or from its bronze table."""
+
+    name: str
+    columns: tuple[Column, ...]
+    bronze_columns: tuple[Column, ...]
+    record_format: str
+    kafka_options: Callable[[], Mapping[str, str]]
+    bronze: TableLocation
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkCompute:
+    """`ports.Compute` with Spark: without a query the rows are bronze rows, with one they are the view's."""
+
+    runner: SparkRunner
+    output: TableLocation
+    sources: Mapping[str, SourceReader]
+    query: RowwiseQuery | None = None
+
+    def stage(self, plan: Plan, attempt: str) -> Staged:
+        """Compute the plan's rows into a folder of this attempt alone."""
+        folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        counts = self.runner.run(lambda spark: self._write(spark, plan, folder))
+        files = collect(self.output, folder)
+        return Staged(files=files, rows_read=counts["read"], rows_bad=counts["bad"], rows_written=counts["written"])
+
+    def _write(self, spark: "SparkSession", plan: Plan, folder: str) -> dict[str, int]:
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812
+
+        taken: dict[str, Observation] = {}
+        inputs: dict[str, DataFrame] = {}
+        for name, rows in _inputs(spark, plan.reads, self.sources).items():
+            taken[name] = Observation(f"read-{name}")
+            inputs[name] = rows.observe(taken[name], F.count(F.lit(1)).alias("read"), F.count("_error").alias("bad"))
+        result = self._result(inputs)
+        written = Observation("written")
+        tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
+        result.coalesce(tasks).observe(written, F.count(F.lit(1)).alias("written")).write.parquet(
+            self.output.child(folder), mode="error"
+        )
+        seen = [observation.get for observation in taken.values()]
+        return {
+            "read": sum(each["read"] for each in seen),
+            "bad": sum(each["bad"] for each in seen),
+            "written": written.get["written"],
+        }
+
+    def _result(self, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
+        if self.query is None:
+            (rows,) = inputs.values()
+            return rows
+        from backfill_assets.query.apply import apply_rowwise
+
+        return apply_rowwise(self.query, inputs)
+
+
+def _inputs(
+    spark: "SparkSession", reads: tuple[Read, ...], sources: Mapping[str, SourceReader]
+) -> "dict[str, DataFrame]":
+    inputs: dict[str, DataFrame] = {}
+    for read in reads:
+        rows = read_rows(spark, read, sources[read.source])
+        inputs[read.source] = inputs[read.source].unionByName(rows) if read.source in inputs else rows
+    return inputs
+
+
+def read_rows(spark: "SparkSession", read: Read, source: SourceReader) -> "DataFrame":
+    """The bronze rows that a read names, wherever they are."""
+    match read:
+        case KafkaRead():
+            return kafka_rows(spark, read, source)
+        case BronzeRead():
+            return bronze_rows(spark, read, source)
+        case _:
+            assert_never(read)
+
+
+def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader) -> "DataFrame":
+    """Exactly these offsets of a topic, parsed. Aborted and control records are passed over by the reader."""
+    from backfill_assets.query.records import parse_records
+
+    ranges = {str(split): each for split, each in read.ranges.items() if len(each)}
+    rows = (
+        spark.read
+        .format("kafka")
+        .options(**source.kafka_options())
+        .option("assign", json.dumps({read.topic: [int(split) for split in ranges]}))
+        .option("startingOffsets", json.dumps({read.topic: {split: each.start for split, each in ranges.items()}}))
+        .option("endingOffsets", json.dumps({read.topic: {split: each.end for split, each in ranges.items()}}))
+        .option("kafka.isolation.level", read.isolation)
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
+        .option("minPartitions", str(cores()))
+        .load()
+    )
+    return parse_records(rows, columns=source.columns, record_format=source.record_format)
+
+
+def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader) -> "DataFrame":
+    """Exactly these offsets of a bronze table, from just the files that may hold them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    schema = ddl(source.bronze_columns)
+    paths = bronze_paths(source, read)
+    rows = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    wanted = F.lit(False)
+    for split, each in read.ranges.items():
+        inside = (F.col("_offset") >= each.start) & (F.col("_offset") < each.end)
+        wanted |= (F.col("_partition") == split) & inside
+    return rows.where(wanted)
+
+
+def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
+    """The data files of the newest bronze version whose statistics overlap the ranges.
+
+    Rows once in bronze stay in that life, so any version from the planned one on gives the same rows.
+    """
+    table = source.bronze.load()
+    if table is None or table.version() < read.version:
+        raise UpstreamChangedError(
+            f"source {source.name!r}: expected its table at version {read.version} or later, found "
+            f"{'none' if table is None else table.version()}",
+            hint="the warehouse was put back or moved; restore the source's table, or reset the source and its views",
+        )
+    import pyarrow as pa
+
+    files = pa.table(table.get_add_actions(flatten=True))
+    low_split, high_split = files["min._partition"], files["max._partition"]
+    low, high = files["min._offset"], files["max._offset"]
+    chosen = pa.chunked_array([pa.array([False] * files.num_rows)])
+    for split, each in read.ranges.items():
+        inside = pc.and_(pc.less(low, each.end), pc.greater_equal(high, each.start))
+        here = pc.and_(pc.less_equal(low_split, split), pc.greater_equal(high_split, split))
+        chosen = pc.or_(chosen, pc.and_(inside, here))
+    return [
+        source.bronze.child(path) for path in files.filter(pc.fill_null(chosen, fill_value=True))["path"].to_pylist()
+    ]
+
+
+def query_schema(runner: SparkRunner, query: RowwiseQuery, sources: Mapping[str, SourceReader]) -> str:
+    """The Delta schema, as JSON, of a query's rows; Spark's own analysis of the query over empty tables."""
+    from backfill_assets.query.apply import apply_rowwise
+
+    def analyze(spark: "SparkSession") -> str:
+        empty = {name: spark.createDataFrame([], ddl(each.bronze_columns)) for name, each in sources.items()}
+        schema: str = apply_rowwise(query, empty).schema.json()
+        return schema
+
+    return _storable(runner.run(analyze))
+
+
+def create_table(runner: SparkRunner, location: TableLocation, schema: str) -> None:
+    """Make the empty Delta table of an output. That a rival made it at the same moment is as good."""
+
+    def create(spark: "SparkSession") -> None:
+        from pyspark.sql.types import StructType
+
+        empty = spark.createDataFrame([], StructType.fromJson(json.loads(schema)))
+        properties = {name: value for name, value in TABLE_PROPERTIES.items() if name.startswith("delta.")}
+        empty.write.format("delta").options(**properties).mode("ignore").save(location.uri)
+
+    try:
+        runner.run(create)
+    except Exception:
+        if location.load() is None:
+            raise
+
+
+def columns_schema(runner: SparkRunner, columns: tuple[Column, ...]) -> str:
+    """The Delta schema, as JSON, of declared columns."""
+    return _storable(runner.run(lambda spark: str(spark.createDataFrame([], ddl(columns)).schema.json())))
+
+
+def _storable(schema: str) -> str:
+    """A schema with everything nullable, after checking that Delta can hold it."""
+    fields = json.loads(schema)["fields"]
+    for each in fields:
+        if str(each["type"]) in {"void", "variant"} or "interval" in str(each["type"]):
+            raise QueryError(
+                f"column {each['name']!r} is of type {each['type']}, which a Delta table cannot hold",
+                reason="TYPE",
+                hint=f"cast it, for example CAST({each['name']} AS STRING)",
+            )
+    nullable: dict[str, Any] = {"type": "struct", "fields": [{**each, "nullable": True} for each in fields]}
+    return json.dumps(nullable)

@@ -1,0 +1,201 @@
+"""One Delta table that only epochs change: looking at its log, and committing to it, through delta-rs.
+
+The commit's metadata lies in `userMetadata`, where Spark's DESCRIBE HISTORY shows it. Knows nothing of what is
+computed; `staging` makes the files that are committed here.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.fs as pafs
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.transaction import AddAction
+
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Staged, StagedFile, app_id
+from backfill_assets.errors import StagingError
+from backfill_assets.resources.warehouse import TableLocation
+
+__all__ = ["STATUS_PROPERTY", "TABLE_PROPERTIES", "DeltaOutput", "commits_of", "ours_in", "read_commit", "record_of"]
+
+STATUS_PROPERTY = "backfill.status"
+
+TABLE_PROPERTIES = {
+    "delta.enableChangeDataFeed": "true",
+    # Positions are in commit metadata: the log must not expire by itself (`maintain` restates before it cleans).
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.logRetentionDuration": "interval 3650 days",
+    # A later life may have such a column, and a protocol cannot change in the commit that brings it.
+    "delta.feature.timestampNtz": "supported",
+    "delta.checkpointInterval": "50",
+    STATUS_PROPERTY: "creating",
+}
+"""What every output table is created with."""
+
+_log = logging.getLogger(__name__)
+_NO_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+@dataclass
+class DeltaOutput:
+    """`ports.Output` on Delta. `schema` gives the Delta schema (as JSON) of the table's next life."""
+
+    location: TableLocation
+    target: str
+    schema: Callable[[], str]
+    _table: DeltaTable | None = field(default=None, init=False)
+
+    def look(self) -> Look:
+        """Load the newest version and read its log back to the newest commit of ours."""
+        self._table = table = self.location.load()
+        if table is None:
+            return Look(version=-1)
+        version = table.version()
+        foreign = None
+        for at, actions in commits_of(self.location, version):
+            record = record_of(actions, self.target)
+            if record is not None:
+                number = table.transaction_version(app_id(self.target, record.incarnation))
+                return Look(version=version, record=record, at=at, transaction=number, foreign=foreign)
+            if _changes_data(actions):
+                foreign = at
+        return Look(version=version, foreign=foreign)
+
+    def commit(self, record: CommitRecord, staged: Staged) -> None:
+        """One commit on the version loaded by the last `look`, without retries."""
+        table = self._table
+        assert table is not None
+        new_life = record.kind is CommitKind.CREATE
+        ends_life = new_life or record.kind is CommitKind.DROP
+        table.create_write_transaction(
+            [_add(each) for each in staged.files],
+            "overwrite" if ends_life else "append",
+            Schema.from_json(self.schema()) if new_life else table.schema(),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(app_id(record.target, record.incarnation), record.epoch)],
+                max_commit_retries=0,
+                custom_metadata={"userMetadata": json.dumps({"backfill": record.model_dump(mode="json")})},
+            ),
+            post_commithook_properties=_NO_CLEANUP,
+        )
+
+    def verify(self, staged: Staged) -> None:
+        """Check that every staged file is there with its size, and that rows add up to what Spark reported."""
+        rows = sum(each.rows for each in staged.files)
+        if rows != staged.rows_written:
+            raise StagingError(
+                f"{self.target}: Spark reported {staged.rows_written} rows, but the staged files hold {rows}",
+                hint="nothing was committed; run it again",
+                expected=staged.rows_written,
+                found=rows,
+            )
+        sizes = {each.path: each.size for each in staged.files}
+        found = {info.path: info.size for info in self.location.files().get_file_info(list(sizes))}
+        missing = sorted(path for path, size in sizes.items() if found.get(path) != size)
+        if missing:
+            raise StagingError(
+                f"{self.target}: {len(missing)} of {len(sizes)} staged files are gone or cut short, first {missing[0]}",
+                hint="nothing was committed; run it again. If something vacuums the warehouse with no retention, stop it",
+                missing=missing,
+            )
+
+    def set_status(self, status: str) -> None:
+        """Make the table say `creating`, `live` or `dropped` in its properties; a no-op where it does already."""
+        table = self.location.load()
+        if table is not None and table.metadata().configuration.get(STATUS_PROPERTY) != status:
+            table.alter.set_table_properties({STATUS_PROPERTY: status}, raise_if_not_exists=False)
+
+    def compact(self, files: int) -> None:
+        """Merge small files once there are at least `files` of them; changes no data. Gives way to any other writer."""
+        table = self.location.load()
+        if table is None or len(table.file_uris()) < files:
+            return
+        try:
+            table.optimize.compact()
+        except (CommitFailedError, DeltaError) as error:
+            _log.info("%s: compaction gave way: %s", self.target, error)
+
+    def vacuum(self, retention_hours: int) -> None:
+        """Delete files that the table has not referred to for so long. Staged files are never touched by it."""
+        table = self.location.load()
+        if table is not None:
+            table.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=False)
+
+    def records(self, count: int) -> list[CommitRecord]:
+        """The newest `count` commits of ours, newest first; for reports."""
+        table = self.location.load()
+        found: list[CommitRecord] = []
+        if table is None or count <= 0:
+            return found
+        for _, actions in commits_of(self.location, table.version()):
+            record = record_of(actions, self.target)
+            if record is not None:
+                found.append(record)
+            if len(found) == count:
+                break
+        return found
+
+    def life(self, *, since: int) -> list[CommitRecord]:
+        """The commits of the current life from epoch `since` on, oldest first, one for each epoch still in the log."""
+        table = self.location.load()
+        found: dict[int, CommitRecord] = {}
+        if table is None:
+            return []
+        incarnation = ""
+        for _, actions in commits_of(self.location, table.version()):
+            record = record_of(actions, self.target)
+            if record is None:
+                continue
+            incarnation = incarnation or record.incarnation
+            if record.incarnation != incarnation or record.epoch < since:
+                break
+            found[record.epoch] = record
+        return [found[epoch] for epoch in sorted(found)]
+
+
+def commits_of(location: TableLocation, newest: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """The log's commits from `newest` back to the oldest that is still there."""
+    files = location.files()
+    for version in range(newest, -1, -1):
+        actions = read_commit(files, version)
+        if actions is None:
+            return
+        yield version, actions
+
+
+def read_commit(files: pafs.FileSystem, version: int) -> list[dict[str, Any]] | None:
+    """The actions of one commit; None where the log has it no more."""
+    try:
+        with files.open_input_stream(f"_delta_log/{version:020d}.json") as stream:
+            return [json.loads(line) for line in stream.read().splitlines() if line]
+    except FileNotFoundError:
+        return None
+
+
+def ours_in(actions: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """What a commit's metadata says of an epoch, as plain JSON; None for a commit that is not ours."""
+    info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    try:
+        found = json.loads(info.get("userMetadata") or "{}").get("backfill")
+    except (ValueError, AttributeError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def record_of(actions: list[dict[str, Any]], target: str) -> CommitRecord | None:
+    """The record in a commit's metadata, if the commit is ours and speaks of this table (not of a copied one)."""
+    found = ours_in(actions)
+    return CommitRecord.model_validate(found) if found and found.get("target") == target else None
+
+
+def _changes_data(actions: list[dict[str, Any]]) -> bool:
+    return any(
+        action[kind].get("dataChange", True) for action in actions for kind in ("add", "remove") if kind in action
+    )
+
+
+def _add(file: StagedFile) -> AddAction:
+    return AddAction(file.path, file.size, {}, file.modified_ms, True, file.stats)

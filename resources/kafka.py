@@ -1,0 +1,214 @@
+"""Kafka: what topics hold, and the settings under which both clients (librdkafka here, Java in Spark) reach a broker."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from dagster import ConfigurableResource
+from pydantic import Field
+
+from backfill_assets.backfill.ports import TopicOffer
+from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.errors import BrokerUnavailableError, EnvironmentSetupError, UnknownTopicError
+from backfill_assets.resources.embedded import endpoints
+
+__all__ = ["KafkaClient", "KafkaConnector", "java_settings"]
+
+T = TypeVar("T")
+_ISOLATION = {
+    "read_committed": IsolationLevel.READ_COMMITTED,
+    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
+}
+_UNREACHABLE = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+_UNKNOWN = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+
+
+class KafkaConnector(ConfigurableResource[Any]):
+    """Which broker, and how it is reached.
+
+    `client_config` holds settings under librdkafka's names (`security.protocol`, `sasl.mechanism`, `sasl.username`,
+    `ssl.ca.location`, …); they are mapped for Spark's Java client. A value `env:NAME` is read from the environment when
+    it is needed and never stored.
+    """
+
+    bootstrap_servers: str | None = Field(
+        default=None, description="host:port,…; unset: KAFKA_BOOTSTRAP_SERVERS, else the broker of `backfill up`."
+    )
+    client_config: dict[str, str] = Field(default_factory=dict)
+    connect_seconds: float = Field(default=8.0, description="How long to wait for a broker's answer.")
+    root: str = Field(default=".", description="The project's root folder.")
+
+    def client(self, overrides: Mapping[str, str] | None = None) -> "KafkaClient":
+        """A client with the connector's settings and a source's own on top."""
+        settings = {**self.client_config, **(overrides or {})}
+        resolved = {name: _secret(name, value) for name, value in settings.items()}
+        servers = resolved.pop("bootstrap.servers", None) or self._servers()
+        return KafkaClient(servers, resolved, timeout=self.connect_seconds)
+
+    def _servers(self) -> str:
+        if self.bootstrap_servers:
+            return self.bootstrap_servers
+        named = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+        if named:
+            return named
+        running = endpoints(Path(self.root))
+        if running is not None and running.bootstrap_servers:
+            return running.bootstrap_servers
+        raise EnvironmentSetupError(
+            "no Kafka broker is known: KAFKA_BOOTSTRAP_SERVERS is not set and the embedded broker is not running",
+            hint="`backfill up` starts one on this machine, or set KAFKA_BOOTSTRAP_SERVERS=host:port",
+        )
+
+
+class KafkaClient:
+    """Offsets and identity of topics, with errors in this package's words."""
+
+    def __init__(self, servers: str, settings: Mapping[str, str], *, timeout: float) -> None:
+        self.servers = servers
+        self.settings = dict(settings)
+        self.timeout = timeout
+        self._admin: AdminClient | None = None
+
+    def offer(self, topic: str, *, isolation: str) -> TopicOffer:
+        """What a topic holds now. With `read_committed`, ends are last stable offsets: what may be read.
+
+        Errors: `UnknownTopicError`, `BrokerUnavailableError`.
+        """
+        return self.offers({topic: isolation})[topic]
+
+    def offers(self, topics: Mapping[str, str]) -> dict[str, TopicOffer]:
+        """What several topics hold, each under its isolation level, in a fixed number of calls."""
+        found = self._call(lambda admin: admin.describe_topics(TopicCollection(sorted(topics))))
+        described = {name: self._result(future, name) for name, future in found.items()}
+        compacted = self._compacted(described)
+        splits = {
+            name: [TopicPartition(name, each.id) for each in topic.partitions] for name, topic in described.items()
+        }
+        everything = [split for each in splits.values() for split in each]
+        lows = self._offsets(everything, OffsetSpec.earliest(), "read_uncommitted")
+        ends: dict[tuple[str, int], int] = {}
+        for isolation in set(topics.values()):
+            wanted = [split for name, each in splits.items() if topics[name] == isolation for split in each]
+            ends.update(self._offsets(wanted, OffsetSpec.latest(), isolation))
+        return {
+            name: TopicOffer(
+                topic=name,
+                topic_id=str(topic.topic_id) if topic.topic_id is not None else None,
+                splits={
+                    each.partition: OffsetRange(
+                        start=lows[name, each.partition],
+                        end=max(lows[name, each.partition], ends[name, each.partition]),
+                    )
+                    for each in splits[name]
+                },
+                compacted=compacted[name],
+            )
+            for name, topic in described.items()
+        }
+
+    def offsets_at(self, offer: TopicOffer, moment: datetime) -> dict[int, int]:
+        """Per split, the first offset at or after a time; the end where there is none."""
+        splits = [TopicPartition(offer.topic, split) for split in offer.splits]
+        spec = OffsetSpec.for_timestamp(int(moment.timestamp() * 1000))
+        found = self._offsets(splits, spec, "read_uncommitted")
+        return {
+            split: min(held.end, found[offer.topic, split]) if found[offer.topic, split] >= 0 else held.end
+            for split, held in offer.splits.items()
+        }
+
+    def spark_options(self) -> dict[str, str]:
+        """The options of Spark's Kafka source that reach the same broker in the same way."""
+        java = {"bootstrap.servers": self.servers, **java_settings(self.settings)}
+        return {f"kafka.{name}": value for name, value in java.items()}
+
+    def _compacted(self, topics: Iterable[str]) -> dict[str, bool]:
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        found = self._call(lambda admin: admin.describe_configs(resources))
+        return {
+            resource.name: "compact" in self._result(future, resource.name)["cleanup.policy"].value
+            for resource, future in found.items()
+        }
+
+    def _offsets(self, splits: list[TopicPartition], spec: OffsetSpec, isolation: str) -> dict[tuple[str, int], int]:
+        if not splits:
+            return {}
+        found = self._call(
+            lambda admin: admin.list_offsets(
+                dict.fromkeys(splits, spec), isolation_level=_ISOLATION[isolation], request_timeout=self.timeout
+            )
+        )
+        return {(split.topic, split.partition): self._result(each, split.topic).offset for split, each in found.items()}
+
+    def _call(self, call: Callable[[AdminClient], dict[Any, Future[Any]]]) -> dict[Any, Future[Any]]:
+        if self._admin is None:
+            # Connection errors reach callers as exceptions; librdkafka's own lines on stderr would only repeat them.
+            self._admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0, **self.settings})
+        return call(self._admin)
+
+    def _result(self, future: "Future[T]", topic: str) -> T:
+        try:
+            return future.result(timeout=self.timeout)
+        except (FutureTimeoutError, KafkaException) as error:
+            raise self._translated(error, topic) from error
+
+    def _translated(self, error: Exception, topic: str) -> Exception:
+        code = error.args[0].code() if isinstance(error, KafkaException) else KafkaError._TIMED_OUT
+        if code in _UNKNOWN:
+            return UnknownTopicError(
+                f"Kafka at {self.servers} has no topic {topic!r}",
+                hint="check the source's `topic` and the broker's address, or create the topic",
+                topic=topic,
+            )
+        if code in _UNREACHABLE:
+            return BrokerUnavailableError(
+                f"no Kafka broker answered at {self.servers} within {self.timeout:g} s (topic {topic!r})",
+                hint="check that the broker runs and that its address and security settings are right; with the embedded "
+                "broker: `backfill up`",
+                servers=self.servers,
+            )
+        return error
+
+
+def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """librdkafka's client settings under the names of Kafka's Java client; what both know passes through."""
+    java = dict(settings)
+    mechanism = java.pop("sasl.mechanisms", None) or java.pop("sasl.mechanism", None)
+    user, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
+    if mechanism:
+        java["sasl.mechanism"] = mechanism
+    if mechanism and user is not None:
+        login = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+        java["sasl.jaas.config"] = (
+            f'org.apache.kafka.common.security.{login} required username="{_jaas(user)}" password="{_jaas(password or "")}";'
+        )
+    authority = java.pop("ssl.ca.location", None)
+    if authority:
+        java.update({"ssl.truststore.type": "PEM", "ssl.truststore.location": authority})
+    certificate, private_key = java.pop("ssl.certificate.location", None), java.pop("ssl.key.location", None)
+    if certificate and private_key:
+        java["ssl.keystore.type"] = "PEM"
+        java["ssl.keystore.certificate.chain"] = Path(certificate).read_text(encoding="utf-8")
+        java["ssl.keystore.key"] = Path(private_key).read_text(encoding="utf-8")
+    return java
+
+
+def _jaas(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _secret(name: str, value: str) -> str:
+    variable = value.removeprefix("env:")
+    if variable == value:
+        return value
+    if variable not in os.environ:
+        raise EnvironmentSetupError(
+            f"Kafka setting {name!r} is read from environment variable {variable}, which is not set",
+            hint=f"set {variable} where Dagster runs",
+        )
+    return os.environ[variable]

@@ -1,0 +1,78 @@
+"""A small Delta table that keeps the newest row for each key, written by appends only, so that writers never clash.
+
+Readers of any kind see a plain table with a `written_at` column. Old rows are dropped when the files get many; that
+rewrite gives way to any writer that comes between.
+"""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from backfill_assets.resources.warehouse import TableLocation
+
+__all__ = ["KeyedLog"]
+
+COMPACT_FILES = 40
+_WRITTEN = pa.field("written_at", pa.timestamp("us", tz="UTC"))
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyedLog:
+    """Rows of `columns`, of which `keys` name a thing and the newest one counts."""
+
+    location: TableLocation
+    columns: pa.Schema
+    keys: tuple[str, ...]
+
+    def put(self, row: dict[str, object], *, at: datetime) -> None:
+        """Append a row that replaces earlier ones of its key."""
+        self._append([{**row, "written_at": at}])
+
+    def newest(self) -> list[dict[str, object]]:
+        """The newest row of each key, in no order."""
+        table = self.location.load()
+        return [] if table is None else _newest(table, self.keys)
+
+    def remove(self, key: str, value: str) -> None:
+        """Delete all rows that hold `value` in column `key`."""
+        table = self.location.load()
+        if table is not None:
+            quoted = value.replace("'", "''")
+            table.delete(f"{key} = '{quoted}'")
+
+    def _append(self, rows: list[dict[str, object]]) -> None:
+        schema = self.columns.append(_WRITTEN)
+        data = pa.Table.from_pylist(rows, schema=schema)
+        table = self.location.load()
+        if table is None:
+            options = dict(self.location.storage_options) or None
+            table = DeltaTable.create(self.location.uri, schema, mode="ignore", storage_options=options)
+        write_deltalake(table, data, mode="append")
+        if len(table.file_uris()) > COMPACT_FILES:
+            self._compact(schema)
+
+    def _compact(self, schema: pa.Schema) -> None:
+        table = self.location.load()
+        if table is None:
+            return
+        data = pa.Table.from_pylist(_newest(table, self.keys), schema=schema)
+        try:
+            write_deltalake(table, data, mode="overwrite", commit_properties=CommitProperties(max_commit_retries=0))
+        except (CommitFailedError, DeltaError) as error:
+            _log.debug("%s: compaction gave way: %s", self.location.uri, error)
+
+
+def _newest(table: DeltaTable, keys: tuple[str, ...]) -> list[dict[str, object]]:
+    rows = table.to_pyarrow_table().to_pylist()
+    found: dict[tuple[object, ...], dict[str, object]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in keys)
+        if key not in found or row["written_at"] >= found[key]["written_at"]:
+            found[key] = row
+    return list(found.values())

@@ -1,0 +1,128 @@
+"""The ledger: every plan of every table, appended by compare-and-swap to one Delta table.
+
+The swap is a transaction number per life, numbered by epoch, checked on the version that `newest` loaded: only a rival
+for the same epoch loses, writers for other tables never do.
+"""
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from backfill_assets.backfill.epoch import CommitRecord, Plan, app_id
+from backfill_assets.resources.warehouse import TableLocation
+
+__all__ = ["DeltaLedger"]
+
+SCHEMA = pa.schema([
+    pa.field("target", pa.string()),
+    pa.field("incarnation", pa.string()),
+    pa.field("epoch", pa.int64()),
+    pa.field("entry", pa.string()),
+    pa.field("plan_hash", pa.string()),
+    pa.field("position", pa.string()),
+    pa.field("plan", pa.string()),
+    pa.field("planned_at", pa.timestamp("us", tz="UTC")),
+])
+COMPACT_FILES = 100
+
+
+@dataclass
+class DeltaLedger:
+    """`ports.Ledger` on Delta. One object serves one run."""
+
+    location: TableLocation
+    _table: DeltaTable | None = field(default=None, init=False)
+
+    def newest(self, target: str, incarnation: str) -> int | None:
+        """Load the ledger; the next `append` swaps on exactly this version."""
+        self._table = table = self.location.load()
+        return None if table is None else table.transaction_version(app_id(target, incarnation))
+
+    def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:
+        rows = self.entries(target, incarnation, since=epoch, until=epoch)
+        return Plan.model_validate_json(str(rows[-1]["plan"])) if rows and rows[-1]["plan"] else None
+
+    def entries(self, target: str, incarnation: str, *, since: int, until: int) -> list[dict[str, object]]:
+        """The rows of these epochs, oldest first; a superseded plan comes before the one in force."""
+        table = self._table or self.location.load()
+        if table is None:
+            return []
+        condition = (
+            (pc.field("target") == target)
+            & (pc.field("incarnation") == incarnation)
+            & (pc.field("epoch") >= since)
+            & (pc.field("epoch") <= until)
+        )
+        rows = table.to_pyarrow_dataset().to_table(filter=condition).to_pylist()
+        return sorted(rows, key=lambda row: (row["epoch"], row["planned_at"]))
+
+    def append(self, plan: Plan) -> bool:
+        """Append a plan; False where a rival planned the epoch first. An unclear outcome is settled by looking."""
+        entry = uuid.uuid4().hex
+        row = {
+            "target": plan.target,
+            "incarnation": plan.incarnation,
+            "epoch": plan.epoch,
+            "entry": entry,
+            "plan_hash": plan.hash,
+            "position": plan.after.model_dump_json(),
+            "plan": plan.model_dump_json(),
+            "planned_at": datetime.now(UTC),
+        }
+        try:
+            self._write(row)
+        except Exception:
+            self._table = None
+            rows = self.entries(plan.target, plan.incarnation, since=plan.epoch, until=plan.epoch)
+            if not rows:
+                raise
+            return rows[-1]["entry"] == entry
+        return True
+
+    def rebuild(self, record: CommitRecord) -> None:
+        """Enter a table's newest commit, so that a ledger that was lost can go on from there."""
+        if self.newest(record.target, record.incarnation) is not None:
+            return
+        self._write({
+            "target": record.target,
+            "incarnation": record.incarnation,
+            "epoch": record.epoch,
+            "entry": uuid.uuid4().hex,
+            "plan_hash": record.plan_hash,
+            "position": record.position.model_dump_json(),
+            "plan": None,
+            "planned_at": datetime.now(UTC),
+        })
+
+    def remove(self, target: str) -> None:
+        """Delete all plans of a table."""
+        table = self.location.load()
+        if table is not None:
+            quoted = target.replace("'", "''")
+            table.delete(f"target = '{quoted}'")
+
+    def _write(self, row: dict[str, object]) -> None:
+        table = self._table
+        if table is None:
+            options = dict(self.location.storage_options) or None
+            table = DeltaTable.create(self.location.uri, SCHEMA, mode="ignore", storage_options=options)
+        number = Transaction(app_id(str(row["target"]), str(row["incarnation"])), _number(row["epoch"]))
+        data = pa.Table.from_pylist([row], schema=SCHEMA)
+        write_deltalake(table, data, mode="append", commit_properties=CommitProperties(app_transactions=[number]))
+        if len(table.file_uris()) >= COMPACT_FILES:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Small files into one; changes no data, so that it never makes a swap fail."""
+        table = self.location.load()
+        if table is not None:
+            table.optimize.compact()
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)
+    return value

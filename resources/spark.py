@@ -1,0 +1,174 @@
+"""Spark: one session, started only when there is work, used from one thread, and cancelled cleanly.
+
+In-process through dagster-pyspark, or by Spark Connect. In-process PySpark replaces the handler of SIGINT and an interrupt
+inside a call can poison its connection: so every action runs on one worker thread while the caller's thread waits, and
+an interrupt there cancels the action, waits for it, and only then goes on.
+"""
+
+import os
+import socket
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from dagster import ConfigurableResource
+from pydantic import Field
+
+from backfill_assets.errors import EnvironmentSetupError
+from backfill_assets.resources.embedded import endpoints
+from backfill_assets.resources.java import java_home
+from backfill_assets.resources.spark_conf import spark_conf
+from backfill_assets.resources.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkResource", "SparkRunner", "do_nothing", "is_remote"]
+
+T = TypeVar("T")
+POLL_SECONDS = 0.25
+
+
+class SparkResource(ConfigurableResource[Any]):
+    """Which Spark computes: a Spark Connect server by `remote`, else a session inside the process of the run."""
+
+    remote: str | None = Field(
+        default=None,
+        description="sc://host:port; unset: SPARK_REMOTE, else the server of `backfill up`, else in-process.",
+    )
+    driver_memory: str = Field(default="1g", description="Heap of an in-process session.")
+    config: dict[str, str] = Field(default_factory=dict, description="Further Spark settings.")
+    root: str = Field(default=".", description="The project's root folder.")
+
+    def runner(self, warehouse: Warehouse) -> "SparkRunner":
+        """A runner of Spark actions; starts nothing yet."""
+        remote = self._remote()
+        if remote is not None:
+            _check_reach(remote, warehouse)
+            return SparkRunner(lambda: _attach(remote, self.config))
+        return SparkRunner(lambda: _start({**spark_conf(), "spark.driver.memory": self.driver_memory, **self.config}))
+
+    def _remote(self) -> str | None:
+        named = self.remote or os.environ.get("SPARK_REMOTE")
+        if named:
+            return named
+        running = endpoints(Path(self.root))
+        return running.spark_remote if running else None
+
+
+def do_nothing() -> None:
+    """What waiting for Spark does unless a run wants to be told."""
+
+
+class SparkRunner:
+    """Runs functions of a session on one thread of its own; the session comes to be with the first of them."""
+
+    def __init__(self, connect: "Callable[[], SparkSession]") -> None:
+        self._connect = connect
+        self._session: SparkSession | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self.on_wait: Callable[[], None] = do_nothing
+
+    @property
+    def started(self) -> bool:
+        """Whether a session was needed yet."""
+        return self._session is not None
+
+    def run(self, action: "Callable[[SparkSession], T]") -> T:
+        """Run an action and wait for it, calling `on_wait` a few times a second.
+
+        Whatever interrupts the waiting cancels Spark's jobs, waits until the thread is idle, and is raised on.
+        """
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="spark")
+        tag = f"backfill-{uuid.uuid4().hex}"
+        future = self._thread.submit(self._on_thread, action, tag)
+        try:
+            return self._wait(future)
+        except BaseException:
+            if not future.done():
+                self._cancel(tag)
+                future.exception()
+            raise
+
+    def close(self) -> None:
+        """Let the thread go. An in-process session lives on for the next runner of this process."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+
+    def _wait(self, future: "Future[T]") -> T:
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except FutureTimeoutError:
+                if future.done():
+                    raise
+                self.on_wait()
+
+    def _on_thread(self, action: "Callable[[SparkSession], T]", tag: str) -> T:
+        if self._session is None:
+            self._session = self._connect()
+        session = self._session
+        if is_remote(session):
+            session.addTag(tag)
+        else:
+            session.sparkContext.setJobGroup(tag, tag, interruptOnCancel=True)
+        try:
+            return action(session)
+        finally:
+            if is_remote(session):
+                session.removeTag(tag)
+
+    def _cancel(self, tag: str) -> None:
+        session = self._session
+        if session is None:
+            return
+        if is_remote(session):
+            session.interruptTag(tag)
+        else:
+            session.sparkContext.cancelJobGroup(tag)
+
+
+def is_remote(session: "SparkSession") -> bool:
+    """Whether a session is Spark Connect's."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def _start(conf: dict[str, str]) -> "SparkSession":
+    from dagster_pyspark.resources import spark_session_from_config
+
+    home = java_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = home
+    session: SparkSession = spark_session_from_config({"spark.master": "local[*]", **conf})
+    return session
+
+
+def _attach(remote: str, config: dict[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote(remote)
+    for name, value in config.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise EnvironmentSetupError(
+            f"no Spark Connect server answered at {remote}: {type(error).__name__}",
+            hint="check SPARK_REMOTE, start the local server with `backfill up`, or unset SPARK_REMOTE to run in-process",
+        ) from error
+
+
+def _check_reach(remote: str, warehouse: Warehouse) -> None:
+    host = urlsplit(remote).hostname or ""
+    if not warehouse.is_local or host in {"localhost", "127.0.0.1", "::1", socket.gethostname()}:
+        return
+    raise EnvironmentSetupError(
+        f"Spark at {remote} runs on another host, but the warehouse {warehouse.uri} is on this machine's disk",
+        hint="set BACKFILL_WAREHOUSE to an object store or shared file system that both reach",
+    )

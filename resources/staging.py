@@ -1,0 +1,137 @@
+"""Files that Spark wrote into a table's folder and no reader sees yet: finding, describing and sweeping them.
+
+A staged folder is named `<incarnation>-<epoch>-<attempt>`. Sweeping has one rule: only folders of epochs at or below
+the last committed one whose attempt did not win, or of other incarnations than the current one; never those of the
+epoch that may be in the making.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from backfill_assets.backfill.epoch import Look, StagedFile
+from backfill_assets.backfill.staging import StagedFolder, sweepable
+from backfill_assets.resources.delta import commits_of, ours_in
+from backfill_assets.resources.warehouse import TableLocation
+
+__all__ = ["collect", "delete_data", "sweep"]
+
+MAX_TEXT = 32
+"""Longer texts get no minimum and maximum in file statistics."""
+
+
+def collect(location: TableLocation, folder: str) -> tuple[StagedFile, ...]:
+    """The Parquet files with rows in a staged folder, each with its row count and statistics from its own footer."""
+    files = location.files()
+    found = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True, recursive=True))
+    staged = [_describe(files, info) for info in found if info.path.endswith(".parquet")]
+    return tuple(sorted((each for each in staged if each.rows), key=lambda each: each.path))
+
+
+def sweep(location: TableLocation, look: Callable[[], Look]) -> list[str]:
+    """Delete the staged folders that the rule allows and the log never mentioned; returns their names.
+
+    The folders are listed before the table is looked at: a life or an epoch that begins in between is then known, so
+    that nothing a newer run needs can be taken for an old one's. A folder that was ever committed belongs to vacuum,
+    as time travel and the change feed may still need its files.
+    """
+    files = location.files()
+    folders = [
+        folder
+        for info in files.get_file_info(pafs.FileSelector("", allow_not_found=True))
+        if info.type is pafs.FileType.Directory and (folder := StagedFolder.parse(info.base_name))
+    ]
+    record = look().record
+    if record is None:
+        return []
+    allowed = {each.name for each in folders if sweepable(each, incarnation=record.incarnation, epoch=record.epoch)}
+    swept = sorted(allowed - _committed_folders(location, allowed))
+    for name in swept:
+        _delete_folder(location, name)
+    return swept
+
+
+def delete_data(location: TableLocation) -> None:
+    """Delete everything in a dropped table's folder except its log."""
+    files = location.files()
+    for info in files.get_file_info(pafs.FileSelector("", allow_not_found=True)):
+        if info.type is not pafs.FileType.Directory:
+            files.delete_file(info.path)
+        elif info.base_name != "_delta_log":
+            _delete_folder(location, info.path)
+
+
+def _delete_folder(location: TableLocation, path: str) -> None:
+    if location.is_local:  # an object store has no folders; a disk keeps them, empty, unless told
+        shutil.rmtree(location.child(path))
+    else:
+        location.files().delete_dir(path)
+
+
+def _committed_folders(location: TableLocation, candidates: set[str]) -> set[str]:
+    table = location.load()
+    if table is None or not candidates:
+        return set(candidates)
+    active = {path.partition("/")[0] for path in table.get_add_actions().column("path").to_pylist()}
+    attempts = {
+        f"{record['incarnation']}-{record['epoch']}-{record['attempt']}"
+        for _, actions in commits_of(location, table.version())
+        for record in [ours_in(actions)]
+        if record
+    }
+    return active | attempts
+
+
+def _describe(files: pafs.FileSystem, info: pafs.FileInfo) -> StagedFile:
+    with files.open_input_file(info.path) as stream:
+        footer = pq.read_metadata(stream)
+    modified = int(info.mtime.timestamp() * 1000) if info.mtime else 0
+    return StagedFile(
+        path=info.path,
+        size=info.size,
+        rows=footer.num_rows,
+        modified_ms=modified,
+        stats=json.dumps(_statistics(footer)),
+    )
+
+
+def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
+    """Row count, and for whole numbers, dates and short texts their bounds, in Delta's form.
+
+    Floats get none: a footer does not tell whether there was a NaN.
+    """
+    lows: dict[str, Any] = {}
+    highs: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    for column in range(footer.num_columns):
+        chunks = [footer.row_group(group).column(column) for group in range(footer.num_row_groups)]
+        name = footer.schema.column(column).path
+        stats = [chunk.statistics for chunk in chunks]
+        if "." in name or any(each is None or not each.has_null_count for each in stats):
+            continue
+        nulls[name] = sum(each.null_count for each in stats)
+        bounded = [each for each in stats if each.has_min_max]
+        bounds = [_json_value(value) for each in bounded for value in (each.min, each.max)]
+        complete = len(bounded) == sum(each.num_values > 0 for each in stats)
+        if complete and bounds and all(bound is not None for bound in bounds):
+            lows[name], highs[name] = min(bounds[::2]), max(bounds[1::2])
+    return {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
+
+
+def _json_value(value: object) -> int | str | None:
+    match value:
+        case bool():
+            return None
+        case int():
+            return value
+        case date() if type(value) is date:
+            return value.isoformat()
+        case str() if len(value) <= MAX_TEXT:
+            return value
+        case _:
+            return None

@@ -1,0 +1,176 @@
+"""The state store: the warehouse's `_state/` tables (ledger, control, leases, checks) as one Dagster resource.
+
+All are Delta tables that anyone may read. None of them is the truth about a view: that is the view's own log.
+"""
+
+import os
+import socket
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+from dagster import ConfigurableResource
+from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
+from pydantic import Field
+
+from backfill_assets.backfill.ports import Controls
+from backfill_assets.resources.keyed_log import KeyedLog
+from backfill_assets.resources.ledger import DeltaLedger
+from backfill_assets.resources.warehouse import Warehouse
+
+__all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
+
+LEASE_SECONDS = 60.0
+"""A lease that was not renewed for this long is taken for a dead run's."""
+
+_TEXT, _NUMBER, _TIME = pa.string(), pa.float64(), pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """The right of one run to work on a table, as last renewed."""
+
+    target: str
+    run_id: str
+    host: str
+    pid: int
+    process_started: float
+    held: bool
+    renewed_at: datetime
+
+    def alive(self, now: datetime) -> bool:
+        """Whether its run may still be at work: renewed lately, and on this host its process is still there."""
+        if not self.held or (now - self.renewed_at).total_seconds() > LEASE_SECONDS:
+            return False
+        return self.host != socket.gethostname() or _process_started(self.pid) == self.process_started
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckPass:
+    """Up to where a check has proved a table."""
+
+    incarnation: str
+    epoch: int
+
+
+class State:
+    """The tables of the state store of one warehouse."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.warehouse = warehouse
+        self._control = self._keyed("control", ("target",), rows_per_second=_NUMBER, paused=pa.bool_(), by=_TEXT)
+        self._leases = self._keyed(
+            "leases",
+            ("target",),
+            run_id=_TEXT,
+            host=_TEXT,
+            pid=pa.int64(),
+            process_started=_NUMBER,
+            held=pa.bool_(),
+        )
+        self._checks = self._keyed("checks", ("target", "check"), incarnation=_TEXT, epoch=pa.int64())
+
+    def ledger(self) -> DeltaLedger:
+        """A ledger for one run."""
+        return DeltaLedger(self.warehouse.table("_state/ledger"))
+
+    def controls(self, target: str) -> Controls:
+        """What the operator has set for a table."""
+        return self.all_controls().get(target, Controls())
+
+    def all_controls(self) -> dict[str, Controls]:
+        """What the operator has set, by table."""
+        return {
+            str(row["target"]): Controls(paused=bool(row["paused"]), rows_per_second=_float(row["rows_per_second"]))
+            for row in self._control.newest()
+        }
+
+    def set_controls(self, target: str, controls: Controls, *, by: str) -> None:
+        """Set pause and throttle of a table; they hold until they are set again."""
+        row = {"target": target, "paused": controls.paused, "rows_per_second": controls.rows_per_second, "by": by}
+        self._control.put(row, at=datetime.now(UTC))
+
+    def leases(self) -> dict[str, Lease]:
+        """The newest lease of each table, dead or alive."""
+        return {str(row["target"]): _lease(row) for row in self._leases.newest()}
+
+    def put_lease(self, target: str, run_id: str, *, held: bool) -> None:
+        """Take, renew or give back the lease of a table for the current process."""
+        pid = os.getpid()
+        row = {
+            "target": target,
+            "run_id": run_id,
+            "host": socket.gethostname(),
+            "pid": pid,
+            "process_started": _process_started(pid),
+            "held": held,
+        }
+        self._leases.put(row, at=datetime.now(UTC))
+
+    def passed(self, target: str, check: str) -> CheckPass | None:
+        """Up to where a check last proved a table."""
+        for row in self._checks.newest():
+            if (row["target"], row["check"]) == (target, check):
+                return CheckPass(incarnation=str(row["incarnation"]), epoch=int(str(row["epoch"])))
+        return None
+
+    def set_passed(self, target: str, check: str, passed: CheckPass) -> None:
+        """Remember up to where a check proved a table."""
+        row = {"target": target, "check": check, "incarnation": passed.incarnation, "epoch": passed.epoch}
+        self._checks.put(row, at=datetime.now(UTC))
+
+    def forget(self, target: str) -> None:
+        """Leave nothing of a dropped table behind."""
+        self.ledger().remove(target)
+        for table in (self._control, self._leases, self._checks):
+            table.remove("target", target)
+
+    def _keyed(self, name: str, keys: tuple[str, ...], **columns: pa.DataType) -> KeyedLog:
+        fields = [*((key, _TEXT) for key in keys), *columns.items()]
+        return KeyedLog(location=self.warehouse.table(f"_state/{name}"), columns=pa.schema(fields), keys=keys)
+
+
+class StateStore(ConfigurableResource[State]):
+    """Where sources, views and their state are kept. `storage` is Dagster's Delta storage configuration."""
+
+    warehouse: str = Field(default="warehouse", description="Folder or URI; relative to the project's root.")
+    root: str = Field(default=".", description="The project's root folder.")
+    storage: LocalConfig | S3Config | AzureConfig | GcsConfig = Field(
+        default_factory=LocalConfig, discriminator="provider", description="How the warehouse's storage is reached."
+    )
+
+    @property
+    def place(self) -> Warehouse:
+        """The warehouse."""
+        options: dict[str, Any] = {name: value for name, value in self.storage.str_dict().items() if name != "provider"}
+        return Warehouse.at(self.warehouse, root=Path(self.root), storage_options=options)
+
+    def state(self) -> State:
+        """The state tables."""
+        return State(self.place)
+
+
+def _process_started(pid: int) -> float:
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return -1.0
+
+
+def _lease(row: dict[str, Any]) -> Lease:
+    return Lease(
+        target=row["target"],
+        run_id=row["run_id"],
+        host=row["host"],
+        pid=row["pid"],
+        process_started=row["process_started"],
+        held=row["held"],
+        renewed_at=row["written_at"],
+    )
+
+
+def _float(value: object) -> float | None:
+    return None if value is None else float(str(value))

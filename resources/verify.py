@@ -1,0 +1,170 @@
+"""Proof by re-deriving: the rows that a table must hold, computed anew from what upstreams hold, against those it has.
+
+Comparison is of multisets over all columns, in Spark. Where the records are read again is decided in `backfill.audit`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from backfill_assets.backfill.epoch import Read
+from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.query.ddl import ddl
+from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.resources.compute import SourceReader, read_rows
+from backfill_assets.resources.spark import SparkRunner
+from backfill_assets.resources.warehouse import TableLocation
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["Derived", "Difference", "Proof", "difference", "duplicates", "footer_rows"]
+
+MOST_OFFENDERS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derived:
+    """How rows are derived again: these reads of these sources, through the query if the table has one."""
+
+    reads: tuple[Read, ...]
+    sources: Mapping[str, SourceReader]
+    query: RowwiseQuery | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What is to be proved: a table at a version, keyed by split, offset (and branch), except what was proved before.
+
+    `subset`: a topic is compacted, so that rows that can no longer be derived are no offence.
+    """
+
+    table: TableLocation
+    version: int
+    split_column: str
+    offset_column: str
+    branches: Mapping[int, Mapping[int, OffsetRange]]
+    branch_column: str | None = None
+    subset: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What a comparison found: rows compared, and the first offenders."""
+
+    rows_expected: int
+    rows_found: int
+    missing: int
+    unexpected: int
+    offenders: list[dict[str, object]]
+
+
+def difference(runner: SparkRunner, derived: Derived, proof: Proof) -> Difference:
+    """Compare derived rows with the table's, as multisets over all columns."""
+    return runner.run(lambda spark: _compare(spark, derived, proof))
+
+
+def duplicates(
+    runner: SparkRunner, table: TableLocation, version: int, key: tuple[str, ...]
+) -> list[dict[str, object]]:
+    """The first keys that more than one row has, with how many rows have them."""
+
+    def find(spark: "SparkSession") -> list[dict[str, object]]:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        rows = spark.read.format("delta").option("versionAsOf", version).load(table.uri)
+        twice = rows.groupBy(*key).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
+        return [row.asDict() for row in twice.orderBy(*key).limit(MOST_OFFENDERS).collect()]
+
+    return runner.run(find)
+
+
+def footer_rows(table: TableLocation) -> int:
+    """How many rows a table's data files hold, by their own footers."""
+    loaded = table.load()
+    if loaded is None:
+        return 0
+    files = table.files()
+    rows = 0
+    for path in loaded.get_add_actions().column("path").to_pylist():
+        with files.open_input_file(path) as stream:
+            rows += pq.read_metadata(stream).num_rows
+    return rows
+
+
+def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Difference:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    actual = spark.read.format("delta").option("versionAsOf", proof.version).load(proof.table.uri)
+    actual = actual.where(~_proved_before(proof))
+    columns = actual.columns
+    expected = _derive(spark, derived)
+    sides = _comparable(actual).withColumn("__side", F.lit(-1))
+    if expected is not None:
+        sides = sides.unionAll(_comparable(expected.select(*columns)).withColumn("__side", F.lit(1)))
+    side = F.col("__side")
+    counted = sides.groupBy(*columns).agg(F.sum(side).alias("__balance"), F.count_if(side == 1).alias("__expected"))
+    balance = F.col("__balance")
+    found = counted.agg(
+        F.sum("__expected").alias("expected"),
+        F.sum(F.col("__expected") - balance).alias("found"),
+        F.sum(F.greatest(balance, F.lit(0))).alias("missing"),
+        F.sum(F.greatest(-balance, F.lit(0))).alias("unexpected"),
+    ).first()
+    counts = {name: int(value or 0) for name, value in (found.asDict() if found else {}).items()}
+    unexpected = 0 if proof.subset else counts["unexpected"]
+    offenders = []
+    if counts["missing"] or unexpected:
+        wrong = counted.where(balance > 0 if proof.subset else balance != 0)
+        first = wrong.orderBy(proof.split_column, proof.offset_column).limit(MOST_OFFENDERS).collect()
+        offenders = [_offender(row.asDict()) for row in first]
+    return Difference(
+        rows_expected=counts["expected"],
+        rows_found=counts["found"],
+        missing=counts["missing"],
+        unexpected=unexpected,
+        offenders=offenders,
+    )
+
+
+def _derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
+    inputs: dict[str, DataFrame] = {}
+    for read in derived.reads:
+        rows = read_rows(spark, read, derived.sources[read.source])
+        inputs[read.source] = inputs[read.source].unionByName(rows) if read.source in inputs else rows
+    if derived.query is None:
+        return next(iter(inputs.values()), None)
+    for name, source in derived.sources.items():
+        inputs.setdefault(name, spark.createDataFrame([], ddl(source.bronze_columns)))
+    from backfill_assets.query.apply import apply_rowwise
+
+    return apply_rowwise(derived.query, inputs)
+
+
+def _proved_before(proof: Proof) -> "Column":
+    """Whether a row's key lies in what was proved before; never null."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    inside = F.lit(False)
+    for branch, splits in proof.branches.items():
+        here = F.lit(True) if proof.branch_column is None else F.col(proof.branch_column) == branch
+        for split, each in splits.items():
+            offset = F.col(proof.offset_column)
+            inside |= here & (F.col(proof.split_column) == split) & (offset >= each.start) & (offset < each.end)
+    return F.coalesce(inside, F.lit(False))
+
+
+def _comparable(rows: "DataFrame") -> "DataFrame":
+    """The same rows with maps as text: Spark cannot group by maps."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    chosen = [F.to_json(F.struct(name)).alias(name) if "map<" in kind else F.col(name) for name, kind in rows.dtypes]
+    return rows.select(*chosen)
+
+
+def _offender(row: dict[str, object]) -> dict[str, object]:
+    balance = int(str(row.pop("__balance")))
+    row.pop("__expected")
+    return {"offence": "missing" if balance > 0 else "unexpected", "rows": abs(balance), **row}
