@@ -106,6 +106,14 @@ def test_a_source_that_was_reset_under_a_view_is_refused_by_its_incarnation() ->
     assert right(world)
 
 
+def test_a_source_that_is_still_empty_after_its_reset_is_named_by_its_incarnation_too() -> None:
+    world, _ = make(rows="abc")
+    world.refresh(SOURCE)
+    world.refresh(VIEW)
+    world.reset(SOURCE)
+    refused(world, UpstreamChangedError, "expected incarnation 0000", "found incarnation")
+
+
 @pytest.mark.parametrize("planned", [False, True])
 def test_a_source_that_was_put_back_under_a_view_is_refused(planned: bool) -> None:
     world, topic = make(rows="abc")

@@ -155,9 +155,10 @@ def check_bronze(view: str, source: str, position: SourcePosition, bronze: Bronz
     went_back = sorted(
         split for split, state in position.splits.items() if bronze.position.next.get(split, -1) < state.live
     )
-    if position.incarnation == bronze.incarnation and not went_back:
+    same_life = position.incarnation == bronze.incarnation
+    if same_life and not went_back:
         return
-    found = f"splits {went_back} went back" if went_back else f"found incarnation {bronze.incarnation}"
+    found = f"splits {went_back} went back" if same_life else f"found incarnation {bronze.incarnation}"
     raise UpstreamChangedError(
         f"view {view!r}: source {source!r} was reset, recreated or restored: expected incarnation "
         f"{position.incarnation} at version {position.version} or later, {found}",
