@@ -87,6 +87,10 @@ def test_5_1_a_transactional_topic_whose_last_offset_is_a_control_record_finishe
     world = World(topic)
     assert world.refresh(VIEW).record.live
     world.refresh(SOURCE)
+    report = world.refresh(VIEW)
+    assert (report.stopped, report.epochs) == (Stop.CAUGHT_UP, []), "nothing waits for a row at the last offset"
+    topic.append(0, "d")
+    world.refresh(SOURCE)
     world.refresh(VIEW)
     position = newest(world).position
     assert isinstance(position, ViewPosition)
