@@ -4,7 +4,7 @@ A run over a source and its views then shares one Spark session and one order (s
 new does not make Dagster skip the views below it. Only wiring here; `operations` does the work.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -138,10 +138,9 @@ def build_assets(declared: Mapping[str, Declared]) -> list[dg.AssetsDefinition |
     ]
 
 
-def in_order(declared: Sequence[Declared] | object) -> list[Declared]:
+def in_order(declared: Iterable[Declared]) -> list[Declared]:
     """Sources before views, each kind in the order of declaration."""
-    each = list(declared)  # type: ignore[call-overload]
-    return [*(d for d in each if isinstance(d, KafkaSource)), *(d for d in each if isinstance(d, MaterializedView))]
+    return sorted(declared, key=lambda each: not isinstance(each, KafkaSource))
 
 
 def _refresh(

@@ -69,13 +69,17 @@ def _value(value: object) -> dg.MetadataValue:
         case str():
             return dg.MetadataValue.text(value)
         case _:
-            return dg.MetadataValue.json(_plain(value))
+            return dg.MetadataValue.json({"value": _plain(value)} if not isinstance(value, dict) else _texts(value))
+
+
+def _texts(value: Mapping[object, object]) -> dict[str, object]:
+    return {str(name): _plain(each) for name, each in value.items()}
 
 
 def _plain(value: object) -> object:
     match value:
         case dict():
-            return {str(name): _plain(each) for name, each in value.items()}
+            return _texts(value)
         case list() | tuple():
             return [_plain(each) for each in value]
         case None | bool() | int() | float() | str():

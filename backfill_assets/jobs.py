@@ -1,6 +1,7 @@
 """Jobs: refresh and verify for each table, and the operator's controls with the table's name in their config."""
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 import dagster as dg
 from pydantic import Field
@@ -10,9 +11,12 @@ from backfill_assets.checks import CHEAP_TAG
 from backfill_assets.operations import drop, reset, set_controls
 from backfill_assets.workspace import Declared, Workspace
 
-__all__ = ["CONTROL_TAG", "TABLES_JOB", "build_jobs", "refresh_run_config"]
+if TYPE_CHECKING:
+    # Dagster names this type only here.
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-CONTROL_TAG = "backfill/control"
+__all__ = ["TABLES_JOB", "build_jobs", "refresh_run_config"]
+
 TABLES_JOB = "backfill_tables"
 """The job over all tables, of which sensors and the command line select some."""
 
@@ -37,10 +41,10 @@ def refresh_run_config(config: Mapping[str, object]) -> dict[str, object]:
 
 def build_jobs(
     declared: Mapping[str, Declared], executor: dg.ExecutorDefinition
-) -> list[dg.JobDefinition | dg.UnresolvedAssetJobDefinition]:  # type: ignore[name-defined]
+) -> "list[dg.JobDefinition | UnresolvedAssetJobDefinition]":
     """All jobs of all declared tables."""
     everything = dg.AssetSelection.assets(*(each.key for each in declared.values()))
-    jobs = [
+    jobs: list[dg.JobDefinition | UnresolvedAssetJobDefinition] = [
         dg.define_asset_job(
             TABLES_JOB,
             selection=everything,
@@ -76,23 +80,29 @@ def _controls(declared: Mapping[str, Declared]) -> list[dg.JobDefinition]:
         rate = "off" if config.rows_per_second is None else config.rows_per_second
         set_controls(workspace, config.view, throttle=rate, by="job")
 
+    def pause(workspace: Workspace, config: ViewConfig) -> None:
+        set_controls(workspace, config.view, paused=True, by="job")
+
+    def resume(workspace: Workspace, config: ViewConfig) -> None:
+        set_controls(workspace, config.view, paused=False, by="job")
+
     return [
-        _control(declared, "pause", ViewConfig, lambda w, c: set_controls(w, c.view, paused=True, by="job")),
-        _control(declared, "resume", ViewConfig, lambda w, c: set_controls(w, c.view, paused=False, by="job")),
+        _control(declared, "pause", ViewConfig, pause),
+        _control(declared, "resume", ViewConfig, resume),
         _control(declared, "throttle", ThrottleConfig, throttle),
-        _control(declared, "reset", ViewConfig, lambda w, c: reset(w, c.view)),
-        _control(declared, "drop", ViewConfig, lambda w, c: drop(w, c.view)),
+        _control(declared, "reset", ViewConfig, lambda workspace, config: reset(workspace, config.view)),
+        _control(declared, "drop", ViewConfig, lambda workspace, config: drop(workspace, config.view)),
     ]
 
 
+C = TypeVar("C", bound=ViewConfig)
+
+
 def _control(
-    declared: Mapping[str, Declared],
-    verb: str,
-    config_type: type[ViewConfig],
-    act: Callable[[Workspace, ViewConfig], object],
+    declared: Mapping[str, Declared], verb: str, config_type: type[C], act: Callable[[Workspace, C], object]
 ) -> dg.JobDefinition:
     @dg.op(
-        name=f"backfill_{verb}_op",
+        name=f"{verb}_table",
         config_schema=config_type.to_config_schema().as_field(),
         required_resource_keys=RESOURCE_KEYS,
         out=dg.Out(dg.Nothing),
@@ -105,7 +115,6 @@ def _control(
     @dg.job(
         name=f"backfill_{verb}",
         executor_def=dg.in_process_executor,
-        tags={CONTROL_TAG: verb},
         description=f"{verb.capitalize()} a source or view; takes effect between two epochs.",
     )
     def control() -> None:

@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.rowwise import RowwiseQuery, analyze_rowwise
 
 if TYPE_CHECKING:
-    from dagster import AssetKey
+    from dagster import AssetKey, AutomationCondition, FreshnessPolicy
 
 __all__ = [
     "Bronze",
@@ -49,6 +49,19 @@ ERROR_COLUMNS = (Column("_error", "STRING"), Column("_value", "BINARY"))
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
+class LabelArguments(TypedDict, total=False):
+    """The arguments that every declaration takes as Dagster names them; all may be left out."""
+
+    key: "AssetKey | Sequence[str] | str | None"
+    description: str | None
+    owners: Sequence[str]
+    tags: Mapping[str, str]
+    metadata: Mapping[str, Any]
+    group_name: str | None
+    automation_condition: "AutomationCondition[Any] | None"
+    freshness_policy: "FreshnessPolicy | None"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Labels:
     """What Dagster shows beside an asset; each field is named as Dagster names it."""
@@ -59,8 +72,8 @@ class Labels:
     tags: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     group_name: str | None = None
-    automation_condition: Any = None
-    freshness_policy: Any = None
+    automation_condition: "AutomationCondition[Any] | None" = None
+    freshness_policy: "FreshnessPolicy | None" = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,14 +143,7 @@ def kafka_source(
     bronze: Bronze = "all",
     isolation: Isolation = "read_committed",
     client_config: Mapping[str, str] | None = None,
-    key: "AssetKey | Sequence[str] | str | None" = None,
-    description: str | None = None,
-    owners: Sequence[str] = (),
-    tags: Mapping[str, str] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    group_name: str | None = None,
-    automation_condition: Any = None,
-    freshness_policy: Any = None,
+    **labels: Unpack[LabelArguments],
 ) -> KafkaSource:
     """Declare a Kafka topic that is ingested once, exactly once, and shared by any number of views.
 
@@ -148,7 +154,8 @@ def kafka_source(
     split; it is resolved once, when the source is created. `bronze="all"` keeps all records from there on, `"new"`
     only those that come after the source's creation (views then read older ones from Kafka). `client_config` holds
     Kafka client settings under librdkafka's names, beside those of the connector; a value `env:NAME` is read from the
-    environment. The other arguments are Dagster's.
+    environment. The other arguments (`key`, `description`, `owners`, `tags`,
+    `metadata`, `group_name`, `automation_condition`, `freshness_policy`) are Dagster's.
 
     Errors: `DeclarationError`, naming the argument.
     """
@@ -167,16 +174,7 @@ def kafka_source(
         bronze=bronze,
         isolation=isolation,
         client_config=dict(client_config or {}),
-        labels=Labels(
-            key=key,
-            description=description,
-            owners=tuple(owners),
-            tags=dict(tags or {}),
-            metadata=dict(metadata or {}),
-            group_name=group_name,
-            automation_condition=automation_condition,
-            freshness_policy=freshness_policy,
-        ),
+        labels=Labels(**labels),
     )
 
 
@@ -188,14 +186,7 @@ def materialized_view(
     primary_key: str | Sequence[str] | None = None,
     strategy: Strategy = "auto",
     refresh_mode: RefreshMode = "auto",
-    key: "AssetKey | Sequence[str] | str | None" = None,
-    description: str | None = None,
-    owners: Sequence[str] = (),
-    tags: Mapping[str, str] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    group_name: str | None = None,
-    automation_condition: Any = None,
-    freshness_policy: Any = None,
+    **labels: Unpack[LabelArguments],
 ) -> MaterializedView:
     """Declare a table that is kept equal to `query`, a Spark SQL query over `upstreams` by their names.
 
@@ -227,19 +218,10 @@ def materialized_view(
     return MaterializedView(
         name=name,
         query=analyzed,
-        upstreams=tuple(source for source in sources if source.name in analyzed.upstreams),
+        upstreams=sources,
         strategy=strategy,
         refresh_mode=refresh_mode,
-        labels=Labels(
-            key=key,
-            description=description,
-            owners=tuple(owners),
-            tags=dict(tags or {}),
-            metadata=dict(metadata or {}),
-            group_name=group_name,
-            automation_condition=automation_condition,
-            freshness_policy=freshness_policy,
-        ),
+        labels=Labels(**labels),
     )
 
 

@@ -118,7 +118,7 @@ def exactly_once(case: _Case) -> Outcome:
     subset = any(each.subset for each in found.values())
     result = difference(case.workspace.runner, derived, _proof(case, left_out, subset=subset))
     origin = " and ".join(sorted({read.kind for read in reads})) or "nothing new"
-    gone = {
+    lost = {
         f"{name}/{split}": f"{r.start} to {r.end}" for name, e in found.items() for split, r in e.unprovable.items()
     }
     facts = {
@@ -127,14 +127,14 @@ def exactly_once(case: _Case) -> Outcome:
         "missing": result.missing,
         "unexpected": result.unexpected,
         "derived_from": origin,
-        "not_provable": gone,
+        "not_provable": lost,
         "since_epoch": case.since.epoch if case.since else 0,
         "subset_only": subset,
     }
     if result.missing or result.unexpected:
         summary = f"{result.missing} rows are missing, {result.unexpected} should not be there"
         return Outcome(passed=False, summary=summary, offences=result.offenders, facts=facts)
-    note = f"; offsets that nothing else holds any more were not proved: {gone}" if gone else ""
+    note = f"; offsets that nothing else holds any more were not proved: {lost}" if lost else ""
     return Outcome(
         passed=True, summary=f"{result.rows_found} rows equal those derived again from {origin}{note}", facts=facts
     )

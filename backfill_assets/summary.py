@@ -9,6 +9,9 @@ import dagster as dg
 __all__ = ["CheckSummary", "RunSummary", "summarize"]
 
 
+NO_KEY = dg.AssetKey([])
+
+
 @dataclass(frozen=True, kw_only=True)
 class CheckSummary:
     """One evaluated check."""
@@ -36,26 +39,30 @@ def summarize(result: dg.ExecuteInProcessResult, keys: Mapping[dg.AssetKey, str]
     checks: list[CheckSummary] = []
     errors: list[str] = []
     for event in result.all_events:
-        match event.event_specific_data:
-            case dg.AssetCheckEvaluation() as check:
-                name = keys.get(check.asset_key, check.asset_key.to_user_string())
-                checks.append(
-                    CheckSummary(
-                        name=name, check=check.check_name, passed=check.passed, summary=check.description or ""
-                    )
-                )
-            case data if event.asset_key in keys and hasattr(data, "materialization"):
-                tables[keys[event.asset_key]] = _plain(data.materialization.metadata)
-            case data if event.asset_key in keys and hasattr(data, "asset_observation"):
-                tables[keys[event.asset_key]] = _plain(data.asset_observation.metadata)
-            case data if event.is_step_failure and hasattr(data, "error_display_string"):
-                errors.append(
-                    data.user_failure_data.description or "" if data.user_failure_data else data.error_display_string
-                )
+        if event.is_step_failure:
+            errors.append(_failure(event.step_failure_data))
+        elif event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            check = event.asset_check_evaluation_data
+            name = keys.get(check.asset_key, check.asset_key.to_user_string())
+            checks.append(
+                CheckSummary(name=name, check=check.check_name, passed=check.passed, summary=check.description or "")
+            )
+        elif (name_of := keys.get(event.asset_key or NO_KEY)) is None:
+            continue
+        elif event.event_type is dg.DagsterEventType.ASSET_MATERIALIZATION:
+            tables[name_of] = _plain(event.step_materialization_data.materialization.metadata)
+        elif event.event_type is dg.DagsterEventType.ASSET_OBSERVATION:
+            tables[name_of] = _plain(event.asset_observation_data.asset_observation.metadata)
     if result.success and not checks:
         for name in keys.values():
             tables.setdefault(name, {"stopped_reason": "caught_up", "epochs": 0, "rows_written": 0})
     return RunSummary(run_id=result.run_id, success=result.success, tables=tables, checks=checks, errors=errors)
+
+
+def _failure(failure: Any) -> str:
+    """The message of a failure that was raised on purpose, else the whole error."""
+    meant = failure.user_failure_data
+    return str(meant.description if meant and meant.description else failure.error_display_string)
 
 
 def _plain(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from backfill_assets.backfill.epoch import BronzeRead, KafkaRead, Plan, Read, Staged
@@ -157,19 +158,13 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
             f"{'none' if table is None else table.version()}",
             hint="the warehouse was put back or moved; restore the source's table, or reset the source and its views",
         )
-    import pyarrow as pa
-
     files = pa.table(table.get_add_actions(flatten=True))
-    low_split, high_split = files["min._partition"], files["max._partition"]
-    low, high = files["min._offset"], files["max._offset"]
-    chosen = pa.chunked_array([pa.array([False] * files.num_rows)])
+    chosen = pc.scalar(False)
     for split, each in read.ranges.items():
-        inside = pc.and_(pc.less(low, each.end), pc.greater_equal(high, each.start))
-        here = pc.and_(pc.less_equal(low_split, split), pc.greater_equal(high_split, split))
-        chosen = pc.or_(chosen, pc.and_(inside, here))
-    return [
-        source.bronze.child(path) for path in files.filter(pc.fill_null(chosen, fill_value=True))["path"].to_pylist()
-    ]
+        here = (pc.field("min._partition") <= split) & (pc.field("max._partition") >= split)
+        chosen |= here & (pc.field("min._offset") < each.end) & (pc.field("max._offset") >= each.start)
+    unknown = pc.field("min._offset").is_null() | pc.field("min._partition").is_null()
+    return [source.bronze.child(path) for path in files.filter(chosen | unknown)["path"].to_pylist()]
 
 
 def query_schema(runner: SparkRunner, query: RowwiseQuery, sources: Mapping[str, SourceReader]) -> str:

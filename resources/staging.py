@@ -123,7 +123,7 @@ def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
     return {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
 
 
-def _json_value(value: object) -> int | str | None:
+def _json_value(value: object) -> Any:
     match value:
         case bool():
             return None
