@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from backfill_assets.backfill.epoch import Fingerprint, fingerprint
+from backfill_assets.backfill.epoch import Fingerprint, Look, fingerprint
 from backfill_assets.backfill.ingest import IngestDecider
 from backfill_assets.backfill.ports import BronzeOffer, Decider, OnStep, TopicOffer
 from backfill_assets.backfill.positions import IngestPosition
-from backfill_assets.backfill.protocol import Parts
+from backfill_assets.backfill.protocol import Parts, check_look
 from backfill_assets.backfill.run import create_if_missing
 from backfill_assets.backfill.source import SourceDecider, SourceUpstream
-from backfill_assets.errors import DeclarationError
+from backfill_assets.errors import DeclarationError, UpstreamChangedError
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.query.ddl import ddl
 from backfill_assets.resources.clock import SystemClock
@@ -146,13 +146,20 @@ class Workspace:
                 return offsets
 
     def bronze(self, source: str) -> BronzeOffer:
+        """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""
+        table = self.table(self.source(source))
+        look = table.output.look()
+        if not look.exists:
+            raise UpstreamChangedError(
+                f"source {source!r} was {'dropped' if look.record else 'never created'}: expected its table",
+                hint=f"`backfill refresh {source}` creates it; views that read the dropped one are then to be reset",
+            )
+        return _offered(check_look(table.parts, look))
+
+    def create_bronze(self, source: str) -> BronzeOffer:
         """The bronze table of a source, created if it is not there yet."""
         table = self.table(self.source(source))
-        look = create_if_missing(table.parts, table)
-        assert look.record is not None
-        assert isinstance(look.record.position, IngestPosition)
-        return BronzeOffer(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
-
+        return _offered(create_if_missing(table.parts, table))
     def _decider(self, declared: Declared) -> Decider:
         match declared:
             case KafkaSource():
@@ -182,6 +189,12 @@ class Workspace:
             case MaterializedView():
                 readers = {source.name: self.reader(source) for source in declared.upstreams}
                 return query_schema(self.runner, declared.query, readers)
+
+
+def _offered(look: Look) -> BronzeOffer:
+    assert look.record is not None
+    assert isinstance(look.record.position, IngestPosition)
+    return BronzeOffer(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
 
 
 def sources_of(declared: Declared) -> tuple[KafkaSource, ...]:

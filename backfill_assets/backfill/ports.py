@@ -57,6 +57,10 @@ class Upstreams(Protocol):
         ...
 
     def bronze(self, source: str) -> BronzeOffer:
+        """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""
+        ...
+
+    def create_bronze(self, source: str) -> BronzeOffer:
         """The bronze table of a source, which is created here (empty) if it is not there yet."""
         ...
 

@@ -186,7 +186,7 @@ class _Run:
 
     def _reached(self, record: CommitRecord) -> bool:
         offsets = self.parts.decider.offsets(record.position)
-        return record.live and all(offsets.get(split, 0) >= goal for split, goal in self.goal.items())
+        return all(offsets.get(split, 0) >= goal for split, goal in self.goal.items())
 
     def _look_again(self) -> Look:
         look = self.parts.output.look()

@@ -53,7 +53,7 @@ class SourceDecider:
     def begin(self) -> Begin:
         positions = {}
         for source in self.sources:
-            bronze = self.upstreams.bronze(source.name)
+            bronze = self.upstreams.create_bronze(source.name)
             topic = self.upstreams.topic(source.name)
             check_topic(source.name, bronze.position, topic)
             positions[source.name] = begin_source(source.name, bronze, topic)
@@ -63,30 +63,28 @@ class SourceDecider:
 
     def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
         assert isinstance(position, ViewPosition)
-        reads: list[Read] = []
-        after: dict[str, SourcePosition] = {}
-        left = budget
-        for index, source in enumerate(self.sources):
-            share = -(-left // (len(self.sources) - index))
-            planned = self._next_of(source, position.sources[source.name], share)
-            reads.extend(planned[0])
-            after[source.name] = planned[1]
-            left -= sum(total(read.ranges.values()) for read in planned[0])
-        moved = ViewPosition(sources=after)
+        offers = {source.name: self._offers(source, position.sources[source.name]) for source in self.sources}
+
+        def planned(source: SourceUpstream, share: int) -> tuple[tuple[Read, ...], SourcePosition]:
+            return plan_source(self.view, source, position.sources[source.name], offers[source.name], budget=share)
+
+        wanted = {index: _offsets(planned(source, budget)[0]) for index, source in enumerate(self.sources)}
+        shares = deal(budget, wanted)
+        plans = {source.name: planned(source, shares.get(index, 0)) for index, source in enumerate(self.sources)}
+        reads = tuple(read for each, _ in plans.values() for read in each)
+        moved = ViewPosition(sources={name: after for name, (_, after) in plans.items()})
         level = live or _level(moved)
         if not reads and level == live:
             return None
-        return Next(reads=tuple(reads), after=moved, live=level)
+        return Next(reads=reads, after=moved, live=level)
 
-    def _next_of(
-        self, source: SourceUpstream, position: SourcePosition, budget: int
-    ) -> tuple[tuple[Read, ...], SourcePosition]:
+    def _offers(self, source: SourceUpstream, position: SourcePosition) -> "Offers":
         bronze = self.upstreams.bronze(source.name)
         check_bronze(self.view, source.name, position, bronze)
         topic = None if position.backfilled else self.upstreams.topic(source.name)
         if topic is not None:
             check_topic(source.name, bronze.position, topic)
-        return plan_source(self.view, source, position, Offers(bronze=bronze, topic=topic), budget=budget)
+        return Offers(bronze=bronze, topic=topic)
 
     def confirm(self, plan: Plan) -> None:
         assert isinstance(plan.after, ViewPosition)
@@ -121,10 +119,12 @@ class SourceDecider:
         assert isinstance(position, ViewPosition)
         lags = {}
         for name, source in position.sources.items():
-            newest = self.upstreams.bronze(name).position.next
+            bronze = self.upstreams.bronze(name).position
             for split, state in sorted(source.splits.items()):
-                ahead = max(newest.get(split, 0), state.target if state.phase is Phase.BACKFILLING else 0)
+                ahead = max(bronze.next.get(split, 0), state.target if state.phase is Phase.BACKFILLING else 0)
                 lags[f"{name}/{split}"] = max(0, ahead - state.next)
+            for split in sorted(bronze.next.keys() - source.splits.keys()):
+                lags[f"{name}/{split}"] = bronze.next[split] - bronze.begin[split]
         return lags
 
 
@@ -249,6 +249,10 @@ def _in_bronze(bronze: BronzeOffer, ranges: Mapping[int, OffsetRange]) -> bool:
     """Whether bronze holds any of these offsets."""
     held = bronze.position
     return any(max(held.begin[split], each.start) < min(held.next[split], each.end) for split, each in ranges.items())
+
+
+def _offsets(reads: tuple[Read, ...]) -> int:
+    return sum(total(read.ranges.values()) for read in reads)
 
 
 def _history_left(split: SplitState) -> int:

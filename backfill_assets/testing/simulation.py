@@ -113,11 +113,15 @@ class World:
                 return starts
 
     def bronze(self, source: str) -> BronzeOffer:
+        """What a source's bronze table holds; `UpstreamChangedError` where there is none."""
+        look = self.table(f"sources/{source}").look()
+        if not look.exists:
+            raise UpstreamChangedError(f"source {source!r} was dropped or never created", hint="create it")
+        return _offered(look)
+
+    def create_bronze(self, source: str) -> BronzeOffer:
         """What a source's bronze table holds; it is created if it is missing."""
-        look = self.create(f"sources/{source}")
-        assert look.record is not None
-        assert isinstance(look.record.position, IngestPosition)
-        return BronzeOffer(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
+        return _offered(self.create(f"sources/{source}"))
 
     def decider(self, target: str) -> Decider:
         """What decides a table's epochs, as the real one does."""
@@ -216,3 +220,9 @@ class SimulatedSpark:
             for row in table.rows.elements()
             if row.split in ranges and ranges[row.split].start <= row.offset < ranges[row.split].end
         ]
+
+
+def _offered(look: Look) -> BronzeOffer:
+    assert look.record is not None
+    assert isinstance(look.record.position, IngestPosition)
+    return BronzeOffer(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
