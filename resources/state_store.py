@@ -145,7 +145,8 @@ class StateStore(ConfigurableResource[State]):
     @property
     def place(self) -> Warehouse:
         """The warehouse."""
-        options: dict[str, Any] = {name: value for name, value in self.storage.str_dict().items() if name != "provider"}
+        given = self.storage.model_dump(exclude={"provider"}, exclude_none=True)
+        options = {name: str(value) for name, value in given.items()}
         return Warehouse.at(self.warehouse, root=Path(self.root), storage_options=options)
 
     def state(self) -> State:

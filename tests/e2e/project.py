@@ -5,6 +5,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,10 @@ class Project:
         """Make a topic of a fresh name."""
         name = f"t{uuid.uuid4().hex[:10]}"
         new = NewTopic(name, num_partitions=splits, replication_factor=1, config=dict(config or {}))
-        self.admin().create_topics([new])[name].result(timeout=SECONDS)
+        self.admin.create_topics([new])[name].result(timeout=SECONDS)
         return name
 
+    @cached_property
     def admin(self) -> AdminClient:
         """An admin client of the broker."""
         return AdminClient({"bootstrap.servers": self.servers})
@@ -80,7 +82,7 @@ class Project:
     def produce(self, topic: str, values: Iterable[object], *, split: int | None = None) -> None:
         """Send values (JSON unless they are bytes or None), spread over splits in turn unless one is named."""
         producer = Producer({"bootstrap.servers": self.servers})
-        splits = len(self.admin().list_topics(topic, timeout=SECONDS).topics[topic].partitions)
+        splits = len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions)
         for number, value in enumerate(values):
             payload = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
             producer.produce(topic, payload, partition=number % splits if split is None else split)
