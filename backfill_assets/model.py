@@ -87,7 +87,7 @@ class KafkaSource:
     start: Start
     bronze: Bronze
     isolation: Isolation
-    client_config: Mapping[str, str]
+    client_config: Mapping[str, str] = field(repr=False)
     labels: Labels
 
     @property

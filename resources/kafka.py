@@ -40,7 +40,7 @@ class KafkaConnector(ConfigurableResource[Any]):
     bootstrap_servers: str | None = Field(
         default=None, description="host:port,…; unset: KAFKA_BOOTSTRAP_SERVERS, else the broker of `backfill up`."
     )
-    client_config: dict[str, str] = Field(default_factory=dict)
+    client_config: dict[str, str] = Field(default_factory=dict, repr=False)
     connect_seconds: float = Field(default=8.0, description="How long to wait for a broker's answer.")
     root: str = Field(default=".", description="The project's root folder.")
 
@@ -147,9 +147,19 @@ class KafkaClient:
 
     def _call(self, call: Callable[[AdminClient], dict[Any, Future[Any]]]) -> dict[Any, Future[Any]]:
         if self._admin is None:
-            # Connection errors reach callers as exceptions; librdkafka's own lines on stderr would only repeat them.
-            self._admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0, **self.settings})
+            self._admin = self._connected()
         return call(self._admin)
+
+    def _connected(self) -> AdminClient:
+        # Connection errors reach callers as exceptions; librdkafka's own lines on stderr would only repeat them.
+        settings = {"bootstrap.servers": self.servers, "log_level": 0, **self.settings}
+        try:
+            return AdminClient(settings)
+        except KafkaException as error:
+            raise EnvironmentSetupError(
+                f"the Kafka client does not take its settings: {error.args[0].str()}",
+                hint="correct `client_config` of the source or of the resource `backfill_kafka`; names are librdkafka's",
+            ) from None
 
     def _result(self, future: "Future[T]", topic: str) -> T:
         try:
@@ -195,6 +205,8 @@ def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
         java["ssl.keystore.type"] = "PEM"
         java["ssl.keystore.certificate.chain"] = Path(certificate).read_text(encoding="utf-8")
         java["ssl.keystore.key"] = Path(private_key).read_text(encoding="utf-8")
+    if java.get("ssl.endpoint.identification.algorithm") == "none":
+        java["ssl.endpoint.identification.algorithm"] = ""
     return java
 
 

@@ -64,13 +64,11 @@ def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry
     offences = []
     if last > 0 and newest not in {last, last + 1}:
         offences.append(f"the table is at epoch {last}, but the newest planned epoch is {newest}")
+    rebuilt = max((entry.epoch for entry in entries if entry.plan is None), default=0)
     for record in records:
         planned = [entry for entry in entries if entry.epoch == record.epoch]
-        if record.epoch == 0 or any(entry.plan_hash == record.plan_hash for entry in planned):
-            continue
-        if planned or record.epoch >= min((entry.epoch for entry in entries), default=0):
-            found = ", ".join(entry.plan_hash for entry in planned) or "none"
-            offences.append(f"epoch {record.epoch} was committed by plan {record.plan_hash}, the ledger has {found}")
+        if record.epoch > 0 and (planned or record.epoch > rebuilt):
+            offences.extend(_disagreement(record, planned))
     return offences
 
 
@@ -141,6 +139,16 @@ def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: in
     return offences
 
 
+def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[str]:
+    same = [entry for entry in planned if entry.plan_hash == record.plan_hash]
+    if not same:
+        found = ", ".join(entry.plan_hash for entry in planned) or "none"
+        return [f"epoch {record.epoch} was committed by plan {record.plan_hash}, the ledger has {found}"]
+    if any(entry.plan is not None and entry.plan.after != record.position for entry in same):
+        return [f"epoch {record.epoch}: the ledger planned another position than the table has"]
+    return []
+
+
 def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[str]:
     was, now = consumed(before.position), consumed(after.position)
     offences = [f"split {split[1]} of {split[0] or 'the topic'} is gone" for split in sorted(was.keys() - now.keys())]
@@ -149,17 +157,19 @@ def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[
         since = was[split].end if split in was else reach.start
         if reach.end < since:
             offences.append(f"split {split[1]} went back from {since} to {reach.end}")
-        elif read is not None and not _covers(read.get(split[1:] if not split[0] else split, []), since, reach.end):
-            offences.append(f"split {split[1]} moved from {since} to {reach.end}, but the plan read {read.get(split)}")
+        elif read is not None and not _covers(read.get(split, []), since, reach.end):
+            found = ", ".join(f"{each.start} to {each.end}" for each in read.get(split, [])) or "nothing"
+            offences.append(f"split {split[1]} moved from {since} to {reach.end}, but the plan read {found}")
     return [*offences, *_phase_offences(before.position, after.position)]
 
 
-def _ranges_read(plan: Plan) -> dict[tuple[object, ...], list[OffsetRange]]:
-    found: dict[tuple[object, ...], list[OffsetRange]] = {}
+def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
+    """The ranges that a plan reads, by the same keys as `consumed`."""
+    found: dict[tuple[str, int], list[OffsetRange]] = {}
     for read in plan.reads:
+        name = "" if isinstance(plan.after, IngestPosition) else read.source
         for split, each in read.ranges.items():
-            key: tuple[object, ...] = (split,) if isinstance(plan.after, IngestPosition) else (read.source, split)
-            found.setdefault(key, []).append(each)
+            found.setdefault((name, split), []).append(each)
     return found
 
 
