@@ -30,6 +30,7 @@ __all__ = [
     "RefreshConfig",
     "build_assets",
     "in_order",
+    "report_dead_run",
     "workspace_in",
     "workspace_of",
 ]
@@ -138,6 +139,15 @@ def build_assets(declared: Mapping[str, Declared]) -> list[dg.AssetsDefinition |
     ]
 
 
+def report_dead_run(instance: dg.DagsterInstance, run_id: str, why: str) -> bool:
+    """Report a run as failed whose process is gone without Dagster having noticed; False if it had ended."""
+    run = instance.get_run_by_id(run_id)
+    if run is None or run.is_finished:
+        return False
+    instance.report_run_failed(run, f"the process of this run is gone: {why}")
+    return True
+
+
 def in_order(declared: Iterable[Declared]) -> list[Declared]:
     """Sources before views, each kind in the order of declaration."""
     return sorted(declared, key=lambda each: not isinstance(each, KafkaSource))
@@ -154,7 +164,10 @@ def _refresh(
     def heartbeat(record: CommitRecord) -> None:
         context.log_event(dg.AssetObservation(declared.key, metadata=epoch_metadata(record)))
 
-    done = refresh(workspace, declared.name, limits, run_id=context.run_id, report=heartbeat)
+    def on_takeover(run_id: str) -> None:
+        report_dead_run(context.instance, run_id, f"run {context.run_id} took over its lease of {declared.target}")
+
+    done = refresh(workspace, declared.name, limits, run_id=context.run_id, report=heartbeat, on_takeover=on_takeover)
     context.log.info(
         "%s: %s, %d epochs, %d rows",
         done.target,

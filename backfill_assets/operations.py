@@ -101,15 +101,19 @@ def refresh(
     *,
     run_id: str,
     report: Callable[[CommitRecord], None] = lambda _record: None,
+    on_takeover: Callable[[str], None] = lambda _run_id: None,
 ) -> Refresh:
     """Create a table if need be, then work epoch by epoch until it has caught up or something stops it.
 
-    Another living run of the same table makes this one stop at once (`Stop.LEASE_HELD`).
+    Another living run of the same table makes this one stop at once (`Stop.LEASE_HELD`); a dead one's lease is taken
+    over, and `on_takeover` is told its id. `report` hears of commits, by time.
     """
     table = workspace.table(workspace.find(name))
     lease = workspace.state.leases().get(table.target)
     if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
         return _held(table, lease.run_id)
+    if lease is not None and lease.held and lease.run_id != run_id:
+        on_takeover(lease.run_id)
     beat = _Beat(workspace=workspace, table=table, run_id=run_id, report=report)
     workspace.runner.on_wait = beat.beat
     beat.beat()

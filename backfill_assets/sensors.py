@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from backfill_assets.assets import RESOURCE_KEYS, in_order, workspace_of
+from backfill_assets.assets import RESOURCE_KEYS, in_order, report_dead_run, workspace_of
 from backfill_assets.backfill.epoch import Look
 from backfill_assets.checks import CHEAP_TAG
 from backfill_assets.errors import BackfillError
@@ -168,14 +168,16 @@ def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
         state = workspace_of(context.resources, declared).state
         now = datetime.now(UTC)
         targets = {each.target for each in declared.values()}
-        reaped = []
-        for lease in state.leases().values():
-            run = context.instance.get_run_by_id(lease.run_id) if lease.held and not lease.alive(now) else None
-            if lease.target in targets and run is not None and run.status in _UNFINISHED:
-                context.instance.report_run_failed(
-                    run, f"its process is gone: the lease of {lease.target} was last renewed at {lease.renewed_at}"
-                )
-                reaped.append(lease.run_id)
+        reaped = [
+            lease.run_id
+            for lease in state.leases().values()
+            if lease.target in targets
+            and lease.held
+            and not lease.alive(now)
+            and report_dead_run(
+                context.instance, lease.run_id, f"its lease of {lease.target} ended at {lease.renewed_at}"
+            )
+        ]
         return dg.SensorResult(
             skip_reason=f"reported {len(reaped)} dead runs as failed: {reaped}" if reaped else "no dead runs"
         )

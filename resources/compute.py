@@ -53,33 +53,32 @@ class SparkCompute:
     query: RowwiseQuery | None = None
 
     def stage(self, plan: Plan, attempt: str) -> Staged:
-        """Compute the plan's rows into a folder of this attempt alone."""
+        """Compute the plan's rows into a folder of this attempt alone.
+
+        Of a source, `rows_read` are the records that its offsets held; of a view, whose query may drop records inside
+        the same pass, the offsets.
+        """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         counts = self.runner.run(lambda spark: self._write(spark, plan, folder))
-        files = collect(self.output, folder)
-        return Staged(files=files, rows_read=counts["read"], rows_bad=counts["bad"], rows_written=counts["written"])
+        return Staged(
+            files=collect(self.output, folder),
+            rows_read=counts["written"] if self.query is None else plan.offsets,
+            rows_bad=counts.get("bad", 0),
+            rows_written=counts["written"],
+        )
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str) -> dict[str, int]:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812
 
-        taken: dict[str, Observation] = {}
-        inputs: dict[str, DataFrame] = {}
-        for name, rows in _inputs(spark, plan.reads, self.sources).items():
-            taken[name] = Observation(f"read-{name}")
-            inputs[name] = rows.observe(taken[name], F.count(F.lit(1)).alias("read"), F.count("_error").alias("bad"))
-        result = self._result(inputs)
-        written = Observation("written")
+        rows = self._result(_inputs(spark, plan.reads, self.sources))
+        counts = [F.count(F.lit(1)).alias("written")]
+        if self.query is None:
+            counts.append(F.count("_error").alias("bad"))
+        seen = Observation("staged")
         tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
-        result.coalesce(tasks).observe(written, F.count(F.lit(1)).alias("written")).write.parquet(
-            self.output.child(folder), mode="error"
-        )
-        seen = [observation.get for observation in taken.values()]
-        return {
-            "read": sum(each["read"] for each in seen),
-            "bad": sum(each["bad"] for each in seen),
-            "written": written.get["written"],
-        }
+        rows.coalesce(tasks).observe(seen, *counts).write.parquet(self.output.child(folder), mode="error")
+        return {name: int(value) for name, value in seen.get.items()}
 
     def _result(self, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
         if self.query is None:
