@@ -84,7 +84,21 @@ def registry(declared: tuple[Declared, ...]) -> dict[str, Declared]:
                     hint="names are unique across sources and views, as they name tables, jobs and settings",
                     argument="name",
                 )
-    return {each.name: each for each in in_order(found.values())}
+    ordered = {each.name: each for each in in_order(found.values())}
+    _check_keys(ordered)
+    return ordered
+
+
+def _check_keys(tables: Mapping[str, Declared]) -> None:
+    names: dict[dg.AssetKey, str] = {}
+    for name, table in tables.items():
+        other = names.setdefault(table.key, name)
+        if other != name:
+            raise DeclarationError(
+                f"build_definitions: {other!r} and {name!r} have the same asset key {table.key.to_user_string()!r}",
+                hint="give one of them another `key`",
+                argument="key",
+            )
 
 
 def _defaults(root: Path) -> dict[str, Any]:

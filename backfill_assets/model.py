@@ -163,8 +163,9 @@ def kafka_source(
     _check_choice("kafka_source", name, "format", format, get_args(RecordFormat))
     _check_choice("kafka_source", name, "bronze", bronze, get_args(Bronze))
     _check_choice("kafka_source", name, "isolation", isolation, get_args(Isolation))
-    if not topic:
-        raise _wrong("kafka_source", name, "topic", "it is empty", "name the Kafka topic to read")
+    if not isinstance(topic, str) or not topic:
+        found = "it is empty" if topic == "" else f"it is {topic!r}"
+        raise _wrong("kafka_source", name, "topic", found, "name the Kafka topic to read")
     return KafkaSource(
         name=name,
         topic=topic,
@@ -173,7 +174,7 @@ def kafka_source(
         start=_checked_start(name, start),
         bronze=bronze,
         isolation=isolation,
-        client_config=dict(client_config or {}),
+        client_config=_checked_settings(name, client_config),
         labels=Labels(**labels),
     )
 
@@ -273,6 +274,19 @@ def _checked_start(name: str, start: object) -> Start:
     if isinstance(start, Mapping) and start and all(_is_offset(k) and _is_offset(v) for k, v in start.items()):
         return dict(start)
     raise _wrong("kafka_source", name, "start", f"it is {start!r}", hint)
+
+
+def _checked_settings(name: str, settings: object) -> dict[str, str]:
+    hint = "pass names and values as text, such as {'client.id': 'orders', 'sasl.password': 'env:ORDERS_PASSWORD'}"
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        raise _wrong("kafka_source", name, "client_config", f"it is {settings!r}", hint)
+    for setting, value in settings.items():
+        if not isinstance(setting, str) or not isinstance(value, str):
+            found = f"{setting!r} is of type {type(value).__name__}, not text"  # the value may be a secret
+            raise _wrong("kafka_source", name, "client_config", found, hint)
+    return dict(settings)
 
 
 def _is_offset(value: object) -> bool:

@@ -17,7 +17,7 @@ from backfill_assets.backfill.protocol import Parts, check_look
 from backfill_assets.backfill.run import create_if_missing
 from backfill_assets.backfill.source import SourceDecider, SourceUpstream
 from backfill_assets.errors import DeclarationError, UpstreamChangedError
-from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.model import KafkaSource, MaterializedView, Start
 from backfill_assets.query.ddl import ddl
 from backfill_assets.resources.clock import SystemClock
 from backfill_assets.resources.compute import SourceReader, SparkCompute, columns_schema, create_table, query_schema
@@ -160,6 +160,7 @@ class Workspace:
         """The bronze table of a source, created if it is not there yet."""
         table = self.table(self.source(source))
         return _offered(create_if_missing(table.parts, table))
+
     def _decider(self, declared: Declared) -> Decider:
         match declared:
             case KafkaSource():
@@ -210,7 +211,7 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
                 topic=declared.topic,
                 schema=ddl(declared.columns),
                 parser=declared.format,
-                start=str(declared.start),
+                start=_start_text(declared.start),
                 bronze=declared.bronze,
                 isolation=declared.isolation,
             )
@@ -222,6 +223,11 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
                 schema=[(name, parts["schema"]) for name, parts in upstreams],
                 parser=[(name, parts["parser"]) for name, parts in upstreams],
             )
+
+
+def _start_text(start: Start) -> str:
+    """Equal starts give equal texts, in whatever order offsets were named."""
+    return str(dict(sorted(start.items())) if isinstance(start, Mapping) else start)
 
 
 def _once(make: Callable[[], str]) -> Callable[[], str]:

@@ -1,0 +1,187 @@
+"""Declarations are checked when made: each refusal names the argument, what was found, and what to do."""
+
+import dataclasses
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from backfill_assets import build_definitions, kafka_source, materialized_view
+from backfill_assets.definitions import registry
+from backfill_assets.errors import DeclarationError, QueryError
+from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.workspace import fingerprint_of
+
+
+def source(name: str = "orders", **given: Any) -> KafkaSource:
+    return kafka_source(name, **{"topic": "t", "schema": "id LONG", **given})
+
+
+def view(name: str = "large", **given: Any) -> MaterializedView:
+    return materialized_view(name, **{"query": "SELECT id FROM orders", "upstreams": [source()], **given})
+
+
+def refused(make: Callable[[], object]) -> DeclarationError:
+    with pytest.raises(DeclarationError) as caught:
+        make()
+    return caught.value
+
+
+WRONG_SOURCES: list[tuple[str, dict[str, Any], str]] = [
+    ("name", {"name": "or-ders"}, "'or-ders'"),
+    ("name", {"name": ""}, "''"),
+    ("name", {"name": "orders\n"}, "orders"),
+    ("name", {"name": "../orders"}, "'../orders'"),
+    ("name", {"name": None}, "None"),
+    ("topic", {"topic": ""}, "empty"),
+    ("topic", {"topic": 7}, "7"),
+    ("format", {"format": "avro"}, "'avro'"),
+    ("bronze", {"bronze": "some"}, "'some'"),
+    ("bronze", {"bronze": ["all"]}, "['all']"),
+    ("isolation", {"isolation": "serializable"}, "'serializable'"),
+    ("start", {"start": "newest"}, "'newest'"),
+    ("start", {"start": datetime(2024, 1, 2)}, "no time zone"),
+    ("start", {"start": {}}, "{}"),
+    ("start", {"start": {0: -1}}, "-1"),
+    ("start", {"start": {"0": 1}}, "'0'"),
+    ("start", {"start": {0: True}}, "True"),
+    ("start", {"start": 5}, "5"),
+    ("client_config", {"client_config": {"retries": 3}}, "retries"),
+    ("client_config", {"client_config": "retries=3"}, "retries=3"),
+    ("schema", {"schema": ""}, "no columns"),
+    ("schema", {"schema": "id LONG, _offset LONG"}, "_offset"),
+    ("schema", {"schema": "id LONG, ID INT"}, "twice"),
+    ("schema", {"schema": "id LONGG"}, "LONGG"),
+    ("schema", {"schema": "id LONG NOT NULL"}, "NOT NULL"),
+    ("schema", {"format": "raw"}, "id LONG"),
+    ("schema", {"format": "raw", "schema": "a STRING, b STRING"}, "a STRING, b STRING"),
+]
+
+
+@pytest.mark.parametrize(("argument", "given", "found"), WRONG_SOURCES)
+def test_a_wrong_source_is_refused(argument: str, given: dict[str, Any], found: str):
+    error = refused(lambda: source(**given))
+    assert error.facts["argument"] == argument
+    assert f"argument {argument!r}" in error.message
+    assert found in error.message
+    assert error.hint
+    assert str(error).startswith("[DECLARATION] kafka_source ")
+
+
+WRONG_VIEWS: list[tuple[str, dict[str, Any], str]] = [
+    ("name", {"name": "la rge"}, "'la rge'"),
+    ("primary_key", {"primary_key": "id"}, "'id'"),
+    ("primary_key", {"primary_key": ["id"]}, "['id']"),
+    ("strategy", {"strategy": "magic"}, "'magic'"),
+    ("refresh_mode", {"refresh_mode": "sometimes"}, "'sometimes'"),
+    ("upstreams", {"upstreams": []}, "[]"),
+    ("upstreams", {"upstreams": "orders"}, "'orders'"),
+    ("upstreams", {"upstreams": ["orders"]}, "'orders'"),
+    ("upstreams", {"upstreams": source()}, "orders"),
+    ("upstreams", {"upstreams": [source(), source()]}, "twice"),
+]
+
+
+@pytest.mark.parametrize(("argument", "given", "found"), WRONG_VIEWS)
+def test_a_wrong_view_is_refused(argument: str, given: dict[str, Any], found: str):
+    error = refused(lambda: view(**given))
+    assert error.facts["argument"] == argument
+    assert f"argument {argument!r}" in error.message
+    assert found in error.message
+    assert error.hint
+    assert str(error).startswith("[DECLARATION] materialized_view ")
+
+
+@pytest.mark.parametrize(
+    ("reason", "query", "upstreams"),
+    [
+        ("UNUSED_UPSTREAM", "SELECT id FROM orders", [source(), source("others")]),
+        ("UNKNOWN_UPSTREAM", "SELECT id FROM clicks", [source()]),
+        ("UNKNOWN_COLUMN", "SELECT price FROM orders", [source()]),
+        ("SYNTAX", "SELECT FROM WHERE", [source()]),
+    ],
+)
+def test_a_wrong_query_is_refused_with_its_reason(reason: str, query: str, upstreams: list[KafkaSource]):
+    error = refused(lambda: view(query=query, upstreams=upstreams))
+    assert isinstance(error, QueryError)
+    assert (error.reason, error.facts["argument"]) == (reason, "query")
+    assert str(error).startswith(f"[QUERY:{reason}] materialized_view 'large': ")
+    assert error.hint
+
+
+def test_names_are_unique_across_sources_and_views():
+    for twice in [
+        (source(), source(topic="u")),
+        (source(), view("orders", upstreams=[source()])),
+        (view(), view(query="SELECT id + 1 AS id FROM orders")),
+    ]:
+        error = refused(lambda pair=twice: registry(pair))
+        assert error.facts["argument"] == "name"
+        assert "two sources or views named" in error.message
+        assert error.hint
+
+
+def test_asset_keys_are_unique_too():
+    pair = (source(key=["orders"]), source("others", key=["orders"]))
+    error = refused(lambda: registry(pair))
+    assert error.facts["argument"] == "key"
+    assert "orders" in error.message
+    assert "others" in error.message
+
+
+def test_only_declarations_and_known_resources_are_taken():
+    assert refused(lambda: registry(("orders",))).facts["argument"] == "declared"  # type: ignore[arg-type]
+    error = refused(lambda: build_definitions(source(), resources={"spark": 1}))
+    assert error.facts["argument"] == "resources"
+    assert "spark" in error.message
+
+
+def test_upstreams_come_in_transitively_sources_first():
+    assert list(registry((view(),))) == ["orders", "large"]
+    assert list(registry((view(), source()))) == ["orders", "large"]
+
+
+def test_declarations_are_frozen_keyword_only_and_equal_by_value():
+    assert source() == source()
+    assert view() == view()
+    assert source(start={0: 1, 1: 2}) == source(start={1: 2, 0: 1})
+    assert source() != source(topic="u")
+    for declared, name in ((source(), "topic"), (view(), "query")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(declared, name, "other")
+    with pytest.raises(TypeError):
+        kafka_source("orders", "t", "id LONG")  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        materialized_view("large", "SELECT id FROM orders", [source()])  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        source(colour="red")
+
+
+def test_what_the_caller_changes_later_does_not_change_the_declaration():
+    start, settings = {0: 1}, {"client.id": "a"}
+    declared = source(start=start, client_config=settings)
+    start[0], settings["client.id"] = 2, "b"
+    assert declared == source(start={0: 1}, client_config={"client.id": "a"})
+
+
+def test_equal_declarations_have_equal_fingerprints():
+    berlin = timezone(timedelta(hours=1))
+    pairs = [
+        (source(start={0: 1, 1: 2}), source(start={1: 2, 0: 1})),
+        (source(schema="id LONG"), source(schema="id  bigint")),
+        (source(start=datetime(2024, 1, 2, 1, tzinfo=berlin)), source(start=datetime(2024, 1, 2, tzinfo=UTC))),
+        (view(), view(query="select id from orders -- all of them")),
+    ]
+    for one, other in pairs:
+        assert one.name == other.name
+        assert fingerprint_of(one) == fingerprint_of(other)
+
+
+def test_a_declaration_that_means_something_else_has_another_fingerprint():
+    base = fingerprint_of(source())
+    changes = [{"topic": "u"}, {"schema": "id INT"}, {"start": "latest"}, {"bronze": "new"}]
+    for given in [*changes, {"isolation": "read_uncommitted"}, {"format": "raw", "schema": "id STRING"}]:
+        assert fingerprint_of(source(**given)) != base, given
+    for same in [{"description": "x"}, {"client_config": {"client.id": "x"}}]:
+        assert fingerprint_of(source(**same)) == base, same
