@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, NoReturn
 
+from sqlglot import Token, TokenType
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
 
 from backfill_assets.errors import DeclarationError
 
@@ -40,9 +40,11 @@ _SIMPLE: Final = {
 }
 _DECIMALS: Final = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _NESTED: Final = frozenset({"ARRAY", "MAP", "STRUCT"})
-# Known to Spark, but a Delta table or a JSON record cannot hold them: the hint says what to use.
+# Known here or elsewhere, but not what a Delta table or a JSON record can hold: the hint says what to use.
 _REFUSED: Final = {
     "CHAR": "use STRING",
+    "TEXT": "use STRING",
+    "DATETIME": "use TIMESTAMP",
     "CHARACTER": "use STRING",
     "VARCHAR": "use STRING",
     "VARIANT": "use STRING; from_json and parse_json in a view take it apart",
@@ -58,6 +60,7 @@ _EXAMPLE: Final = 'write names and types, such as "order_id LONG, at TIMESTAMP"'
 # Delta refuses these in a column's name unless the table maps columns, which other readers may not understand.
 _NOT_IN_NAMES: Final = frozenset(" ,;{}()\n\t=")
 _NOT_A_NAME: Final = frozenset({TokenType.STRING, TokenType.NUMBER})
+_NOT_A_TYPE: Final = _NOT_A_NAME | {TokenType.IDENTIFIER}
 _ENDS: Final = frozenset({",", ">", ")"})
 
 
@@ -157,7 +160,7 @@ class _Reader:
 
     def _type(self, path: str) -> str:
         word = self._token().text.upper()
-        if self._token().token_type == TokenType.IDENTIFIER:
+        if self._token().token_type in _NOT_A_TYPE:
             self._unexpected()
         self._at += 1
         if word in _DECIMALS:
@@ -166,7 +169,7 @@ class _Reader:
             return self._nested(word, path)
         if word in _SIMPLE:
             return _SIMPLE[word]
-        self._unknown_type(word, path)
+        raise _unknown_type(word, path)
 
     def _decimal(self, path: str) -> str:
         numbers: list[int] = []
@@ -235,18 +238,10 @@ class _Reader:
             self._unexpected()
         return self._tokens[self._at]
 
-    def _unknown_type(self, word: str, path: str) -> NoReturn:
-        if word in _REFUSED:
-            raise DeclarationError(f"column {path!r} has type {word}, which a source cannot hold", hint=_REFUSED[word])
-        known = sorted({*_SIMPLE, *_NESTED, "DECIMAL"})
-        nearest = get_close_matches(word, known, n=1)
-        hint = f"did you mean {nearest[0]}?" if nearest else f"use one of {', '.join(known)}"
-        raise DeclarationError(f"column {path!r} has the unknown type {word}", hint=hint)
-
     def _constraint(self, path: str) -> NoReturn:
-        if self._next().upper() in {"(", "<", "[", ":", ".", ";", ")"}:
+        if not self._next()[:1].isalpha():
             self._unexpected()
-        found = self._text[self._tokens[self._at].start :].split(",")[0].strip()
+        found = re.split(r"[,>]", self._text[self._tokens[self._at].start :])[0].strip()
         raise DeclarationError(
             f"column {path!r} has more than a name and a type: {found!r}",
             hint="leave it out: JSON may leave a field out, so columns are nullable and have no constraints",
@@ -260,3 +255,12 @@ class _Reader:
             f"the column list {self._text!r} has {token.text!r} where it does not belong (character {token.start + 1})",
             hint=_EXAMPLE,
         )
+
+
+def _unknown_type(word: str, path: str) -> DeclarationError:
+    if word in _REFUSED:
+        return DeclarationError(f"column {path!r} has type {word}, which a source cannot hold", hint=_REFUSED[word])
+    known = sorted({*_SIMPLE, *_NESTED, "DECIMAL"})
+    close = get_close_matches(word, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
+    return DeclarationError(f"column {path!r} has the unknown type {word}", hint=hint)

@@ -1,0 +1,65 @@
+"""Runs a row-wise query on Spark DataFrames. Works on Spark Connect too: SQL text and DataFrames, nothing of the JVM."""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+
+from backfill_assets.errors import QueryError
+from backfill_assets.query.rowwise import Branch, RowwiseQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["apply_rowwise"]
+
+
+def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
+    """The view's rows, hidden columns included, for the given rows of its upstreams (bronze columns, by name).
+
+    Parts of UNION ALL whose upstream is not in `inputs` give no rows, but still count for the types: as in SQL, columns
+    go by position and take the widest type, whichever upstreams have new records.
+
+    Errors: `ValueError` if `inputs` has no upstream of the query; `QueryError` with reason `SPARK` if Spark refuses the
+    query, for example because types do not fit.
+    """
+    present = [inputs[name] for name in query.upstreams if name in inputs]
+    if not present:
+        raise ValueError(f"none of the upstreams {', '.join(query.upstreams)} is among the inputs")
+    spark = present[0].sparkSession
+    branches = [branch for branch in query.branches if branch.upstream in inputs or branch.columns]
+    try:
+        rows = reduce(_union, (_branch_rows(spark, branch, inputs.get(branch.upstream)) for branch in branches))
+        # Connect analyses late: asking for the schema makes it refuse here and not at the first write.
+        _ = rows.schema
+    except AnalysisException as error:
+        raise _translated(error) from error
+    return rows
+
+
+def _branch_rows(spark: "SparkSession", branch: Branch, rows: "DataFrame | None") -> "DataFrame":
+    # Spark fills {name} in the text it is given, so brackets of the user's own (in a regular expression) are doubled.
+    text = branch.sql.replace("{", "{{").replace("}", "}}")
+    if rows is None:
+        return spark.sql(f"WITH `{branch.upstream}` AS ({_nothing(branch)}) {branch.sql}")
+    return spark.sql(f"WITH `{branch.upstream}` AS (SELECT * FROM {{upstream_rows}}) {text}", upstream_rows=rows)
+
+
+def _nothing(branch: Branch) -> str:
+    """A table without rows that Spark's optimizer knows to be empty: it costs no task."""
+    columns = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in branch.columns)
+    return f"SELECT {columns} WHERE FALSE"
+
+
+def _union(left: "DataFrame", right: "DataFrame") -> "DataFrame":
+    return left.union(right)
+
+
+def _translated(error: AnalysisException) -> QueryError:
+    message = error.getMessage() or str(error)
+    return QueryError(
+        f"Spark refuses the query: {message.strip().splitlines()[0]}",
+        reason="SPARK",
+        hint="correct the query's types and functions",
+    )

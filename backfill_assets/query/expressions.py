@@ -1,0 +1,211 @@
+"""Checks the expressions of one part of a query, and names the columns that it gives.
+
+Owns how names are resolved, as Spark does it: without case, first a column of the upstream, then a name given further
+left in the same SELECT list. Types are Spark's business.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
+
+from backfill_assets.query.ddl import Column, invalid_name_characters
+from backfill_assets.query.functions import CURRENT_WORDS, REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
+from backfill_assets.query.parsing import Part
+from backfill_assets.query.refusals import nearest, refusal
+
+__all__ = ["Output", "Scope", "check_expressions", "named_columns", "outputs"]
+
+_UNSEEN: Final = frozenset({"_error", "_value"})
+_LIKES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
+_QUANTIFIERS: Final = frozenset({"any", "some"})
+_CURRENT: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
+# Spark replaces these words by the clock's time wherever a text becomes a date or a timestamp, also by itself.
+_CLOCK_TEXT: Final = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_KEEPS_TEXT: Final = (exp.Alias, exp.Select, exp.If, exp.Case, exp.Concat, exp.DPipe, exp.Bracket)
+_COMPARES: Final = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One column of the result; `source` is the upstream's column that it is, unchanged, or empty."""
+
+    name: str
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What names mean in one part of a query."""
+
+    upstream: str
+    qualifier: str
+    columns: tuple[Column, ...]
+
+    def column(self, name: str) -> Column | None:
+        """The upstream's column of that name, if there is one."""
+        return next((column for column in self.columns if column.name.lower() == name.lower()), None)
+
+    @property
+    def visible(self) -> tuple[Column, ...]:
+        """What `*` stands for: all columns but those that say what is wrong with a record, null by definition here."""
+        return tuple(column for column in self.columns if column.name not in _UNSEEN)
+
+    def resolve(self, parts: list[str]) -> tuple[Column, list[str]] | None:
+        """The upstream's column that a dotted name begins with, and the struct fields after it."""
+        if len(parts) > 1 and parts[0].lower() == self.qualifier.lower():
+            column = self.column(parts[1])
+            if column:
+                return column, parts[2:]
+        column = self.column(parts[0])
+        return (column, parts[1:]) if column else None
+
+
+def check_expressions(part: Part, scope: Scope) -> None:
+    """Refuse what is not computed from one record alone, and names that mean nothing. Errors: `QueryError`."""
+    if part.select.find(exp.Window):
+        raise refusal("WINDOW", "the query has a window function (OVER)")
+    for name, reason in _refused_calls(part.tokens):
+        raise refusal(reason, f"the query calls {name}()")
+    for node in part.select.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
+        raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over a record")
+    for node in part.select.find_all(*_CURRENT):
+        raise refusal("NOT_DETERMINISTIC", f"the query has {node.sql('spark')}, which is not the same every time")
+    for literal in part.select.find_all(exp.Literal):
+        if _reads_clock(literal, scope):
+            raise refusal("NOT_DETERMINISTIC", f"the query has the text {literal.this!r}, which means the clock's time")
+    aliases: set[str] = set()
+    for item in part.select.expressions:
+        _check_names(item, scope, aliases)
+        if isinstance(item, exp.Alias):
+            aliases.add(item.alias.lower())
+    if part.select.args.get("where"):
+        _check_names(part.select.args["where"], scope, ())
+
+
+def outputs(part: Part, scope: Scope) -> list[list[Output]]:
+    """The columns that each expression of the SELECT list gives: one, or several for `*`. Errors: `QueryError`."""
+    return [_outputs(item, scope) for item in part.select.expressions]
+
+
+def named_columns(part: Part, scope: Scope) -> set[str]:
+    """The upstream's columns that the part names itself, `*` aside."""
+    found = (scope.resolve(_parts(column)) for column in part.select.find_all(exp.Column) if not _is_star(column))
+    return {resolved[0].name for resolved in found if resolved}
+
+
+def _refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
+    # By token, not by sqlglot's functions: it knows fewer names than Spark, and takes some names for other functions.
+    for index, token in enumerate(tokens[:-1]):
+        name = token.text.lower()
+        if tokens[index + 1].token_type != TokenType.L_PAREN or token.token_type == TokenType.STRING:
+            continue
+        if name in _QUANTIFIERS and index and tokens[index - 1].token_type in _LIKES:
+            continue
+        if name in REFUSED_FUNCTIONS:
+            yield name, REFUSED_FUNCTIONS[name]
+        if name in ZERO_ARGUMENT_CLOCKS and tokens[index + 2].token_type == TokenType.R_PAREN:
+            yield name, "NOT_DETERMINISTIC"
+
+
+def _reads_clock(literal: exp.Literal, scope: Scope) -> bool:
+    if not literal.is_string or not _CLOCK_TEXT.match(literal.this):
+        return False
+    parent = literal.parent
+    if isinstance(parent, _COMPARES):
+        sides = [side for side in (parent.this, parent.args.get("expression")) if side is not None]
+        columns = [scope.resolve(_parts(side)) for side in sides if isinstance(side, exp.Column)]
+        return not any(found and not found[1] and found[0].type == "STRING" for found in columns)
+    return not isinstance(parent, _KEEPS_TEXT)
+
+
+def _check_names(expression: exp.Expr, scope: Scope, aliases: Collection[str]) -> None:
+    for column in expression.find_all(exp.Column):
+        if _is_star(column):
+            continue
+        parts = _parts(column)
+        if scope.resolve(parts) or parts[0].lower() in aliases or parts[0].lower() in _lambda_parameters(column):
+            continue
+        if len(parts) == 1 and parts[0].lower() in CURRENT_WORDS:
+            raise refusal("NOT_DETERMINISTIC", f"the query has {parts[0]}, which is not the same every time")
+        raise _unknown_column(".".join(parts), scope, aliases)
+    for star in expression.find_all(exp.Star):
+        _check_star(star, expression, scope)
+
+
+def _check_star(star: exp.Star, expression: exp.Expr, scope: Scope) -> None:
+    column = star.parent if isinstance(star.parent, exp.Column) else star
+    if column is not expression:
+        raise refusal("STAR", f"the query has * inside of an expression: {expression.sql('spark')}")
+    if isinstance(column, exp.Column):
+        parts = _parts(column)[:-1]
+        if [part.lower() for part in parts] != [scope.qualifier.lower()]:
+            if scope.resolve(parts):
+                raise refusal("STAR", f"the query has {column.sql('spark')}, all fields of a struct")
+            raise _unknown_column(".".join([*parts, "*"]), scope, ())
+    if any(value for name, value in star.args.items() if name != "except_"):
+        raise refusal("STAR", f"the query changes what * stands for: {star.sql('spark')}")
+
+
+def _unknown_column(name: str, scope: Scope, aliases: Collection[str]) -> Exception:
+    plain = [*(column.name for column in scope.columns), *sorted(aliases)]
+    dotted = [f"{scope.qualifier}.{each}" for each in plain]
+    hint = nearest(name, plain, dotted if "." in name else [])
+    return refusal("UNKNOWN_COLUMN", f"the upstream {scope.upstream!r} has no column {name!r}", hint=hint)
+
+
+def _lambda_parameters(node: exp.Expr) -> set[str]:
+    names: set[str] = set()
+    parent = node.parent
+    while parent is not None:
+        if isinstance(parent, exp.Lambda):
+            names.update(parameter.name.lower() for parameter in parent.expressions)
+        parent = parent.parent
+    return names
+
+
+def _outputs(item: exp.Expr, scope: Scope) -> list[Output]:
+    star = item if isinstance(item, exp.Star) else item.this if _is_star(item) else None
+    if star is not None:
+        left_out = {each.name.lower() for each in star.args.get("except_") or ()}
+        for name in left_out - {column.name.lower() for column in scope.visible}:
+            raise _unknown_column(name, scope, ())
+        return [Output(each.name, each.name) for each in scope.visible if each.name.lower() not in left_out]
+    output = _named_output(item, scope)
+    _check_output_name(output.name)
+    return [output]
+
+
+def _named_output(item: exp.Expr, scope: Scope) -> Output:
+    alias = item.alias if isinstance(item, exp.Alias) else ""
+    value = (item.this if isinstance(item, exp.Alias) else item).unnest()
+    if isinstance(value, exp.Column):
+        found = scope.resolve(_parts(value))
+        if found and not found[1]:
+            # In the upstream's own spelling, whatever the case in the query.
+            return Output(alias or found[0].name, found[0].name)
+        return Output(alias or value.name)
+    if not alias and isinstance(value, exp.Dot) and isinstance(value.expression, exp.Identifier):
+        return Output(value.expression.name)
+    if not alias:
+        raise refusal("UNNAMED_COLUMN", f"the query's column {item.sql('spark')} has no name")
+    return Output(alias)
+
+
+def _check_output_name(name: str) -> None:
+    if name.startswith("__"):
+        raise refusal("COLUMN_NAME", f"the query's column {name!r} begins with `__`, which is for hidden columns")
+    wrong = invalid_name_characters(name)
+    if wrong:
+        raise refusal("COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not take: {wrong!r}")
+
+
+def _parts(column: exp.Column) -> list[str]:
+    return [part.name for part in column.parts]
+
+
+def _is_star(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and isinstance(node.this, exp.Star)

@@ -1,0 +1,209 @@
+"""Splits a query's text into its row-wise parts: one SELECT over one upstream each, joined by UNION ALL.
+
+sqlglot says what the text means; the text itself is kept and cut by token positions, because sqlglot's own rendering
+changes some Spark functions. Refuses every clause that is not row-wise; what the expressions hold is not looked at here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
+
+from backfill_assets.query.refusals import refusal
+
+__all__ = ["Part", "parse_parts", "tokenize"]
+
+_CLAUSES: Final = {
+    "with_": ("CTE", "WITH"),
+    "joins": ("JOIN", "a join"),
+    "laterals": ("JOIN", "LATERAL VIEW"),
+    "group": ("GROUP_BY", "GROUP BY"),
+    "having": ("HAVING", "HAVING"),
+    "qualify": ("WINDOW", "QUALIFY"),
+    "windows": ("WINDOW", "WINDOW"),
+    "distinct": ("DISTINCT", "DISTINCT"),
+    "order": ("ORDER_LIMIT", "ORDER BY"),
+    "sort": ("ORDER_LIMIT", "SORT BY"),
+    "cluster": ("ORDER_LIMIT", "CLUSTER BY"),
+    "distribute": ("ORDER_LIMIT", "DISTRIBUTE BY"),
+    "limit": ("ORDER_LIMIT", "LIMIT"),
+    "offset": ("ORDER_LIMIT", "OFFSET"),
+    "sample": ("NOT_DETERMINISTIC", "TABLESAMPLE"),
+    "pivots": ("AGGREGATE", "PIVOT"),
+    "hint": ("UNSUPPORTED", "a hint (/*+ … */)"),
+    "by_name": ("UNSUPPORTED", "UNION ALL BY NAME"),
+    "version": ("UNSUPPORTED", "a table version"),
+}
+_STATEMENTS: Final = (frozenset(Spark.Parser.STATEMENT_PARSERS) | Spark.Tokenizer.COMMANDS) - {TokenType.SEMICOLON}
+_OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+
+
+@dataclass(frozen=True)
+class Part:
+    """One SELECT of the query, with the tokens between its keywords; `condition` is empty without WHERE."""
+
+    select: exp.Select
+    table: exp.Table
+    projection: tuple[Token, ...]
+    condition: tuple[Token, ...]
+
+    @property
+    def qualifier(self) -> str:
+        """The name that columns may be qualified with: the alias, else the upstream's name as the query writes it."""
+        return str(self.table.alias or self.table.name)
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        return (*self.projection, *self.condition)
+
+    def projection_items(self) -> list[tuple[Token, ...]]:
+        """The tokens of each expression of the SELECT list."""
+        items: list[list[Token]] = [[]]
+        for depth, token in _with_depth(self.projection):
+            if depth == 0 and token.token_type == TokenType.COMMA:
+                items.append([])
+            else:
+                items[-1].append(token)
+        return [tuple(item) for item in items]
+
+
+def tokenize(query: str) -> list[Token]:
+    """The tokens of the query without a closing semicolon. Errors: `QueryError`."""
+    try:
+        tokens = Spark.Tokenizer().tokenize(query)
+    except SqlglotError as error:
+        raise refusal("SYNTAX", f"the query cannot be read: {error.__cause__ or error}") from None
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise refusal("NOT_A_QUERY", "the query is empty")
+    if any(token.token_type == TokenType.SEMICOLON for token in tokens):
+        raise refusal("NOT_A_QUERY", "the query has several statements")
+    return tokens
+
+
+def parse_parts(query: str, tokens: list[Token]) -> tuple[Part, ...]:
+    """The parts of the query in order. Errors: `QueryError` for bad syntax and for clauses that are not row-wise."""
+    root = _parse(query, tokens)
+    selects = list(_selects(root))
+    for select in selects:
+        _check_clauses(select, allowed=("expressions", "from_", "where"))
+        _check_inner_queries(select)
+    starts = [index for index, token in enumerate(tokens) if token.token_type == TokenType.SELECT]
+    if len(starts) != len(selects):
+        raise refusal("SYNTAX", "the query's parts cannot be told apart", hint="begin each part with SELECT")
+    return tuple(_part(select, tokens, start) for select, start in zip(selects, starts, strict=True))
+
+
+def _parse(query: str, tokens: list[Token]) -> exp.Expr:
+    if tokens[0].token_type in _STATEMENTS:
+        raise refusal("NOT_A_QUERY", f"the query is a {tokens[0].text.upper()} statement")
+    pipes = [token for token in tokens if token.token_type == TokenType.PIPE_GT]
+    if pipes:
+        raise refusal("UNSUPPORTED", f"the query has the pipe operator |> in line {pipes[0].line}")
+    try:
+        roots = Spark().parser().parse(tokens, query)
+    except ParseError as error:
+        where = error.errors[0]
+        raise refusal(
+            "SYNTAX",
+            f"the query has a syntax error in line {where['line']}, column {_start_column(where)}, "
+            f"at {where['highlight']!r}: {where['description']}",
+        ) from None
+    except SqlglotError as error:
+        raise refusal("SYNTAX", f"the query cannot be read: {error}") from None
+    root = roots[0] if roots else None
+    if not isinstance(root, exp.Query):
+        raise refusal("NOT_A_QUERY", f"the query begins with {tokens[0].text.upper()}, it is not a SELECT")
+    return root
+
+
+def _start_column(where: "dict[str, Any]") -> int:
+    """sqlglot names the column of the last character."""
+    return int(where["col"]) - len(where["highlight"] or " ") + 1
+
+
+def _selects(node: exp.Expr) -> Iterator[exp.Select]:
+    """The SELECTs under UNION ALL and brackets, from left to right."""
+    match node:
+        case exp.Select():
+            yield node
+        case exp.Union():
+            if node.args.get("distinct"):
+                raise refusal("DISTINCT", "the query has UNION without ALL, which removes duplicates")
+            _check_clauses(node, allowed=("this", "expression", "distinct"))
+            yield from _selects(node.this)
+            yield from _selects(node.expression)
+        case exp.SetOperation():
+            raise refusal("DISTINCT", f"the query has {type(node).__name__.upper()}, which compares whole tables")
+        case exp.Subquery():
+            _check_clauses(node, allowed=("this",))
+            yield from _selects(node.this)
+        case _:
+            raise refusal("NOT_A_QUERY", "a part of the query is not a SELECT")
+
+
+def _check_clauses(node: exp.Expr, *, allowed: tuple[str, ...]) -> None:
+    # In the order of _CLAUSES, so that a query with several of them is always refused for the same one.
+    present = [name for name, value in node.args.items() if value and name not in allowed]
+    for name, (reason, clause) in _CLAUSES.items():
+        if name in present:
+            raise refusal(reason, f"the query has {clause}")
+    if present:
+        raise refusal(
+            "UNSUPPORTED", f"the query has a clause that cannot be maintained: {present[0].strip('_').upper()}"
+        )
+
+
+def _check_inner_queries(select: exp.Select) -> None:
+    inner = [node for node in select.find_all(exp.Query, exp.Values) if node is not select]
+    if any(isinstance(node, exp.Subquery) and node.find(exp.Join) for node in inner):
+        raise refusal("JOIN", "the query has a join")
+    if inner:
+        raise refusal("SUBQUERY", "the query has a subquery")
+
+
+def _part(select: exp.Select, tokens: list[Token], start: int) -> Part:
+    table = _table(select)
+    at = table.this.meta["start"]
+    named = next(index for index, token in enumerate(tokens) if token.start <= at <= token.end)
+    source = named - 1
+    is_plain = tokens[source].token_type == TokenType.FROM and source > start and bool(select.expressions)
+    if not is_plain or tokens[source - 1].token_type == TokenType.COMMA:
+        raise refusal("SYNTAX", "a part of the query is not written as SELECT expressions FROM an upstream")
+    first = start + 1 + (tokens[start + 1].token_type == TokenType.ALL)
+    end = next(
+        (
+            index
+            for index, (depth, token) in enumerate(_with_depth(tokens[named:]), named)
+            if depth < 0 or (depth == 0 and token.token_type == TokenType.UNION)
+        ),
+        len(tokens),
+    )
+    where = next((index for index in range(named, end) if tokens[index].token_type == TokenType.WHERE), end)
+    return Part(select, table, tuple(tokens[first:source]), tuple(tokens[where + 1 : end]))
+
+
+def _table(select: exp.Select) -> exp.Table:
+    if select.args.get("from_") is None:
+        raise refusal("UNKNOWN_UPSTREAM", "a part of the query reads no upstream: it has no FROM")
+    table = select.args["from_"].this
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        raise refusal("UNKNOWN_UPSTREAM", f"the query reads from {table.sql('spark')}, which is not an upstream")
+    _check_clauses(table, allowed=("this", "alias", "db", "catalog"))
+    if table.args.get("alias") and table.args["alias"].args.get("columns"):
+        raise refusal("UNSUPPORTED", "the query renames the upstream's columns in FROM", hint="rename them with AS")
+    return table
+
+
+def _with_depth(tokens: "list[Token] | tuple[Token, ...]") -> Iterator[tuple[int, Token]]:
+    """Each token with the number of brackets around it; a closing bracket counts as outside of its pair."""
+    depth = 0
+    for token in tokens:
+        depth -= token.token_type in _CLOSES
+        yield depth, token
+        depth += token.token_type in _OPENS

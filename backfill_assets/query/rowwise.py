@@ -1,0 +1,227 @@
+"""Reads a row-wise query: what it reads, the columns it gives, the key of its rows, and the SQL to run for each part.
+
+A row-wise query is `SELECT expressions FROM one upstream [WHERE condition]`, or UNION ALL of such parts. Everything else
+is refused with a `QueryError` whose `reason` is stable. Spark is not needed here; what only Spark can tell (types,
+functions that do not exist) comes when the query is first run.
+
+What a name means: `*` is every column that a user can see, the source's own (`_partition` … `_headers`) and those of the
+schema, but not `_error` and `_value`, which are null in every good record. A plain column keeps the upstream's spelling.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from sqlglot import Token, TokenType, exp
+
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.expressions import Output, Scope, check_expressions, named_columns, outputs
+from backfill_assets.query.parsing import Part, parse_parts, tokenize
+from backfill_assets.query.refusals import nearest, refusal
+
+__all__ = ["Branch", "RowwiseQuery", "analyze_rowwise"]
+
+_VISIBLE_KEY: Final = ("_partition", "_offset")
+_HIDDEN_KEY: Final = ("__partition", "__offset")
+_BRANCH: Final = "__branch"
+_TIGHT_BEFORE: Final = frozenset({",", ")", ".", "[", "]", "::"})
+_TEXTS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
+_TIGHT_AFTER: Final = frozenset({"(", ".", "[", "::"})
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One part of the query: `sql` reads a table named as the upstream, keeps good records and adds hidden columns.
+
+    `columns` are the upstream's, so that the part's types are known where there is nothing to read.
+    """
+
+    upstream: str
+    sql: str
+    columns: tuple[Column, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class RowwiseQuery:
+    """A row-wise query, ready to run.
+
+    `text` is the query with one spelling: equal for queries that differ only in white space, comments and case (the
+    case of names that are given, `AS Name`, counts: it is the column's name). `output_columns` are those that users
+    see; `key_columns` identify a row, and are hidden columns where the query leaves them out.
+    """
+
+    text: str
+    branches: tuple[Branch, ...]
+    upstreams: tuple[str, ...]
+    key_columns: tuple[str, ...]
+    output_columns: tuple[str, ...]
+
+
+def analyze_rowwise(query: str, tables: Mapping[str, tuple[Column, ...]]) -> RowwiseQuery:
+    """Read a view's query over `tables`, all columns of each upstream by its name.
+
+    Errors: `QueryError` with a `reason` (see `refusals`) if the query is wrong or not row-wise.
+    """
+    tokens = tokenize(query)
+    parts = parse_parts(query, tokens)
+    scopes = [_scope(part, tables) for part in parts]
+    results: list[list[list[Output]]] = []
+    for part, scope in zip(parts, scopes, strict=True):
+        check_expressions(part, scope)
+        results.append(outputs(part, scope))
+    columns = _checked_columns(results)
+    upstreams = tuple(dict.fromkeys(scope.upstream for scope in scopes))
+    _check_used(upstreams, tables)
+    hidden = _hidden_columns(results)
+    names = (*columns, *hidden)
+    branches = tuple(
+        Branch(scope.upstream, _branch_sql(query, part, scope, _Result(number, results[number], names)), scope.columns)
+        for number, (part, scope) in enumerate(zip(parts, scopes, strict=True))
+    )
+    return RowwiseQuery(
+        text=_canonical_text(query, tokens, parts),
+        branches=branches,
+        upstreams=upstreams,
+        key_columns=hidden or _VISIBLE_KEY,
+        output_columns=columns,
+    )
+
+
+def _scope(part: Part, tables: Mapping[str, tuple[Column, ...]]) -> Scope:
+    written = ".".join(each.name for each in part.table.parts)
+    same = [name for name in tables if name.lower() == written.lower()]
+    name = written if written in tables else same[0] if len(same) == 1 else None
+    if name is None:
+        raise refusal(
+            "UNKNOWN_UPSTREAM",
+            f"the query reads from {written!r}, which is not an upstream of the view",
+            hint=nearest(written, list(tables)),
+        )
+    return Scope(name, part.qualifier, tables[name])
+
+
+def _checked_columns(results: list[list[list[Output]]]) -> tuple[str, ...]:
+    """The visible columns, named by the first part as SQL does."""
+    flat = [[output.name for item in result for output in item] for result in results]
+    if len({len(names) for names in flat}) > 1:
+        counts = ", ".join(str(len(names)) for names in flat)
+        raise refusal("UNION_MISMATCH", f"the parts of UNION ALL have different numbers of columns: {counts}")
+    small = [name.lower() for name in flat[0]]
+    twice = [name for name in flat[0] if small.count(name.lower()) > 1]
+    if twice:
+        raise refusal("DUPLICATE_COLUMN", f"the query gives the column {twice[0]!r} more than once")
+    return tuple(flat[0])
+
+
+def _check_used(upstreams: tuple[str, ...], tables: Mapping[str, tuple[Column, ...]]) -> None:
+    unused = [name for name in tables if name not in upstreams]
+    if unused:
+        raise refusal("UNUSED_UPSTREAM", f"the query does not read {', '.join(map(repr, unused))}")
+
+
+def _hidden_columns(results: list[list[list[Output]]]) -> tuple[str, ...]:
+    """The key's columns that the query does not give itself; empty if it gives them."""
+    if len(results) > 1:
+        return (_BRANCH, *_HIDDEN_KEY)
+    unchanged = {output.name for item in results[0] for output in item if output.name == output.source}
+    return () if unchanged.issuperset(_VISIBLE_KEY) else _HIDDEN_KEY
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What one part has to give: its number, its own columns, and the names of all columns of the view."""
+
+    number: int
+    outputs: list[list[Output]]
+    names: tuple[str, ...]
+
+
+def _branch_sql(query: str, part: Part, scope: Scope, result: _Result) -> str:
+    qualifier = _backquoted(scope.qualifier)
+    hidden = {
+        _BRANCH: f"{result.number} AS {_BRANCH}",
+        "__partition": f"{qualifier}._partition AS __partition",
+        "__offset": f"{qualifier}._offset AS __offset",
+    }
+    projection = [_projection(query, part, scope, result), *(hidden[name] for name in result.names if name in hidden)]
+    named = named_columns(part, scope)
+    read = ", ".join(_backquoted(each.name) for each in scope.columns if each.name in named or each in scope.visible)
+    good = " WHERE _error IS NULL" if scope.column("_error") else ""
+    where = f" WHERE {_slice(query, part.condition)}" if part.condition else ""
+    source = f"(SELECT {read} FROM {_backquoted(scope.upstream)}{good}) AS {qualifier}"
+    inner = f"SELECT {', '.join(projection)} FROM {source}{where}"
+    return f"SELECT * FROM ({inner}) AS __part({', '.join(map(_backquoted, result.names))})"
+
+
+def _projection(query: str, part: Part, scope: Scope, result: _Result) -> str:
+    """The SELECT list as the user wrote it, with each `*` replaced by its columns."""
+    if not part.select.find(exp.Star):
+        return _slice(query, part.projection)
+    items = part.projection_items()
+    if len(items) != len(result.outputs):
+        raise refusal(
+            "SYNTAX", "the SELECT list cannot be split at its commas", hint="write CAST(x AS type) for x::type"
+        )
+    texts: list[str] = []
+    for item, given, tokens in zip(part.select.expressions, result.outputs, items, strict=True):
+        is_star = isinstance(item, exp.Star) or isinstance(item.this, exp.Star)
+        columns = [f"{_backquoted(scope.qualifier)}.{_backquoted(output.name)}" for output in given]
+        texts.extend(columns if is_star else [_slice(query, tokens)])
+    return ", ".join(texts)
+
+
+def _backquoted(name: str) -> str:
+    # Always, unlike ddl.quoted: a table's name may be a word that Spark takes for a keyword there, such as `left`.
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _slice(query: str, tokens: tuple[Token, ...]) -> str:
+    return query[tokens[0].start : tokens[-1].end + 1]
+
+
+def _canonical_text(query: str, tokens: list[Token], parts: tuple[Part, ...]) -> str:
+    """The tokens in one spelling. By token and not by sqlglot's rendering, which may change from version to version."""
+    # UNION ALL takes the names that its first part gives.
+    kept = _name_givers(parts[0])
+    words: list[str] = []
+    end = -1
+    for token in tokens:
+        word = query[token.start : token.end + 1]
+        if token.start <= end:
+            # A literal such as 1L comes as several tokens with the same place: its text is taken once.
+            continue
+        if token.token_type not in _TEXTS and token.start not in kept:
+            word = word.lower()
+        if token.token_type in _TEXTS and token.start == end + 1 and words and words[-1][-1] == word[0]:
+            # 'it''s' comes as two texts, and means something else than 'it' 's'.
+            words[-1] += word
+        else:
+            words.append(word)
+        end = token.end
+    return _joined(words)
+
+
+def _name_givers(part: Part) -> set[int]:
+    """Where the part gives names to columns and struct fields: their case is part of the result."""
+    starts: set[int] = set()
+    for node in part.select.find_all(exp.Identifier):
+        if isinstance(node.parent, exp.Alias | exp.PropertyEQ | exp.ColumnDef):
+            starts.add(node.meta.get("start", -1))
+    for item in part.select.expressions:
+        last = item.expression if isinstance(item, exp.Dot) else item.this if _is_field(item) else None
+        if isinstance(last, exp.Identifier):
+            starts.add(last.meta.get("start", -1))
+    return starts
+
+
+def _is_field(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Column) and len(item.parts) > 1
+
+
+def _joined(words: list[str]) -> str:
+    text = words[0]
+    for before, word in pairwise(words):
+        tight = before in _TIGHT_AFTER or word in _TIGHT_BEFORE
+        text += word if tight else f" {word}"
+    return text
