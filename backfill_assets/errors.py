@@ -19,6 +19,7 @@ __all__ = [
     "ForeignWriteError",
     "LeaseHeldError",
     "OffsetsLostError",
+    "PositionsLostError",
     "QueryError",
     "StagingError",
     "StateLostError",
@@ -131,6 +132,12 @@ class StateLostError(BackfillError):
     """The ledger does not know a table that has commits: the state store was deleted or is another one."""
 
     code = "STATE_LOST"
+
+
+class PositionsLostError(BackfillError):
+    """A table's log was cleaned up so far that none of our commits is left in it: how far it is cannot be told."""
+
+    code = "POSITIONS_LOST"
 
 
 class StagingError(BackfillError):

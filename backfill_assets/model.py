@@ -133,7 +133,7 @@ class MaterializedView:
         return self.query.key_columns
 
 
-def kafka_source(
+def kafka_source(  # noqa: PLR0913  (a public declaration)
     name: str,
     *,
     topic: str,
@@ -179,7 +179,7 @@ def kafka_source(
     )
 
 
-def materialized_view(
+def materialized_view(  # noqa: PLR0913  (a public declaration)
     name: str,
     *,
     query: str,

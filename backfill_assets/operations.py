@@ -13,7 +13,7 @@ from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.backfill.ports import Controls, Next
 from backfill_assets.backfill.progress import Progress, SplitProgress, progress_of, splits_of
-from backfill_assets.backfill.protocol import begin_life, end_life, restate
+from backfill_assets.backfill.protocol import begin_life, check_look, end_life, restate
 from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
 from backfill_assets.errors import DroppedError, FencedError
 from backfill_assets.model import KafkaSource
@@ -21,7 +21,19 @@ from backfill_assets.resources.spark import do_nothing
 from backfill_assets.resources.staging import delete_data, sweep
 from backfill_assets.workspace import Table, Workspace
 
-__all__ = ["Refresh", "Status", "drop", "plan", "rebuild", "refresh", "reset", "set_controls", "status", "tend"]
+__all__ = [
+    "Listener",
+    "Refresh",
+    "Status",
+    "drop",
+    "plan",
+    "rebuild",
+    "refresh",
+    "reset",
+    "set_controls",
+    "status",
+    "tend",
+]
 
 HEARTBEAT_SECONDS = 10.0
 COMPACT_FILES = 100
@@ -29,6 +41,14 @@ COMPACT_EVERY = 50
 RATE_EPOCHS = 10
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listener:
+    """Who wants to hear of a run: of commits, by time, and of the id of a dead run whose lease it took over."""
+
+    on_commit: Callable[[CommitRecord], None] = lambda _record: None
+    on_takeover: Callable[[str], None] = lambda _run_id: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,26 +120,29 @@ def refresh(
     limits: Limits,
     *,
     run_id: str,
-    report: Callable[[CommitRecord], None] = lambda _record: None,
-    on_takeover: Callable[[str], None] = lambda _run_id: None,
+    listener: Listener | None = None,
 ) -> Refresh:
     """Create a table if need be, then work epoch by epoch until it has caught up or something stops it.
 
     Another living run of the same table makes this one stop at once (`Stop.LEASE_HELD`); a dead one's lease is taken
-    over, and `on_takeover` is told its id. `report` hears of commits, by time.
+    over.
     """
+    listener = listener or Listener()
     table = workspace.table(workspace.find(name))
     lease = workspace.state.leases().get(table.target)
     if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
         return _held(table, lease.run_id)
     if lease is not None and lease.held and lease.run_id != run_id:
-        on_takeover(lease.run_id)
-    beat = _Beat(workspace=workspace, table=table, run_id=run_id, report=report)
+        listener.on_takeover(lease.run_id)
+    beat = _Beat(workspace=workspace, table=table, run_id=run_id, report=listener.on_commit)
     workspace.runner.on_wait = beat.beat
     beat.beat()
     try:
         look = create_if_missing(table.parts, table)
         assert look.record is not None
+        if not look.record.live and table.output.set_status("creating"):
+            look = check_look(table.parts, table.output.look())
+            assert look.record is not None
         beat.tidy_due = _left_behind(table, look.record)
         done = run(table.parts, look, limits, beat)
         if done.record.live:
@@ -142,8 +165,8 @@ def plan(workspace: Workspace, name: str, limits: Limits) -> tuple[CommitRecord 
 def reset(workspace: Workspace, name: str) -> CommitRecord:
     """Begin a new life: all data goes in one commit, and the next refresh reads history anew."""
     table = workspace.table(workspace.find(name))
-    base = table.output.look()
-    if not base.exists:
+    base = table.output.look_for_reset()
+    if not base.exists and (base.record is not None or not table.output.is_ours()):
         raise DroppedError(
             f"{table.target} does not exist, so there is nothing to reset", hint=f"`backfill refresh {name}` creates it"
         )

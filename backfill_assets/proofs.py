@@ -1,7 +1,7 @@
 """The checks of a table, each alone: what it looks at, and whether it holds. The Dagster shell only shows the outcome."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backfill_assets.backfill.audit import (
@@ -14,8 +14,8 @@ from backfill_assets.backfill.audit import (
     ledger_agrees,
 )
 from backfill_assets.backfill.epoch import CommitRecord, Look, Plan
-from backfill_assets.backfill.ports import BronzeOffer
-from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
+from backfill_assets.backfill.positions import IngestPosition, OffsetRange
 from backfill_assets.backfill.source import SourceUpstream
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.resources.state_store import CheckPass
@@ -181,12 +181,21 @@ def _key(case: _Case) -> tuple[str, ...]:
 
 
 def _evidence(case: _Case, source: KafkaSource, wanted: Ranges) -> Evidence:
+    bronze = _bronze(case, source)
     return evidence(
         SourceUpstream(name=source.name, topic=source.topic, isolation=source.isolation),
         {split: each for (name, split), each in wanted.items() if name == _side(case, source.name)},
-        case.workspace.topic(source.name),
-        _bronze(case, source),
+        _held(case, source, bronze),
+        bronze,
     )
+
+
+def _held(case: _Case, source: KafkaSource, bronze: BronzeOffer | None) -> TopicOffer:
+    """What the topic holds of the records that were ingested: nothing, if it was made again since."""
+    position = bronze.position if bronze is not None else case.record.position
+    assert isinstance(position, IngestPosition)
+    found = case.workspace.topic(source.name)
+    return found if found.topic_id == position.topic_id else replace(found, splits={})
 
 
 def _side(case: _Case, source: str) -> str:

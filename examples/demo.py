@@ -23,7 +23,6 @@ import psutil
 import typer
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from examples.flights_data import flight_records, send
 from rich.console import Console
 from rich.table import Table
 
@@ -32,6 +31,7 @@ from backfill_assets.cli import load_definitions
 from backfill_assets.operations import Status, drop, status
 from backfill_assets.resources.embedded import down, up
 from backfill_assets.workspace import Workspace
+from examples.flights_data import flight_records, send
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 TOPIC, SPLITS = "flights", 4
@@ -43,7 +43,7 @@ console = Console(soft_wrap=True)
 
 
 def main(
-    short: Annotated[bool, typer.Option("--short", help="A few flights in a folder of its own, for tests.")] = False,  # noqa: FBT002
+    short: Annotated[bool, typer.Option("--short", help="A few flights in a folder of its own, for tests.")] = False,
 ) -> None:
     """Backfill two views from a live topic, kill a run, resume, prove the result."""
     if not short:

@@ -4,7 +4,8 @@ Only what Spark Connect has is used. Counts come from Spark's own observation of
 """
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -29,6 +30,10 @@ __all__ = ["SourceReader", "SparkCompute", "bronze_paths", "create_table", "quer
 
 SMALL_EPOCH = 50_000
 """An epoch of fewer offsets is written as one file."""
+
+_STORABLE = re.compile(
+    r"boolean|byte|short|integer|long|float|double|decimal\(\d+,\d+\)|date|timestamp|timestamp_ntz|string|binary"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +163,8 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
             hint="the warehouse was put back or moved; restore the source's table, or reset the source and its views",
         )
     files = pa.table(table.get_add_actions(flatten=True))
+    if "min._offset" not in files.column_names:  # no file has statistics, as there may be none at all
+        return [source.bronze.child(path) for path in files["path"].to_pylist()]
     chosen = pc.scalar(False)
     for split, each in read.ranges.items():
         here = (pc.field("min._partition") <= split) & (pc.field("max._partition") >= split)
@@ -204,11 +211,29 @@ def _storable(schema: str) -> str:
     """A schema with everything nullable, after checking that Delta can hold it."""
     fields = json.loads(schema)["fields"]
     for each in fields:
-        if str(each["type"]) in {"void", "variant"} or "interval" in str(each["type"]):
+        wrong = next((kind for kind in _simple_types(each["type"]) if not _STORABLE.fullmatch(kind)), None)
+        if wrong is not None:
             raise QueryError(
-                f"column {each['name']!r} is of type {each['type']}, which a Delta table cannot hold",
+                f"column {each['name']!r} holds type {wrong}, which a Delta table cannot hold",
                 reason="TYPE",
                 hint=f"cast it, for example CAST({each['name']} AS STRING)",
             )
     nullable: dict[str, Any] = {"type": "struct", "fields": [{**each, "nullable": True} for each in fields]}
     return json.dumps(nullable)
+
+
+def _simple_types(kind: Any) -> Iterator[str]:
+    """The types without parts that a type, as Spark writes it in JSON, is made of."""
+    match kind:
+        case str():
+            yield kind
+        case {"type": "struct", "fields": fields}:
+            for each in fields:
+                yield from _simple_types(each["type"])
+        case {"type": "array", "elementType": element}:
+            yield from _simple_types(element)
+        case {"type": "map", "keyType": key, "valueType": value}:
+            yield from _simple_types(key)
+            yield from _simple_types(value)
+        case _:
+            yield str(kind)

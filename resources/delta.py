@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Staged, StagedFile, app_id
-from backfill_assets.errors import StagingError
+from backfill_assets.errors import PositionsLostError, StagingError
 from backfill_assets.resources.warehouse import TableLocation
 
 __all__ = ["STATUS_PROPERTY", "TABLE_PROPERTIES", "DeltaOutput", "commits_of", "ours_in", "read_commit", "record_of"]
@@ -49,7 +49,24 @@ class DeltaOutput:
     _table: DeltaTable | None = field(default=None, init=False)
 
     def look(self) -> Look:
-        """Load the newest version and read its log back to the newest commit of ours."""
+        """Load the newest version and read its log back to the newest commit of ours.
+
+        `PositionsLostError` where the log was cleaned up and holds no commit of ours any more: such a table is neither
+        new nor to be gone on with.
+        """
+        found = self.look_for_reset()
+        if found.record is None and found.version >= 0 and read_commit(self.location.files(), 0) is None:
+            raise PositionsLostError(
+                f"{self.target}: the table is at version {found.version}, but its log was cleaned up and holds none of its "
+                "epochs any more: how far it is cannot be told",
+                hint=f"`backfill reset {self.target.partition('/')[2]}` builds it anew; to keep it, restore its _delta_log "
+                "from a backup. Leave delta.logRetentionDuration as it was, so that it does not happen again",
+                version=found.version,
+            )
+        return found
+
+    def look_for_reset(self) -> Look:
+        """As `look`, for one who begins anew in any case: lost positions are as good as none."""
         self._table = table = self.location.load()
         if table is None:
             return Look(version=-1)
@@ -102,11 +119,18 @@ class DeltaOutput:
                 missing=missing,
             )
 
-    def set_status(self, status: str) -> None:
-        """Make the table say `creating`, `live` or `dropped` in its properties; a no-op where it does already."""
+    def set_status(self, status: str) -> bool:
+        """Make the table say `creating`, `live` or `dropped` in its properties; tells whether it did not do so yet."""
         table = self.location.load()
-        if table is not None and table.metadata().configuration.get(STATUS_PROPERTY) != status:
-            table.alter.set_table_properties({STATUS_PROPERTY: status}, raise_if_not_exists=False)
+        if table is None or table.metadata().configuration.get(STATUS_PROPERTY) == status:
+            return False
+        table.alter.set_table_properties({STATUS_PROPERTY: status}, raise_if_not_exists=False)
+        return True
+
+    def is_ours(self) -> bool:
+        """Whether the table says of itself that it was made here; its log may have lost all epochs since."""
+        table = self.location.load()
+        return table is not None and STATUS_PROPERTY in table.metadata().configuration
 
     def compact(self, files: int) -> None:
         """Merge small files once there are at least `files` of them; changes no data. Gives way to any other writer."""

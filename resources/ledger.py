@@ -84,8 +84,9 @@ class DeltaLedger:
         return True
 
     def rebuild(self, record: CommitRecord) -> None:
-        """Enter a table's newest commit, so that a ledger that was lost can go on from there."""
-        if self.newest(record.target, record.incarnation) is not None:
+        """Enter a table's newest commit, so that a ledger that was lost, or put back, can go on from there."""
+        newest = self.newest(record.target, record.incarnation)
+        if newest is not None and newest >= record.epoch:
             return
         self._write({
             "target": record.target,

@@ -9,7 +9,7 @@ import os
 import socket
 import uuid
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -90,9 +90,9 @@ class SparkRunner:
         try:
             return self._wait(future)
         except BaseException:
-            if not future.done():
+            while not future.done():  # again and again: a job that only starts after a cancel is not hit by it
                 self._cancel(tag)
-                future.exception()
+                wait([future], timeout=POLL_SECONDS)
             raise
 
     def close(self) -> None:

@@ -156,7 +156,9 @@ class StateStore(ConfigurableResource[State]):
 
 def _process_started(pid: int) -> float:
     try:
-        return float(psutil.Process(pid).create_time())
+        process = psutil.Process(pid)
+        # Killed, but not waited for by its parent: that lives no more.
+        return -1.0 if process.status() == psutil.STATUS_ZOMBIE else float(process.create_time())
     except psutil.Error:
         return -1.0
 

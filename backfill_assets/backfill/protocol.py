@@ -30,6 +30,7 @@ from backfill_assets.errors import (
     DroppedError,
     FencedError,
     ForeignWriteError,
+    StagingError,
     StateLostError,
     UnsettledCommitError,
 )
@@ -81,7 +82,7 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
         return None
     parts.on_step("planned")
     attempt = parts.new_id()
-    staged = parts.compute.stage(plan, attempt) if plan.reads else Staged()
+    staged = _stage(parts, plan, attempt, look)
     parts.decider.confirm(plan)
     parts.on_step("staged")
     record = CommitRecord(
@@ -238,11 +239,23 @@ def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
     return plan
 
 
+def _stage(parts: Parts, plan: Plan, attempt: str, base: Look) -> Staged:
+    """Step 3. A reset or a drop sweeps the files under a run that is still writing: that is no failure of the run."""
+    if not plan.reads:
+        return Staged()
+    try:
+        return parts.compute.stage(plan, attempt)
+    except Exception as error:
+        if parts.output.look().life != base.life:
+            raise _fenced(plan.target, "the table was reset or dropped while this run was at work") from error
+        raise
+
+
 def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> None:
     """Step 4. Every error is unknown until a fresh look has judged it; only maintenance in between is tried again."""
     errors: list[Exception] = []
     for _ in range(COMMIT_TRIES):
-        parts.output.verify(staged)
+        _verify(parts, record, staged, base)
         parts.on_step("verified")
         try:
             parts.output.commit(record, staged)
@@ -256,6 +269,15 @@ def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> N
         f"was: {errors[-1] if errors else 'none'}",
         hint="nothing was lost; run it again. If it persists, look for a job that keeps changing the table",
     ) from (errors[-1] if errors else None)
+
+
+def _verify(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> None:
+    """Check the staged files. Where they are gone because others went on and swept them, say that instead."""
+    try:
+        parts.output.verify(staged)
+    except StagingError:
+        _settled(parts.output.look(), record, base, [])
+        raise
 
 
 def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exception]) -> bool:
