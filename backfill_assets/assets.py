@@ -167,7 +167,8 @@ def _refresh(
     def on_takeover(run_id: str) -> None:
         report_dead_run(context.instance, run_id, f"run {context.run_id} took over its lease of {declared.target}")
 
-    done = refresh(workspace, declared.name, limits, run_id=context.run_id, report=heartbeat, on_takeover=on_takeover)
+    listener = Listener(on_commit=heartbeat, on_takeover=on_takeover)
+    done = refresh(workspace, declared.name, limits, run_id=context.run_id, listener=listener)
     context.log.info(
         "%s: %s, %d epochs, %d rows",
         done.target,
