@@ -16,7 +16,7 @@ from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.metadata import epoch_metadata, plan_metadata, refresh_metadata
 from backfill_assets.model import KafkaSource
-from backfill_assets.operations import Refresh, plan, refresh
+from backfill_assets.operations import Listener, Refresh, plan, refresh
 from backfill_assets.resources.kafka import KafkaConnector
 from backfill_assets.resources.spark import SparkResource
 from backfill_assets.resources.state_store import StateStore
