@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 __all__ = [
     "BackfillError",
     "BrokerUnavailableError",
-    "CheckPlanError",
+    "ComputeError",
     "DeclarationError",
     "DefinitionChangedError",
     "DroppedError",
@@ -140,6 +140,12 @@ class PositionsLostError(BackfillError):
     code = "POSITIONS_LOST"
 
 
+class ComputeError(BackfillError):
+    """Spark could not compute an epoch's rows; nothing was committed, and the plan is redone by the next run."""
+
+    code = "COMPUTE"
+
+
 class StagingError(BackfillError):
     """Staged files are missing or do not hold the rows that Spark reported; nothing was committed."""
 
@@ -156,9 +162,3 @@ class DroppedError(BackfillError):
     """The table was dropped while this run was at work on it."""
 
     code = "DROPPED"
-
-
-class CheckPlanError(BackfillError):
-    """A check cannot be made, for example because there is nothing to check yet."""
-
-    code = "CHECK"

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from backfill_assets.backfill.epoch import BronzeRead, KafkaRead, Plan, Read, Staged
 from backfill_assets.backfill.staging import StagedFolder
-from backfill_assets.errors import QueryError, UpstreamChangedError
+from backfill_assets.errors import BackfillError, ComputeError, QueryError, UpstreamChangedError
 from backfill_assets.query.ddl import Column, ddl
 from backfill_assets.query.rowwise import RowwiseQuery
 from backfill_assets.resources.delta import TABLE_PROPERTIES
@@ -64,13 +64,27 @@ class SparkCompute:
         the same pass, the offsets.
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
-        counts = self.runner.run(lambda spark: self._write(spark, plan, folder))
+        counts = self._computed(plan, folder)
         return Staged(
             files=collect(self.output, folder),
             rows_read=counts["written"] if self.query is None else plan.offsets,
             rows_bad=counts.get("bad", 0),
             rows_written=counts["written"],
         )
+
+    def _computed(self, plan: Plan, folder: str) -> dict[str, int]:
+        try:
+            return self.runner.run(lambda spark: self._write(spark, plan, folder))
+        except BackfillError:
+            raise
+        except Exception as error:
+            first_line = next(iter(str(error).strip().splitlines()), "no message")
+            raise ComputeError(
+                f"{plan.target}: Spark could not compute epoch {plan.epoch}: {type(error).__name__}: {first_line}",
+                hint="nothing was committed; run it again. If Kafka lost records meanwhile, the next run plans anew and "
+                "says so",
+                epoch=plan.epoch,
+            ) from error
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str) -> dict[str, int]:
         from pyspark.sql import Observation
