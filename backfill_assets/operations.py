@@ -5,7 +5,7 @@ The Dagster shell and the command line both call these, so that they behave the 
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ from backfill_assets.backfill.ports import Controls, Next
 from backfill_assets.backfill.progress import Progress, SplitProgress, progress_of, splits_of
 from backfill_assets.backfill.protocol import begin_life, check_look, end_life, restate
 from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
-from backfill_assets.errors import DroppedError, FencedError
+from backfill_assets.errors import BackfillError, DroppedError, LeaseHeldError
 from backfill_assets.model import KafkaSource
 from backfill_assets.resources.spark import do_nothing
 from backfill_assets.resources.staging import delete_data, sweep
@@ -53,7 +53,10 @@ class Listener:
 
 @dataclass(frozen=True, kw_only=True)
 class Refresh:
-    """One refresh: what the run did and how the table stands after it."""
+    """One refresh: what the run did and how the table stands after it.
+
+    `first_live`: this refresh is the first that found or brought the table live, so readers may start.
+    """
 
     target: str
     report: RunReport
@@ -64,7 +67,7 @@ class Refresh:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """How a declared table stands. `progress` is None while it has not been created."""
+    """How a declared table stands. `progress` is None while it has not been created; `problem` is what hides the rest."""
 
     name: str
     target: str
@@ -72,6 +75,7 @@ class Status:
     controls: Controls
     progress: Progress | None = None
     splits: list[SplitProgress] = field(default_factory=list)
+    problem: str = ""
 
 
 @dataclass
@@ -83,7 +87,7 @@ class _Beat:
     run_id: str
     report: Callable[[CommitRecord], None]
     beaten: float = 0.0
-    told: float = 0.0
+    told: float = field(default_factory=time.monotonic)
     tidy_due: bool = False
     epochs: int = 0
 
@@ -145,12 +149,11 @@ def refresh(
             assert look.record is not None
         beat.tidy_due = _left_behind(table, look.record)
         done = run(table.parts, look, limits, beat)
-        if done.record.live:
-            table.output.set_status("live")
+        first_live = done.record.live and table.output.set_status("live")
     finally:
         workspace.runner.on_wait = do_nothing
         workspace.state.put_lease(table.target, run_id, held=False)
-    return _refresh(table, done, was_live=look.record.live)
+    return _refresh(table, done, first_live=first_live)
 
 
 def plan(workspace: Workspace, name: str, limits: Limits) -> tuple[CommitRecord | None, Next | None]:
@@ -172,7 +175,7 @@ def reset(workspace: Workspace, name: str) -> CommitRecord:
         )
     table.schema()
     record = begin_life(table.parts, base, table.parts.decider.begin(), incarnation=table.parts.new_id())
-    table.output.set_status("live" if record.live else "creating")
+    table.output.set_status("creating")  # the next refresh says that it is live, if only that
     sweep(table.output.location, table.output.look)
     return record
 
@@ -234,48 +237,56 @@ def set_controls(
 
 def status(workspace: Workspace, name: str) -> Status:
     """How a table stands, from its own commits, the state store and one look at its upstreams."""
-    declared = workspace.find(name)
-    table = workspace.table(declared)
-    look = table.output.look()
+    table = workspace.table(workspace.find(name))
     controls = workspace.state.controls(table.target)
     lease = workspace.state.leases().get(table.target)
     running = lease is not None and lease.alive(datetime.now(UTC))
+    known = Status(name=name, target=table.target, state="starting" if running else "not created", controls=controls)
+    try:
+        look = table.output.look()
+    except BackfillError as error:
+        return replace(known, state="broken", problem=error.message)
     if look.record is None or not look.exists:
-        state = "starting" if running else ("dropped" if look.record else "not created")
-        return Status(name=name, target=table.target, state=state, controls=controls)
-    lag = table.parts.decider.lag(look.record.position)
-    progress = progress_of(table.output.records(RATE_EPOCHS), lag)
-    return Status(
-        name=name,
-        target=table.target,
+        return known if running or look.record is None else replace(known, state="dropped")
+    lag, problem = _lag(table, look.record)
+    return replace(
+        known,
         state="paused" if controls.paused else ("running" if running else "idle"),
-        controls=controls,
-        progress=progress,
-        splits=splits_of(look.record.position, lag, source=name),
+        progress=progress_of(table.output.records(RATE_EPOCHS), lag),
+        splits=[] if lag is None else splits_of(look.record.position, lag, source=name),
+        problem=problem,
     )
 
 
-def _refresh(table: Table, done: RunReport, *, was_live: bool) -> Refresh:
-    lag = table.parts.decider.lag(done.record.position)
+def _lag(table: Table, record: CommitRecord) -> tuple[Mapping[str, int] | None, str]:
+    """The lag by split; None, and why, where upstreams cannot be asked."""
+    try:
+        return table.parts.decider.lag(record.position), ""
+    except BackfillError as error:
+        return None, error.message
+
+
+def _refresh(table: Table, done: RunReport, *, first_live: bool) -> Refresh:
+    lag, _ = _lag(table, done.record)
     records = [*reversed(done.epochs[-RATE_EPOCHS:])] or [done.record]
     name = table.declared.name
     return Refresh(
         target=table.target,
         report=done,
-        first_live=done.record.live and not was_live,
+        first_live=first_live,
         progress=progress_of(records, lag),
-        splits=splits_of(done.record.position, lag, source=name if isinstance(table.declared, KafkaSource) else ""),
+        splits=splits_of(done.record.position, lag or {}, source=name if isinstance(table.declared, KafkaSource) else ""),
     )
 
 
 def _held(table: Table, holder: str) -> Refresh:
     look = table.output.look()
     if look.record is None:
-        raise FencedError(
+        raise LeaseHeldError(
             f"{table.target}: run {holder} is creating it at this moment", hint="wait for that run, or end it"
         )
     report = RunReport(record=look.record, stopped=Stop.LEASE_HELD, detail=f"run {holder} is at work on it")
-    return _refresh(table, report, was_live=look.record.live)
+    return _refresh(table, report, first_live=False)
 
 
 def _left_behind(table: Table, record: CommitRecord) -> bool:
