@@ -13,10 +13,11 @@ from pydantic import Field
 
 from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS, Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.errors import BackfillError, DeclarationError
-from backfill_assets.metadata import epoch_metadata, plan_metadata, refresh_metadata
+from backfill_assets.errors import BackfillError, DeclarationError, LeaseHeldError
+from backfill_assets.metadata import epoch_metadata, held_metadata, plan_metadata, refresh_metadata, summary_line
 from backfill_assets.model import KafkaSource
 from backfill_assets.operations import Listener, Refresh, plan, refresh
+from backfill_assets.reaping import report_dead_runs
 from backfill_assets.resources.kafka import KafkaConnector
 from backfill_assets.resources.spark import SparkResource
 from backfill_assets.resources.state_store import StateStore
@@ -30,7 +31,6 @@ __all__ = [
     "RefreshConfig",
     "build_assets",
     "in_order",
-    "report_dead_run",
     "workspace_in",
     "workspace_of",
 ]
@@ -120,17 +120,14 @@ def build_assets(declared: Mapping[str, Declared]) -> list[dg.AssetsDefinition |
                 metadata={"selected": [names[each.key] for each in selected]},
             )
         workspace = workspace_of(context.resources, declared)
-        failed: list[tuple[str, Exception]] = []
+        failed: list[str] = []
         for each in selected:
             try:
                 yield from _refresh(context, workspace, each, config.limits())
-            except (BackfillError, OSError, RuntimeError) as error:
-                context.log.exception("%s failed", each.target)
-                failed.append((each.target, error))
+            except Exception as error:  # raised again below: one table must not keep the others from their data
+                failed.append(_failure(context, each, error))
         if failed:
-            raise dg.Failure(
-                "\n".join(f"{target}: {error}" for target, error in failed), allow_retries=False
-            ) from failed[0][1]
+            raise dg.Failure("\n".join(failed), allow_retries=False)
 
     topics = {_topic_key(each): each.topic for each in ordered if isinstance(each, KafkaSource)}
     return [
@@ -139,13 +136,13 @@ def build_assets(declared: Mapping[str, Declared]) -> list[dg.AssetsDefinition |
     ]
 
 
-def report_dead_run(instance: dg.DagsterInstance, run_id: str, why: str) -> bool:
-    """Report a run as failed whose process is gone without Dagster having noticed; False if it had ended."""
-    run = instance.get_run_by_id(run_id)
-    if run is None or run.is_finished:
-        return False
-    instance.report_run_failed(run, f"the process of this run is gone: {why}")
-    return True
+def _failure(context: dg.AssetExecutionContext, declared: Declared, error: Exception) -> str:
+    """Log an error of one table; what the run's failure says of it. Where an unexpected one comes from is in the log."""
+    if isinstance(error, BackfillError):
+        context.log.error("%s failed: %s", declared.target, error)
+        return f"{declared.target}: {error}"
+    context.log.exception("%s failed", declared.target)
+    return f"{declared.target}: {type(error).__name__}: {error}"
 
 
 def in_order(declared: Iterable[Declared]) -> list[Declared]:
@@ -164,18 +161,16 @@ def _refresh(
     def heartbeat(record: CommitRecord) -> None:
         context.log_event(dg.AssetObservation(declared.key, metadata=epoch_metadata(record)))
 
-    def on_takeover(run_id: str) -> None:
-        report_dead_run(context.instance, run_id, f"run {context.run_id} took over its lease of {declared.target}")
+    def on_takeover(_run_id: str) -> None:
+        report_dead_runs(context.instance, workspace.state, {declared.target}, spare=context.run_id)
 
     listener = Listener(on_commit=heartbeat, on_takeover=on_takeover)
-    done = refresh(workspace, declared.name, limits, run_id=context.run_id, listener=listener)
-    context.log.info(
-        "%s: %s, %d epochs, %d rows",
-        done.target,
-        done.report.stopped,
-        len(done.report.epochs),
-        done.report.rows_written,
-    )
+    try:
+        done = refresh(workspace, declared.name, limits, run_id=context.run_id, listener=listener)
+    except LeaseHeldError as error:
+        context.log_event(dg.AssetObservation(declared.key, metadata=held_metadata(error)))
+        return
+    context.log.info(summary_line(done))
     metadata = refresh_metadata(done)
     if _changed(done):
         record = done.report.record

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 import dagster as dg
 
 from backfill_assets.assets import RESOURCE_KEYS, workspace_of
+from backfill_assets.errors import BackfillError
 from backfill_assets.proofs import CHECKS, Outcome, run_check
-from backfill_assets.workspace import Declared
+from backfill_assets.workspace import Declared, Workspace
 
 __all__ = ["CHEAP_TAG", "build_checks"]
 
@@ -34,7 +35,7 @@ def _checks_of(table: Declared, declared: Mapping[str, Declared]) -> dg.AssetChe
         selected = {key.name for key in context.selected_asset_check_keys}
         for check in CHECKS:
             if check in selected:
-                outcome = run_check(workspace, table.name, check, full=_full(context))
+                outcome = _outcome(context, workspace, table.name, check)
                 yield dg.AssetCheckResult(
                     asset_key=table.key,
                     check_name=check,
@@ -45,6 +46,15 @@ def _checks_of(table: Declared, declared: Mapping[str, Declared]) -> dg.AssetChe
                 )
 
     return checks
+
+
+def _outcome(context: dg.AssetCheckExecutionContext, workspace: Workspace, name: str, check: str) -> Outcome:
+    """What a check found; one that cannot be made has not passed, and does not keep the next from being made."""
+    try:
+        return run_check(workspace, name, check, full=_full(context))
+    except BackfillError as error:
+        context.log.error("%s of %s could not be checked: %s", check, name, error)
+        return Outcome(passed=False, summary=f"could not be checked: {error}")
 
 
 def _full(context: dg.AssetCheckExecutionContext) -> bool:

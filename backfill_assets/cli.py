@@ -3,27 +3,28 @@
 Exit codes: 0 done, 1 failed, 2 usage, 3 stopped early for a stated reason.
 """
 
+import gc
 import importlib
 import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, Group
-from rich.table import Table
+from rich.console import Console
 
 from backfill_assets.errors import BackfillError, DeclarationError
+from backfill_assets.printing import plan_text, run_text, status_text
 from backfill_assets.project import project_root
 
 if TYPE_CHECKING:
     import dagster as dg
 
-    from backfill_assets.operations import Status
     from backfill_assets.summary import RunSummary
     from backfill_assets.workspace import Workspace
 
@@ -40,7 +41,10 @@ class Exit(IntEnum):
 
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Sources and views: start, look, refresh, control, verify."
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Sources and views: start, look, refresh, control, verify.",
 )
 
 Module = Annotated[
@@ -101,8 +105,10 @@ def status(
     from backfill_assets.operations import status as status_of
 
     workspace = _Project(module).workspace()
-    found = [status_of(workspace, each) for each in ([name] if name else list(workspace.declared))]
-    _say([asdict(each) for each in found], as_json=as_json, text=lambda: _status_table(found, splits=name is not None))
+    names = [workspace.find(name).name] if name else list(workspace.declared)
+    with ThreadPoolExecutor(max_workers=8) as pool:  # a broker that does not answer is then waited for only once
+        found = list(pool.map(lambda each: status_of(workspace, each), names))
+    _say([asdict(each) for each in found], as_json=as_json, text=lambda: status_text(found, splits=name is not None))
 
 
 @app.command()
@@ -114,16 +120,11 @@ def plan(name: Name, module: Module = "definitions", as_json: AsJson = False) ->
     record, step = plan_of(_Project(module).workspace(), name, Limits())
     reads = [] if step is None else [read.model_dump(mode="json") for read in step.reads]
     document = {"exists": record is not None, "epoch": record.epoch if record else None, "reads": reads}
-    text = (
-        "not created yet: the first refresh creates it and reads its history"
-        if record is None
-        else (f"epoch {record.epoch}; next: " + (json.dumps(reads, indent=2) if reads else "nothing to do"))
-    )
-    _say(document, as_json=as_json, text=lambda: text)
+    _say(document, as_json=as_json, text=lambda: plan_text(name, record, step))
 
 
 @app.command()
-def refresh(
+def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
     names: Names,
     module: Module = "definitions",
     as_json: AsJson = False,
@@ -141,10 +142,10 @@ def refresh(
     }
     config = {key: value for key, value in given.items() if value is not None}
     result = _Project(module).refresh(names, config)
-    _say(asdict(result), as_json=as_json, text=lambda: _run_text(result))
+    _say(asdict(result), as_json=as_json, text=lambda: run_text(result))
     if not result.success or not all(each.passed for each in result.checks):
         raise typer.Exit(Exit.FAILED)
-    if any(found["stopped_reason"] != "caught_up" for found in result.tables.values()):
+    if any(found.get("stopped_reason") != "caught_up" for found in result.tables.values()):
         raise typer.Exit(Exit.STOPPED)
 
 
@@ -152,7 +153,7 @@ def refresh(
 def verify(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
     """Prove all of a source or view with every check, in one Dagster run."""
     result = _Project(module).verify(name)
-    _say(asdict(result), as_json=as_json, text=lambda: _run_text(result))
+    _say(asdict(result), as_json=as_json, text=lambda: run_text(result))
     if not result.success or not all(each.passed for each in result.checks):
         raise typer.Exit(Exit.FAILED)
 
@@ -251,9 +252,11 @@ def ui(
     from backfill_assets.resources.ports import choose_port
 
     port = choose_port("the Dagster UI", variable="BACKFILL_UI_PORT", last=port)
-    Console().print(f"Dagster UI: http://{host}:{port}   (Ctrl-C ends it; instance {home})")
+    typer.echo(f"Dagster UI: http://{host}:{port}   (Ctrl-C ends it; instance {home})")
     workspace = root / "workspace.yaml"
-    chosen = ["-w", str(workspace)] if workspace.exists() and module == "definitions" else ["-m", module]
+    chosen = ["-m", module, "-d", str(Path.cwd())]
+    if workspace.exists() and module == "definitions":
+        chosen = ["-w", str(workspace)]
     command = [sys.executable, "-m", "dagster", "dev", "-h", host, "-p", str(port), *chosen]
     os.chdir(root)
     os.execv(command[0], command)
@@ -278,13 +281,19 @@ class _Project:
 
         workspace = self.workspace()
         keys = {workspace.find(name).key: name for name in names}
-        return self._execute(TABLES_JOB, keys, run_config=refresh_run_config(config), asset_selection=list(keys))
+        return self._execute(
+            TABLES_JOB, keys, refreshed=names, run_config=refresh_run_config(config), asset_selection=list(keys)
+        )
 
     def verify(self, name: str) -> "RunSummary":
         """Run every check of one table in one run of the instance."""
-        return self._execute(f"verify_{name}", {self.workspace().find(name).key: name})
+        from backfill_assets.jobs import QUIET
 
-    def _execute(self, job: str, keys: "dict[dg.AssetKey, str]", **arguments: Any) -> "RunSummary":
+        return self._execute(f"verify_{name}", {self.workspace().find(name).key: name}, run_config=QUIET)
+
+    def _execute(
+        self, job: str, keys: "dict[dg.AssetKey, str]", *, refreshed: Sequence[str] = (), **arguments: Any
+    ) -> "RunSummary":
         import dagster as dg
 
         from backfill_assets.summary import summarize
@@ -294,32 +303,38 @@ class _Project:
             result = self.definitions.resolve_job_def(job).execute_in_process(
                 instance=instance, raise_on_error=False, **arguments
             )
-            return summarize(result, keys)
+            return summarize(result, keys, refreshed=refreshed)
 
 
 def load_definitions(module: str) -> "dg.Definitions":
     """The one `Definitions` object of a module, imported with the current folder first on the path."""
     import dagster as dg
+    from dagster.components.definitions import LazyDefinitions
 
     sys.path.insert(0, str(Path.cwd()))
+    gc.disable()  # imports make many objects and no garbage: a quarter of their time went into looking for it
     try:
         loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise DeclarationError(
             f"there is no module {module!r} in {Path.cwd()} or on the path",
             hint="run from the project's folder, or name the module with -m",
             argument="module",
         ) from None
-    found = [value for value in vars(loaded).values() if isinstance(value, dg.Definitions)]
+    finally:
+        gc.freeze()
+        gc.enable()
+    found = [value for value in vars(loaded).values() if isinstance(value, dg.Definitions | LazyDefinitions)]
     if len(found) != 1:
         raise DeclarationError(
             f"module {module!r} holds {len(found)} Definitions objects, expected one",
             hint="assign build_definitions(...), merged with your own, to one name such as `defs`",
             argument="module",
         )
-    return found[0]
+    (only,) = found
+    return only() if isinstance(only, LazyDefinitions) else only
 
 
 def dagster_home(root: Path) -> Path:
@@ -354,50 +369,3 @@ def _say(document: Any, *, as_json: bool, text: Callable[[], Any]) -> None:
 def _fail(error: BackfillError, code: Exit) -> None:
     typer.echo(str(error), err=True)
     raise SystemExit(int(code))
-
-
-def _status_table(found: "Sequence[Status]", *, splits: bool) -> Group:
-    columns = ("name", "state", "phase", "epoch", "done", "of", "percent", "rows/s", "ETA s", "lag", "throttle")
-    table = Table(*columns, box=None)
-    for each in found:
-        numbers = each.progress
-        rate = "" if each.controls.rows_per_second is None else f"{each.controls.rows_per_second:g}"
-        shown = (
-            [""] * 8
-            if numbers is None
-            else [
-                numbers.phase,
-                str(numbers.epoch),
-                f"{numbers.rows_done:,}",
-                f"{numbers.rows_total:,}",
-                f"{numbers.backfill_percent:g}",
-                f"{numbers.rows_per_second:,.0f}",
-                "" if numbers.eta_seconds is None else f"{numbers.eta_seconds:,.0f}",
-                f"{numbers.lag_rows:,}",
-            ]
-        )
-        table.add_row(each.name, each.state, *shown, rate)
-    parts: list[Any] = [table]
-    if splits:
-        detail = Table("source", "split", "phase", "next offset", "lag", box=None)
-        for line in (line for each in found for line in each.splits):
-            detail.add_row(line.source, str(line.split), line.phase, f"{line.next_offset:,}", f"{line.lag_rows:,}")
-        parts.append(detail)
-    return Group(*parts)
-
-
-def _run_text(result: "RunSummary") -> Group:
-    parts: list[Any] = [f"run {result.run_id}: {'success' if result.success else 'failed'}"]
-    if result.tables:
-        table = Table("name", "stopped", "epochs", "rows written", "lag", "phase", box=None)
-        for name, found in result.tables.items():
-            shown = ("stopped_reason", "epochs", "rows_written", "lag_rows", "phase")
-            table.add_row(name, *(str(found.get(each, "")) for each in shown))
-        parts.append(table)
-    if result.checks:
-        checks = Table("name", "check", "passed", "", box=None)
-        for check in result.checks:
-            checks.add_row(check.name, check.check, "yes" if check.passed else "NO", check.summary)
-        parts.append(checks)
-    parts.extend(result.errors)
-    return Group(*parts)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from backfill_assets.assets import OP_NAME, RESOURCE_KEYS, workspace_of
 from backfill_assets.checks import CHEAP_TAG
+from backfill_assets.errors import BackfillError
 from backfill_assets.operations import drop, reset, set_controls
 from backfill_assets.workspace import Declared, Workspace
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     # Dagster names this type only here.
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-__all__ = ["TABLES_JOB", "build_jobs", "refresh_run_config"]
+__all__ = ["QUIET", "TABLES_JOB", "build_jobs", "refresh_run_config"]
 
 TABLES_JOB = "backfill_tables"
 """The job over all tables, of which sensors and the command line select some."""
@@ -33,10 +34,13 @@ class ThrottleConfig(ViewConfig):
     rows_per_second: float | None = Field(default=None, ge=0, description="None: no limit; 0: none at all.")
 
 
+QUIET: Mapping[str, object] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+"""Run config for the command line, which prints the outcome, errors included, by itself."""
+
+
 def refresh_run_config(config: Mapping[str, object]) -> dict[str, object]:
-    """Run config of a refresh from the command line, whose console shows warnings only."""
-    quiet = {"loggers": {"console": {"config": {"log_level": "WARNING"}}}}
-    return {**quiet, "ops": {OP_NAME: {"config": dict(config)}}}
+    """Run config of a refresh from the command line."""
+    return {**QUIET, "ops": {OP_NAME: {"config": dict(config)}}}
 
 
 def build_jobs(
@@ -109,7 +113,10 @@ def _control(
     )
     def carry_out(context: dg.OpExecutionContext) -> None:
         config = config_type(**context.op_config)
-        act(workspace_of(context.resources, declared), config)
+        try:
+            act(workspace_of(context.resources, declared), config)
+        except BackfillError as error:
+            raise dg.Failure(str(error), allow_retries=False) from None
         context.log.info("%s of %s: done", verb, config.view)
 
     @dg.job(

@@ -5,12 +5,14 @@ from typing import Any
 
 import dagster as dg
 
+from backfill_assets.backfill.control import Stop
 from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.backfill.ports import Next
 from backfill_assets.backfill.progress import SplitProgress
+from backfill_assets.errors import LeaseHeldError
 from backfill_assets.operations import Refresh
 
-__all__ = ["epoch_metadata", "plan_metadata", "refresh_metadata"]
+__all__ = ["epoch_metadata", "held_metadata", "plan_metadata", "refresh_metadata", "summary_line"]
 
 
 def epoch_metadata(record: CommitRecord) -> dict[str, Any]:
@@ -47,6 +49,21 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
     }
 
 
+def held_metadata(error: LeaseHeldError) -> dict[str, Any]:
+    """Of a refresh that found another run at work on a table that is not there yet."""
+    return {"stopped_reason": Stop.LEASE_HELD.value, "stopped_detail": error.message, "epochs": 0, "rows_written": 0}
+
+
+def summary_line(done: Refresh) -> str:
+    """One line of a run's log."""
+    report = done.report
+    detail = f" ({report.detail})" if report.detail else ""
+    return (
+        f"{done.target}: {report.stopped}{detail} at epoch {done.progress.epoch} after {len(report.epochs)} epochs, "
+        f"{report.rows_written} rows written"
+    )
+
+
 def split_table(splits: list[SplitProgress]) -> dg.TableMetadataValue:
     """A line for each split."""
     columns = {"source": "string", "split": "int", "phase": "string", "next_offset": "int", "lag_rows": "int"}
@@ -59,10 +76,10 @@ def split_table(splits: list[SplitProgress]) -> dg.TableMetadataValue:
 def plan_metadata(record: CommitRecord | None, step: Next | None) -> Mapping[str, Any]:
     """Of a dry run: what the next epoch would read."""
     if record is None:
-        return {"stopped_reason": "dry_run", "next": "create the table, then read its history"}
+        return {"stopped_reason": Stop.DRY_RUN.value, "next": "create the table, then read its history"}
     reads = [] if step is None else [read.model_dump(mode="json") for read in step.reads]
     return {
-        "stopped_reason": "dry_run",
+        "stopped_reason": Stop.DRY_RUN.value,
         "epoch": record.epoch + (1 if step else 0),
         "next": "nothing to do" if step is None else f"{len(reads)} reads",
         "reads": dg.MetadataValue.json(reads),

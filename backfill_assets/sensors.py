@@ -4,18 +4,23 @@ A tick never starts Spark and keeps no memory: what it asks for is derived from 
 the moment, so a lost cursor or a restarted daemon changes nothing.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 
 import dagster as dg
 
-from backfill_assets.assets import RESOURCE_KEYS, in_order, report_dead_run, workspace_of
-from backfill_assets.backfill.epoch import Look
+from backfill_assets.assets import RESOURCE_KEYS, in_order, workspace_of
+from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS
+from backfill_assets.backfill.epoch import CommitRecord, Look
+from backfill_assets.backfill.ports import Controls, TopicOffer
 from backfill_assets.checks import CHEAP_TAG
-from backfill_assets.errors import BackfillError
+from backfill_assets.errors import BackfillError, BrokerUnavailableError
 from backfill_assets.jobs import TABLES_JOB
 from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.reaping import UNFINISHED, report_dead_runs
+from backfill_assets.resources.state_store import Lease
 from backfill_assets.workspace import Declared, Workspace
 
 __all__ = ["build_sensors"]
@@ -23,98 +28,14 @@ __all__ = ["build_sensors"]
 TABLE_TAG = "backfill.table"
 TRANSITION_TAG = "backfill/transition"
 BACKOFF_SECONDS = (0, 30, 60, 120, 300, 600)
-"""How long a table whose runs failed is left alone, by the number of failures at the same epoch."""
+"""How long a table is left alone, by the number of its runs that did not get beyond the same epoch."""
 
-_UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-]
-_FAILED = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+_FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 
 def build_sensors(declared: Mapping[str, Declared]) -> list[dg.SensorDefinition]:
     """The sensors of one code location."""
     return [_new_kafka_data(declared), _reap_dead_runs(declared)]
-
-
-@dataclass(frozen=True)
-class _Tick:
-    """What one tick sees; decides for one table after the other. A string is the reason for asking for nothing."""
-
-    workspace: Workspace
-    instance: dg.DagsterInstance
-
-    def source(self, source: KafkaSource) -> dg.RunRequest | str:
-        """A run of a source that has new records, together with its live views that are behind."""
-        seen = self._ready(source)
-        if isinstance(seen, str):
-            return seen
-        waiting = self._lag(source, seen)
-        if not waiting:
-            return "up to date"
-        views = [
-            view
-            for view in self.workspace.declared.values()
-            if isinstance(view, MaterializedView)
-            and source in view.upstreams
-            and not isinstance(look := self._ready(view), str)
-            and look.record is not None
-            and look.record.live
-        ]
-        return self._request([source, *views], seen)
-
-    def view(self, view: MaterializedView) -> dg.RunRequest | str:
-        """A run of its own for a view that is still backfilling, or that is live and behind its sources' tables."""
-        seen = self._ready(view)
-        if isinstance(seen, str):
-            return seen
-        live = seen.record is not None and seen.record.live
-        if live and not self._lag(view, seen):
-            return "up to date"
-        return self._request([view], seen)
-
-    def _ready(self, table: Declared) -> Look | str:
-        look = self.workspace.table(table).output.look()
-        if not look.exists:
-            return "not created yet; materialize it once"
-        controls = self.workspace.state.controls(table.target)
-        if controls.paused or controls.rows_per_second == 0:
-            return "paused"
-        lease = self.workspace.state.leases().get(table.target)
-        if lease is not None and lease.alive(datetime.now(UTC)):
-            return f"run {lease.run_id} is at work on it"
-        tags = {f"{TABLE_TAG}/{table.name}": "true"}
-        if self.instance.get_runs_count(dg.RunsFilter(tags=tags, statuses=_UNFINISHED)):
-            return "a run of it is queued"
-        return look
-
-    def _lag(self, table: Declared, look: Look) -> int:
-        assert look.record is not None
-        return sum(self.workspace.table(table).parts.decider.lag(look.record.position).values())
-
-    def _request(self, tables: list[Declared], look: Look) -> dg.RunRequest | str:
-        assert look.record is not None
-        transition = f"{look.record.target}@{look.record.incarnation}:{look.record.epoch}"
-        failed = self.instance.get_run_records(
-            dg.RunsFilter(tags={TRANSITION_TAG: transition}, statuses=_FAILED), limit=len(BACKOFF_SECONDS)
-        )
-        if failed:
-            ended = failed[0].end_time or failed[0].update_timestamp.timestamp()
-            wait = ended + BACKOFF_SECONDS[min(len(failed), len(BACKOFF_SECONDS) - 1)] - datetime.now(UTC).timestamp()
-            if wait > 0:
-                return f"its last {len(failed)} runs failed; the next one is asked for in {wait:.0f} s"
-        return dg.RunRequest(
-            run_key=f"{transition}:{look.version}:{len(failed)}",
-            asset_selection=[each.key for each in tables],
-            tags={
-                CHEAP_TAG: "since_last_pass",
-                TRANSITION_TAG: transition,
-                **{f"{TABLE_TAG}/{each.name}": "true" for each in tables},
-            },
-        )
 
 
 def _new_kafka_data(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
@@ -128,14 +49,16 @@ def _new_kafka_data(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
         "backfilling gets a run of its own.",
     )
     def new_kafka_data(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        tick = _Tick(workspace_of(context.resources, declared), context.instance)
+        given = workspace_of(context.resources, declared)
+        seen = _OneLook(declared=declared, store=given.store, kafka=given.kafka, spark=given.spark)
+        tick = _Tick(seen, context.instance)
         requests: list[dg.RunRequest] = []
         reasons: list[str] = []
         taken: set[dg.AssetKey] = set()
         for table in in_order(declared.values()):
             if table.key in taken:
                 continue
-            found = _decide(tick, table)
+            found = tick.decide(table, taken)
             if isinstance(found, str):
                 reasons.append(f"{table.name}: {found}")
             else:
@@ -148,13 +71,6 @@ def _new_kafka_data(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
     return new_kafka_data
 
 
-def _decide(tick: _Tick, table: Declared) -> dg.RunRequest | str:
-    try:
-        return tick.source(table) if isinstance(table, KafkaSource) else tick.view(table)
-    except BackfillError as error:
-        return f"[{error.code}] {error.message}"
-
-
 def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
     @dg.sensor(
         name="reap_dead_runs",
@@ -162,24 +78,121 @@ def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.STOPPED,
         required_resource_keys=RESOURCE_KEYS,
-        description="Reports runs as failed whose process is gone: they hold a lease of this warehouse that nobody renews.",
+        description="Reports runs as failed whose process is gone: they hold a lease of this warehouse that nobody "
+        "renews. Without it such runs stay `started` until the next refresh of the same table.",
     )
     def reap_dead_runs(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         state = workspace_of(context.resources, declared).state
-        now = datetime.now(UTC)
-        targets = {each.target for each in declared.values()}
-        reaped = [
-            lease.run_id
-            for lease in state.leases().values()
-            if lease.target in targets
-            and lease.held
-            and not lease.alive(now)
-            and report_dead_run(
-                context.instance, lease.run_id, f"its lease of {lease.target} ended at {lease.renewed_at}"
-            )
-        ]
-        return dg.SensorResult(
-            skip_reason=f"reported {len(reaped)} dead runs as failed: {reaped}" if reaped else "no dead runs"
-        )
+        reported = report_dead_runs(context.instance, state, {each.target for each in declared.values()})
+        found = f"reported {len(reported)} dead runs as failed: {', '.join(reported)}" if reported else "no dead runs"
+        return dg.SensorResult(skip_reason=found)
 
     return reap_dead_runs
+
+
+@dataclass
+class _OneLook(Workspace):
+    """A workspace that asks for each topic once, and a broker that does not answer only once, however many need it."""
+
+    _offers: dict[str, TopicOffer] = field(default_factory=dict, init=False)
+    _silent: dict[str, BrokerUnavailableError] = field(default_factory=dict, init=False)
+
+    def topic(self, source: str) -> TopicOffer:
+        """The topic of a source as first seen."""
+        if source not in self._offers:
+            servers = self.client(self.source(source)).servers
+            if servers in self._silent:
+                raise self._silent[servers]
+            try:
+                self._offers[source] = super().topic(source)
+            except BrokerUnavailableError as error:
+                self._silent[servers] = error
+                raise
+        return self._offers[source]
+
+
+@dataclass
+class _Tick:
+    """What one tick sees; decides for one table after the other. A string is the reason for asking for nothing."""
+
+    workspace: Workspace
+    instance: dg.DagsterInstance
+
+    def decide(self, table: Declared, taken: Collection[dg.AssetKey]) -> dg.RunRequest | str:
+        """A run of a source with its live views, a run of one view, or why there is none."""
+        try:
+            seen = self._ready(table)
+            if isinstance(seen, str):
+                return seen
+            look, record = seen
+            if not self._has_work(table, record):
+                return "up to date"
+            views = self._live_views(table, taken) if isinstance(table, KafkaSource) else []
+            return self._request([table, *views], look, record)
+        except BackfillError as error:
+            return f"[{error.code}] {error.message}"
+
+    @cached_property
+    def _controls(self) -> Mapping[str, Controls]:
+        return self.workspace.state.all_controls()
+
+    @cached_property
+    def _leases(self) -> Mapping[str, Lease]:
+        return self.workspace.state.leases()
+
+    def _ready(self, table: Declared) -> tuple[Look, CommitRecord] | str:
+        look = self.workspace.table(table).output.look()
+        if look.record is None or not look.exists:
+            return "not created yet; materialize it once"
+        controls = self._controls.get(table.target, Controls())
+        if controls.paused or controls.rows_per_second == 0:
+            return "paused"
+        lease = self._leases.get(table.target)
+        if lease is not None and lease.alive(datetime.now(UTC)):
+            return f"run {lease.run_id} is at work on it"
+        tags = {f"{TABLE_TAG}/{table.name}": "true"}
+        if self.instance.get_runs_count(dg.RunsFilter(tags=tags, statuses=UNFINISHED)):
+            return "a run of it has not ended"
+        return look, look.record
+
+    def _has_work(self, table: Declared, record: CommitRecord) -> bool:
+        decider = self.workspace.table(table).parts.decider
+        return decider.next(record.position, live=record.live, budget=DEFAULT_CHUNK_ROWS) is not None
+
+    def _live_views(self, source: KafkaSource, taken: Collection[dg.AssetKey]) -> list[Declared]:
+        """The views that go along with their source: not those of another run, nor one that is still backfilling."""
+        return [
+            view
+            for view in self.workspace.declared.values()
+            if isinstance(view, MaterializedView)
+            and source in view.upstreams
+            and view.key not in taken
+            and self._is_live(view)
+        ]
+
+    def _is_live(self, view: MaterializedView) -> bool:
+        try:
+            seen = self._ready(view)
+        except BackfillError:  # the view's own turn tells; it does not keep its source from being refreshed
+            return False
+        return not isinstance(seen, str) and seen[1].live
+
+    def _request(self, tables: list[Declared], look: Look, record: CommitRecord) -> dg.RunRequest | str:
+        transition = f"{record.target}@{record.incarnation}:{record.epoch}"
+        filters = dg.RunsFilter(tags={TRANSITION_TAG: transition}, statuses=_FINISHED)
+        tries = self.instance.get_runs_count(filters)
+        if tries:
+            (last,) = self.instance.get_run_records(filters, limit=1)
+            ended = last.end_time or last.update_timestamp.timestamp()
+            wait = ended + BACKOFF_SECONDS[min(tries, len(BACKOFF_SECONDS) - 1)] - datetime.now(UTC).timestamp()
+            if wait > 0:
+                return f"its last {tries} runs did not get beyond epoch {record.epoch}; the next comes in {wait:.0f} s"
+        return dg.RunRequest(
+            run_key=f"{transition}:{look.version}:{tries}",
+            asset_selection=[each.key for each in tables],
+            tags={
+                CHEAP_TAG: "since_last_pass",
+                TRANSITION_TAG: transition,
+                **{f"{TABLE_TAG}/{each.name}": "true" for each in tables},
+            },
+        )

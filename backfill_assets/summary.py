@@ -1,6 +1,6 @@
 """What a finished run did, in plain values, from the events that Dagster recorded."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,8 +33,10 @@ class RunSummary:
     errors: list[str] = field(default_factory=list)
 
 
-def summarize(result: dg.ExecuteInProcessResult, keys: Mapping[dg.AssetKey, str]) -> RunSummary:
-    """Summarize a run over the assets `keys` (with their tables' names)."""
+def summarize(
+    result: dg.ExecuteInProcessResult, keys: Mapping[dg.AssetKey, str], *, refreshed: Collection[str] = ()
+) -> RunSummary:
+    """Summarize a run over the assets `keys` (with their tables' names), of which some were to be `refreshed`."""
     tables: dict[str, dict[str, Any]] = {}
     checks: list[CheckSummary] = []
     errors: list[str] = []
@@ -53,8 +55,8 @@ def summarize(result: dg.ExecuteInProcessResult, keys: Mapping[dg.AssetKey, str]
             tables[name_of] = _plain(event.step_materialization_data.materialization.metadata)
         elif event.event_type is dg.DagsterEventType.ASSET_OBSERVATION:
             tables[name_of] = _plain(event.asset_observation_data.asset_observation.metadata)
-    if result.success and not checks:
-        for name in keys.values():
+    if result.success:
+        for name in refreshed:  # an idle refresh leaves no event behind
             tables.setdefault(name, {"stopped_reason": "caught_up", "epochs": 0, "rows_written": 0})
     return RunSummary(run_id=result.run_id, success=result.success, tables=tables, checks=checks, errors=errors)
 

@@ -47,6 +47,12 @@ class Lease:
             return False
         return self.host != socket.gethostname() or _process_started(self.pid) == self.process_started
 
+    def dead(self, now: datetime) -> bool:
+        """Whether its run ended without giving it back. A process of this host that is only slow is not dead."""
+        if self.host == socket.gethostname():
+            return self.held and _process_started(self.pid) != self.process_started
+        return self.held and not self.alive(now)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CheckPass:

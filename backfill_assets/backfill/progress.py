@@ -14,7 +14,7 @@ __all__ = ["Progress", "SplitProgress", "progress_of", "splits_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a table is. Rows are offsets of its upstreams; `eta_seconds` None means not known (or done)."""
+    """How far a table is. Rows are offsets of its upstreams; None means not known (or, of `eta_seconds`, done)."""
 
     phase: str
     epoch: int
@@ -23,7 +23,7 @@ class Progress:
     backfill_percent: float
     rows_per_second: float
     eta_seconds: float | None
-    lag_rows: int
+    lag_rows: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,11 @@ class SplitProgress:
     lag_rows: int
 
 
-def progress_of(records: Sequence[CommitRecord], lag: Mapping[str, int]) -> Progress:
-    """Progress from the newest commits (newest first, of one life; at least one) and the lag by split."""
+def progress_of(records: Sequence[CommitRecord], lag: Mapping[str, int] | None) -> Progress:
+    """Progress from the newest commits (newest first, of one life; at least one) and the lag by split, if known."""
     newest = records[0]
     rate = _rate([each for each in records if each.incarnation == newest.incarnation])
-    behind = sum(lag.values())
+    behind = None if lag is None else sum(lag.values())
     return Progress(
         phase="live" if newest.live else "backfilling",
         epoch=newest.epoch,

@@ -1,0 +1,110 @@
+"""What the command line prints for people: tables of status, plans and runs."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, assert_never
+
+from rich.console import Group
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from backfill_assets.backfill.epoch import CommitRecord, Read
+    from backfill_assets.backfill.ports import Next
+    from backfill_assets.operations import Status
+    from backfill_assets.summary import RunSummary
+
+__all__ = ["plan_text", "run_text", "status_text"]
+
+
+def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
+    """One line for each table, and one for each split if asked for; columns that say nothing are left out."""
+    throttled = any(each.controls.rows_per_second is not None for each in found)
+    troubled = any(each.problem for each in found)
+    names = ("name", "state", "phase", "epoch", "done", "of", "percent", "rows/s", "ETA s", "lag")
+    table = _table(*names, *(["throttle"] if throttled else []), *(["problem"] if troubled else []))
+    for each in found:
+        rate = "" if each.controls.rows_per_second is None else f"{each.controls.rows_per_second:g}"
+        table.add_row(
+            each.name,
+            each.state,
+            *_numbers(each),
+            *([rate] if throttled else []),
+            *([each.problem] if troubled else []),
+        )
+    parts: list[Any] = [table]
+    if splits:
+        detail = _table("source", "split", "phase", "next offset", "lag")
+        for line in (line for each in found for line in each.splits):
+            detail.add_row(line.source, str(line.split), line.phase, f"{line.next_offset:,}", f"{line.lag_rows:,}")
+        parts.append(detail)
+    return Group(*parts)
+
+
+def plan_text(name: str, record: "CommitRecord | None", step: "Next | None") -> str:
+    """What the next epoch would do, in a few sentences."""
+    if record is None:
+        return f"{name} is not created yet: the first refresh creates it and reads its history."
+    if step is None:
+        return f"{name} is at epoch {record.epoch} and has nothing to read."
+    lines = [f"{name} is at epoch {record.epoch}. Epoch {record.epoch + 1} would read:"]
+    lines += [f"  {line}" for read in step.reads for line in _read_lines(read)]
+    if step.live and not record.live:
+        lines.append("  and then be live.")
+    return "\n".join(lines)
+
+
+def run_text(result: "RunSummary") -> Group:
+    """What a run did to its tables, what its checks found, and its errors."""
+    parts: list[Any] = [f"run {result.run_id}: {'success' if result.success else 'failed'}"]
+    if result.tables:
+        table = _table("name", "stopped", "epochs", "rows written", "lag", "phase")
+        for name, found in result.tables.items():
+            shown = ("stopped_reason", "epochs", "rows_written", "lag_rows", "phase")
+            table.add_row(name, *(str(found.get(each, "")) for each in shown))
+        parts.append(table)
+    if result.checks:
+        checks = _table("name", "check", "passed", "")
+        for check in result.checks:
+            checks.add_row(check.name, check.check, "yes" if check.passed else "NO", check.summary)
+        parts.append(checks)
+    parts.extend(result.errors)
+    return Group(*parts)
+
+
+def _table(*columns: str) -> Table:
+    """A table whose columns keep their width: names are there to be read and copied."""
+    table = Table(box=None)
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=column not in {"", "problem"})
+    return table
+
+
+def _numbers(status: "Status") -> list[str]:
+    numbers = status.progress
+    if numbers is None:
+        return [""] * 8
+    return [
+        numbers.phase,
+        str(numbers.epoch),
+        f"{numbers.rows_done:,}",
+        f"{numbers.rows_total:,}",
+        f"{numbers.backfill_percent:g}",
+        f"{numbers.rows_per_second:,.0f}",
+        "" if numbers.eta_seconds is None else f"{numbers.eta_seconds:,.0f}",
+        "?" if numbers.lag_rows is None else f"{numbers.lag_rows:,}",
+    ]
+
+
+def _read_lines(read: "Read") -> list[str]:
+    from backfill_assets.backfill.epoch import BronzeRead, KafkaRead
+
+    match read:
+        case KafkaRead():
+            origin = f"topic {read.topic}"
+        case BronzeRead():
+            origin = f"table sources/{read.source} at version {read.version}"
+        case _:
+            assert_never(read)
+    return [
+        f"{origin}, split {split}: offsets {each.start:,} to {each.end:,}"
+        for split, each in sorted(read.ranges.items())
+    ]
