@@ -4,12 +4,12 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
-from commit_cases import CASES, SOURCE, VIEW, Case, make, one_epoch
 
 from backfill_assets.backfill.epoch import CommitKind
 from backfill_assets.errors import ForeignWriteError
 from backfill_assets.testing.simulation import World
 from backfill_assets.testing.table import Outcome, SimulatedOutput, UnreliableOutput
+from tests.commit_cases import CASES, SOURCE, VIEW, Case, make, one_epoch
 
 
 def meddle(world: World, case: Case) -> Callable[[str], None]:

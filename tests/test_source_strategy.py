@@ -1,12 +1,11 @@
 """What a view over a source reads next: history, live rows and the seam between them."""
 
-from orders_world import SOURCE, VIEW, make, reads, right, split, step
-
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import BronzeRead, KafkaRead
 from backfill_assets.backfill.positions import Phase
 from backfill_assets.testing.simulation import SourceSettings, World
 from backfill_assets.testing.topic import SimulatedTopic
+from tests.orders_world import SOURCE, VIEW, make, reads, right, split, step
 
 
 def test_history_is_read_from_kafka_without_waiting_for_bronze_and_live_rows_below_it_are_dropped() -> None:
