@@ -101,9 +101,9 @@ def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Differenc
     actual = actual.where(~_proved_before(proof))
     columns = actual.columns
     expected = _derive(spark, derived)
-    sides = _comparable(actual).withColumn("__side", F.lit(-1))
+    sides = actual.withColumn("__side", F.lit(-1))
     if expected is not None:
-        sides = sides.unionAll(_comparable(expected.select(*columns)).withColumn("__side", F.lit(1)))
+        sides = sides.unionAll(expected.select(*columns).withColumn("__side", F.lit(1)))
     side = F.col("__side")
     counted = sides.groupBy(*columns).agg(F.sum(side).alias("__balance"), F.count_if(side == 1).alias("__expected"))
     balance = F.col("__balance")
@@ -155,14 +155,6 @@ def _proved_before(proof: Proof) -> "Column":
             offset = F.col(proof.offset_column)
             inside |= here & (F.col(proof.split_column) == split) & (offset >= each.start) & (offset < each.end)
     return F.coalesce(inside, F.lit(False))
-
-
-def _comparable(rows: "DataFrame") -> "DataFrame":
-    """The same rows with maps as text: Spark cannot group by maps."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    chosen = [F.to_json(F.struct(name)).alias(name) if "map<" in kind else F.col(name) for name, kind in rows.dtypes]
-    return rows.select(*chosen)
 
 
 def _offender(row: dict[str, object]) -> dict[str, object]:
