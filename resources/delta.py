@@ -11,8 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    WriterProperties,
+)
 from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction
 
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Staged, StagedFile, app_id
@@ -138,7 +147,7 @@ class DeltaOutput:
         if table is None or len(table.file_uris()) < files:
             return
         try:
-            table.optimize.compact()
+            table.optimize.compact(writer_properties=_bounds_where_exact(table))
         except (CommitFailedError, DeltaError) as error:
             _log.info("%s: compaction gave way: %s", self.target, error)
 
@@ -218,6 +227,19 @@ def record_of(actions: list[dict[str, Any]], target: str) -> CommitRecord | None
 def _changes_data(actions: list[dict[str, Any]]) -> bool:
     return any(
         action[kind].get("dataChange", True) for action in actions for kind in ("add", "remove") if kind in action
+    )
+
+
+def _bounds_where_exact(table: DeltaTable) -> WriterProperties:
+    """Bounds for plain columns that are no floats: a float's leave NaN out, and Spark would skip files that hold some."""
+    exact = [
+        each.name
+        for each in table.schema().fields
+        if isinstance(each.type, PrimitiveType) and each.type.type not in {"float", "double"}
+    ]
+    return WriterProperties(
+        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
+        column_properties={name: ColumnProperties(statistics_enabled="CHUNK") for name in exact},
     )
 
 

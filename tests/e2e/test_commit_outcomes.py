@@ -1,7 +1,7 @@
 """What can come between a look and its commit on a real Delta table, and how each must end: never doubled, never lost."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,13 +121,13 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def shared(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def shared(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """One source; each case declares a view of its own over it."""
     project = Project(root=tmp_path_factory.mktemp("outcomes"), servers=broker)
     topic = project.topic(splits=2)
     project.produce(topic, EVENTS)
     project.declare(kafka_source("events", topic=topic, schema="id LONG"))
-    yield project
+    return project
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what.replace(" ", "_"))
