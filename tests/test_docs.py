@@ -1,0 +1,22 @@
+"""The docs keep up with the code: every code is listed, every file that is named exists."""
+
+import re
+from pathlib import Path
+
+import backfill_assets.errors as errors
+from backfill_assets.query.refusals import HINTS
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_every_code_and_reason_is_listed():
+    text = (ROOT / "docs" / "refusals.md").read_text(encoding="utf-8")
+    codes = [getattr(errors, name).code for name in errors.__all__ if name != "BackfillError"]
+    missing = [code for code in (*codes, *HINTS) if f"`{code}`" not in text]
+    assert missing == []
+
+
+def test_every_linked_file_is_there():
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
+        for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+            assert "://" in link or (page.parent / link).exists(), (page.name, link)
