@@ -6,6 +6,7 @@ new does not make Dagster skip the views below it. Only wiring here; `operations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from textwrap import dedent
 from typing import Literal
 
 import dagster as dg
@@ -21,6 +22,7 @@ from backfill_assets.reaping import report_dead_runs
 from backfill_assets.resources.kafka import KafkaConnector
 from backfill_assets.resources.spark import SparkResource
 from backfill_assets.resources.state_store import StateStore
+from backfill_assets.standing import standing
 from backfill_assets.workspace import Declared, Workspace
 
 __all__ = [
@@ -162,11 +164,11 @@ def _refresh(
         context.log_event(dg.AssetObservation(declared.key, metadata=epoch_metadata(record)))
 
     def on_takeover(_run_id: str) -> None:
-        report_dead_runs(context.instance, workspace.state, {declared.target}, spare=context.run_id)
+        report_dead_runs(context.instance, workspace.state, {declared.target}, spare=context.run.run_id)
 
     listener = Listener(on_commit=heartbeat, on_takeover=on_takeover)
     try:
-        done = refresh(workspace, declared.name, limits, run_id=context.run_id, listener=listener)
+        done = refresh(workspace, declared.name, limits, run_id=context.run.run_id, listener=listener)
     except LeaseHeldError as error:
         context.log_event(dg.AssetObservation(declared.key, metadata=held_metadata(error)))
         return
@@ -179,8 +181,12 @@ def _refresh(
             metadata=metadata,
             data_version=dg.DataVersion(f"{record.incarnation}:{record.epoch}"),
         )
-    elif done.report.stopped is not Stop.CAUGHT_UP or done.report.epochs:
+        return
+    if done.report.stopped is not Stop.CAUGHT_UP or done.report.epochs:
         context.log_event(dg.AssetObservation(declared.key, metadata=metadata))
+    if not done.report.epochs:
+        for evaluation in standing(context.instance, context.run.run_id, declared.key):
+            context.log_event(evaluation)
 
 
 def _changed(done: Refresh) -> bool:
@@ -192,17 +198,18 @@ def _spec(declared: Declared) -> dg.AssetSpec:
     labels = declared.labels
     if isinstance(declared, KafkaSource):
         deps = [_topic_key(declared)]
-        text = f"Every record of Kafka topic {declared.topic}, once."
+        text = labels.description or f"Every record of Kafka topic {declared.topic}, once."
         kinds = {"kafka", "deltalake", "spark"}
     else:
         deps = [source.key for source in declared.upstreams]
-        text = f"```sql\n{declared.query.text}\n```"
+        query = dedent(declared.query.text).strip()
+        text = f"{labels.description or ''}\n\n```sql\n{query}\n```".strip()
         kinds = {"deltalake", "spark", "sql"}
     return dg.AssetSpec(
         declared.key,
         deps=deps,
         skippable=True,
-        description=labels.description or text,
+        description=text,
         owners=list(labels.owners),
         tags=dict(labels.tags),
         metadata=dict(labels.metadata),

@@ -257,7 +257,9 @@ def ui(
     chosen = ["-m", module, "-d", str(Path.cwd())]
     if workspace.exists() and module == "definitions":
         chosen = ["-w", str(workspace)]
-    command = [sys.executable, "-m", "dagster", "dev", "-h", host, "-p", str(port), *chosen]
+    # `dagster dev` says that it is superseded by a command of another package that this project does not need.
+    quiet = ["-W", "ignore:Function `dev_command` is superseded"]
+    command = [sys.executable, *quiet, "-m", "dagster", "dev", "-h", host, "-p", str(port), *chosen]
     os.chdir(root)
     os.execv(command[0], command)
 

@@ -31,20 +31,20 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
     """Of one refresh; numeric values are plotted by Dagster."""
     report, progress = done.report, done.progress
     return {
+        "phase": progress.phase,
+        "backfill_percent": progress.backfill_percent,
+        "lag_rows": progress.lag_rows,
+        "rows_written": report.rows_written,
+        "rows_read": report.rows_read,
+        "rows_bad": sum(each.rows_bad for each in report.epochs),
+        "rows_total": report.record.rows_total,
+        "rows_per_second": progress.rows_per_second,
+        "seconds": round(report.seconds, 3),
         "epoch": progress.epoch,
         "epochs": len(report.epochs),
-        "rows_read": report.rows_read,
-        "rows_written": report.rows_written,
-        "rows_total": report.record.rows_total,
-        "rows_bad": sum(each.rows_bad for each in report.epochs),
-        "rows_per_second": progress.rows_per_second,
-        "lag_rows": progress.lag_rows,
-        "backfill_percent": progress.backfill_percent,
-        "phase": progress.phase,
-        "stopped_reason": report.stopped.value,
-        "stopped_detail": report.detail,
         "incarnation": report.record.incarnation,
-        "seconds": round(report.seconds, 3),
+        "stopped_reason": report.stopped.value,
+        **({"stopped_detail": report.detail} if report.detail else {}),
         "splits": split_table(done.splits),
     }
 

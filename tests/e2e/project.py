@@ -1,6 +1,7 @@
 """A real project in a folder of its own: topics on the embedded broker, tables in a fresh warehouse, in-process Spark."""
 
 import json
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -72,7 +73,15 @@ class Project:
         name = f"t{uuid.uuid4().hex[:10]}"
         new = NewTopic(name, num_partitions=splits, replication_factor=1, config=dict(config or {}))
         self.admin.create_topics([new])[name].result(timeout=SECONDS)
+        self._await_splits(name, splits)
         return name
+
+    def _await_splits(self, topic: str, splits: int) -> None:
+        """A broker that is busy tells of a topic's partitions only a moment after it made them."""
+        deadline = time.monotonic() + SECONDS
+        while len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions) < splits:
+            assert time.monotonic() < deadline, f"topic {topic} has not got its {splits} splits"
+            time.sleep(0.05)
 
     @cached_property
     def admin(self) -> AdminClient:

@@ -1,0 +1,203 @@
+"""The command line as people and scripts call it: what it prints, its exit codes, and what Dagster records of it."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from backfill_assets.proofs import CHECKS
+from backfill_assets.resources.ports import free_port
+from tests.e2e.project import Project
+
+pytestmark = pytest.mark.e2e
+
+DEFINITIONS = """
+from backfill_assets import build_definitions, kafka_source, materialized_view
+orders = kafka_source("orders", topic="{topic}", schema="id LONG")
+even = materialized_view("even", query="SELECT id FROM orders WHERE id % 2 = 0", upstreams=[orders])
+defs = build_definitions(even)
+"""
+SECONDS = 120
+
+
+@dataclass
+class CommandLine:
+    """Calls `backfill` in a project's folder."""
+
+    root: Path
+    servers: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def start(self, *arguments: str, **given: Any) -> "subprocess.Popen[str]":
+        """Start a command."""
+        kept = {name: value for name, value in os.environ.items() if name not in {"DAGSTER_HOME", "SPARK_REMOTE"}}
+        return subprocess.Popen(
+            [sys.executable, "-c", "from backfill_assets.cli import main; main()", *arguments],
+            cwd=self.root,
+            env={**kept, "KAFKA_BOOTSTRAP_SERVERS": self.servers, "COLUMNS": "200", **self.environment, **given},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def call(self, *arguments: str, code: int = 0, **given: Any) -> str:
+        """What a command prints; its exit code must be `code`."""
+        process = self.start(*arguments, **given)
+        out, err = process.communicate(timeout=SECONDS)
+        assert process.returncode == code, f"{arguments}: {process.returncode}\n{out}\n{err}"
+        assert "Traceback" not in out + err
+        return out + err
+
+    def json(self, *arguments: str, code: int = 0, **given: Any) -> Any:
+        """The document that a command prints with `--json`."""
+        return json.loads(self.call(*arguments, "--json", code=code, **given))
+
+
+@pytest.fixture
+def cli(project: Project) -> CommandLine:
+    """A project with a source of 30 records and a view, neither created."""
+    topic = project.topic()
+    project.produce(topic, [{"id": number} for number in range(30)])
+    (project.root / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
+    (project.root / "definitions.py").write_text(DEFINITIONS.format(topic=topic))
+    return CommandLine(root=project.root, servers=project.servers)
+
+
+def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine, project: Project) -> None:
+    assert [(each["name"], each["state"]) for each in cli.json("status")] == [
+        ("orders", "not created"),
+        ("even", "not created"),
+    ]
+    assert "even is not created yet" in cli.call("plan", "even")
+    assert cli.json("plan", "even") == {"exists": False, "epoch": None, "reads": []}
+
+    stopped = cli.json("refresh", "even", "--max-rows", "10", "--chunk-rows", "5", code=3)
+    assert stopped["tables"]["even"]["stopped_reason"] == "max_rows"
+    assert "Epoch 3 would read:\n  topic t" in cli.call("plan", "even")
+    (reads,) = [cli.json("plan", "even")["reads"]]
+    assert {read["kind"] for read in reads} == {"kafka"}
+
+    text = cli.call("refresh", "orders", "even")
+    assert text.count("caught_up") == 2
+    assert text.count(" yes ") == 2 * len(CHECKS)
+    idle = cli.json("refresh", "orders", "even")
+    assert {name: found["epochs"] for name, found in idle["tables"].items()} == {"orders": 0, "even": 0}
+    verified = cli.json("verify", "even")
+    assert (verified["tables"], [each["passed"] for each in verified["checks"]]) == ({}, [True] * len(CHECKS))
+
+    (even,) = cli.json("status", "even")
+    assert (even["progress"]["phase"], even["progress"]["lag_rows"], even["problem"]) == ("live", 0, "")
+    assert re.search(r"orders +1 +finished +15 +0", cli.call("status", "even"))
+
+    assert cli.json("tend", "even") == {"name": "even", "swept": []}
+    assert cli.json("rebuild") == {"rebuilt": ["sources/orders", "views/even"]}
+    life = cli.json("reset", "even")["incarnation"]
+    assert project.workspace  # the project's own view of it is not needed: the command says it
+    assert life != even["progress"].get("incarnation")
+    assert cli.json("drop", "even") == {"name": "even", "dropped": True}
+    assert cli.json("status", "even")[0]["state"] == "dropped"
+    assert recorded(cli) == {
+        "backfill_tables": [("SUCCESS", 3)],
+        "verify_even": [("SUCCESS", 1)],
+    }
+
+
+def recorded(cli: CommandLine) -> dict[str, list[tuple[str, int]]]:
+    """How often which job ended in which way, in the instance of the project."""
+    with dg.DagsterInstance.from_config(str(cli.root / ".dagster")) as instance:
+        found = [(run.job_name, run.status.value) for run in instance.get_runs()]
+    return {
+        job: sorted({(status, found.count((job, status))) for name, status in found if name == job})
+        for job in {name for name, _ in found}
+    }
+
+
+def test_pause_resume_and_throttle_hold_until_they_are_changed(cli: CommandLine) -> None:
+    assert cli.json("pause", "even") == {"name": "even", "paused": True, "rows_per_second": None}
+    assert cli.json("refresh", "even", code=3)["tables"]["even"]["stopped_reason"] == "paused"
+    assert cli.call("throttle", "even", "5.5") == "even: paused, 5.5 rows/s\n"
+    assert cli.call("resume", "even") == "even: not paused, 5.5 rows/s\n"
+    assert cli.call("throttle", "even", "off") == "even: not paused, no limit\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("status", "revenue"), "there is no source or view 'revenue'; declared are even, orders"),
+        (("refresh", "orders", "revenue"), "there is no source or view 'revenue'"),
+        (("throttle", "even", "fast"), "expected rows per second or 'off', found 'fast'"),
+        (("status", "-m", "other"), "there is no module 'other'"),
+        (("status", "-m", "json"), "module 'json' holds 0 Definitions objects"),
+        (("refresh",), "Missing argument"),
+    ],
+)
+def test_wrong_usage_is_a_message_with_advice_and_exit_code_2(
+    cli: CommandLine, arguments: tuple[str, ...], words: str
+) -> None:
+    found = cli.call(*arguments, code=2)
+    assert words in found
+    assert "What to do: " in found or "Usage: " in found
+
+
+def test_a_failed_run_is_a_message_with_advice_and_exit_code_1(cli: CommandLine) -> None:
+    dead = f"127.0.0.1:{free_port()}"
+    result = cli.json("refresh", "orders", code=1, KAFKA_BOOTSTRAP_SERVERS=dead)
+    (message,) = result["errors"]
+    assert message.startswith(f"sources/orders: [BROKER_UNAVAILABLE] no Kafka broker answered at {dead}")
+    assert "What to do: " in message
+    assert "views/even does not exist" in cli.call("reset", "even", code=1)
+    assert not any(each["passed"] for each in cli.json("verify", "even", code=1)["checks"])
+
+
+def test_status_goes_on_when_the_broker_is_down_a_source_is_gone_or_a_view_is_only_starting(
+    cli: CommandLine, project: Project
+) -> None:
+    project.workspace().state.put_lease("views/even", "a-run", held=True)
+    assert cli.json("status", "even")[0]["state"] == "starting"
+    project.workspace().state.put_lease("views/even", "a-run", held=False)
+    cli.call("refresh", "orders", "even")
+    dead = f"127.0.0.1:{free_port()}"
+    orders, even = cli.json("status", KAFKA_BOOTSTRAP_SERVERS=dead)
+    assert orders["problem"].startswith("no Kafka broker answered")
+    assert (orders["progress"]["epoch"], orders["progress"]["lag_rows"]) == (1, None)
+    assert (even["problem"], even["progress"]["lag_rows"]) == ("", 0)
+    cli.call("drop", "orders")
+    (even,) = cli.json("status", "even")
+    assert even["problem"] == "source 'orders' was dropped: expected its table"
+    assert "was dropped" in cli.call("status")
+
+
+def test_another_module_may_hold_the_definitions(cli: CommandLine) -> None:
+    lazy = "import dagster as dg\nimport definitions\n@dg.definitions\ndef defs():\n    return definitions.defs\n"
+    (cli.root / "lazy.py").write_text(lazy)
+    assert [each["name"] for each in cli.json("status", "-m", "lazy")] == ["orders", "even"]
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_the_ui_takes_another_port_when_its_own_is_taken(cli: CommandLine, taken_port: int) -> None:
+    process = cli.start("ui", "--port", str(taken_port))
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+    found = re.search(r"http://127.0.0.1:(\d+)", line)
+    assert found, line
+    assert int(found[1]) != taken_port
+    assert (cli.root / ".dagster").is_dir()
