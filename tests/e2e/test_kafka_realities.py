@@ -9,6 +9,7 @@ from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.errors import BackfillError, OffsetsLostError, TopicRecreatedError
 from backfill_assets.model import KafkaSource, MaterializedView
 from tests.e2e.broker import abort, add_splits, commit, delete_before, end_of, recreate, transaction
+from tests.e2e.damage import first, rewrite
 from tests.e2e.project import Project
 
 pytestmark = pytest.mark.e2e
@@ -116,6 +117,9 @@ def test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped(proj
     assert "reset orders" in lost.hint
     assert project.refresh("copy").report.epochs == []
     assert project.rows("orders", "id") == project.rows("copy", "id") == ids(*range(10))
+    rewrite(project, "copy", first(lambda _row: {"id": -1}))
+    proof = project.check("copy")
+    assert (proof.passed, proof.facts["derived_from"], proof.facts["missing"]) == (False, "bronze", 1)
 
 
 def test_splits_that_join_are_read_from_their_first_record_while_backfilling_and_while_live(project: Project):
