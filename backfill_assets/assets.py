@@ -6,11 +6,11 @@ new does not make Dagster skip the views below it. Only wiring here; `operations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from textwrap import dedent
 from typing import Literal
 
 import dagster as dg
 from pydantic import Field
+from sqlglot import transpile
 
 from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS, Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord
@@ -202,7 +202,7 @@ def _spec(declared: Declared) -> dg.AssetSpec:
         kinds = {"kafka", "deltalake", "spark"}
     else:
         deps = [source.key for source in declared.upstreams]
-        query = dedent(declared.query.text).strip()
+        query = transpile(declared.query.text, read="spark", write="spark", pretty=True)[0]
         text = f"{labels.description or ''}\n\n```sql\n{query}\n```".strip()
         kinds = {"deltalake", "spark", "sql"}
     return dg.AssetSpec(
