@@ -17,6 +17,7 @@ __all__ = [
     "EnvironmentSetupError",
     "FencedError",
     "ForeignWriteError",
+    "KafkaRefusedError",
     "LeaseHeldError",
     "OffsetsLostError",
     "PositionsLostError",
@@ -90,6 +91,12 @@ class BrokerUnavailableError(BackfillError):
     """No broker answered within the connect time-out; trying again later may help."""
 
     code = "BROKER_UNAVAILABLE"
+
+
+class KafkaRefusedError(BackfillError):
+    """The broker answered with a refusal, for example for want of rights."""
+
+    code = "KAFKA_REFUSED"
 
 
 class TopicRecreatedError(BackfillError):

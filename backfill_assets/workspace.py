@@ -184,6 +184,8 @@ class Workspace:
                 )
 
     def _schema(self, declared: Declared) -> str:
+        for source in sources_of(declared):
+            self.topic(source.name)  # a broker that does not answer is found before Spark is started for nothing
         match declared:
             case KafkaSource():
                 return columns_schema(self.runner, declared.bronze_columns)

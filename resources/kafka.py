@@ -15,7 +15,13 @@ from pydantic import Field
 
 from backfill_assets.backfill.ports import TopicOffer
 from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.errors import BrokerUnavailableError, EnvironmentSetupError, UnknownTopicError
+from backfill_assets.errors import (
+    BackfillError,
+    BrokerUnavailableError,
+    EnvironmentSetupError,
+    KafkaRefusedError,
+    UnknownTopicError,
+)
 from backfill_assets.resources.embedded import endpoints
 
 __all__ = ["KafkaClient", "KafkaConnector", "java_settings"]
@@ -172,7 +178,7 @@ class KafkaClient:
         except (FutureTimeoutError, KafkaException) as error:
             raise self._translated(error, topic) from error
 
-    def _translated(self, error: Exception, topic: str) -> Exception:
+    def _translated(self, error: Exception, topic: str) -> BackfillError:
         code = error.args[0].code() if isinstance(error, KafkaException) else KafkaError._TIMED_OUT
         if code in _UNKNOWN:
             return UnknownTopicError(
@@ -187,7 +193,11 @@ class KafkaClient:
                 "broker: `backfill up`",
                 servers=self.servers,
             )
-        return error
+        return KafkaRefusedError(
+            f"Kafka at {self.servers} refused a request about topic {topic!r}: {error}",
+            hint="check the topic's name and the rights of this client (describe and read on the topic)",
+            topic=topic,
+        )
 
 
 def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
