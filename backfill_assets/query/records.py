@@ -1,52 +1,55 @@
 """Turns Kafka records into bronze rows: parsed columns, or the reason why a record did not parse beside its raw value.
 
-The rule: no value is lost in silence. Either each value that the JSON has for a column is in that column, or the record
-is marked in `_error`, all columns of the schema are null and `_value` holds the bytes. Spark's `from_json` alone breaks
-the rule (it passes over text after the object, takes "12:30" as today and makes too large a number infinite), so:
+The rule: no value is lost in silence, and a record always gives the same row. Either each value that the JSON has for a
+column is in that column, or the record is marked in `_error`, all columns of the schema are null and `_value` holds the
+bytes. Spark's `from_json` alone breaks the rule, so:
 
-- The value is read inside of a frame, `{"record":[` value `],"end":1}`. A value that is not exactly one JSON object
-  makes the frame wrong, or its list longer or shorter than one. That costs no second parse.
-- Dates and timestamps are read by fixed ISO 8601 formats, never completed from the clock, in UTC where they name no zone.
-- A number that becomes infinite or a year past 9999 (milliseconds taken for seconds) is an error in a column of the
-  schema. Inside of arrays, maps and structs Spark's reading stands.
+- The value is read inside of a frame, `{"record":[` value `],"end":1}`: `from_json` passes over what follows an object,
+  but text that is not exactly one JSON value makes the frame wrong, or its list longer or shorter than one.
+- A timestamp that is only a time of day ("12:30") is an error: Spark completes it with today's date.
+- In columns of the schema, a number that becomes infinite and a year past 9999 (milliseconds taken for seconds) are
+  errors. Inside of arrays, maps and structs Spark's reading stands.
 
-What is accepted as Spark does: unknown fields are left out, a missing field is null, field names count with their case,
-of a repeated field the last one counts, decimals are rounded to the column's scale, a whole number in a TIMESTAMP is
-seconds since 1970, STRING takes any JSON as text.
+As Spark reads JSON: unknown fields are left out, a missing field is null, field names count with their case, the last of
+repeated fields counts, decimals are rounded to the column's scale, dates and timestamps are ISO 8601 (in UTC where they
+name no zone), a whole number in a TIMESTAMP is seconds since 1970, STRING takes any JSON as text.
+
+All is SQL text: one call to Spark for each step, where building the same from column objects takes hundreds.
 """
 
-from collections.abc import Sequence
-from functools import reduce
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
-
-from pyspark.sql import functions as F  # noqa: N812
 
 from backfill_assets.query.ddl import Column, ddl, quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
 __all__ = ["parse_records"]
 
-_TOMBSTONE: Final = "the value is null (a tombstone)"
-_NOT_UTF8: Final = "the value is not UTF-8"
-_FRAME: Final = "__frame"
-_RECORD: Final = "__record"
-_BROKEN: Final = "broken"
-_TIMESTAMP: Final = "yyyy-MM-dd[['T'][' ']HH:mm[:ss][.SSSSSSSSS]"
-_OPTIONS: Final = {
-    "mode": "PERMISSIVE",
-    "columnNameOfCorruptRecord": _BROKEN,
-    "timeZone": "UTC",
-    "dateFormat": "yyyy-MM-dd",
-    "timestampFormat": f"{_TIMESTAMP}[XXX][XX]]",
-    "timestampNTZFormat": f"{_TIMESTAMP}]",
-    "enableDateTimeParsingFallback": "false",
+_METADATA: Final = {
+    "partition": "_partition",
+    "offset": "_offset",
+    "timestamp": "_timestamp",
+    "key": "_key",
+    "headers": "_headers",
 }
-_LIMITED: Final = frozenset({"FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ"})
+_OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "broken", "timeZone": "UTC"}
+# A fixed format takes no time of day alone; it is too slow to read every record with.
+_DATED_ONLY: Final = {**_OPTIONS, "timestampFormat": "yyyy-MM-dd[['T'][' ']HH:mm[:ss][.SSSSSSSSS][XXX][XX]]"}
+
+_TEXT: Final = "try_validate_utf8(CAST(value AS STRING))"
+_RECORD: Final = "get(__frame.record, 0)"
+_TOMBSTONE: Final = "'the value is null (a tombstone)'"
+_NOT_UTF8: Final = "'the value is not UTF-8'"
+_INFINITE: Final = "'Infinity', '+Infinity', '-Infinity', 'INF', '+INF', '-INF'"
 _LAST_YEAR: Final = 9999
-_INFINITE: Final = ("Infinity", "+Infinity", "-Infinity", "INF", "+INF", "-INF")
+_TIME_OF_DAY: Final = "[ T]*[0-9]{1,2}:"
+_HAS_TIME_OF_DAY: Final = f"{_TEXT} RLIKE '\"{_TIME_OF_DAY}'"
+_DATED: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"})
+_FLOATS: Final = frozenset({"FLOAT", "DOUBLE"})
+_HAS_TIMESTAMP: Final = re.compile(r"\bTIMESTAMP\b")
 
 
 def parse_records(raw: "DataFrame", *, columns: Sequence[Column], record_format: str) -> "DataFrame":
@@ -55,125 +58,116 @@ def parse_records(raw: "DataFrame", *, columns: Sequence[Column], record_format:
     `columns` is the source's schema. With `record_format="json"` the value is a JSON object of these columns; with
     `"raw"` the one column takes the value as it is, and a STRING has to be UTF-8.
     """
-    if record_format == "raw":
-        return _raw_rows(raw, columns[0])
-    # One step each, and the raw value is carried along, so that Spark parses a good record exactly once.
-    framed = raw.select("*", _framed(_fields(columns)).alias(_FRAME))
-    judged = framed.select("*", F.when(_is_good(columns), _only(F.col(_FRAME))).alias(_RECORD))
-    is_bad = F.col(_RECORD).isNull()
-    values = [F.col(_RECORD)[column.name].alias(column.name) for column in columns]
-    error = F.when(is_bad, _reason(columns)).alias("_error")
-    return judged.select(*_metadata(), *values, error, F.when(is_bad, F.col("value")).alias("_value"))
+    judged = _raw_judged(raw, columns[0]) if record_format == "raw" else _json_judged(raw, columns)
+    values = [f"IF(__error IS NULL, __record.{quoted(each.name)}, NULL) AS {quoted(each.name)}" for each in columns]
+    metadata = [f"{theirs} AS {ours}" for theirs, ours in _METADATA.items()]
+    raw_value = "IF(__error IS NOT NULL, value, NULL) AS _value"
+    return judged.selectExpr(*metadata, *values, "__error AS _error", raw_value)
 
 
-def _raw_rows(raw: "DataFrame", column: Column) -> "DataFrame":
-    value = F.col("value")
-    error = F.when(value.isNull(), F.lit(_TOMBSTONE))
-    if column.type == "STRING":
-        value = F.try_validate_utf8(value.cast("string"))
-        error = error.when(value.isNull(), F.lit(_NOT_UTF8))
-    raw_value = F.when(error.isNotNull(), F.col("value")).alias("_value")
-    return raw.select(*_metadata(), value.alias(column.name), error.alias("_error"), raw_value)
+def _raw_judged(raw: "DataFrame", column: Column) -> "DataFrame":
+    name = quoted(column.name)
+    if column.type != "STRING":
+        return raw.selectExpr(
+            "*", f"struct(value AS {name}) AS __record", f"IF(value IS NULL, {_TOMBSTONE}, NULL) AS __error"
+        )
+    read = raw.selectExpr("*", f"struct({_TEXT} AS {name}) AS __record")
+    error = f"CASE WHEN value IS NULL THEN {_TOMBSTONE} WHEN __record.{name} IS NULL THEN {_NOT_UTF8} END"
+    return read.selectExpr("*", f"{error} AS __error")
 
 
-def _metadata() -> "list[SparkColumn]":
-    return [
-        F.col("partition").alias("_partition"),
-        F.col("offset").alias("_offset"),
-        F.col("timestamp").alias("_timestamp"),
-        F.col("key").alias("_key"),
-        F.col("headers").alias("_headers"),
-    ]
+def _json_judged(raw: "DataFrame", columns: Sequence[Column]) -> "DataFrame":
+    """Adds `__record`, the columns as Spark read them, and `__error`, null where that is what the JSON says."""
+    framed = raw.selectExpr("*", f"{_framed(_struct(columns))} AS __frame")
+    doubt = " OR ".join(doubt for column in columns for doubt in _doubts(column)) or "FALSE"
+    # Only records that are not as they should be, or that may not be, are looked at again.
+    error = f"IF({_is_one('__frame')} AND NOT coalesce({doubt}, FALSE), NULL, {_reason(columns)})"
+    return framed.selectExpr("*", f"{_RECORD} AS __record", f"{error} AS __error")
 
 
-def _fields(columns: Sequence[Column]) -> str:
+def _struct(columns: Iterable[Column]) -> str:
     return f"STRUCT<{', '.join(f'{quoted(column.name)}: {column.type}' for column in columns)}>"
 
 
-def _text() -> "SparkColumn":
-    """The value as text; null if it is not UTF-8."""
-    return F.try_validate_utf8(F.col("value").cast("string"))
+def _framed(record_type: str, options: Mapping[str, str] = _OPTIONS) -> str:
+    """The value, read in its frame as a list of `record_type`; `broken` is set where a part of it could not be read."""
+    schema = ddl([Column("record", f"ARRAY<{record_type}>"), Column("end", "INT"), Column("broken", "STRING")])
+    pairs = ", ".join(_literal(each) for pair in options.items() for each in pair)
+    return f"""from_json(concat('{{"record":[', {_TEXT}, '],"end":1}}'), {_literal(schema)}, map({pairs}))"""
 
 
-def _framed(record_type: str) -> "SparkColumn":
-    """The value, read in its frame as a list of `record_type`; `_BROKEN` is set where a part of it could not be read."""
-    text = F.concat(F.lit('{"record":['), _text(), F.lit('],"end":1}'))
-    schema = ddl([Column("record", f"ARRAY<{record_type}>"), Column("end", "INT"), Column(_BROKEN, "STRING")])
-    return F.from_json(text, schema, _OPTIONS)
+def _is_one(frame: str) -> str:
+    """Whether the value was exactly one JSON value, all of it of the frame's type."""
+    whole = f"{frame}.end = 1 AND {frame}.broken IS NULL AND size({frame}.record) = 1"
+    return f"coalesce({whole} AND get({frame}.record, 0) IS NOT NULL, FALSE)"
 
 
-def _only(frame: "SparkColumn") -> "SparkColumn":
-    """The value itself; null where there is none (`[0]` would be an error under ANSI)."""
-    return F.get(frame["record"], F.lit(0))
+def _doubts(column: Column) -> list[str]:
+    """Cheap signs that Spark may have made of a value what the JSON does not say."""
+    value = f"{_RECORD}.{quoted(column.name)}"
+    doubts: list[str] = []
+    if column.type in _FLOATS:
+        doubts.append(f"abs({value}) = double('Infinity')")
+    if column.type in _DATED:
+        doubts.append(f"year({value}) > {_LAST_YEAR}")
+    if column.type == "TIMESTAMP":
+        # A time of day comes out as today, so history needs no second look.
+        doubts.append(f"({value} >= date_sub(current_date(), 2) AND {_HAS_TIME_OF_DAY})")
+    elif _HAS_TIMESTAMP.search(column.type):
+        doubts.append(_HAS_TIME_OF_DAY)
+    return doubts
 
 
-def _is_one(frame: "SparkColumn") -> "SparkColumn":
-    """Whether the value was exactly one JSON value, all of it of the frame's type; null counts as no."""
-    return (frame["end"] == 1) & frame[_BROKEN].isNull() & (F.size(frame["record"]) == 1)
+def _reason(columns: Sequence[Column]) -> str:
+    """Why a record is bad; null if a second look finds nothing wrong."""
+    first = f"substring(ltrim({_TEXT}), 1, 1)"
+    kind = f"CASE {first} WHEN '[' THEN 'an array' WHEN '\"' THEN 'a string' WHEN 'n' THEN 'null' ELSE 'a scalar' END"
+    return f"""CASE
+        WHEN value IS NULL THEN {_TOMBSTONE}
+        WHEN {_TEXT} IS NULL THEN {_NOT_UTF8}
+        WHEN trim({_TEXT}) = '' THEN 'the value is empty'
+        WHEN {first} NOT IN ('{{') AND {_is_json()} THEN concat('the value is not a JSON object but ', {kind})
+        WHEN NOT {_is_json()} THEN 'the value is not JSON, or not one JSON value alone'
+        ELSE coalesce({_first_mismatch(columns)}, IF({_is_one("__frame")}, NULL, 'the value does not match the schema'))
+    END"""
 
 
-def _is_good(columns: Sequence[Column]) -> "SparkColumn":
-    beyond = [_is_beyond(column) for column in columns if column.type in _LIMITED]
-    good = _is_one(F.col(_FRAME))
-    return good & ~_any(beyond) if beyond else good
+def _is_json() -> str:
+    return f"exists(array({_framed('STRING')}), f -> coalesce(f.end = 1 AND f.broken IS NULL AND size(f.record) = 1, FALSE))"
 
 
-def _parsed(column: Column) -> "SparkColumn":
-    return _only(F.col(_FRAME))[column.name]
+def _first_mismatch(columns: Sequence[Column]) -> str:
+    """Names the first column whose value in the JSON does not fit its type; null if there is none."""
+    texts = _framed(_struct([Column(column.name, "STRING") for column in columns]))
+    cases = " ".join(f"WHEN {_mismatch(column)} THEN {_literal(_message(column))}" for column in columns)
+    # The lambda gives the texts a name, so that they are read once and not for each column.
+    return f"get(transform({texts}.record, t -> CASE {cases} END), 0)"
 
 
-def _as_text(columns: Sequence[Column]) -> "SparkColumn":
-    """The frame with the text of each column; only for records that need a second look."""
-    return _framed(_fields([Column(column.name, "STRING") for column in columns]))
+def _message(column: Column) -> str:
+    return f"column {column.name} does not take its value as {column.type}"
 
 
-def _is_beyond(column: Column) -> "SparkColumn":
-    """Whether Spark made of a number what the JSON does not say: infinity, or a year that no other reader takes."""
-    value = _parsed(column)
-    if column.type in {"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"}:
-        return F.coalesce(F.year(value) > _LAST_YEAR, F.lit(False))
-    infinite = F.coalesce(F.abs(value) == F.lit(float("inf")), F.lit(False))
-    # Behind a condition, as it parses the record again.
-    return F.when(
-        infinite, ~F.coalesce(_only(_as_text([column]))[column.name].isin(*_INFINITE), F.lit(False))
-    ).otherwise(F.lit(False))
-
-
-def _reason(columns: Sequence[Column]) -> "SparkColumn":
-    """Why a record is bad. Spark computes it for bad records only: it stands behind a condition."""
-    text = _text()
-    any_json = _framed("STRING")
-    first = F.substring(F.ltrim(text), 1, 1)
-    kind = F.when(first == "[", "an array").when(first == '"', "a string").when(first == "n", "null")
-    return (
-        F
-        .when(F.col("value").isNull(), F.lit(_TOMBSTONE))
-        .when(text.isNull(), F.lit(_NOT_UTF8))
-        .when(F.trim(text) == "", F.lit("the value is empty"))
-        .when(~F.coalesce(_is_one(any_json), F.lit(False)), F.lit("the value is not JSON, or not one JSON value alone"))
-        .when(first != "{", F.concat(F.lit("the value is not a JSON object but "), F.coalesce(kind, F.lit("a scalar"))))
-        .otherwise(_first_mismatch(columns))
-    )
-
-
-def _first_mismatch(columns: Sequence[Column]) -> "SparkColumn":
-    """Names the first column whose value in the JSON does not fit its type."""
-    texts = _only(_as_text(columns))
-    found = F.when(F.lit(False), F.lit(""))
-    for column in columns:
-        found = found.when(
-            _mismatch(column, texts), F.lit(f"column {column.name} does not take its value as {column.type}")
-        )
-    return found.otherwise(F.lit("the value does not match the schema"))
-
-
-def _mismatch(column: Column, texts: "SparkColumn") -> "SparkColumn":
+def _mismatch(column: Column) -> str:
+    """Whether Spark's reading of the column differs from its text `t` in the JSON."""
+    name = quoted(column.name)
+    value, text = f"{_RECORD}.{name}", f"t.{name}"
     if column.type.endswith(">"):
         # A nested value may be there in part.
-        return ~F.coalesce(_is_one(_framed(_fields([column]))), F.lit(False))
-    lost = _parsed(column).isNull() & texts[column.name].isNotNull()
-    return lost | _is_beyond(column) if column.type in _LIMITED else lost
+        found = f"NOT exists(array({_framed(_struct([column]))}), f -> {_is_one('f')})"
+        if _HAS_TIMESTAMP.search(column.type):
+            dated = f"exists(array({_framed(_struct([column]), _DATED_ONLY)}), f -> {_is_one('f')})"
+            found += f" OR ({_HAS_TIME_OF_DAY} AND NOT {dated})"
+        return found
+    found = f"({value} IS NULL AND {text} IS NOT NULL)"
+    if column.type in _FLOATS:
+        found += f" OR (abs({value}) = double('Infinity') AND {text} NOT IN ({_INFINITE}))"
+    if column.type in _DATED:
+        found += f" OR year({value}) > {_LAST_YEAR}"
+    if column.type == "TIMESTAMP":
+        found += f" OR {text} RLIKE '^{_TIME_OF_DAY}'"
+    return found
 
 
-def _any(conditions: "list[SparkColumn]") -> "SparkColumn":
-    return reduce(lambda left, right: left | right, conditions)
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
