@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 import psutil
 import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from backfill_assets import kafka_source, materialized_view, sensors
 from backfill_assets.resources import spark
@@ -46,30 +47,27 @@ def no_spark_in_ticks(monkeypatch: pytest.MonkeyPatch, shop: DagsterProject) -> 
     monkeypatch.setattr(spark.SparkRunner, "run", refuse)
 
 
-def tick(shop: DagsterProject, name: str = "new_kafka_data", **given: Any) -> dg.SensorResult:
-    """One evaluation of a sensor."""
+def tick(shop: DagsterProject, name: str = "new_kafka_data", **given: Any) -> SensorExecutionData:
+    """One evaluation of a sensor, as the daemon makes it."""
     definitions = shop.definitions(**given)
     repository = definitions.get_repository_def()
-    with dg.build_sensor_context(
-        instance=shop.instance, repository_def=repository, resources=dict(definitions.resources or {})
-    ) as context:
-        found = repository.get_sensor_def(name)(context)
-    assert isinstance(found, dg.SensorResult)
-    return found
+    resources = dict(definitions.resources or {})
+    with dg.build_sensor_context(instance=shop.instance, repository_def=repository, resources=resources) as context:
+        return repository.get_sensor_def(name).evaluate_tick(context)
 
 
-def asked(result: dg.SensorResult) -> list[list[str]]:
+def asked(result: SensorExecutionData) -> list[list[str]]:
     """The tables of each requested run."""
     return [[key.path[-1] for key in each.asset_selection or ()] for each in result.run_requests or ()]
 
 
-def reason(result: dg.SensorResult) -> str:
+def reason(result: SensorExecutionData) -> str:
     """Why nothing was asked for."""
     assert not result.run_requests
-    return str(result.skip_reason.skip_message if isinstance(result.skip_reason, dg.SkipReason) else result.skip_reason)
+    return str(result.skip_message)
 
 
-def key(result: dg.SensorResult) -> str | None:
+def key(result: SensorExecutionData) -> str | None:
     """The key of the one requested run."""
     (request,) = result.run_requests or ()
     return request.run_key
