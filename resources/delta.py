@@ -26,7 +26,7 @@ from deltalake.transaction import AddAction
 
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Staged, StagedFile, app_id
 from backfill_assets.errors import PositionsLostError, StagingError
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
 __all__ = ["STATUS_PROPERTY", "TABLE_PROPERTIES", "DeltaOutput", "commits_of", "ours_in", "read_commit", "record_of"]
 
@@ -39,7 +39,7 @@ TABLE_PROPERTIES = {
     "delta.logRetentionDuration": "interval 3650 days",
     # A later life may have such a column, and a protocol cannot change in the commit that brings it.
     "delta.feature.timestampNtz": "supported",
-    "delta.checkpointInterval": "50",
+    "delta.checkpointInterval": "10",
     STATUS_PROPERTY: "creating",
 }
 """What every output table is created with."""
@@ -55,7 +55,11 @@ class DeltaOutput:
     location: TableLocation
     target: str
     schema: Callable[[], str]
+    _log: LoadedTable = field(init=False)
     _table: DeltaTable | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._log = LoadedTable(self.location)
 
     def look(self) -> Look:
         """Load the newest version and read its log back to the newest commit of ours.
@@ -76,19 +80,29 @@ class DeltaOutput:
 
     def look_for_reset(self) -> Look:
         """As `look`, for one who begins anew in any case: lost positions are as good as none."""
-        self._table = table = self.location.load()
+        self._table = table = self._log.newest()
         if table is None:
             return Look(version=-1)
         version = table.version()
         foreign = None
+        described = None
         for at, actions in commits_of(self.location, version):
             record = record_of(actions, self.target)
             if record is not None:
+                if described is not None and foreign is None and self._schema_changed(table, at):
+                    foreign = described
                 number = table.transaction_version(app_id(self.target, record.incarnation))
                 return Look(version=version, record=record, at=at, transaction=number, foreign=foreign)
             if _changes_data(actions):
                 foreign = at
+            if any("metaData" in action for action in actions):
+                described = at
         return Look(version=version, foreign=foreign)
+
+    def _schema_changed(self, table: DeltaTable, since: int) -> bool:
+        """Whether somebody changed the columns after our commit at version `since`; properties are free to change."""
+        before = self.location.load(version=since)
+        return before is None or before.schema() != table.schema()
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
         """One commit on the version loaded by the last `look`, without retries."""
@@ -96,17 +110,21 @@ class DeltaOutput:
         assert table is not None
         new_life = record.kind is CommitKind.CREATE
         ends_life = new_life or record.kind is CommitKind.DROP
-        table.create_write_transaction(
-            [_add(each) for each in staged.files],
-            "overwrite" if ends_life else "append",
-            Schema.from_json(self.schema()) if new_life else table.schema(),
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(app_id(record.target, record.incarnation), record.epoch)],
-                max_commit_retries=0,
-                custom_metadata={"userMetadata": json.dumps({"backfill": record.model_dump(mode="json")})},
-            ),
-            post_commithook_properties=_NO_CLEANUP,
-        )
+        try:
+            table.create_write_transaction(
+                [_add(each) for each in staged.files],
+                "overwrite" if ends_life else "append",
+                Schema.from_json(self.schema()) if new_life else table.schema(),
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(app_id(record.target, record.incarnation), record.epoch)],
+                    max_commit_retries=0,
+                    custom_metadata={"userMetadata": json.dumps({"backfill": record.model_dump(mode="json")})},
+                ),
+                post_commithook_properties=_NO_CLEANUP,
+            )
+        except Exception:
+            self._log.forget()  # what has become of the commit is told by a fresh load alone
+            raise
 
     def verify(self, staged: Staged) -> None:
         """Check that every staged file is there with its size, and that rows add up to what Spark reported."""
@@ -170,6 +188,13 @@ class DeltaOutput:
             if len(found) == count:
                 break
         return found
+
+    def lives(self) -> set[str]:
+        """The incarnations that the log knows, up to the current one."""
+        table = self.location.load()
+        commits = [] if table is None else commits_of(self.location, table.version())
+        records = (record_of(actions, self.target) for _, actions in commits)
+        return {record.incarnation for record in records if record is not None}
 
     def life(self, *, since: int) -> list[CommitRecord]:
         """The commits of the current life from epoch `since` on, oldest first, one for each epoch still in the log."""

@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from backfill_assets.backfill.epoch import CommitRecord, Plan, app_id
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.resources.warehouse import LoadedTable, TableLocation, delete_rows
 
 __all__ = ["DeltaLedger"]
 
@@ -28,6 +29,9 @@ SCHEMA = pa.schema([
     pa.field("planned_at", pa.timestamp("us", tz="UTC")),
 ])
 COMPACT_FILES = 100
+PROPERTIES = {"delta.checkpointInterval": "10"}
+# Looking for expired log entries lists the whole log: compaction does it, not every plan.
+_NO_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
 @dataclass
@@ -35,11 +39,15 @@ class DeltaLedger:
     """`ports.Ledger` on Delta. One object serves one run."""
 
     location: TableLocation
+    _log: LoadedTable = field(init=False)
     _table: DeltaTable | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._log = LoadedTable(self.location)
 
     def newest(self, target: str, incarnation: str) -> int | None:
         """Load the ledger; the next `append` swaps on exactly this version."""
-        self._table = table = self.location.load()
+        self._table = table = self._log.newest()
         return None if table is None else table.transaction_version(app_id(target, incarnation))
 
     def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:
@@ -75,12 +83,15 @@ class DeltaLedger:
         }
         try:
             self._write(row)
-        except Exception:
+        except Exception as error:
             self._table = None
+            self._log.forget()
             rows = self.entries(plan.target, plan.incarnation, since=plan.epoch, until=plan.epoch)
-            if not rows:
-                raise
-            return rows[-1]["entry"] == entry
+            if any(row["entry"] == entry for row in rows):
+                return True
+            if isinstance(error, CommitFailedError):  # only a commit in between makes one; anything else is a fault
+                return False
+            raise
         return True
 
     def rebuild(self, record: CommitRecord) -> None:
@@ -99,21 +110,26 @@ class DeltaLedger:
             "planned_at": datetime.now(UTC),
         })
 
-    def remove(self, target: str) -> None:
-        """Delete all plans of a table."""
-        table = self.location.load()
-        if table is not None:
-            quoted = target.replace("'", "''")
-            table.delete(f"target = '{quoted}'")
+    def remove(self, target: str, incarnation: str) -> None:
+        """Delete all plans of one life of a table."""
+        delete_rows(self.location, target=target, incarnation=incarnation)
 
     def _write(self, row: dict[str, object]) -> None:
         table = self._table
         if table is None:
             options = dict(self.location.storage_options) or None
-            table = DeltaTable.create(self.location.uri, SCHEMA, mode="ignore", storage_options=options)
+            table = DeltaTable.create(
+                self.location.uri, SCHEMA, mode="ignore", configuration=PROPERTIES, storage_options=options
+            )
         number = Transaction(app_id(str(row["target"]), str(row["incarnation"])), _number(row["epoch"]))
         data = pa.Table.from_pylist([row], schema=SCHEMA)
-        write_deltalake(table, data, mode="append", commit_properties=CommitProperties(app_transactions=[number]))
+        write_deltalake(
+            table,
+            data,
+            mode="append",
+            commit_properties=CommitProperties(app_transactions=[number]),
+            post_commithook_properties=_NO_CLEANUP,
+        )
         if len(table.file_uris()) >= COMPACT_FILES:
             self._compact()
 

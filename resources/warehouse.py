@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-__all__ = ["TableLocation", "Warehouse"]
+__all__ = ["LoadedTable", "TableLocation", "Warehouse", "delete_rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,37 @@ class TableLocation:
         return f"{self.uri.rstrip('/')}/{path}"
 
 
+@dataclass
+class LoadedTable:
+    """A table that is loaded once and from then on follows its log: only commits that are new are read.
+
+    A log that was put back or made anew since is seen by its commit of the known version, and loaded afresh.
+    """
+
+    location: TableLocation
+    _table: DeltaTable | None = field(default=None, init=False)
+    _known: tuple[int, int | None, int | None] | None = field(default=None, init=False)
+
+    def newest(self) -> DeltaTable | None:
+        """The table at its newest version; None where there is none."""
+        known = self._known
+        if self._table is not None and known is not None and self._commit(known[0]) == known:
+            self._table.update_incremental()
+        else:
+            self._table = self.location.load()
+        self._known = None if self._table is None else self._commit(self._table.version())
+        return self._table
+
+    def forget(self) -> None:
+        """Load afresh the next time, because what happened to the table is not known."""
+        self._known = None
+
+    def _commit(self, version: int) -> tuple[int, int | None, int | None] | None:
+        """What tells one commit from another of the same version; None where the log does not have it."""
+        (info,) = self.location.files().get_file_info([f"_delta_log/{version:020d}.json"])
+        return (version, info.size, info.mtime_ns) if info.is_file else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Warehouse:
     """The folder (or bucket prefix) that holds `sources/`, `views/` and `_state/`."""
@@ -62,3 +94,12 @@ class Warehouse:
     def table(self, path: str) -> TableLocation:
         """The table at a path such as `views/revenue` or `_state/ledger`."""
         return TableLocation(uri=f"{self.uri}/{path}", storage_options=self.storage_options)
+
+
+@retry(retry=retry_if_exception_type(CommitFailedError), stop=stop_after_attempt(10), reraise=True)
+def delete_rows(location: TableLocation, **equal: str) -> None:
+    """Delete the rows whose columns hold these texts; begins again where another writer came between, a few times."""
+    table = location.load()
+    if table is not None:
+        quoted = {name: value.replace("'", "''") for name, value in equal.items()}
+        table.delete(" AND ".join(f"{name} = '{value}'" for name, value in quoted.items()))
