@@ -86,9 +86,14 @@ def check_expressions(part: Part, scope: Scope) -> None:
         _check_names(part.select.args["where"], scope, ())
 
 
-def outputs(part: Part, scope: Scope) -> list[list[Output]]:
-    """The columns that each expression of the SELECT list gives: one, or several for `*`. Errors: `QueryError`."""
-    return [_outputs(item, scope) for item in part.select.expressions]
+def outputs(part: Part, scope: Scope, *, named: bool) -> list[list[Output]]:
+    """The columns that each expression of the SELECT list gives: one, or several for `*`.
+
+    `named` says whether they name the view's columns and so need good names; UNION ALL takes those of its first part.
+
+    Errors: `QueryError`.
+    """
+    return [_outputs(item, scope, named=named) for item in part.select.expressions]
 
 
 def named_columns(part: Part, scope: Scope) -> set[str]:
@@ -167,19 +172,22 @@ def _lambda_parameters(node: exp.Expr) -> set[str]:
     return names
 
 
-def _outputs(item: exp.Expr, scope: Scope) -> list[Output]:
+def _outputs(item: exp.Expr, scope: Scope, *, named: bool) -> list[Output]:
     star = item if isinstance(item, exp.Star) else item.this if _is_star(item) else None
     if star is not None:
         left_out = {each.name.lower() for each in star.args.get("except_") or ()}
         for name in left_out - {column.name.lower() for column in scope.visible}:
             raise _unknown_column(name, scope, ())
         return [Output(each.name, each.name) for each in scope.visible if each.name.lower() not in left_out]
-    output = _named_output(item, scope)
-    _check_output_name(output.name)
+    output = _output(item, scope)
+    if named and not output.name:
+        raise refusal("UNNAMED_COLUMN", f"the query's column {item.sql('spark')} has no name")
+    if named:
+        _check_output_name(output.name)
     return [output]
 
 
-def _named_output(item: exp.Expr, scope: Scope) -> Output:
+def _output(item: exp.Expr, scope: Scope) -> Output:
     alias = item.alias if isinstance(item, exp.Alias) else ""
     value = (item.this if isinstance(item, exp.Alias) else item).unnest()
     if isinstance(value, exp.Column):
@@ -190,8 +198,6 @@ def _named_output(item: exp.Expr, scope: Scope) -> Output:
         return Output(alias or value.name)
     if not alias and isinstance(value, exp.Dot) and isinstance(value.expression, exp.Identifier):
         return Output(value.expression.name)
-    if not alias:
-        raise refusal("UNNAMED_COLUMN", f"the query's column {item.sql('spark')} has no name")
     return Output(alias)
 
 

@@ -169,7 +169,7 @@ def _check_inner_queries(select: exp.Select) -> None:
 
 def _part(select: exp.Select, tokens: list[Token], start: int) -> Part:
     table = _table(select)
-    at = table.this.meta["start"]
+    at = table.parts[0].meta["start"]
     named = next(index for index, token in enumerate(tokens) if token.start <= at <= token.end)
     source = named - 1
     is_plain = tokens[source].token_type == TokenType.FROM and source > start and bool(select.expressions)

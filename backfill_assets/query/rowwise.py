@@ -69,7 +69,7 @@ def analyze_rowwise(query: str, tables: Mapping[str, tuple[Column, ...]]) -> Row
     results: list[list[list[Output]]] = []
     for part, scope in zip(parts, scopes, strict=True):
         check_expressions(part, scope)
-        results.append(outputs(part, scope))
+        results.append(outputs(part, scope, named=not results))
     columns = _checked_columns(results)
     upstreams = tuple(dict.fromkeys(scope.upstream for scope in scopes))
     _check_used(upstreams, tables)
