@@ -18,7 +18,7 @@ from backfill_assets.errors import BackfillError, DeclarationError, LeaseHeldErr
 from backfill_assets.metadata import epoch_metadata, held_metadata, plan_metadata, refresh_metadata, summary_line
 from backfill_assets.model import KafkaSource
 from backfill_assets.operations import Listener, Refresh, plan, refresh
-from backfill_assets.reaping import report_dead_runs
+from backfill_assets.reaping import mark_run, report_dead_runs
 from backfill_assets.resources.kafka import KafkaConnector
 from backfill_assets.resources.spark import SparkResource
 from backfill_assets.resources.state_store import StateStore
@@ -121,6 +121,7 @@ def build_assets(declared: Mapping[str, Declared]) -> list[dg.AssetsDefinition |
                 f"until='forever' was asked for {len(selected)} tables at once; such a run can serve only one",
                 metadata={"selected": [names[each.key] for each in selected]},
             )
+        mark_run(context.instance, context.run.run_id)
         workspace = workspace_of(context.resources, declared)
         failed: list[str] = []
         for each in selected:
@@ -163,10 +164,13 @@ def _refresh(
     def heartbeat(record: CommitRecord) -> None:
         context.log_event(dg.AssetObservation(declared.key, metadata=epoch_metadata(record)))
 
+    def on_live(record: CommitRecord) -> None:
+        context.log_event(dg.AssetMaterialization(declared.key, metadata=epoch_metadata(record)))
+
     def on_takeover(_run_id: str) -> None:
         report_dead_runs(context.instance, workspace.state, {declared.target}, spare=context.run.run_id)
 
-    listener = Listener(on_commit=heartbeat, on_takeover=on_takeover)
+    listener = Listener(on_commit=heartbeat, on_live=on_live, on_takeover=on_takeover)
     try:
         done = refresh(workspace, declared.name, limits, run_id=context.run.run_id, listener=listener)
     except LeaseHeldError as error:
@@ -190,7 +194,12 @@ def _refresh(
 
 
 def _changed(done: Refresh) -> bool:
-    """Whether readers have something new to read: the table is live, and this run brought it there or further."""
+    """Whether readers have something new to read: the table is live, and this run brought it there or further.
+
+    A fenced run does not know what became of the table; the run that fenced it tells.
+    """
+    if done.report.stopped is Stop.FENCED:
+        return False
     return done.report.record.live and (done.first_live or bool(done.report.epochs))
 
 

@@ -7,6 +7,7 @@ import dagster as dg
 from backfill_assets.assets import RESOURCE_KEYS, workspace_of
 from backfill_assets.errors import BackfillError
 from backfill_assets.proofs import CHECKS, Outcome, run_check
+from backfill_assets.reaping import mark_run
 from backfill_assets.workspace import Declared, Workspace
 
 __all__ = ["CHEAP_TAG", "build_checks"]
@@ -31,6 +32,7 @@ def _checks_of(table: Declared, declared: Mapping[str, Declared]) -> dg.AssetChe
         required_resource_keys=RESOURCE_KEYS,
     )
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        mark_run(context.instance, context.run.run_id)
         workspace = workspace_of(context.resources, declared)
         selected = {key.name for key in context.selected_asset_check_keys}
         for check in CHECKS:
@@ -52,9 +54,10 @@ def _outcome(context: dg.AssetCheckExecutionContext, workspace: Workspace, name:
     """What a check found; one that cannot be made has not passed, and does not keep the next from being made."""
     try:
         return run_check(workspace, name, check, full=_full(context))
-    except BackfillError as error:
-        context.log.error("%s of %s could not be checked: %s", check, name, error)
-        return Outcome(passed=False, summary=f"could not be checked: {error}")
+    except Exception as error:
+        context.log.exception("%s of %s could not be checked", check, name)
+        what = str(error) if isinstance(error, BackfillError) else f"{type(error).__name__}: {error}".partition("\n")[0]
+        return Outcome(passed=False, summary=f"could not be checked: {what}")
 
 
 def _full(context: dg.AssetCheckExecutionContext) -> bool:

@@ -37,6 +37,9 @@ Strategy = Literal["auto", "source"]
 RefreshMode = Literal["auto", "incremental", "incremental_strict"]
 Start: TypeAlias = "Literal['earliest', 'latest'] | datetime | Mapping[int, int]"
 
+PARSER = 1
+"""The rules by which records become rows (`query/records.py`); another number is another parser to built tables."""
+
 METADATA_COLUMNS = (
     Column("_partition", "INT"),
     Column("_offset", "LONG"),

@@ -4,18 +4,19 @@ The Dagster shell and the command line both call these, so that they behave the 
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.backfill.epoch import CommitRecord, Look
 from backfill_assets.backfill.ports import Controls, Next
 from backfill_assets.backfill.progress import Progress, SplitProgress, progress_of, splits_of
 from backfill_assets.backfill.protocol import begin_life, check_look, end_life, restate
 from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
-from backfill_assets.errors import BackfillError, DroppedError, LeaseHeldError
+from backfill_assets.errors import BackfillError, DeclarationError, DroppedError, LeaseHeldError
 from backfill_assets.model import KafkaSource
 from backfill_assets.resources.spark import do_nothing
 from backfill_assets.resources.staging import delete_data, sweep
@@ -45,9 +46,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Listener:
-    """Who wants to hear of a run: of commits, by time, and of the id of a dead run whose lease it took over."""
+    """Who wants to hear of a run: of commits, by time; that an endless run's table became live, as its end will not tell;
+    and of the id of a dead run whose lease it took over."""
 
     on_commit: Callable[[CommitRecord], None] = lambda _record: None
+    on_live: Callable[[CommitRecord], None] = lambda _record: None
     on_takeover: Callable[[str], None] = lambda _run_id: None
 
 
@@ -85,7 +88,8 @@ class _Beat:
     workspace: Workspace
     table: Table
     run_id: str
-    report: Callable[[CommitRecord], None]
+    listener: Listener
+    endless: bool
     beaten: float = 0.0
     told: float = field(default_factory=time.monotonic)
     tidy_due: bool = False
@@ -101,15 +105,23 @@ class _Beat:
     def beat(self) -> None:
         """Renew the lease by time; called between epochs and while Spark works."""
         now = time.monotonic()
-        if now - self.beaten >= HEARTBEAT_SECONDS or not self.beaten:
+        if self.beaten and now - self.beaten < HEARTBEAT_SECONDS:
+            return
+        self.beaten = now
+        try:
             self.workspace.state.put_lease(self.table.target, self.run_id, held=True)
-            self.beaten = now
+        except Exception:  # the lease is a courtesy: that it cannot be renewed must not end the work it announces
+            _log.warning("%s: the lease could not be renewed", self.table.target, exc_info=True)
 
     def after_epoch(self, record: CommitRecord) -> None:
         now = time.monotonic()
         if now - self.told >= HEARTBEAT_SECONDS:
-            self.report(record)
+            self.listener.on_commit(record)
             self.told = now
+        if self.endless and record.live:
+            self.endless = False
+            if self.table.output.set_status("live"):
+                self.listener.on_live(record)
         if self.tidy_due:
             sweep(self.table.output.location, self.table.output.look)
             self.tidy_due = False
@@ -138,21 +150,17 @@ def refresh(
         return _held(table, lease.run_id)
     if lease is not None and lease.held and lease.run_id != run_id:
         listener.on_takeover(lease.run_id)
-    beat = _Beat(workspace=workspace, table=table, run_id=run_id, report=listener.on_commit)
+    beat = _Beat(workspace=workspace, table=table, run_id=run_id, listener=listener, endless=limits.until == "forever")
     workspace.runner.on_wait = beat.beat
     beat.beat()
     try:
-        look = create_if_missing(table.parts, table)
-        assert look.record is not None
-        if not look.record.live and table.output.set_status("creating"):
-            look = check_look(table.parts, table.output.look())
-            assert look.record is not None
-        beat.tidy_due = _left_behind(table, look.record)
+        look = _at_work_on(table)
+        beat.tidy_due = _left_behind(table, look)
         done = run(table.parts, look, limits, beat)
-        first_live = done.record.live and table.output.set_status("live")
+        first_live = _made_live(table, done)
     finally:
         workspace.runner.on_wait = do_nothing
-        workspace.state.put_lease(table.target, run_id, held=False)
+        _give_back(workspace, table, run_id)
     return _refresh(table, done, first_live=first_live)
 
 
@@ -188,8 +196,10 @@ def drop(workspace: Workspace, name: str) -> None:
         end_life(table.parts, base)
     if base.record is not None:
         table.output.set_status("dropped")
-        delete_data(table.output.location)
-    workspace.state.forget(table.target)
+        lives = table.output.lives()
+        if not delete_data(table.output.location, table.output.look):
+            return  # begun anew in the meantime: what is there now belongs to that life
+        workspace.state.forget(table.target, lives)
 
 
 def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
@@ -230,7 +240,14 @@ def set_controls(
     if paused is not None:
         controls = replace(controls, paused=paused)
     if throttle is not None:
-        controls = replace(controls, rows_per_second=None if throttle == "off" else float(throttle))
+        rate = None if throttle == "off" else float(throttle)
+        if rate is not None and not (math.isfinite(rate) and rate >= 0):
+            raise DeclarationError(
+                f"throttle of {name!r}: expected rows per second, 0 or more, found {throttle!r}",
+                hint="use a finite number, or 'off' for no limit",
+                argument="rows_per_second",
+            )
+        controls = replace(controls, rows_per_second=rate)
     workspace.state.set_controls(target, controls, by=by)
     return controls
 
@@ -258,6 +275,31 @@ def status(workspace: Workspace, name: str) -> Status:
     )
 
 
+def _at_work_on(table: Table) -> Look:
+    """The table as it stands, created if need be, saying that it is in creation as long as it is not live."""
+    look = create_if_missing(table.parts, table)
+    if look.record is not None and not look.record.live and table.output.set_status("creating"):
+        return check_look(table.parts, table.output.look())
+    return look
+
+
+def _made_live(table: Table, done: RunReport) -> bool:
+    """Let the table say that it is live, if it is and this run may speak for it; tells whether it said otherwise."""
+    if done.stopped is Stop.FENCED or not done.record.live:
+        return False
+    look = table.output.look()
+    if look.life != (done.record.incarnation, True):
+        return False
+    return table.output.set_status("live")
+
+
+def _give_back(workspace: Workspace, table: Table, run_id: str) -> None:
+    """Give the lease back, unless a successor has taken it over."""
+    lease = workspace.state.leases().get(table.target)
+    if lease is not None and lease.run_id == run_id:
+        workspace.state.put_lease(table.target, run_id, held=False)
+
+
 def _lag(table: Table, record: CommitRecord) -> tuple[Mapping[str, int] | None, str]:
     """The lag by split; None, and why, where upstreams cannot be asked."""
     try:
@@ -275,7 +317,9 @@ def _refresh(table: Table, done: RunReport, *, first_live: bool) -> Refresh:
         report=done,
         first_live=first_live,
         progress=progress_of(records, lag),
-        splits=splits_of(done.record.position, lag or {}, source=name if isinstance(table.declared, KafkaSource) else ""),
+        splits=splits_of(
+            done.record.position, lag or {}, source=name if isinstance(table.declared, KafkaSource) else ""
+        ),
     )
 
 
@@ -289,6 +333,7 @@ def _held(table: Table, holder: str) -> Refresh:
     return _refresh(table, report, first_live=False)
 
 
-def _left_behind(table: Table, record: CommitRecord) -> bool:
+def _left_behind(table: Table, look: Look) -> bool:
     """Whether a run planned an epoch that was not committed: it may have left staged files."""
-    return table.parts.ledger.newest(record.target, record.incarnation) == record.epoch + 1
+    record = look.record
+    return record is not None and table.parts.ledger.newest(record.target, record.incarnation) == record.epoch + 1

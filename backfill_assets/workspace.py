@@ -17,7 +17,7 @@ from backfill_assets.backfill.protocol import Parts, check_look
 from backfill_assets.backfill.run import create_if_missing
 from backfill_assets.backfill.source import SourceDecider, SourceUpstream
 from backfill_assets.errors import DeclarationError, UpstreamChangedError
-from backfill_assets.model import KafkaSource, MaterializedView, Start
+from backfill_assets.model import PARSER, KafkaSource, MaterializedView, Start
 from backfill_assets.query.ddl import ddl
 from backfill_assets.resources.clock import SystemClock
 from backfill_assets.resources.compute import SourceReader, SparkCompute, columns_schema, create_table, query_schema
@@ -212,7 +212,7 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
             return fingerprint(
                 topic=declared.topic,
                 schema=ddl(declared.columns),
-                parser=declared.format,
+                parser=f"{declared.format}/{PARSER}",
                 start=_start_text(declared.start),
                 bronze=declared.bronze,
                 isolation=declared.isolation,

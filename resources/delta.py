@@ -85,24 +85,23 @@ class DeltaOutput:
             return Look(version=-1)
         version = table.version()
         foreign = None
-        described = None
+        described: list[tuple[int, str]] = []
         for at, actions in commits_of(self.location, version):
             record = record_of(actions, self.target)
             if record is not None:
-                if described is not None and foreign is None and self._schema_changed(table, at):
-                    foreign = described
+                foreign = foreign if foreign is not None else self._reshaped(at, described)
                 number = table.transaction_version(app_id(self.target, record.incarnation))
                 return Look(version=version, record=record, at=at, transaction=number, foreign=foreign)
             if _changes_data(actions):
                 foreign = at
-            if any("metaData" in action for action in actions):
-                described = at
+            described.extend((at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action)
         return Look(version=version, foreign=foreign)
 
-    def _schema_changed(self, table: DeltaTable, since: int) -> bool:
-        """Whether somebody changed the columns after our commit at version `since`; properties are free to change."""
-        before = self.location.load(version=since)
-        return before is None or before.schema() != table.schema()
+    def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
+        """The first version after our commit `since` that changed the columns; properties are free to change."""
+        before = self.location.load(version=since) if described else None
+        changed = [at for at, schema in described if before is not None and Schema.from_json(schema) != before.schema()]
+        return min(changed, default=None)
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
         """One commit on the version loaded by the last `look`, without retries."""

@@ -163,7 +163,11 @@ class KafkaClient:
 
     def _connected(self) -> AdminClient:
         # Connection errors reach callers as exceptions; librdkafka's own lines on stderr would only repeat them.
-        settings = {"bootstrap.servers": self.servers, "log_level": 0, **self.settings}
+        settings: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": self.servers,
+            "log_level": 0,
+            **self.settings,
+        }
         try:
             return AdminClient(settings)
         except KafkaException as error:

@@ -6,17 +6,18 @@ rewrite gives way to any writer that comes between.
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.resources.warehouse import TableLocation, delete_rows
 
 __all__ = ["KeyedLog"]
 
 COMPACT_FILES = 40
+KEPT_HOURS = 1
 _WRITTEN = pa.field("written_at", pa.timestamp("us", tz="UTC"))
 
 _log = logging.getLogger(__name__)
@@ -31,8 +32,11 @@ class KeyedLog:
     keys: tuple[str, ...]
 
     def put(self, row: dict[str, object], *, at: datetime) -> None:
-        """Append a row that replaces earlier ones of its key."""
-        self._append([{**row, "written_at": at}])
+        """Append a row that replaces earlier ones of its key, also where their writer's clock was ahead."""
+        key = [row[name] for name in self.keys]
+        before = [each["written_at"] for each in self.newest() if [each[name] for name in self.keys] == key]
+        stamp = max([at, *(each + timedelta(microseconds=1) for each in before if isinstance(each, datetime))])
+        self._append([{**row, "written_at": stamp}])
 
     def newest(self) -> list[dict[str, object]]:
         """The newest row of each key, in no order."""
@@ -41,10 +45,7 @@ class KeyedLog:
 
     def remove(self, key: str, value: str) -> None:
         """Delete all rows that hold `value` in column `key`."""
-        table = self.location.load()
-        if table is not None:
-            quoted = value.replace("'", "''")
-            table.delete(f"{key} = '{quoted}'")
+        delete_rows(self.location, **{key: value})
 
     def _append(self, rows: list[dict[str, object]]) -> None:
         schema = self.columns.append(_WRITTEN)
@@ -64,6 +65,8 @@ class KeyedLog:
         data = pa.Table.from_pylist(_newest(table, self.keys), schema=schema)
         try:
             write_deltalake(table, data, mode="overwrite", commit_properties=CommitProperties(max_commit_retries=0))
+            # Readers open a version at once; an hour is ample for one that has just loaded an older one.
+            table.vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False)
         except (CommitFailedError, DeltaError) as error:
             _log.debug("%s: compaction gave way: %s", self.location.uri, error)
 

@@ -21,7 +21,7 @@ from pydantic import Field
 from backfill_assets.errors import EnvironmentSetupError
 from backfill_assets.resources.embedded import endpoints
 from backfill_assets.resources.java import java_home
-from backfill_assets.resources.spark_conf import spark_conf
+from backfill_assets.resources.spark_conf import SESSION_CONF, spark_conf
 from backfill_assets.resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ class SparkResource(ConfigurableResource[Any]):
         if remote is not None:
             _check_reach(remote, warehouse)
             return SparkRunner(lambda: _attach(remote, self.config))
-        return SparkRunner(lambda: _start({**spark_conf(), "spark.driver.memory": self.driver_memory, **self.config}))
+        return SparkRunner(
+            lambda: _start({**spark_conf(), "spark.driver.memory": self.driver_memory, **self.config, **SESSION_CONF})
+        )
 
     def _remote(self) -> str | None:
         named = self.remote or os.environ.get("SPARK_REMOTE")
@@ -153,7 +155,7 @@ def _attach(remote: str, config: dict[str, str]) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.remote(remote)
-    for name, value in config.items():
+    for name, value in {**config, **SESSION_CONF}.items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()

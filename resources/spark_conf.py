@@ -6,7 +6,15 @@ from pathlib import Path
 from backfill_assets.resources._cache import cache_folder
 from backfill_assets.resources.jars import spark_jars
 
-__all__ = ["cores", "spark_conf"]
+__all__ = ["SESSION_CONF", "cores", "spark_conf"]
+
+SESSION_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # delta-rs and Parquet readers outside Spark want microseconds, not the old INT96.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""What rows depend on: set in every session, remote ones too, and not for users to change."""
 
 _MOST_SHUFFLE_PARTITIONS = 8
 
@@ -25,6 +33,7 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
     """
     scratch = scratch or cache_folder("spark")
     return {
+        **SESSION_CONF,
         "spark.app.name": "backfill-assets",
         "spark.master": f"local[{cores()}]",
         "spark.jars": ",".join(str(jar) for jar in spark_jars()),
@@ -35,7 +44,6 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Tables are named by path: no metastore, hence no Derby files.
@@ -47,8 +55,6 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.enabled": "true",
-        # delta-rs and Parquet readers outside Spark want microseconds, not the old INT96.
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Files of a task show only when the whole job commits, so those of a failed attempt are never staged.
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
     }

@@ -5,6 +5,7 @@ the last committed one whose attempt did not win, or of other incarnations than 
 epoch that may be in the making.
 """
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Any
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from backfill_assets.backfill.epoch import Look, StagedFile
+from backfill_assets.backfill.epoch import CommitKind, Look, StagedFile
 from backfill_assets.backfill.staging import StagedFolder, sweepable
 from backfill_assets.resources.delta import commits_of, ours_in
 from backfill_assets.resources.warehouse import TableLocation
@@ -56,21 +57,31 @@ def sweep(location: TableLocation, look: Callable[[], Look]) -> list[str]:
     return swept
 
 
-def delete_data(location: TableLocation) -> None:
-    """Delete everything in a dropped table's folder except its log."""
-    files = location.files()
-    for info in files.get_file_info(pafs.FileSelector("", allow_not_found=True)):
+def delete_data(location: TableLocation, look: Callable[[], Look]) -> bool:
+    """Delete what lies in a dropped table's folder except its log; tells whether the table is still dropped.
+
+    As with `sweep`, the folder is listed before the table is looked at: what a life begun in between writes is not
+    among what was listed, and if there is such a life nothing is deleted at all.
+    """
+    listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
+    record = look().record
+    if record is None or record.kind is not CommitKind.DROP:
+        return False
+    for info in listed:
         if info.type is not pafs.FileType.Directory:
-            files.delete_file(info.path)
+            location.files().delete_file(info.path)
         elif info.base_name != "_delta_log":
             _delete_folder(location, info.path)
+    return True
 
 
 def _delete_folder(location: TableLocation, path: str) -> None:
+    """Delete a folder that others may be deleting, or that a dead run's Spark job may still be writing to."""
     if location.is_local:  # an object store has no folders; a disk keeps them, empty, unless told
-        shutil.rmtree(location.child(path))
+        shutil.rmtree(location.child(path), ignore_errors=True)
     else:
-        location.files().delete_dir(path)
+        with contextlib.suppress(FileNotFoundError):
+            location.files().delete_dir(path)
 
 
 def _committed_folders(location: TableLocation, candidates: set[str]) -> set[str]:
@@ -116,11 +127,20 @@ def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
             continue
         nulls[name] = sum(each.null_count for each in stats)
         bounded = [each for each in stats if each.has_min_max]
-        bounds = [_json_value(value) for each in bounded for value in (each.min, each.max)]
+        bounds = _bounds(bounded)
         complete = len(bounded) == sum(each.num_values > 0 for each in stats)
         if complete and bounds and all(bound is not None for bound in bounds):
             lows[name], highs[name] = min(bounds[::2]), max(bounds[1::2])
     return {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
+
+
+def _bounds(bounded: list[Any]) -> list[Any]:
+    """Minimum and maximum of each chunk in turn; none for values that Python cannot hold (text that is not UTF-8, years
+    beyond 9999): such a column simply has no bounds."""
+    try:
+        return [_json_value(value) for each in bounded for value in (each.min, each.max)]
+    except (ValueError, OverflowError):
+        return []
 
 
 def _json_value(value: object) -> Any:

@@ -5,6 +5,7 @@ All are Delta tables that anyone may read. None of them is the truth about a vie
 
 import os
 import socket
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
 from pydantic import Field
 
 from backfill_assets.backfill.ports import Controls
+from backfill_assets.resources._process import Process, is_alive
 from backfill_assets.resources.keyed_log import KeyedLog
 from backfill_assets.resources.ledger import DeltaLedger
 from backfill_assets.resources.warehouse import Warehouse
@@ -45,13 +47,16 @@ class Lease:
         """Whether its run may still be at work: renewed lately, and on this host its process is still there."""
         if not self.held or (now - self.renewed_at).total_seconds() > LEASE_SECONDS:
             return False
-        return self.host != socket.gethostname() or _process_started(self.pid) == self.process_started
+        return self.host != socket.gethostname() or self._process_runs()
 
     def dead(self, now: datetime) -> bool:
         """Whether its run ended without giving it back. A process of this host that is only slow is not dead."""
         if self.host == socket.gethostname():
-            return self.held and _process_started(self.pid) != self.process_started
+            return self.held and not self._process_runs()
         return self.held and not self.alive(now)
+
+    def _process_runs(self) -> bool:
+        return is_alive(Process(pid=self.pid, created=self.process_started))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +116,7 @@ class State:
             "run_id": run_id,
             "host": socket.gethostname(),
             "pid": pid,
-            "process_started": _process_started(pid),
+            "process_started": psutil.Process(pid).create_time(),
             "held": held,
         }
         self._leases.put(row, at=datetime.now(UTC))
@@ -128,9 +133,10 @@ class State:
         row = {"target": target, "check": check, "incarnation": passed.incarnation, "epoch": passed.epoch}
         self._checks.put(row, at=datetime.now(UTC))
 
-    def forget(self, target: str) -> None:
-        """Leave nothing of a dropped table behind."""
-        self.ledger().remove(target)
+    def forget(self, target: str, lives: Collection[str]) -> None:
+        """Leave nothing of a dropped table and its past lives behind."""
+        for incarnation in lives:
+            self.ledger().remove(target, incarnation)
         for table in (self._control, self._leases, self._checks):
             table.remove("target", target)
 
@@ -158,15 +164,6 @@ class StateStore(ConfigurableResource[State]):
     def state(self) -> State:
         """The state tables."""
         return State(self.place)
-
-
-def _process_started(pid: int) -> float:
-    try:
-        process = psutil.Process(pid)
-        # Killed, but not waited for by its parent: that lives no more.
-        return -1.0 if process.status() == psutil.STATUS_ZOMBIE else float(process.create_time())
-    except psutil.Error:
-        return -1.0
 
 
 def _lease(row: dict[str, Any]) -> Lease:

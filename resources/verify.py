@@ -20,7 +20,7 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Derived", "Difference", "Proof", "difference", "duplicates", "footer_rows"]
+__all__ = ["Derived", "Difference", "Proof", "difference", "duplicates", "footer_rows", "stated_rows"]
 
 MOST_OFFENDERS = 10
 
@@ -66,19 +66,24 @@ def difference(runner: SparkRunner, derived: Derived, proof: Proof) -> Differenc
     return runner.run(lambda spark: _compare(spark, derived, proof))
 
 
-def duplicates(
-    runner: SparkRunner, table: TableLocation, version: int, key: tuple[str, ...]
-) -> list[dict[str, object]]:
-    """The first keys that more than one row has, with how many rows have them."""
+def duplicates(runner: SparkRunner, proof: Proof, key: tuple[str, ...]) -> list[dict[str, object]]:
+    """The first keys that more than one row has, with how many rows have them; keys proved before are left out."""
 
     def find(spark: "SparkSession") -> list[dict[str, object]]:
         from pyspark.sql import functions as F  # noqa: N812
 
-        rows = spark.read.format("delta").option("versionAsOf", version).load(table.uri)
-        twice = rows.groupBy(*key).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
+        rows = spark.read.format("delta").option("versionAsOf", proof.version).load(proof.table.uri)
+        new = rows.where(~_proved_before(proof))
+        twice = new.groupBy(*key).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
         return [row.asDict() for row in twice.orderBy(*key).limit(MOST_OFFENDERS).collect()]
 
     return runner.run(find)
+
+
+def stated_rows(table: TableLocation) -> int:
+    """How many rows a table's data files hold, as its log states it."""
+    loaded = table.load()
+    return 0 if loaded is None else sum(loaded.get_add_actions().column("num_records").to_pylist())
 
 
 def footer_rows(table: TableLocation) -> int:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import backfill_assets.errors as errors
+from backfill_assets import errors
 from backfill_assets.query.refusals import HINTS
 
 ROOT = Path(__file__).parent.parent

@@ -201,4 +201,4 @@ class _Run:
 
 def slowest(*rates: float | None) -> float | None:
     """The smallest of the given limits; None where there is none."""
-    return min((rate for rate in rates if rate is not None), default=None)
+    return min((rate for rate in rates if rate is not None and math.isfinite(rate)), default=None)

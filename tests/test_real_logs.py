@@ -1,0 +1,131 @@
+"""Outputs, staging and the state store on real Delta tables, without Spark: races and odd values at their edges."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
+
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Staged
+from backfill_assets.backfill.positions import IngestPosition
+from backfill_assets.backfill.staging import StagedFolder
+from backfill_assets.resources.delta import DeltaOutput
+from backfill_assets.resources.keyed_log import KeyedLog
+from backfill_assets.resources.staging import collect, delete_data, sweep
+from backfill_assets.resources.warehouse import TableLocation
+
+TARGET = "sources/orders"
+SCHEMA = pa.schema([pa.field("id", pa.int64())])
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> DeltaOutput:
+    location = TableLocation(uri=str(tmp_path / "table"))
+    DeltaTable.create(location.uri, SCHEMA)
+    return DeltaOutput(location=location, target=TARGET, schema=lambda: DeltaTable(location.uri).schema().to_json())
+
+
+def record(kind: CommitKind, incarnation: str, epoch: int, attempt: str = "aaaaaaaa") -> CommitRecord:
+    position = IngestPosition(topic="t", topic_id=None, history={0: 0}, begin={0: 0}, next={0: epoch})
+    return CommitRecord(
+        kind=kind, target=TARGET, incarnation=incarnation, epoch=epoch, attempt=attempt, plan_hash="", fingerprint={},
+        position=position, live=True, started_at=0, finished_at=0, created_at=0,
+    )  # fmt: skip
+
+
+def stage(output: DeltaOutput, incarnation: str, epoch: int, ids: list[int], attempt: str = "aaaaaaaa") -> Staged:
+    folder = StagedFolder(incarnation=incarnation, epoch=epoch, attempt=attempt).name
+    path = Path(output.location.child(folder))
+    path.mkdir()
+    pq.write_table(pa.table({"id": ids}, schema=SCHEMA), path / "part.parquet")
+    return Staged(files=collect(output.location, folder), rows_written=len(ids))
+
+
+def commit(output: DeltaOutput, made: CommitRecord, staged: Staged | None = None) -> None:
+    output.look()
+    output.commit(made, staged or Staged())
+
+
+def rows(output: DeltaOutput) -> list[int]:
+    return sorted(DeltaTable(output.location.uri).to_pyarrow_table()["id"].to_pylist())
+
+
+def test_a_slow_drop_deletes_nothing_of_the_life_that_came_after_it(output: DeltaOutput):
+    commit(output, record(CommitKind.CREATE, "11111111", 0))
+    commit(output, record(CommitKind.EPOCH, "11111111", 1), stage(output, "11111111", 1, [1]))
+    commit(output, record(CommitKind.DROP, "11111111", 1))
+    commit(output, record(CommitKind.CREATE, "22222222", 0))
+    commit(output, record(CommitKind.EPOCH, "22222222", 1), stage(output, "22222222", 1, [7, 8]))
+    assert not delete_data(output.location, output.look)
+    assert rows(output) == [7, 8]
+
+
+def test_a_drop_deletes_what_was_there_before_it_looked_and_nothing_staged_since(output: DeltaOutput):
+    commit(output, record(CommitKind.CREATE, "11111111", 0))
+    commit(output, record(CommitKind.EPOCH, "11111111", 1), stage(output, "11111111", 1, [1]))
+    commit(output, record(CommitKind.DROP, "11111111", 1))
+    look = output.look
+
+    def look_late():
+        stage(output, "22222222", 1, [7])
+        return look()
+
+    assert delete_data(output.location, look_late)
+    assert sorted(each.name for each in Path(output.location.uri).iterdir()) == ["22222222-1-aaaaaaaa", "_delta_log"]
+
+
+def test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile(output: DeltaOutput):
+    commit(output, record(CommitKind.CREATE, "11111111", 0))
+    commit(output, record(CommitKind.EPOCH, "11111111", 1), stage(output, "11111111", 1, [1]))
+    stage(output, "11111111", 1, [1], attempt="bbbbbbbb")
+    stage(output, "11111111", 2, [2])
+    assert sweep(output.location, output.look) == ["11111111-1-bbbbbbbb"]
+    look = output.look
+
+    def reset_first():
+        commit(output, record(CommitKind.CREATE, "22222222", 0))
+        stage(output, "22222222", 1, [9])
+        return look()
+
+    assert sweep(output.location, reset_first) == ["11111111-2-aaaaaaaa"]
+    assert Path(output.location.child("22222222-1-aaaaaaaa")).exists()
+
+
+def test_columns_that_somebody_else_added_are_a_foreign_write_and_properties_are_not(output: DeltaOutput):
+    commit(output, record(CommitKind.CREATE, "11111111", 0))
+    DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "7"})
+    assert output.look().foreign is None
+    DeltaTable(output.location.uri).alter.add_columns([Field("extra", PrimitiveType("string"))])
+    assert output.look().foreign == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("text", pa.array([b"\xff\xfe", b"a"]).cast(pa.binary()).view(pa.string())),
+        ("day", pa.array([3_700_000, -1_000_000], pa.int32()).view(pa.date32())),
+        ("moment", pa.array([320_000_000_000_000_000], pa.int64()).view(pa.timestamp("us", "UTC"))),
+    ],
+)
+def test_values_that_python_cannot_hold_have_no_bounds_but_are_staged(tmp_path: Path, name: str, values: pa.Array):
+    location = TableLocation(uri=str(tmp_path))
+    (tmp_path / "11111111-1-aaaaaaaa").mkdir()
+    pq.write_table(pa.table({name: values, "id": list(range(len(values)))}), tmp_path / "11111111-1-aaaaaaaa/p.parquet")
+    (staged,) = collect(location, "11111111-1-aaaaaaaa")
+    assert staged.rows == len(values)
+    assert '"maxValues": {"id"' in staged.stats
+
+
+def test_a_later_setting_wins_although_its_writers_clock_is_behind(tmp_path: Path):
+    log = KeyedLog(
+        location=TableLocation(uri=str(tmp_path / "log")),
+        columns=pa.schema([("name", pa.string()), ("paused", pa.bool_())]),
+        keys=("name",),
+    )
+    now = datetime.now(UTC)
+    log.put({"name": "a", "paused": False}, at=now)
+    log.put({"name": "a", "paused": True}, at=now - timedelta(minutes=2))
+    assert [row["paused"] for row in log.newest()] == [True]
