@@ -1,0 +1,80 @@
+"""`python -m benchmarks`: measure, print a table, and write everything as JSON if asked to."""
+
+import json
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import backfill, epochs, idle, ingest, refresh
+from benchmarks.measure import Comparison, machine
+from benchmarks.world import world
+
+BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
+    "ingest": ingest.run,
+    "backfill": backfill.run,
+    "refresh": refresh.run,
+    "epochs": epochs.run,
+    "idle": idle.run,
+}
+SIZED = {"ingest", "backfill"}
+"""Those whose size is a number of rows that `--rows` sets."""
+
+
+def main(
+    names: Annotated[list[str] | None, typer.Argument(help=f"Some of {', '.join(BENCHMARKS)}; all without it.")] = None,
+    rows: Annotated[int | None, typer.Option(min=32, help="Rows of ingest and backfill.")] = None,
+    repetitions: Annotated[int | None, typer.Option(min=1, help="How often each side is measured.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
+) -> None:
+    """Measure this project against plain Spark and Structured Streaming, each on the same data in one run."""
+    unknown = sorted(set(names or []) - BENCHMARKS.keys())
+    if unknown:
+        raise typer.BadParameter(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the broker is stopped, too
+    logging.getLogger("backfill_assets").setLevel(logging.WARNING)
+    found = {"machine": machine(), "comparisons": []}
+    console = Console()
+    table = _empty_table()
+    with world() as place:
+        for name in names or BENCHMARKS:
+            given = {"rows": rows if name in SIZED else None, "repetitions": repetitions}
+            for each in BENCHMARKS[name](place, **{key: value for key, value in given.items() if value is not None}):
+                summary = each.summary()
+                found["comparisons"].append(summary)
+                table.add_row(*_cells(summary))
+                console.log(" ".join(_cells(summary)))
+    console.print(table)
+    console.print(json.dumps(found["machine"]))
+    if json_file is not None:
+        json_file.write_text(json.dumps(found, indent=1))
+
+
+def _empty_table() -> Table:
+    table = Table(title="seconds, medians; a ratio above 1 means that this project is faster")
+    for heading in ("benchmark", "case", "peer", "rows", "ours", "peer's", "ratio", "lowest to highest"):
+        table.add_column(heading)
+    return table
+
+
+def _cells(summary: dict[str, Any]) -> list[str]:
+    return [
+        summary["benchmark"],
+        summary["case"],
+        summary["peer"],
+        f"{summary['rows']:,}",
+        f"{summary['ours_median']:.3f}",
+        f"{summary['theirs_median']:.3f}",
+        f"{summary['ratio_median']:.2f}",
+        f"{summary['ratio_low']:.2f} to {summary['ratio_high']:.2f}",
+    ]
+
+
+if __name__ == "__main__":
+    typer.run(main)

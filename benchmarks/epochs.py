@@ -1,0 +1,116 @@
+"""Two thousand small epochs: what planning, ledger, commit and tidying cost, first against last. It must stay flat.
+
+Everything is the real thing (tables, ledger, leases, control, compaction) except that the topic is made up and the rows
+are written by pyarrow, so that Spark's own time does not hide what grows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+from time import perf_counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.epoch import Plan, Staged
+from backfill_assets.backfill.ports import TopicOffer
+from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.backfill.protocol import STEPS
+from backfill_assets.backfill.staging import StagedFolder
+from backfill_assets.operations import refresh
+from backfill_assets.resources.staging import collect
+from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.workspace import Declared, Table, Workspace
+from benchmarks.measure import Comparison
+from benchmarks.world import SPLITS, World, declared_over
+
+__all__ = ["run"]
+
+ROWS = 8
+"""Of one epoch."""
+
+
+def run(world: World, *, epochs: int = 2_000, window: int = 100) -> Iterator[Comparison]:
+    """The first `window` epochs are the peer of the last ones; the seconds of one epoch each."""
+    marks: list[tuple[str, float]] = []
+    with world.folder() as folder:
+        base = world.workspace(folder, declared_over("made-up"))
+        workspace = _MadeUp(
+            declared=base.declared,
+            store=base.store,
+            kafka=base.kafka,
+            spark=base.spark,
+            on_step=lambda step: marks.append((step, perf_counter())),
+        )
+        workspace.rows = epochs * ROWS
+        done = refresh(workspace, "orders", Limits(chunk_rows=ROWS), run_id="epochs")
+        workspace.runner.close()
+        table = folder / "warehouse" / "sources" / "orders"
+        assert len(done.report.epochs) == epochs
+        assert world.content(table, "_partition", "_offset")[0] == workspace.rows
+    steps = list(_epochs(marks))
+    seconds = [sum(each.values()) for each in steps]
+    yield Comparison(
+        benchmark="epochs",
+        case=f"the last {window} of {epochs:,}",
+        peer=f"the first {window}",
+        rows=ROWS,
+        ours=tuple(seconds[-window:]),
+        theirs=tuple(seconds[:window]),
+        details=_means("first", steps[:window]) | _means("last", steps[-window:]),
+    )
+
+
+class _MadeUp(Workspace):
+    """A workspace whose one topic holds as many records as are asked for, and whose rows are computed without Spark."""
+
+    rows: int = 0
+
+    def topic(self, source: str) -> TopicOffer:
+        """The made-up topic."""
+        ends = {split: OffsetRange(start=0, end=self.rows // SPLITS) for split in range(SPLITS)}
+        return TopicOffer(topic=self.source(source).topic, topic_id=None, splits=ends)
+
+    def table(self, declared: Declared) -> Table:
+        """The table with its compute replaced."""
+        table = super().table(declared)
+        return replace(table, parts=replace(table.parts, compute=_TinyCompute(table.output.location)))
+
+
+@dataclass(frozen=True)
+class _TinyCompute:
+    """`ports.Compute`: a row for each offset, of which only split and offset are filled."""
+
+    output: TableLocation
+
+    def stage(self, plan: Plan, attempt: str) -> Staged:
+        """Write one small file."""
+        (read,) = plan.reads
+        found = [(split, offset) for split, each in read.ranges.items() for offset in range(each.start, each.end)]
+        columns = {
+            "_partition": pa.array([split for split, _ in found], pa.int32()),
+            "_offset": pa.array([offset for _, offset in found], pa.int64()),
+        }
+        folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        Path(self.output.child(folder)).mkdir()
+        pq.write_table(pa.table(columns), self.output.child(f"{folder}/part-0.parquet"))
+        files = collect(self.output, folder)
+        return Staged(files=files, rows_read=len(found), rows_written=len(found))
+
+
+def _epochs(marks: list[tuple[str, float]]) -> Iterator[dict[str, float]]:
+    """The seconds of each step of each epoch; what follows the commit (look, tidying, control) is `committed`."""
+    taken: dict[str, float] = {}
+    for (step, at), (_, until) in pairwise(marks):
+        if step == "looked" and taken:
+            yield taken
+            taken = {}
+        taken[step] = until - at
+    yield taken
+
+
+def _means(which: str, steps: list[dict[str, float]]) -> dict[str, float]:
+    return {f"{which}_{name}": mean(each.get(name, 0.0) for each in steps) for name in STEPS}

@@ -1,0 +1,161 @@
+"""What the benchmarks share: a broker, a topic of orders, one warm Spark session, this project's runs, and peers' sinks."""
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.run import create_if_missing
+from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.operations import Refresh, refresh
+from backfill_assets.resources.embedded import down, up
+from backfill_assets.resources.kafka import KafkaConnector
+from backfill_assets.resources.spark import SparkResource
+from backfill_assets.resources.state_store import StateStore
+from backfill_assets.workspace import Declared, Workspace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "PARSED_SCHEMA",
+    "QUERY",
+    "SCHEMA",
+    "SPLITS",
+    "VIEW_COLUMNS",
+    "VIEW_SCHEMA",
+    "World",
+    "declared_over",
+    "parsed",
+    "world",
+]
+
+SPLITS = 4
+HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
+SCHEMA = "order_id LONG, customer STRING, item STRING, amount DOUBLE, quantity INT, at TIMESTAMP"
+PARSED_SCHEMA = f"partition INT, offset LONG, timestamp TIMESTAMP, key BINARY, headers {HEADERS}, {SCHEMA}"
+QUERY = """
+    SELECT order_id, upper(customer) AS customer, round(amount * quantity, 2) AS total, to_date(at) AS day
+    FROM orders
+    WHERE quantity > 2
+"""
+VIEW_COLUMNS = ("order_id", "customer", "total", "day")
+VIEW_SCHEMA = "order_id LONG, customer STRING, total DOUBLE, day DATE"
+
+
+@dataclass
+class World:
+    """One broker and one Spark session for a whole run of benchmarks; `root` is removed afterwards."""
+
+    root: Path
+    servers: str
+
+    @cached_property
+    def spark(self) -> "SparkSession":
+        """The session that both sides use."""
+        session: SparkSession = self.workspace(self.root, {}).runner.run(lambda spark: spark)
+        return session
+
+    def workspace(self, folder: Path, declared: dict[str, Declared]) -> Workspace:
+        """What one run of this project works with."""
+        return Workspace(
+            declared=declared,
+            store=StateStore(root=str(folder)),
+            kafka=KafkaConnector(bootstrap_servers=self.servers, root=str(folder)),
+            spark=SparkResource(root=str(folder), driver_memory="2g"),
+        )
+
+    def refresh(self, folder: Path, declared: dict[str, Declared], name: str, limits: Limits | None = None) -> Refresh:
+        """One run of its own, as Dagster would make it, in the session that is there."""
+        workspace = self.workspace(folder, declared)
+        try:
+            return refresh(workspace, name, limits or Limits(), run_id=uuid.uuid4().hex)
+        finally:
+            workspace.runner.close()
+
+    def create(self, folder: Path, declared: dict[str, Declared], *names: str) -> None:
+        """Create tables empty, with their history still to be read."""
+        workspace = self.workspace(folder, declared)
+        for name in names:
+            table = workspace.table(workspace.find(name))
+            create_if_missing(table.parts, table)
+        workspace.runner.close()
+
+    def empty_table(self, folder: Path, schema: str) -> None:
+        """A peer's table, made empty before it is measured, as ours are."""
+        self.spark.createDataFrame([], schema).write.format("delta").mode("append").save(str(folder))
+
+    def topic(self) -> str:
+        """A new empty topic."""
+        name = f"orders-{uuid.uuid4().hex[:8]}"
+        new = NewTopic(name, num_partitions=SPLITS, replication_factor=1)
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        admin.create_topics([new])[name].result(timeout=30)
+        return name
+
+    def produce(self, topic: str, rows: int, *, first: int = 0) -> None:
+        """Write orders as JSON, spread evenly over the splits."""
+        numbers = self.spark.range(first, first + rows, numPartitions=SPLITS)
+        made = numbers.selectExpr(
+            "CAST(id % 50000 AS STRING) AS key",
+            "to_json(named_struct('order_id', id, 'customer', concat('customer-', id % 50000), 'item', "
+            "concat('item-', id % 997), 'amount', CAST(id % 100000 AS DOUBLE) / 8, 'quantity', CAST(id % 7 AS INT), "
+            "'at', timestamp_seconds(1700000000 + id))) AS value",
+            f"CAST(id % {SPLITS} AS INT) AS partition",
+        )
+        made.write.format("kafka").option("kafka.bootstrap.servers", self.servers).option("topic", topic).save()
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """A fresh folder for one repetition."""
+        made = Path(tempfile.mkdtemp(dir=self.root))
+        try:
+            yield made
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+    def content(self, table: Path, *columns: str) -> tuple[int, Any]:
+        """The number of rows and a digest of these columns that does not depend on order."""
+        rows = self.spark.read.format("delta").load(str(table))
+        digest = f"sum(CAST(xxhash64({', '.join(columns)}) AS DECIMAL(38, 0)))"
+        (found,) = rows.selectExpr("count(*) AS rows", f"{digest} AS digest").collect()
+        return found["rows"], found["digest"]
+
+
+def declared_over(topic: str) -> dict[str, Declared]:
+    """The source of orders and a view over it."""
+    orders: KafkaSource = kafka_source("orders", topic=topic, schema=SCHEMA)
+    large: MaterializedView = materialized_view("large", query=QUERY, upstreams=[orders])
+    return {"orders": orders, "large": large}
+
+
+def parsed(raw: "DataFrame") -> "DataFrame":
+    """How a plain Spark job reads the same records: a bare `from_json`, no word on records that do not parse."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    record = F.from_json(F.col("value").cast("string"), SCHEMA).alias("record")
+    return raw.select("partition", "offset", "timestamp", "key", "headers", record).select(
+        "partition", "offset", "timestamp", "key", "headers", "record.*"
+    )
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    """A broker of its own on free ports, stopped in the end."""
+    root = Path(tempfile.mkdtemp(prefix="backfill-bench-"))
+    try:
+        servers = up(root, spark=False).bootstrap_servers
+        assert servers is not None
+        yield World(root=root, servers=servers)
+    finally:
+        down(root)
+        shutil.rmtree(root, ignore_errors=True)
