@@ -139,7 +139,8 @@ def test_labels_arrive_on_the_asset(tmp_path: Path) -> None:
         freshness_policy=fresh,
     )
     node = graph_of(definitions_at(tmp_path, (view,))).get(dg.AssetKey(["sales", "view"]))
-    assert (node.description, node.group_name, list(node.owners)) == ("Sales.", "sales", ["team:sales"])
+    assert (node.group_name, list(node.owners)) == ("sales", ["team:sales"])
+    assert str(node.description).startswith("Sales.\n\n```sql\nSELECT")
     assert node.tags["tier"] == "gold"
     assert node.metadata["contact"] == "sales"
     assert node.automation_condition == eager
