@@ -1,0 +1,50 @@
+"""The benchmarks run and compare like with like: each of them checks that both sides made the same rows."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import backfill, epochs, idle, ingest, refresh
+from benchmarks.measure import Comparison
+from benchmarks.world import World
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def small_world(broker: str, tmp_path: Path) -> World:
+    return World(root=tmp_path, servers=broker)
+
+
+def names(found: list[Comparison]) -> list[tuple[str, str]]:
+    for each in found:
+        assert len(each.ours) == len(each.theirs) > 0
+        assert min(*each.ours, *each.theirs) > 0
+        assert each.summary()["ratio_median"] > 0
+    return [(each.benchmark, each.case) for each in found]
+
+
+def test_ingest_and_its_peer_write_the_same_rows(small_world: World) -> None:
+    found = list(ingest.run(small_world, rows=320, repetitions=1, warmups=0))
+    assert names(found) == [("ingest", "1 epoch"), ("ingest", "8 epochs")]
+
+
+def test_backfill_and_its_peer_make_the_same_view_in_as_many_batches(small_world: World) -> None:
+    found = list(backfill.run(small_world, rows=320, repetitions=1, warmups=0))
+    assert names(found) == [("backfill", "1 batch"), ("backfill", "8 batches")]
+
+
+def test_refreshes_of_all_ways_end_with_the_same_view(small_world: World) -> None:
+    found = list(refresh.run(small_world, repetitions=1, warmups=0, history=100))
+    assert [case for _, case in names(found)] == ["source and view", "view alone", "view alone"]
+
+
+def test_small_epochs_are_counted_step_by_step(small_world: World) -> None:
+    (found,) = epochs.run(small_world, epochs=6, window=2)
+    assert names([found]) == [("epochs", "the last 2 of 6")]
+    assert found.details["last_looked"] > 0
+
+
+def test_an_idle_command_ends_well_on_both_sides(small_world: World) -> None:
+    (found,) = idle.run(small_world, repetitions=1)
+    assert names([found]) == [("idle", "nothing new, whole command")]
