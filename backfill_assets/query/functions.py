@@ -26,12 +26,13 @@ _GENERATORS: Final = """
 collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer python_worker_logs range
 session_window sql_keywords stack variant_explode variant_explode_outer window
 """
-# What the session, the clock, the files or the order of rows decide: a repeated epoch could give other rows.
+# What chance, the session, the clock, the files or the order of rows decide: a repeated epoch could give other rows.
+# aes_encrypt draws a start value where none is given.
 _NOT_DETERMINISTIC: Final = """
-curdate current_catalog current_database current_date current_path current_schema current_time current_timestamp
-current_timezone current_user input_file_block_length input_file_block_start input_file_name java_method localtimestamp
-monotonically_increasing_id now rand randn random randstr reflect session_user shuffle spark_partition_id try_reflect
-uniform user uuid version
+aes_encrypt curdate current_catalog current_database current_date current_path current_schema current_time
+current_timestamp current_timezone current_user input_file_block_length input_file_block_start input_file_name
+java_method localtimestamp monotonically_increasing_id now rand randn random randstr reflect session_user shuffle
+spark_partition_id try_reflect uniform user uuid version
 """
 # IDENTIFIER('name') hides which column or function is meant.
 _UNSUPPORTED: Final = "identifier"
