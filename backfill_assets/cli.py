@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 
+LEAST_WIDTH = 120
+
+
 class Exit(IntEnum):
     """What the command says with its exit code."""
 
@@ -365,7 +368,8 @@ def _say(document: Any, *, as_json: bool, text: Callable[[], Any]) -> None:
     if as_json:
         typer.echo(json.dumps(document, default=str))
     else:
-        Console().print(text())
+        # A table that does not fit is cropped by rich; a terminal or a file takes the longer lines as they are.
+        Console(width=max(Console().width, LEAST_WIDTH)).print(text())
 
 
 def _fail(error: BackfillError, code: Exit) -> None:
