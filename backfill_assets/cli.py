@@ -330,6 +330,7 @@ def load_definitions(module: str) -> "dg.Definitions":
         ) from None
     finally:
         gc.freeze()
+        gc.set_threshold(50_000)  # the run itself imports much, too
         gc.enable()
     found = [value for value in vars(loaded).values() if isinstance(value, dg.Definitions | LazyDefinitions)]
     if len(found) != 1:
