@@ -51,10 +51,10 @@ def run(world: World, *, repetitions: int = 5) -> Iterator[Comparison]:
 def _project(folder: Path, topic: str) -> None:
     folder.mkdir()
     (folder / "definitions.py").write_text(
-        "from backfill_assets import build_definitions, kafka_source, materialized_view\\n"
-        f"orders = kafka_source('orders', topic={topic!r}, schema={SCHEMA!r})\\n"
-        f"large = materialized_view('large', query={QUERY!r}, upstreams=[orders])\\n"
-        "defs = build_definitions(orders, large)\\n"
+        "from backfill_assets import build_definitions, kafka_source, materialized_view\n"
+        f"orders = kafka_source('orders', topic={topic!r}, schema={SCHEMA!r})\n"
+        f"large = materialized_view('large', query={QUERY!r}, upstreams=[orders])\n"
+        "defs = build_definitions(orders, large)\n"
     )
 
 
@@ -64,7 +64,7 @@ def _call(command: list[str], folder: Path, servers: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("BACKFILL_", "SPARK_"))}
     done = subprocess.run(command, cwd=folder, env=environment | named, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\\n{done.stderr[-2000:]}")
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
 
 
 def _peer(servers: str, topic: str, folder: str) -> None:

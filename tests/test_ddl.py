@@ -52,6 +52,7 @@ REFUSED = [
     ("a ARRAY", "type ARRAY, which a source cannot hold"),
     ("a DECIMAL(39,2)", "DECIMAL\\(39, 2\\), which does not exist"),
     ("a DECIMAL(5,6)", "DECIMAL\\(5, 6\\), which does not exist"),
+    ("a DECIMAL(1e2,0)", "DECIMAL\\(1e2, 0\\), which does not exist"),
     ("a MAP<INT, INT>", "keys of type INT"),
     ("`a b` INT", "characters in its name that Delta does not take"),
 ]

@@ -120,7 +120,7 @@ def _type(kind: exp.DataType, path: str) -> str:
     inner = kind.expressions
     match kind.this:
         case exp.DataType.Type.DECIMAL:
-            return _decimal([int(each.name) for each in inner], path)
+            return _decimal([each.name for each in inner], path)
         case exp.DataType.Type.ARRAY if len(inner) == 1:
             return f"ARRAY<{_type(inner[0], f'{path}[]')}>"
         case exp.DataType.Type.MAP if len(inner) == 2:
@@ -136,9 +136,10 @@ def _type(kind: exp.DataType, path: str) -> str:
             )
 
 
-def _decimal(numbers: list[int], path: str) -> str:
-    precision, scale = (numbers or [10])[0], (numbers[1:] or [0])[0]
-    if not (1 <= precision <= _MAX_PRECISION and scale <= precision):
+def _decimal(written: list[str], path: str) -> str:
+    precision, scale = (*written, "10")[0], (*written[1:], "0")[0]
+    whole = precision.isdecimal() and scale.isdecimal()
+    if not (whole and 1 <= int(precision) <= _MAX_PRECISION and int(scale) <= int(precision)):
         raise DeclarationError(
             f"column {path!r} has type DECIMAL({precision}, {scale}), which does not exist",
             hint=f"the precision is 1 to {_MAX_PRECISION}, the scale at most the precision",
