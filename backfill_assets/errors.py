@@ -166,6 +166,6 @@ class UnsettledCommitError(BackfillError):
 
 
 class DroppedError(BackfillError):
-    """The table was dropped while this run was at work on it."""
+    """The table does not exist: it was dropped, or never created."""
 
     code = "DROPPED"

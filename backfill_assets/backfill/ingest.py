@@ -112,7 +112,7 @@ def check_topic(source: str, position: IngestPosition, offer: TopicOffer) -> Non
             f"source {source!r}: topic {offer.topic!r} was deleted and created again: expected topic id {known}, "
             f"found {found}",
             hint=f"offsets mean other records now. `backfill reset {source}` takes the new topic from its start "
-            "(views over it are then reset too), or declare the new topic as a source of another name",
+            "(reset the views over it after that), or declare the new topic as a source of another name",
             expected=known,
             found=found,
         )
