@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,16 @@ from backfill_assets.errors import EnvironmentSetupError
 from backfill_assets.resources.embedded import Endpoints, down, endpoints, up
 
 pytestmark = pytest.mark.e2e
+
+USE_SPARK = """
+import sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote(sys.argv[1]).create()
+spark.range(3).write.format("delta").save(sys.argv[2])
+print(spark.read.format("delta").load(sys.argv[2]).count(), spark.conf.get("spark.sql.session.timeZone"))
+spark.stop()
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -49,13 +61,12 @@ def test_both_servers_come_up_once_serve_and_go_down(root: Path) -> None:
     assert first.bootstrap_servers is not None
     assert first.spark_remote is not None
 
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.builder.remote(first.spark_remote).create()
-    spark.range(3).write.format("delta").save(str(root / "table"))
-    assert spark.read.format("delta").load(str(root / "table")).count() == 3
-    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
-    spark.stop()
+    # In a process of its own: PySpark, once attached to a server, refuses sessions inside of that process.
+    told = subprocess.run(
+        [sys.executable, "-c", USE_SPARK, first.spark_remote, str(root / "table")],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert told.stdout.split() == ["3", "UTC"]
 
     assert down(root) == ("kafka", "spark")
     assert endpoints(root) is None
