@@ -8,7 +8,7 @@ from backfill_assets import kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.errors import BackfillError, OffsetsLostError, TopicRecreatedError
 from backfill_assets.model import KafkaSource, MaterializedView
-from tests.e2e.broker import abort, add_splits, commit, delete_before, end_of, recreate, transaction
+from tests.e2e.broker import abort, add_splits, commit, delete_before, end_of, recreate, transaction, wait_until
 from tests.e2e.damage import first, rewrite
 from tests.e2e.project import Project
 
@@ -53,7 +53,8 @@ def test_only_committed_records_count_and_a_marker_at_the_end_hangs_nothing(proj
     declare(project, topic)
     anything = kafka_source("anything", topic=topic, schema="id LONG", isolation="read_uncommitted")
     project.declare(anything)
-    assert end_of(project, topic) == 7  # three records, two aborted ones, two markers
+    # Three records, two aborted ones, two markers; the broker writes the last one after it has answered the producer.
+    wait_until(lambda: end_of(project, topic) == 7)
 
     with transaction(project, topic, *rows(4)):
         project.refresh("anything")
