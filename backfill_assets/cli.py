@@ -299,16 +299,24 @@ class _Project:
     def _execute(
         self, job: str, keys: "dict[dg.AssetKey, str]", *, refreshed: Sequence[str] = (), **arguments: Any
     ) -> "RunSummary":
-        import dagster as dg
-
         from backfill_assets.summary import summarize
 
-        home = dagster_home(self.root)
-        with dg.DagsterInstance.from_config(str(home)) as instance:
+        with open_instance(dagster_home(self.root)) as instance:
             result = self.definitions.resolve_job_def(job).execute_in_process(
                 instance=instance, raise_on_error=False, **arguments
             )
             return summarize(result, keys, refreshed=refreshed)
+
+
+def open_instance(home: Path) -> "dg.DagsterInstance":
+    """The Dagster instance of a folder. One process at a time: two that make its SQLite databases at once break them."""
+    import dagster as dg
+    from filelock import FileLock
+
+    with FileLock(home / ".opening.lock"):
+        instance = dg.DagsterInstance.from_config(str(home))
+        instance.get_asset_keys(limit=1)  # the event log's database is made with its first use
+        return instance
 
 
 def load_definitions(module: str) -> "dg.Definitions":
