@@ -28,7 +28,7 @@ __all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
 LEASE_SECONDS = 60.0
 """A lease that was not renewed for this long is taken for a dead run's."""
 
-_TEXT, _NUMBER, _TIME = pa.string(), pa.float64(), pa.timestamp("us", tz="UTC")
+_TEXT, _NUMBER = pa.string(), pa.float64()
 
 
 @dataclass(frozen=True, kw_only=True)
