@@ -32,7 +32,8 @@ def send(project: Project, topic: str, records: Sequence[tuple[str, int | None]]
 
 def offsets_held(project: Project, topic: str) -> list[int]:
     """The offsets that the split still has records at."""
-    consumer = Consumer({"bootstrap.servers": project.servers, "group.id": uuid4().hex})
+    settings = {"bootstrap.servers": project.servers, "group.id": uuid4().hex, "enable.auto.commit": False}
+    consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, 0, 0)])
     end, found = end_of(project, topic), [-1]
     while found[-1] < end - 1:  # the newest record is never compacted away
