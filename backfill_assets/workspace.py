@@ -64,6 +64,7 @@ class Workspace:
     spark: SparkResource
     on_step: OnStep = field(default=lambda _step: None)
     _clients: dict[str, KafkaClient] = field(default_factory=dict, init=False)
+    _read: dict[str, Table] = field(default_factory=dict, init=False)
 
     @cached_property
     def state(self) -> State:
@@ -147,7 +148,7 @@ class Workspace:
 
     def bronze(self, source: str) -> BronzeOffer:
         """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""
-        table = self.table(self.source(source))
+        table = self._upstream(self.source(source))
         look = table.output.look()
         if not look.exists:
             raise UpstreamChangedError(
@@ -158,8 +159,14 @@ class Workspace:
 
     def create_bronze(self, source: str) -> BronzeOffer:
         """The bronze table of a source, created if it is not there yet."""
-        table = self.table(self.source(source))
+        table = self._upstream(self.source(source))
         return _offered(create_if_missing(table.parts, table))
+
+    def _upstream(self, declared: Declared) -> Table:
+        """A table that others read, kept for the run: looked at again, only its newer commits are loaded."""
+        if declared.name not in self._read:
+            self._read[declared.name] = self.table(declared)
+        return self._read[declared.name]
 
     def _decider(self, declared: Declared) -> Decider:
         match declared:

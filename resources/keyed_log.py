@@ -18,6 +18,8 @@ __all__ = ["KeyedLog"]
 
 COMPACT_FILES = 40
 KEPT_HOURS = 1
+PROPERTIES = {"delta.logRetentionDuration": "interval 2 hours"}
+"""Leases are renewed all the time: the log of such a table would soon be longer than all others."""
 _WRITTEN = pa.field("written_at", pa.timestamp("us", tz="UTC"))
 
 _log = logging.getLogger(__name__)
@@ -53,7 +55,9 @@ class KeyedLog:
         table = self.location.load()
         if table is None:
             options = dict(self.location.storage_options) or None
-            table = DeltaTable.create(self.location.uri, schema, mode="ignore", storage_options=options)
+            table = DeltaTable.create(
+                self.location.uri, schema, mode="ignore", configuration=PROPERTIES, storage_options=options
+            )
         write_deltalake(table, data, mode="append")
         if len(table.file_uris()) > COMPACT_FILES:
             self._compact(schema)

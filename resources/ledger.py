@@ -28,8 +28,14 @@ SCHEMA = pa.schema([
     pa.field("plan", pa.string()),
     pa.field("planned_at", pa.timestamp("us", tz="UTC")),
 ])
-COMPACT_FILES = 100
-PROPERTIES = {"delta.checkpointInterval": "10"}
+COMPACT_FILES = 25
+KEPT_HOURS = 24
+# Its log is listed with every plan, so it must not grow for ever; a day outlasts any run that is stalled.
+PROPERTIES = {
+    "delta.checkpointInterval": "10",
+    "delta.logRetentionDuration": f"interval {KEPT_HOURS} hours",
+    "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
+}
 # Looking for expired log entries lists the whole log: compaction does it, not every plan.
 _NO_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
@@ -134,10 +140,12 @@ class DeltaLedger:
             self._compact()
 
     def _compact(self) -> None:
-        """Small files into one; changes no data, so that it never makes a swap fail."""
+        """Small files into one, and away with what is older than a day; changes no data, so no swap fails by it."""
         table = self.location.load()
         if table is not None:
             table.optimize.compact()
+            table.vacuum(KEPT_HOURS, dry_run=False)
+            table.cleanup_metadata()
 
 
 def _number(value: object) -> int:

@@ -56,7 +56,9 @@ class LoadedTable:
         """The table at its newest version; None where there is none."""
         known = self._known
         if self._table is not None and known is not None and self._commit(known[0]) == known:
-            self._table.update_incremental()
+            # Asking for one file spares the listing of the whole log, which is what delta-rs looks for newer ones with.
+            if self._commit(self._table.version() + 1) is not None:
+                self._table.update_incremental()
         else:
             self._table = self.location.load()
         self._known = None if self._table is None else self._commit(self._table.version())

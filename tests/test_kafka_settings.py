@@ -114,3 +114,12 @@ def test_a_setting_that_the_client_does_not_take_is_named(setting: dict[str, str
     client = KafkaConnector(bootstrap_servers="localhost:1", client_config=setting).client()
     with pytest.raises(EnvironmentSetupError, match=next(iter(setting))):
         client.offer("t", isolation="read_committed")
+
+
+def test_a_spark_task_never_waits_for_more_records_than_there_are_unless_told_to():
+    def longest(**settings: str) -> str:
+        client = KafkaConnector(bootstrap_servers="broker:9092", client_config=settings).client()
+        return client.spark_options()["kafka.fetch.max.wait.ms"]
+
+    assert longest() == "10"
+    assert longest(**{"fetch.wait.max.ms": "250"}) == "250"
