@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.model import kafka_source, materialized_view
+from backfill_assets.model import delta_table, kafka_source, materialized_view
 
 if TYPE_CHECKING:
     from backfill_assets.definitions import build_definitions
 
-__all__ = ["build_definitions", "kafka_source", "materialized_view"]
+__all__ = ["build_definitions", "delta_table", "kafka_source", "materialized_view"]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,7 @@ from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS, Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.errors import BackfillError, DeclarationError, LeaseHeldError
 from backfill_assets.metadata import epoch_metadata, held_metadata, plan_metadata, refresh_metadata, summary_line
-from backfill_assets.model import KafkaSource
+from backfill_assets.model import DeltaTable, KafkaSource, MaterializedView
 from backfill_assets.operations import Listener, Refresh, plan, refresh
 from backfill_assets.reaping import mark_run, report_dead_runs
 from backfill_assets.resources.kafka import KafkaConnector
@@ -132,11 +132,22 @@ def build_assets(declared: Mapping[str, Declared]) -> list[dg.AssetsDefinition |
         if failed:
             raise dg.Failure("\n".join(failed), allow_retries=False)
 
-    topics = {_topic_key(each): each.topic for each in ordered if isinstance(each, KafkaSource)}
-    return [
-        backfill_refresh,
-        *(dg.AssetSpec(key, description=f"Kafka topic {topic}", kinds={"kafka"}) for key, topic in topics.items()),
-    ]
+    return [backfill_refresh, *_externals(ordered)]
+
+
+def _externals(declared: Iterable[Declared]) -> Iterator[dg.AssetSpec]:
+    """What the tables come from and nobody here makes: topics, and Delta tables that no asset was named for."""
+    found: dict[dg.AssetKey, dg.AssetSpec] = {}
+    for each in declared:
+        if isinstance(each, KafkaSource):
+            key = _topic_key(each)
+            found[key] = dg.AssetSpec(key, description=f"Kafka topic {each.topic}", kinds={"kafka"})
+            continue
+        for table in each.tables:
+            if isinstance(table, DeltaTable) and table.labels.key is None:
+                text = table.labels.description or f"Delta table at {table.path}"
+                found[table.key] = dg.AssetSpec(table.key, description=text, kinds={"deltalake"})
+    yield from found.values()
 
 
 def _failure(context: dg.AssetExecutionContext, declared: Declared, error: Exception) -> str:
@@ -149,8 +160,14 @@ def _failure(context: dg.AssetExecutionContext, declared: Declared, error: Excep
 
 
 def in_order(declared: Iterable[Declared]) -> list[Declared]:
-    """Sources before views, each kind in the order of declaration."""
-    return sorted(declared, key=lambda each: not isinstance(each, KafkaSource))
+    """Sources first, and each view after the views that it reads; otherwise in the order of declaration."""
+    return sorted(declared, key=_depth)
+
+
+def _depth(declared: Declared) -> int:
+    if isinstance(declared, KafkaSource):
+        return 0
+    return 1 + max((_depth(each) for each in declared.tables if isinstance(each, MaterializedView)), default=0)
 
 
 def _refresh(
@@ -210,8 +227,8 @@ def _spec(declared: Declared) -> dg.AssetSpec:
         text = labels.description or f"Every record of Kafka topic {declared.topic}, once."
         kinds = {"kafka", "deltalake", "spark"}
     else:
-        deps = [source.key for source in declared.upstreams]
-        query = transpile(declared.query.text, read="spark", write="spark", pretty=True)[0]
+        deps = [upstream.key for upstream in declared.upstreams]
+        query = transpile(declared.text, read="spark", write="spark", pretty=True)[0]
         text = f"{labels.description or ''}\n\n```sql\n{query}\n```".strip()
         kinds = {"deltalake", "spark", "sql"}
     return dg.AssetSpec(

@@ -4,6 +4,8 @@ type: backfill_assets.component.Views
 attributes:
   sources:
     - {name: orders, topic: orders, schema: "order_id LONG, amount DOUBLE"}
+  tables:
+    - {name: customers, path: lake/customers, primary_key: id}
   views:
     - {name: large, upstreams: [orders], query: "SELECT order_id FROM orders WHERE amount > 100"}
 """
@@ -17,9 +19,18 @@ from pydantic import Field
 
 from backfill_assets.definitions import definitions_at
 from backfill_assets.errors import DeclarationError
-from backfill_assets.model import KafkaSource, MaterializedView, Start, kafka_source, materialized_view
+from backfill_assets.model import (
+    DeltaTable,
+    KafkaSource,
+    MaterializedView,
+    Start,
+    Upstream,
+    delta_table,
+    kafka_source,
+    materialized_view,
+)
 
-__all__ = ["SourceModel", "ViewModel", "Views"]
+__all__ = ["SourceModel", "TableModel", "ViewModel", "Views"]
 
 
 class _Labelled(dg.Model, dg.Resolvable):
@@ -57,26 +68,38 @@ class SourceModel(_Labelled):
         return kafka_source(given.pop("name"), schema=given.pop("schema_"), **given)
 
 
+class TableModel(_Labelled):
+    """A Delta table that exists already; the fields are the arguments of `delta_table`."""
+
+    path: str
+    primary_key: str | list[str] | None = None
+
+    def declare(self) -> DeltaTable:
+        """The declaration."""
+        given = self.arguments()
+        return delta_table(given.pop("name"), **given)
+
+
 class ViewModel(_Labelled):
     """A materialized view; the fields are the arguments of `materialized_view`, with upstreams by name."""
 
     query: str
     upstreams: list[str]
     primary_key: str | list[str] | None = None
-    strategy: Literal["auto", "source"] = "auto"
+    strategy: Literal["auto", "source", "snapshot"] = "auto"
     refresh_mode: Literal["auto", "incremental", "incremental_strict"] = "auto"
 
-    def declare(self, sources: Mapping[str, KafkaSource]) -> MaterializedView:
-        """The declaration over the component's sources."""
-        unknown = sorted(set(self.upstreams) - sources.keys())
+    def declare(self, known: Mapping[str, Upstream]) -> MaterializedView:
+        """The declaration over what the component declared before it."""
+        unknown = sorted(set(self.upstreams) - known.keys())
         if unknown:
             raise DeclarationError(
-                f"view {self.name!r}: argument 'upstreams' names {', '.join(unknown)}, which the component does not declare",
-                hint=f"declared sources are {', '.join(sorted(sources)) or 'none'}",
+                f"view {self.name!r}: argument 'upstreams' names {', '.join(unknown)}, which are not declared before it",
+                hint=f"declared before it are {', '.join(sorted(known)) or 'none'}",
                 argument="upstreams",
             )
         given = self.arguments()
-        given["upstreams"] = [sources[name] for name in self.upstreams]
+        given["upstreams"] = [known[name] for name in self.upstreams]
         return materialized_view(given.pop("name"), **given)
 
 
@@ -84,13 +107,16 @@ class Views(dg.Component, dg.Model, dg.Resolvable):
     """Sources and views with their assets, checks, jobs and sensors."""
 
     sources: Sequence[SourceModel] = ()
+    tables: Sequence[TableModel] = ()
     views: Sequence[ViewModel] = ()
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         """What `build_definitions` returns, for the project that holds the component."""
-        sources = {each.name: each.declare() for each in self.sources}
-        views = [each.declare(sources) for each in self.views]
-        return definitions_at(context.project_root, (*sources.values(), *views))
+        known: dict[str, Upstream] = {source.name: source.declare() for source in self.sources}
+        known.update({table.name: table.declare() for table in self.tables})
+        for view in self.views:
+            known[view.name] = view.declare(known)
+        return definitions_at(context.project_root, tuple(known.values()))
 
 
 def _start(start: str | Mapping[str, int]) -> Start:

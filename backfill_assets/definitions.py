@@ -1,7 +1,7 @@
 """`build_definitions`: everything Dagster needs for a set of declared sources and views."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from backfill_assets.assets import TABLES_KEY, DeclaredTables, build_assets, in_
 from backfill_assets.checks import build_checks
 from backfill_assets.errors import DeclarationError
 from backfill_assets.jobs import build_jobs
-from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.model import DeltaTable, KafkaSource, MaterializedView, Upstream
 from backfill_assets.project import project_root, warehouse_place
 from backfill_assets.resources.kafka import KafkaConnector
 from backfill_assets.resources.spark import SparkResource
@@ -23,7 +23,7 @@ __all__ = ["build_definitions", "definitions_at", "registry"]
 
 
 def build_definitions(
-    *declared: Declared, executor: dg.ExecutorDefinition | None = None, resources: Mapping[str, Any] | None = None
+    *declared: Upstream, executor: dg.ExecutorDefinition | None = None, resources: Mapping[str, Any] | None = None
 ) -> dg.Definitions:
     """Assets, checks, jobs, sensors and resources for the declared sources and views, once per code location.
 
@@ -42,7 +42,7 @@ def build_definitions(
 
 def definitions_at(
     root: Path,
-    declared: tuple[Declared, ...],
+    declared: tuple[Upstream, ...],
     *,
     executor: dg.ExecutorDefinition | None = None,
     resources: Mapping[str, Any] | None = None,
@@ -66,27 +66,36 @@ def definitions_at(
     )
 
 
-def registry(declared: tuple[Declared, ...]) -> dict[str, Declared]:
+def registry(declared: tuple[Upstream, ...]) -> dict[str, Declared]:
     """All declared tables by name, upstreams included, sources first."""
-    found: dict[str, Declared] = {}
+    found: dict[str, Upstream] = {}
     for each in declared:
-        if not isinstance(each, KafkaSource | MaterializedView):
+        if not isinstance(each, KafkaSource | MaterializedView | DeltaTable):
             raise DeclarationError(
                 f"build_definitions: {each!r} is not a source or view",
-                hint="pass what kafka_source(...) and materialized_view(...) return",
+                hint="pass what kafka_source(...), delta_table(...) and materialized_view(...) return",
                 argument="declared",
             )
-        upstreams = each.upstreams if isinstance(each, MaterializedView) else ()
-        for table in (*upstreams, each):
+        for table in _with_upstreams(each):
             if found.setdefault(table.name, table) != table:
                 raise DeclarationError(
-                    f"build_definitions: there are two sources or views named {table.name!r}",
-                    hint="names are unique across sources and views, as they name tables, jobs and settings",
+                    f"build_definitions: there are two tables named {table.name!r}",
+                    hint="names are unique across sources, Delta tables and views, as they name tables, jobs and settings",
                     argument="name",
                 )
-    ordered = {each.name: each for each in in_order(found.values())}
+    ordered = {
+        each.name: each for each in in_order(each for each in found.values() if not isinstance(each, DeltaTable))
+    }
     _check_keys(ordered)
     return ordered
+
+
+def _with_upstreams(declared: Upstream) -> Iterator[Upstream]:
+    """A table with everything that it reads, upstreams first."""
+    if isinstance(declared, MaterializedView):
+        for upstream in declared.upstreams:
+            yield from _with_upstreams(upstream)
+    yield declared
 
 
 def _check_keys(tables: Mapping[str, Declared]) -> None:

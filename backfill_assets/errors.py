@@ -14,6 +14,7 @@ __all__ = [
     "DeclarationError",
     "DefinitionChangedError",
     "DroppedError",
+    "DuplicateKeyError",
     "EnvironmentSetupError",
     "FencedError",
     "ForeignWriteError",
@@ -28,6 +29,9 @@ __all__ = [
     "UnknownTopicError",
     "UnsettledCommitError",
     "UpstreamChangedError",
+    "UpstreamNotLiveError",
+    "UpstreamRefusedError",
+    "VersionsLostError",
 ]
 
 
@@ -169,3 +173,27 @@ class DroppedError(BackfillError):
     """The table does not exist: it was dropped, or never created."""
 
     code = "DROPPED"
+
+
+class UpstreamRefusedError(BackfillError):
+    """A Delta table cannot be an upstream as it is; `facts["reason"]` says why, such as `NO_CHANGE_FEED` or `NO_KEY`."""
+
+    code = "UPSTREAM_REFUSED"
+
+
+class UpstreamNotLiveError(BackfillError):
+    """A view that another view reads is not live yet; the reading one waits for it and has read nothing."""
+
+    code = "UPSTREAM_NOT_LIVE"
+
+
+class VersionsLostError(BackfillError):
+    """Versions or data files of a Delta table that are still to be read are gone: vacuumed, or their log cleaned up."""
+
+    code = "VERSIONS_LOST"
+
+
+class DuplicateKeyError(BackfillError):
+    """A key that is declared to be unique is not; nothing was written."""
+
+    code = "DUPLICATE_KEY"

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, ge
 
 from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.ddl import Column, parse_schema
-from backfill_assets.query.rowwise import RowwiseQuery, analyze_rowwise
+from backfill_assets.query.rowwise import RowwiseQuery, analyze_rowwise, canonical_text
 
 if TYPE_CHECKING:
     from dagster import AssetKey, AutomationCondition, FreshnessPolicy
 
 __all__ = [
     "Bronze",
+    "DeltaTable",
     "Isolation",
     "KafkaSource",
     "MaterializedView",
@@ -26,6 +27,8 @@ __all__ = [
     "RefreshMode",
     "Start",
     "Strategy",
+    "Upstream",
+    "delta_table",
     "kafka_source",
     "materialized_view",
 ]
@@ -33,7 +36,7 @@ __all__ = [
 RecordFormat = Literal["json", "raw"]
 Bronze = Literal["all", "new"]
 Isolation = Literal["read_committed", "read_uncommitted"]
-Strategy = Literal["auto", "source"]
+Strategy = Literal["auto", "source", "snapshot"]
 RefreshMode = Literal["auto", "incremental", "incremental_strict"]
 Start: TypeAlias = "Literal['earliest', 'latest'] | datetime | Mapping[int, int]"
 
@@ -110,12 +113,33 @@ class KafkaSource:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaterializedView:
-    """A Delta table that is kept equal to a query over its upstreams; make it with `materialized_view`."""
+class DeltaTable:
+    """A Delta table that somebody else writes, as an upstream of views; make it with `delta_table`."""
 
     name: str
-    query: RowwiseQuery
-    upstreams: tuple[KafkaSource, ...]
+    path: str
+    primary_key: tuple[str, ...]
+    labels: Labels
+
+    @property
+    def key(self) -> "AssetKey":
+        """The key of the asset that writes it, if it was given, else `["delta", name]`."""
+        return _asset_key(self.labels.key, ["delta", self.name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaterializedView:
+    """A Delta table that is kept equal to a query over its upstreams; make it with `materialized_view`.
+
+    `text` is the query in one spelling. `query` is what it means; None over Delta tables and views, whose columns are
+    known only where the tables are. `own_key` is the primary key that was named.
+    """
+
+    name: str
+    text: str
+    query: RowwiseQuery | None
+    upstreams: "tuple[Upstream, ...]"
+    own_key: tuple[str, ...] = ()
     strategy: Strategy
     refresh_mode: RefreshMode
     labels: Labels
@@ -131,9 +155,35 @@ class MaterializedView:
         return _asset_key(self.labels.key, ["views", self.name])
 
     @property
-    def primary_key(self) -> tuple[str, ...]:
-        """The columns that identify a row of the view: where its record came from."""
-        return self.query.key_columns
+    def sources(self) -> tuple[KafkaSource, ...]:
+        """The shared sources that it reads."""
+        return tuple(each for each in self.upstreams if isinstance(each, KafkaSource))
+
+    @property
+    def tables(self) -> "tuple[DeltaTable | MaterializedView, ...]":
+        """The Delta tables and views that it reads."""
+        return tuple(each for each in self.upstreams if not isinstance(each, KafkaSource))
+
+
+Upstream = KafkaSource | DeltaTable | MaterializedView
+
+
+def delta_table(
+    name: str, *, path: str, primary_key: str | Sequence[str] | None = None, **labels: Unpack[LabelArguments]
+) -> DeltaTable:
+    """Declare a Delta table that exists already, as an upstream of views.
+
+    `path` is a folder (a relative one is meant against the project's root) or any URI that Delta takes. The table must
+    have its change data feed on, or be append-only. `primary_key` names the columns that identify a row; it is needed
+    where rows are updated or deleted. `key` is the asset that writes the table, so that Dagster shows the dependency.
+
+    Errors: `DeclarationError`, naming the argument.
+    """
+    _check_name("delta_table", name)
+    if not isinstance(path, str) or not path:
+        raise _wrong("delta_table", name, "path", f"it is {path!r}", "name the table's folder or URI")
+    key = _checked_key("delta_table", name, primary_key)
+    return DeltaTable(name=name, path=path, primary_key=key, labels=Labels(**labels))
 
 
 def kafka_source(  # noqa: PLR0913  (a public declaration)
@@ -186,7 +236,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     name: str,
     *,
     query: str,
-    upstreams: Sequence[KafkaSource],
+    upstreams: Sequence[Upstream],
     primary_key: str | Sequence[str] | None = None,
     strategy: Strategy = "auto",
     refresh_mode: RefreshMode = "auto",
@@ -194,17 +244,21 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
 ) -> MaterializedView:
     """Declare a table that is kept equal to `query`, a Spark SQL query over `upstreams` by their names.
 
-    The query sees good records only (`_error IS NULL`). Over Kafka sources it is row-wise: `SELECT` expressions with
-    `WHERE`, and `UNION ALL` of such parts. The view's key is where each record came from, `(_partition, _offset)`,
-    carried as hidden columns (`__partition`, `__offset`) where the query leaves them out; `primary_key` is refused.
+    The query is row-wise: `SELECT` expressions with `WHERE`, and `UNION ALL` of such parts. Upstreams are Kafka sources,
+    or Delta tables and other views. Of Kafka sources it sees good records only (`_error IS NULL`), and the view's key is
+    where each record came from, `(_partition, _offset)`, carried as hidden columns (`__partition`, `__offset`) where the
+    query leaves them out; `primary_key` is refused there. Over Delta tables and views the key is theirs, carried the same
+    way, unless `primary_key` names columns of the view.
 
     Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
     """
     _check_name("materialized_view", name)
     _check_choice("materialized_view", name, "strategy", strategy, get_args(Strategy))
     _check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
-    sources = _checked_upstreams(name, upstreams)
-    if primary_key is not None:
+    given = _checked_upstreams(name, upstreams)
+    own_key = _checked_key("materialized_view", name, primary_key)
+    over_kafka = isinstance(given[0], KafkaSource)
+    if own_key and over_kafka:
         raise _wrong(
             "materialized_view",
             name,
@@ -212,21 +266,36 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
             f"{primary_key!r} was given, but a row-wise view over a Kafka source is keyed by (_partition, _offset)",
             "leave primary_key out",
         )
-    tables = {source.name: source.bronze_columns for source in sources}
+    fitting = "source" if over_kafka else "snapshot"
+    if strategy not in {"auto", fitting}:
+        raise _wrong(
+            "materialized_view", name, "strategy", f"{strategy!r} does not read such upstreams", f"use {fitting!r}"
+        )
     try:
-        analyzed = analyze_rowwise(query, tables)
+        text, analyzed = _analyzed(query, given)
     except QueryError as error:
         raise QueryError(
             f"materialized_view {name!r}: {error.message}", reason=error.reason, hint=error.hint, argument="query"
         ) from None
     return MaterializedView(
         name=name,
+        text=text,
         query=analyzed,
-        upstreams=sources,
+        upstreams=given,
+        own_key=own_key,
         strategy=strategy,
         refresh_mode=refresh_mode,
         labels=Labels(**labels),
     )
+
+
+def _analyzed(query: str, upstreams: "tuple[Upstream, ...]") -> tuple[str, RowwiseQuery | None]:
+    """The query's text in one spelling, and what it means where the upstreams' columns are declared."""
+    columns = {each.name: each.bronze_columns for each in upstreams if isinstance(each, KafkaSource)}
+    if columns:
+        analyzed = analyze_rowwise(query, columns)
+        return analyzed.text, analyzed
+    return canonical_text(query, [each.name for each in upstreams]), None
 
 
 def _wrong(kind: str, name: object, argument: str, found: str, hint: str) -> DeclarationError:
@@ -296,18 +365,37 @@ def _is_offset(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _checked_upstreams(name: str, upstreams: object) -> tuple[KafkaSource, ...]:
-    hint = "pass the sources that the query names, as made by kafka_source(...)"
+def _checked_upstreams(name: str, upstreams: object) -> "tuple[Upstream, ...]":
+    hint = "pass the upstreams that the query names, as made by kafka_source(...), delta_table(...) or materialized_view(...)"
     if not isinstance(upstreams, Sequence) or isinstance(upstreams, str) or not upstreams:
         raise _wrong("materialized_view", name, "upstreams", f"it is {upstreams!r}", hint)
-    wrong = [upstream for upstream in upstreams if not isinstance(upstream, KafkaSource)]
+    wrong = [each for each in upstreams if not isinstance(each, KafkaSource | DeltaTable | MaterializedView)]
     if wrong:
-        raise _wrong("materialized_view", name, "upstreams", f"{wrong[0]!r} is not a Kafka source", hint)
+        raise _wrong("materialized_view", name, "upstreams", f"{wrong[0]!r} is not an upstream", hint)
     names = [upstream.name for upstream in upstreams]
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
         raise _wrong("materialized_view", name, "upstreams", f"{', '.join(twice)} is there twice", hint)
+    if len({isinstance(each, KafkaSource) for each in upstreams}) > 1:
+        raise _wrong(
+            "materialized_view",
+            name,
+            "upstreams",
+            f"{', '.join(names)} are Kafka sources and Delta tables mixed",
+            "read the Kafka sources through views of their own, and those together with the tables",
+        )
     return tuple(upstreams)
+
+
+def _checked_key(kind: str, name: str, key: object) -> tuple[str, ...]:
+    columns = [key] if isinstance(key, str) else key
+    if columns is None:
+        return ()
+    if not isinstance(columns, Sequence) or not columns or not all(isinstance(each, str) and each for each in columns):
+        raise _wrong(kind, name, "primary_key", f"it is {key!r}", 'use a column\'s name, or several as ["a", "b"]')
+    if len(set(columns)) != len(columns):
+        raise _wrong(kind, name, "primary_key", f"{key!r} names a column twice", "name each column once")
+    return tuple(columns)
 
 
 def _asset_key(key: "AssetKey | Sequence[str] | str | None", default: list[str]) -> "AssetKey":

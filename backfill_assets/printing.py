@@ -95,13 +95,18 @@ def _numbers(status: "Status") -> list[str]:
 
 
 def _read_lines(read: "Read") -> list[str]:
-    from backfill_assets.backfill.epoch import BronzeRead, KafkaRead
+    from backfill_assets.backfill.epoch import BronzeRead, ChangesRead, KafkaRead, SnapshotRead
 
     match read:
         case KafkaRead():
             origin = f"topic {read.topic}"
         case BronzeRead():
             origin = f"table sources/{read.source} at version {read.version}"
+        case SnapshotRead():
+            files = sum(len(each) for each in read.ranges.values())
+            return [f"{read.source} at version {read.version}: {files:,} files with {read.rows:,} rows"]
+        case ChangesRead():
+            return [f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows"]
         case _:
             assert_never(read)
     return [

@@ -15,11 +15,12 @@ from backfill_assets.backfill.audit import (
 )
 from backfill_assets.backfill.epoch import CommitRecord, Look, Plan
 from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
-from backfill_assets.backfill.positions import IngestPosition, OffsetRange
+from backfill_assets.backfill.positions import IngestPosition, OffsetRange, SnapshotPosition
 from backfill_assets.backfill.source import SourceUpstream
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.resources.state_store import CheckPass
 from backfill_assets.resources.verify import Derived, Proof, difference, duplicates, footer_rows, stated_rows
+from backfill_assets.resources.verify_tables import at_position, key_twice, recomputed
 from backfill_assets.workspace import Table, Workspace, sources_of
 
 __all__ = ["CHECKS", "Outcome", "run_check"]
@@ -85,6 +86,11 @@ def ledger_matches_table(case: _Case) -> Outcome:
 def unique_key(case: _Case) -> Outcome:
     """No key is in the table twice."""
     key = _key(case)
+    if not key:
+        return _outcome([], "the view has no key: its upstreams' rows are only ever added", rows=case.record.rows_total)
+    if _over_tables(case):
+        twice = key_twice(case.workspace.runner, case.table.output.location, case.look.version, key)
+        return _outcome(twice, f"({', '.join(key)}) is unique", rows=case.record.rows_total)
     proved = consumed(case.since.position) if case.since else {}
     twice = duplicates(case.workspace.runner, _proof(case, proved, subset=False), key)
     return _outcome(twice, f"({', '.join(key)}) is unique", rows=case.record.rows_total)
@@ -96,13 +102,15 @@ def rows_conserved(case: _Case) -> Outcome:
     location = case.table.output.location
     held = footer_rows(location) if case.since is None else stated_rows(location)
     declared = case.table.declared
-    copies = len(declared.query.branches) if isinstance(declared, MaterializedView) else 1
+    copies = len(case.workspace.bound(declared).branches) if isinstance(declared, MaterializedView) else 1
     return _outcome(conserved(records, held, copies=copies), f"all {held} rows are accounted for", rows=held)
 
 
 def exactly_once(case: _Case) -> Outcome:
     """The rows derived again from Kafka (or bronze, where Kafka lost them) equal the table's, as multisets."""
     declared = case.table.declared
+    if isinstance(declared, MaterializedView) and declared.tables:
+        return _equal_to_query(case, declared)
     before: Ranges = consumed(case.since.position) if case.since else {}
     wanted = _still_to_prove(consumed(case.record.position), before)
     found = {source.name: _evidence(case, source, wanted) for source in sources_of(declared)}
@@ -152,6 +160,38 @@ CHECKS: Mapping[str, Callable[[_Case], Outcome]] = {
 """Every check by its name."""
 
 
+def _equal_to_query(case: _Case, view: MaterializedView) -> Outcome:
+    """A view over Delta tables against its query, computed anew at the recorded versions (of a snapshot: files)."""
+    position = case.record.position
+    assert isinstance(position, SnapshotPosition)
+    reads = case.workspace.reads(view)
+    found = recomputed(
+        case.workspace.runner,
+        reads.query,
+        at_position(position, reads.tables),
+        case.table.output.location,
+        case.look.version,
+    )
+    facts = {
+        "rows_expected": found.rows_expected,
+        "rows_found": found.rows_found,
+        "missing": found.missing,
+        "unexpected": found.unexpected,
+        "derived_from": {name: table.version for name, table in position.tables.items()},
+    }
+    if found.missing or found.unexpected:
+        summary = f"{found.missing} rows are missing, {found.unexpected} should not be there"
+        return Outcome(passed=False, summary=summary, offences=found.offenders, facts=facts)
+    return Outcome(
+        passed=True, summary=f"{found.rows_found} rows equal the query at the recorded versions", facts=facts
+    )
+
+
+def _over_tables(case: _Case) -> bool:
+    declared = case.table.declared
+    return isinstance(declared, MaterializedView) and bool(declared.tables)
+
+
 def _since(workspace: Workspace, table: Table, record: CommitRecord, check: str) -> CommitRecord | None:
     passed = workspace.state.passed(table.target, check)
     if passed is None or passed.incarnation != record.incarnation:
@@ -179,7 +219,9 @@ def _entries(case: _Case, since: int) -> list[LedgerEntry]:
 
 def _key(case: _Case) -> tuple[str, ...]:
     declared = case.table.declared
-    return declared.primary_key if isinstance(declared, MaterializedView) else ("_partition", "_offset")
+    if isinstance(declared, MaterializedView):
+        return case.workspace.bound(declared).key_columns
+    return ("_partition", "_offset")
 
 
 def _evidence(case: _Case, source: KafkaSource, wanted: Ranges) -> Evidence:
@@ -208,7 +250,9 @@ def _side(case: _Case, source: str) -> str:
 def _proof(case: _Case, left_out: Ranges, *, subset: bool) -> Proof:
     declared = case.table.declared
     branches = (
-        [branch.upstream for branch in declared.query.branches] if isinstance(declared, MaterializedView) else [""]
+        [branch.upstream for branch in case.workspace.bound(declared).branches]
+        if isinstance(declared, MaterializedView)
+        else [""]
     )
     key = _key(case)
     return Proof(

@@ -7,24 +7,28 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 
 from backfill_assets.backfill.epoch import Fingerprint, Look, fingerprint
 from backfill_assets.backfill.ingest import IngestDecider
-from backfill_assets.backfill.ports import BronzeOffer, Decider, OnStep, TopicOffer
+from backfill_assets.backfill.ports import BronzeOffer, Compute, Decider, OnStep, TopicOffer
 from backfill_assets.backfill.positions import IngestPosition
 from backfill_assets.backfill.protocol import Parts, check_look
 from backfill_assets.backfill.run import create_if_missing
 from backfill_assets.backfill.source import SourceDecider, SourceUpstream
 from backfill_assets.errors import DeclarationError, UpstreamChangedError
-from backfill_assets.model import PARSER, KafkaSource, MaterializedView, Start
+from backfill_assets.model import PARSER, DeltaTable, KafkaSource, MaterializedView, Start
 from backfill_assets.query.ddl import ddl
+from backfill_assets.query.rowwise import RowwiseQuery
 from backfill_assets.resources.clock import SystemClock
 from backfill_assets.resources.compute import SourceReader, SparkCompute, columns_schema, create_table, query_schema
 from backfill_assets.resources.delta import DeltaOutput
 from backfill_assets.resources.kafka import KafkaClient, KafkaConnector
+from backfill_assets.resources.merge import merge_large
 from backfill_assets.resources.spark import SparkResource, SparkRunner
 from backfill_assets.resources.state_store import State, StateStore
+from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.upstreams import LazyTableCompute, TablesOf
 
 __all__ = ["Declared", "Table", "Workspace"]
 
@@ -65,6 +69,7 @@ class Workspace:
     on_step: OnStep = field(default=lambda _step: None)
     _clients: dict[str, KafkaClient] = field(default_factory=dict, init=False)
     _read: dict[str, Table] = field(default_factory=dict, init=False)
+    _tables: "dict[str, TablesOf]" = field(default_factory=dict, init=False)
 
     @cached_property
     def state(self) -> State:
@@ -89,14 +94,17 @@ class Workspace:
     def table(self, declared: Declared) -> Table:
         """A declared table with its parts."""
         location = self.store.place.table(declared.target)
-        output = DeltaOutput(location=location, target=declared.target, schema=_once(lambda: self._schema(declared)))
-        sources = {source.name: self.reader(source) for source in sources_of(declared)}
-        query = declared.query if isinstance(declared, MaterializedView) else None
+        output = DeltaOutput(
+            location=location,
+            target=declared.target,
+            schema=_once(lambda: self._schema(declared)),
+            merge_large=partial(merge_large, self.runner),
+        )
         parts = Parts(
             decider=self._decider(declared),
             output=output,
             ledger=self.state.ledger(),
-            compute=SparkCompute(runner=self.runner, output=location, sources=sources, query=query),
+            compute=self._compute(declared, location),
             clock=SystemClock(),
             new_id=lambda: uuid.uuid4().hex[:12],
             on_step=self.on_step,
@@ -148,7 +156,7 @@ class Workspace:
 
     def bronze(self, source: str) -> BronzeOffer:
         """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""
-        table = self._upstream(self.source(source))
+        table = self.upstream(self.source(source))
         look = table.output.look()
         if not look.exists:
             raise UpstreamChangedError(
@@ -159,14 +167,24 @@ class Workspace:
 
     def create_bronze(self, source: str) -> BronzeOffer:
         """The bronze table of a source, created if it is not there yet."""
-        table = self._upstream(self.source(source))
+        table = self.upstream(self.source(source))
         return _offered(create_if_missing(table.parts, table))
 
-    def _upstream(self, declared: Declared) -> Table:
+    def upstream(self, declared: Declared) -> Table:
         """A table that others read, kept for the run: looked at again, only its newer commits are loaded."""
         if declared.name not in self._read:
             self._read[declared.name] = self.table(declared)
         return self._read[declared.name]
+
+    def reads(self, view: MaterializedView) -> "TablesOf":
+        """The Delta tables and views that a view reads, kept for the run."""
+        if view.name not in self._tables:
+            self._tables[view.name] = TablesOf(workspace=self, view=view)
+        return self._tables[view.name]
+
+    def bound(self, view: MaterializedView) -> RowwiseQuery:
+        """A view's query, tied to the columns that its upstreams have."""
+        return view.query or self.reads(view).query
 
     def _decider(self, declared: Declared) -> Decider:
         match declared:
@@ -179,26 +197,35 @@ class Workspace:
                     fingerprint=fingerprint_of(declared),
                     upstreams=self,
                 )
+            case MaterializedView() if declared.tables:
+                return self.reads(declared).decider(fingerprint_of(declared))
             case MaterializedView():
                 return SourceDecider(
                     view=declared.name,
                     sources=tuple(
                         SourceUpstream(name=source.name, topic=source.topic, isolation=source.isolation)
-                        for source in declared.upstreams
+                        for source in declared.sources
                     ),
                     fingerprint=fingerprint_of(declared),
                     upstreams=self,
                 )
 
+    def _compute(self, declared: Declared, output: TableLocation) -> Compute:
+        if isinstance(declared, MaterializedView) and declared.tables:
+            return LazyTableCompute(lambda: self.reads(declared).compute(output))
+        readers = {source.name: self.reader(source) for source in sources_of(declared)}
+        query = declared.query if isinstance(declared, MaterializedView) else None
+        return SparkCompute(runner=self.runner, output=output, sources=readers, query=query)
+
     def _schema(self, declared: Declared) -> str:
         for source in sources_of(declared):
             self.topic(source.name)  # a broker that does not answer is found before Spark is started for nothing
-        match declared:
-            case KafkaSource():
-                return columns_schema(self.runner, declared.bronze_columns)
-            case MaterializedView():
-                readers = {source.name: self.reader(source) for source in declared.upstreams}
-                return query_schema(self.runner, declared.query, readers)
+        if isinstance(declared, KafkaSource):
+            return columns_schema(self.runner, declared.bronze_columns)
+        if declared.tables:
+            return self.reads(declared).schema()
+        columns = {source.name: source.bronze_columns for source in declared.sources}
+        return query_schema(self.runner, self.bound(declared), columns)
 
 
 def _offered(look: Look) -> BronzeOffer:
@@ -209,7 +236,7 @@ def _offered(look: Look) -> BronzeOffer:
 
 def sources_of(declared: Declared) -> tuple[KafkaSource, ...]:
     """The sources whose records a table is made of."""
-    return (declared,) if isinstance(declared, KafkaSource) else declared.upstreams
+    return (declared,) if isinstance(declared, KafkaSource) else declared.sources
 
 
 def fingerprint_of(declared: Declared) -> Fingerprint:
@@ -225,10 +252,13 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
                 isolation=declared.isolation,
             )
         case MaterializedView():
-            upstreams = [(source.name, fingerprint_of(source)) for source in declared.upstreams]
+            upstreams = [(source.name, fingerprint_of(source)) for source in declared.sources]
+            if declared.query is None:
+                keys = [(each.name, each.primary_key) for each in declared.tables if isinstance(each, DeltaTable)]
+                return fingerprint(query=declared.text, key=[declared.own_key, keys])
             return fingerprint(
-                query=declared.query.text,
-                key=declared.primary_key,
+                query=declared.text,
+                key=declared.query.key_columns,
                 schema=[(name, parts["schema"]) for name, parts in upstreams],
                 parser=[(name, parts["parser"]) for name, parts in upstreams],
             )

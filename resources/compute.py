@@ -5,9 +5,9 @@ Only what Spark Connect has is used. Counts come from Spark's own observation of
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from backfill_assets.backfill.epoch import BronzeRead, KafkaRead, Plan, Read, St
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import BackfillError, ComputeError, QueryError, UpstreamChangedError
 from backfill_assets.query.ddl import Column, ddl
-from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.query.rowwise import CHANGE_COLUMNS, RowwiseQuery
 from backfill_assets.resources.delta import TABLE_PROPERTIES
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
@@ -57,7 +57,7 @@ class SparkCompute:
     sources: Mapping[str, SourceReader]
     query: RowwiseQuery | None = None
 
-    def stage(self, plan: Plan, attempt: str) -> Staged:
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:  # noqa: ARG002  (rows are only ever added)
         """Compute the plan's rows into a folder of this attempt alone.
 
         Of a source, `rows_read` are the records that its offsets held; of a view, whose query may drop records inside
@@ -126,7 +126,7 @@ def read_rows(spark: "SparkSession", read: Read, source: SourceReader) -> "DataF
         case BronzeRead():
             return bronze_rows(spark, read, source)
         case _:
-            assert_never(read)
+            raise AssertionError(f"a source has no {read.kind}")
 
 
 def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader) -> "DataFrame":
@@ -187,13 +187,14 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
     return [source.bronze.child(path) for path in files.filter(chosen | unknown)["path"].to_pylist()]
 
 
-def query_schema(runner: SparkRunner, query: RowwiseQuery, sources: Mapping[str, SourceReader]) -> str:
-    """The Delta schema, as JSON, of a query's rows; Spark's own analysis of the query over empty tables."""
+def query_schema(runner: SparkRunner, query: RowwiseQuery, columns: Mapping[str, Sequence[Column]]) -> str:
+    """The Delta schema, as JSON, of a query's rows; Spark's own analysis of it over empty tables with these columns."""
     from backfill_assets.query.apply import apply_rowwise
 
     def analyze(spark: "SparkSession") -> str:
-        empty = {name: spark.createDataFrame([], ddl(each.bronze_columns)) for name, each in sources.items()}
-        schema: str = apply_rowwise(query, empty).schema.json()
+        empty = {name: spark.createDataFrame([], ddl(each)) for name, each in columns.items()}
+        rows = apply_rowwise(query, empty).drop(*(f"__{each.name}" for each in CHANGE_COLUMNS))
+        schema: str = rows.schema.json()
         return schema
 
     return _storable(runner.run(analyze))

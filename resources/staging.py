@@ -20,7 +20,10 @@ from backfill_assets.backfill.staging import StagedFolder, sweepable
 from backfill_assets.resources.delta import commits_of, ours_in
 from backfill_assets.resources.warehouse import TableLocation
 
-__all__ = ["collect", "delete_data", "sweep"]
+__all__ = ["INPUTS", "collect", "delete_data", "delete_folder", "sweep"]
+
+INPUTS = "_inputs"
+"""Inside a staged folder: what names the inputs of the attempt, gone as soon as it has been computed."""
 
 MAX_TEXT = 32
 """Longer texts get no minimum and maximum in file statistics."""
@@ -53,7 +56,7 @@ def sweep(location: TableLocation, look: Callable[[], Look]) -> list[str]:
     allowed = {each.name for each in folders if sweepable(each, incarnation=record.incarnation, epoch=record.epoch)}
     swept = sorted(allowed - _committed_folders(location, allowed))
     for name in swept:
-        _delete_folder(location, name)
+        delete_folder(location, name)
     return swept
 
 
@@ -71,11 +74,11 @@ def delete_data(location: TableLocation, look: Callable[[], Look]) -> bool:
         if info.type is not pafs.FileType.Directory:
             location.files().delete_file(info.path)
         elif info.base_name != "_delta_log":
-            _delete_folder(location, info.path)
+            delete_folder(location, info.path)
     return True
 
 
-def _delete_folder(location: TableLocation, path: str) -> None:
+def delete_folder(location: TableLocation, path: str) -> None:
     """Delete a folder that others may be deleting, or that a dead run's Spark job may still be writing to."""
     if location.is_local:  # an object store has no folders; a disk keeps them, empty, unless told
         shutil.rmtree(location.child(path), ignore_errors=True)

@@ -3,7 +3,7 @@
 Comparison is of multisets over all columns, in Spark. Where the records are read again is decided in `backfill.audit`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from backfill_assets.backfill.epoch import Read
 from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.query.ddl import ddl
+from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.rowwise import RowwiseQuery
 from backfill_assets.resources.compute import SourceReader, read_rows
 from backfill_assets.resources.spark import SparkRunner
@@ -20,7 +20,7 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Derived", "Difference", "Proof", "difference", "duplicates", "footer_rows", "stated_rows"]
+__all__ = ["Derived", "Difference", "Proof", "compared", "difference", "duplicates", "footer_rows", "stated_rows"]
 
 MOST_OFFENDERS = 10
 
@@ -100,12 +100,24 @@ def footer_rows(table: TableLocation) -> int:
 
 
 def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Difference:
-    from pyspark.sql import functions as F  # noqa: N812
 
     actual = spark.read.format("delta").option("versionAsOf", proof.version).load(proof.table.uri)
     actual = actual.where(~_proved_before(proof))
+    return compared(
+        actual, _derive(spark, derived), first=(proof.split_column, proof.offset_column), subset=proof.subset
+    )
+
+
+def compared(
+    actual: "DataFrame", expected: "DataFrame | None", *, first: Sequence[str], subset: bool = False
+) -> Difference:
+    """Compare two sets of rows as multisets over all columns of `actual`; offenders come in the order of `first`.
+
+    With `subset`, rows that are not expected at all are no offence.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
     columns = actual.columns
-    expected = _derive(spark, derived)
     sides = actual.withColumn("__side", F.lit(-1))
     if expected is not None:
         sides = sides.unionAll(expected.select(*columns).withColumn("__side", F.lit(1)))
@@ -113,19 +125,19 @@ def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Differenc
     counted = sides.groupBy(*columns).agg(F.sum(side).alias("__balance"), F.count_if(side == 1).alias("__expected"))
     balance = F.col("__balance")
     # Of a subset, a row that cannot be derived any more is no offence; one that can, but is there too often, is.
-    surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.lit(proof.subset), 0).otherwise(1)
-    found = counted.agg(
+    surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.lit(subset), 0).otherwise(1)
+    summed = counted.agg(
         F.sum("__expected").alias("expected"),
         F.sum(F.col("__expected") - balance).alias("found"),
         F.sum(F.greatest(balance, F.lit(0))).alias("missing"),
         F.sum(surplus).alias("unexpected"),
     ).first()
-    counts = {name: int(value or 0) for name, value in (found.asDict() if found else {}).items()}
+    counts = {name: int(value or 0) for name, value in (summed.asDict() if summed else {}).items()}
     offenders = []
     if counts["missing"] or counts["unexpected"]:
         wrong = counted.where((balance > 0) | (surplus > 0))
-        first = wrong.orderBy(proof.split_column, proof.offset_column).limit(MOST_OFFENDERS).collect()
-        offenders = [_offender(row.asDict()) for row in first]
+        named = wrong.orderBy(*map(quoted, first)).limit(MOST_OFFENDERS).collect()
+        offenders = [_offender(row.asDict()) for row in named]
     return Difference(
         rows_expected=counts["expected"],
         rows_found=counts["found"],

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
@@ -35,6 +36,14 @@ class TableLocation:
     def files(self) -> pafs.FileSystem:
         """A file system whose root is the table's folder."""
         return pafs.PyFileSystem(DeltaStorageHandler(self.uri, dict(self.storage_options) or None))
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make a small file inside the table's folder."""
+        # The handler below: the streams that pyarrow makes of it hand over buffers, which it does not take.
+        handler: Any = DeltaStorageHandler(self.uri, dict(self.storage_options) or None)._handler
+        stream = handler.open_output_stream(path, None)
+        stream.write(content)
+        stream.close()
 
     def child(self, path: str) -> str:
         """The address of a path inside the table, as Spark takes it."""

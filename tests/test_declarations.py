@@ -118,7 +118,7 @@ def test_names_are_unique_across_sources_and_views():
     ]:
         error = refused(lambda pair=twice: registry(pair))
         assert error.facts["argument"] == "name"
-        assert "two sources or views named" in error.message
+        assert "two tables named" in error.message
         assert error.hint
 
 

@@ -179,7 +179,7 @@ def test_a_relative_warehouse_lies_in_the_project_whatever_the_callers_folder(
 
 def test_two_tables_of_one_name_are_refused() -> None:
     other = kafka_source("orders", topic="other", schema="id LONG")
-    with pytest.raises(DeclarationError, match="two sources or views named 'orders'"):
+    with pytest.raises(DeclarationError, match="two tables named 'orders'"):
         build_definitions(orders, other)
 
 

@@ -243,7 +243,7 @@ def test_an_upstream_that_the_query_does_not_read_is_refused_by_name():
 
 
 def test_every_reason_has_a_case():
-    assert {reason for reason, _ in REFUSED} | {"UNUSED_UPSTREAM"} == set(HINTS)
+    assert {reason for reason, _ in REFUSED} | {"UNUSED_UPSTREAM", "KEY_MISMATCH"} == set(HINTS)
 
 
 def test_a_wrong_name_comes_with_the_nearest_right_one():

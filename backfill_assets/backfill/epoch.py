@@ -11,28 +11,40 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from backfill_assets.backfill.positions import IngestPosition, OffsetRange, Value, ViewPosition, total
+from backfill_assets.backfill.positions import (
+    IngestPosition,
+    OffsetRange,
+    SnapshotPosition,
+    Value,
+    ViewPosition,
+    total,
+)
 
 __all__ = [
     "BronzeRead",
+    "ChangesRead",
     "CommitKind",
     "CommitRecord",
     "Fingerprint",
     "KafkaRead",
     "Look",
+    "OffsetRead",
     "Plan",
     "Position",
     "Read",
+    "SnapshotRead",
     "Staged",
     "StagedFile",
+    "TableRead",
     "Verdict",
     "app_id",
     "changed_parts",
     "fingerprint",
     "judge",
+    "size_of",
 ]
 
-Position = Annotated[IngestPosition | ViewPosition, Field(union_mode="left_to_right")]
+Position = Annotated[IngestPosition | ViewPosition | SnapshotPosition, Field(union_mode="left_to_right")]
 Fingerprint = dict[str, str]
 
 
@@ -56,7 +68,35 @@ class BronzeRead(Value):
     ranges: dict[int, OffsetRange]
 
 
-Read = Annotated[KafkaRead | BronzeRead, Field(discriminator="kind")]
+class SnapshotRead(Value):
+    """Exactly these data files of a Delta table at `version`, by bucket.
+
+    The table's files, sorted by path, are dealt in turn to `buckets` buckets; a range is of places within its bucket.
+    """
+
+    kind: Literal["snapshot"] = "snapshot"
+    source: str
+    table_id: str
+    version: int
+    buckets: int
+    ranges: dict[int, OffsetRange]
+    rows: int
+
+
+class ChangesRead(Value):
+    """The changes that versions `first` to `last` (both inclusive) of a Delta table made, `rows` as its log states."""
+
+    kind: Literal["changes"] = "changes"
+    source: str
+    table_id: str
+    first: int
+    last: int
+    rows: int
+
+
+OffsetRead = KafkaRead | BronzeRead
+TableRead = SnapshotRead | ChangesRead
+Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
 
 
 class Plan(Value):
@@ -77,9 +117,28 @@ class Plan(Value):
         return _digest(self.model_dump(mode="json"))
 
     @property
+    def offset_reads(self) -> list[OffsetRead]:
+        """The reads of shared sources."""
+        return [read for read in self.reads if isinstance(read, OffsetRead)]
+
+    @property
+    def table_reads(self) -> list[TableRead]:
+        """The reads of Delta tables."""
+        return [read for read in self.reads if isinstance(read, TableRead)]
+
+    @property
     def offsets(self) -> int:
-        """How many offsets are read; an upper bound of the rows."""
-        return sum(total(read.ranges.values()) for read in self.reads)
+        """How many offsets, or rows of Delta tables, are read; an upper bound of the source rows."""
+        return sum(size_of(read) for read in self.reads)
+
+
+def size_of(read: Read) -> int:
+    """How much a read counts against a budget: offsets, or rows as the table's log states them."""
+    match read:
+        case SnapshotRead() | ChangesRead():
+            return read.rows
+        case _:
+            return total(read.ranges.values())
 
 
 class CommitKind(StrEnum):
@@ -94,8 +153,10 @@ class CommitKind(StrEnum):
 class CommitRecord(Value):
     """What every commit of ours says of itself in its metadata; with it the table alone is enough to go on.
 
-    Times are seconds since 1970, UTC. `total` is the number of offsets in the frozen history of this life; `done` how
-    many of all offsets since its beginning have been consumed; `rows_total` the rows written in this life.
+    Times are seconds since 1970, UTC. `total` is the number of offsets (of Delta tables: rows) in the frozen history of
+    this life; `done` how many of all since its beginning have been consumed; `rows_written` the rows that were inserted
+    or replaced (`rows_updated` of them replaced), `rows_deleted` those deleted, `rows_total` the rows that the table
+    then holds. `engine` says what made the commit: `append` of staged files, or a merge by key in `delta-rs` or `spark`.
     """
 
     format: Literal[1] = 1
@@ -111,7 +172,10 @@ class CommitRecord(Value):
     rows_read: int = 0
     rows_written: int = 0
     rows_bad: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
     rows_total: int = 0
+    engine: str = "append"
     total: int = 0
     done: int = 0
     started_at: float
@@ -130,12 +194,29 @@ class StagedFile(Value):
 
 
 class Staged(Value):
-    """All that one attempt wrote, with the counts that Spark itself reported."""
+    """All that one attempt wrote, with the counts that Spark itself reported.
+
+    `key` is empty where the files are rows to append. Otherwise they hold keyed changes: rows to insert, to replace
+    (`rows_updated` of them) and to delete, in folders named by what is to be done.
+    """
 
     files: tuple[StagedFile, ...] = ()
     rows_read: int = 0
     rows_written: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
     rows_bad: int = 0
+    key: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """All rows that the files must hold."""
+        return self.rows_written + self.rows_deleted
+
+    @property
+    def appends(self) -> bool:
+        """Whether the files can be committed as they are, because nothing is replaced or deleted."""
+        return not self.rows_updated and not self.rows_deleted
 
 
 class Look(Value):

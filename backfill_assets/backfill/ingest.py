@@ -56,7 +56,7 @@ class IngestDecider:
 
     def readable(self, plan: Plan) -> bool:
         offer = self.upstreams.topic(self.source)
-        return all(kafka_holds(offer, read.ranges) for read in plan.reads)
+        return all(kafka_holds(offer, read.ranges) for read in plan.offset_reads)
 
     def done(self, position: Position) -> int:
         assert isinstance(position, IngestPosition)

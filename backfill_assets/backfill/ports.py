@@ -3,17 +3,28 @@
 Deciders get the reading ones only; the protocol alone can write.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from backfill_assets.backfill.epoch import CommitRecord, Fingerprint, Look, Plan, Position, Read, Staged
+from backfill_assets.backfill.epoch import (
+    ChangesRead,
+    CommitRecord,
+    Fingerprint,
+    Look,
+    Plan,
+    Position,
+    Read,
+    SnapshotRead,
+    Staged,
+)
 from backfill_assets.backfill.positions import IngestPosition, OffsetRange
 
 __all__ = [
     "Begin",
     "BronzeOffer",
     "Clock",
+    "Commit",
     "Compute",
     "Controls",
     "Decider",
@@ -21,6 +32,8 @@ __all__ = [
     "Next",
     "OnStep",
     "Output",
+    "TableOffer",
+    "Tables",
     "TopicOffer",
     "Upstreams",
 ]
@@ -43,6 +56,51 @@ class BronzeOffer:
     incarnation: str
     version: int
     position: IngestPosition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """One version of a Delta table: when it was committed, and how many rows it changed (0: only maintenance)."""
+
+    version: int
+    at_ms: int
+    rows: int
+    deletes: bool = False
+    """Whether it may have deleted or replaced rows, and not only added some."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOffer:
+    """What a Delta table holds now: its identity, its newest version, and its life if it is a view of this project."""
+
+    table_id: str
+    version: int
+    at_ms: int
+    incarnation: str | None = None
+
+
+class Tables(Protocol):
+    """What Delta tables offer, read when asked and never written."""
+
+    def table_now(self, name: str) -> TableOffer:
+        """The newest version; an error where the table is gone, or a view that is not live."""
+        ...
+
+    def files(self, name: str, version: int) -> Sequence[int]:
+        """How many rows each data file of a version holds, in the order of the files' paths."""
+        ...
+
+    def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
+        """The versions after one and up to another, oldest first, without a gap; an error where one is gone."""
+        ...
+
+    def check_readable(self, read: SnapshotRead | ChangesRead) -> None:
+        """Refuse a read whose files or versions are gone: `VersionsLostError`."""
+        ...
+
+    def check_keys(self, versions: Mapping[str, int]) -> None:
+        """Refuse versions in which the view's key is not unique: `DuplicateKeyError`."""
+        ...
 
 
 class Upstreams(Protocol):
@@ -136,6 +194,10 @@ class Output(Protocol):
         """Make one commit on the loaded version, or raise; an error does not say whether the commit happened."""
         ...
 
+    def engine(self, staged: Staged) -> str:
+        """What would commit this: `append`, or a merge by key in `delta-rs` or `spark`."""
+        ...
+
     def verify(self, staged: Staged) -> None:
         """Check that every staged file is there with its size and rows; `StagingError` if not."""
         ...
@@ -160,8 +222,8 @@ class Ledger(Protocol):
 class Compute(Protocol):
     """Carries out the reads of a plan."""
 
-    def stage(self, plan: Plan, attempt: str) -> Staged:
-        """Compute the plan's rows into files that no reader sees yet."""
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
+        """Compute what the plan does to the table at version `at`, into files that no reader sees yet."""
         ...
 
 

@@ -17,11 +17,14 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = [
+    "BucketState",
     "IngestPosition",
     "OffsetRange",
     "Phase",
+    "SnapshotPosition",
     "SourcePosition",
     "SplitState",
+    "TablePosition",
     "Value",
     "ViewPosition",
     "deal",
@@ -138,6 +141,64 @@ class IngestPosition(Value):
     history: dict[int, int]
     begin: dict[int, int]
     next: dict[int, int]
+
+
+class BucketState(Value):
+    """One bucket of a snapshot: of its `files` data files the ones before `next` have been read, `rows` rows in all.
+
+    `next` is the next unread file, so that a resume is inclusive.
+    """
+
+    next: int = 0
+    files: int
+    rows: int = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether every file of the bucket has been read."""
+        return self.next >= self.files
+
+
+class TablePosition(Value):
+    """A view's position in one Delta table.
+
+    `table_id` and `incarnation` (of another view) say which life of the table is meant. Its snapshot is version
+    `pinned`; its change log has been consumed up to and including `version`, which was committed at `at_ms`
+    (milliseconds since 1970). `changes` counts the changed rows taken from the change log, as the log states them.
+    """
+
+    table_id: str
+    incarnation: str | None = None
+    pinned: int
+    version: int
+    at_ms: int
+    buckets: dict[int, BucketState]
+    changes: int = 0
+
+    @property
+    def backfilled(self) -> bool:
+        """Whether the whole snapshot has been read."""
+        return all(bucket.done for bucket in self.buckets.values())
+
+    @property
+    def rows(self) -> int:
+        """Rows of the snapshot and of the change log that have been read."""
+        return sum(bucket.rows for bucket in self.buckets.values()) + self.changes
+
+
+class SnapshotPosition(Value):
+    """A view's position over Delta tables: one vector, pinned as a whole before any row is read.
+
+    `bound_ms` is the lag that the view may have at the most: not set while the snapshot is read, then only shrinking.
+    """
+
+    tables: dict[str, TablePosition]
+    bound_ms: int | None = None
+
+    @property
+    def backfilled(self) -> bool:
+        """Whether the snapshots of all tables have been read."""
+        return all(table.backfilled for table in self.tables.values())
 
 
 def total(ranges: Iterable[OffsetRange]) -> int:

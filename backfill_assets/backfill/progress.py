@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backfill_assets.backfill.epoch import CommitRecord, Position
-from backfill_assets.backfill.positions import IngestPosition, ViewPosition
+from backfill_assets.backfill.positions import IngestPosition, SnapshotPosition, ViewPosition
 
 __all__ = ["Progress", "SplitProgress", "progress_of", "splits_of"]
 
@@ -67,6 +67,28 @@ def splits_of(position: Position, lag: Mapping[str, int], *, source: str = "") -
                     lag_rows=lag.get(f"{source}/{split}", 0),
                 )
                 for split, offset in sorted(position.next.items())
+            ]
+        case SnapshotPosition():
+            return [
+                SplitProgress(
+                    source=name,
+                    split=number,
+                    phase="snapshot" if not bucket.done else "read",
+                    next_offset=bucket.next,
+                    lag_rows=0,
+                )
+                for name, table in sorted(position.tables.items())
+                for number, bucket in sorted(table.buckets.items())
+                if not table.backfilled
+            ] + [
+                SplitProgress(
+                    source=name,
+                    split=-1,
+                    phase="change log" if table.backfilled else "waits",
+                    next_offset=table.version + 1,
+                    lag_rows=lag.get(name, 0),
+                )
+                for name, table in sorted(position.tables.items())
             ]
         case ViewPosition():
             return [

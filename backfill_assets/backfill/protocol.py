@@ -98,7 +98,10 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
         rows_read=staged.rows_read,
         rows_written=staged.rows_written,
         rows_bad=staged.rows_bad,
-        rows_total=last.rows_total + staged.rows_written,
+        rows_updated=staged.rows_updated,
+        rows_deleted=staged.rows_deleted,
+        rows_total=last.rows_total + staged.rows_written - staged.rows_updated - staged.rows_deleted,
+        engine=parts.output.engine(staged),
         total=last.total,
         done=parts.decider.done(plan.after),
         started_at=started,
@@ -244,7 +247,7 @@ def _stage(parts: Parts, plan: Plan, attempt: str, base: Look) -> Staged:
     if not plan.reads:
         return Staged()
     try:
-        return parts.compute.stage(plan, attempt)
+        return parts.compute.stage(plan, attempt, at=base.version)
     except Exception as error:
         if parts.output.look().life != base.life:
             raise _fenced(plan.target, "the table was reset or dropped while this run was at work") from error

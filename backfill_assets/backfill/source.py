@@ -9,7 +9,7 @@ shared-source backfill in a streaming database, worked on ranges of offsets inst
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backfill_assets.backfill.epoch import BronzeRead, Fingerprint, KafkaRead, Plan, Position, Read
+from backfill_assets.backfill.epoch import BronzeRead, Fingerprint, KafkaRead, Plan, Position, Read, size_of
 from backfill_assets.backfill.ingest import check_topic, kafka_holds
 from backfill_assets.backfill.ports import Begin, BronzeOffer, Next, TopicOffer, Upstreams
 from backfill_assets.backfill.positions import (
@@ -19,7 +19,6 @@ from backfill_assets.backfill.positions import (
     SplitState,
     ViewPosition,
     deal,
-    total,
 )
 from backfill_assets.errors import OffsetsLostError, UpstreamChangedError
 
@@ -95,7 +94,7 @@ class SourceDecider:
                 check_topic(read.source, bronze.position, self.upstreams.topic(read.source))
 
     def readable(self, plan: Plan) -> bool:
-        return all(self._kafka_has(read) for read in plan.reads if isinstance(read, KafkaRead))
+        return all(self._kafka_has(read) for read in plan.offset_reads if isinstance(read, KafkaRead))
 
     def _kafka_has(self, read: KafkaRead) -> bool:
         topic = self.upstreams.topic(read.source)
@@ -252,7 +251,7 @@ def _in_bronze(bronze: BronzeOffer, ranges: Mapping[int, OffsetRange]) -> bool:
 
 
 def _offsets(reads: tuple[Read, ...]) -> int:
-    return sum(total(read.ranges.values()) for read in reads)
+    return sum(size_of(read) for read in reads)
 
 
 def _history_left(split: SplitState) -> int:

@@ -4,17 +4,18 @@ Owns what a source's schema may hold. Two lists that mean the same give equal co
 hashed. Spark is not needed.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from backfill_assets.errors import DeclarationError
 
-__all__ = ["Column", "ddl", "invalid_name_characters", "parse_schema", "quoted"]
+__all__ = ["Column", "columns_of_delta", "ddl", "invalid_name_characters", "parse_schema", "quoted"]
 
 _SIMPLE: Final = {
     exp.DataType.Type.BOOLEAN: "BOOLEAN",
@@ -36,6 +37,7 @@ _TYPES: Final = (
     "BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, DECIMAL(p,s), STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ, "
     "ARRAY<…>, MAP<STRING, …>, STRUCT<…>"
 )
+_DELTA_NAMES: Final = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
 _MAX_PRECISION: Final = 38
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _EXAMPLE: Final = 'write names and types, such as "order_id LONG, at TIMESTAMP"'
@@ -154,3 +156,21 @@ def _map(key: exp.DataType, value: exp.DataType, path: str) -> str:
             hint="the keys of a JSON object are STRING",
         )
     return f"MAP<STRING, {_type(value, f'{path} (value)')}>"
+
+
+def columns_of_delta(schema: str) -> tuple[Column, ...]:
+    """The columns of a Delta table, from its schema as the log has it (JSON)."""
+    return tuple(Column(each["name"], _delta_type(each["type"])) for each in json.loads(schema)["fields"])
+
+
+def _delta_type(kind: Any) -> str:
+    match kind:
+        case {"type": "struct", "fields": fields}:
+            parts = (f"{quoted(each['name'])}: {_delta_type(each['type'])}" for each in fields)
+            return f"STRUCT<{', '.join(parts)}>"
+        case {"type": "array", "elementType": element}:
+            return f"ARRAY<{_delta_type(element)}>"
+        case {"type": "map", "keyType": key, "valueType": value}:
+            return f"MAP<{_delta_type(key)}, {_delta_type(value)}>"
+        case _:
+            return _DELTA_NAMES.get(str(kind), str(kind).upper())

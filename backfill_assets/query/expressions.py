@@ -44,6 +44,8 @@ class Scope:
     upstream: str
     qualifier: str
     columns: tuple[Column, ...]
+    records: bool = True
+    """Whether it is a shared source, whose rows may be records that did not parse."""
 
     def column(self, name: str) -> Column | None:
         """The upstream's column of that name, if there is one."""
@@ -51,8 +53,11 @@ class Scope:
 
     @property
     def visible(self) -> tuple[Column, ...]:
-        """What `*` stands for: all columns but those that say what is wrong with a record, null by definition here."""
-        return tuple(column for column in self.columns if column.name not in _UNSEEN)
+        """What `*` stands for: all columns but those that say what is wrong with a record, null by definition here, and
+        those of a view's own maintenance."""
+        if self.records:
+            return tuple(column for column in self.columns if column.name not in _UNSEEN)
+        return tuple(column for column in self.columns if not column.name.startswith("__"))
 
     def resolve(self, parts: list[str]) -> tuple[Column, list[str]] | None:
         """The upstream's column that a dotted name begins with, and the struct fields after it."""

@@ -21,6 +21,7 @@ HINTS: Final = MappingProxyType({
     "GROUP_BY": f"{_ROW_BY_ROW}; group when reading the view",
     "HAVING": f"{_ROW_BY_ROW}; use WHERE for conditions on a record",
     "JOIN": f"{_ROW_BY_ROW}; name one upstream in FROM, and join when reading the view",
+    "KEY_MISMATCH": "give the tables the same primary_key",
     "NOT_A_QUERY": "write one query: SELECT expressions FROM an upstream",
     "NOT_DETERMINISTIC": "the same record must always give the same row; use the record's own columns, "
     "such as _timestamp, _partition and _offset",

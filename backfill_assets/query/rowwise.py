@@ -8,22 +8,24 @@ What a name means: `*` is every column that a user can see, the source's own (`_
 schema, but not `_error` and `_value`, which are null in every good record. A plain column keeps the upstream's spelling.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
-from backfill_assets.query.ddl import Column
+from backfill_assets.query.ddl import Column, quoted
 from backfill_assets.query.expressions import Output, Scope, check_expressions, named_columns, outputs
 from backfill_assets.query.parsing import Part, parse_parts, tokenize
 from backfill_assets.query.refusals import nearest, refusal
 
-__all__ = ["Branch", "RowwiseQuery", "analyze_rowwise"]
+__all__ = ["CHANGE_COLUMNS", "Branch", "RowwiseQuery", "analyze_rowwise", "canonical_text"]
+
+CHANGE_COLUMNS: Final = (Column("_change_type", "STRING"), Column("_commit_version", "BIGINT"))
+"""What Delta's change data feed adds to each row; the parts of a query over Delta tables give them as `__` columns."""
 
 _VISIBLE_KEY: Final = ("_partition", "_offset")
-_HIDDEN_KEY: Final = ("__partition", "__offset")
 _BRANCH: Final = "__branch"
 _TIGHT_BEFORE: Final = frozenset({",", ")", ".", "[", "]", "::"})
 _TEXTS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
@@ -58,14 +60,20 @@ class RowwiseQuery:
     output_columns: tuple[str, ...]
 
 
-def analyze_rowwise(query: str, tables: Mapping[str, tuple[Column, ...]]) -> RowwiseQuery:
+def analyze_rowwise(
+    query: str, tables: Mapping[str, tuple[Column, ...]], keys: Mapping[str, tuple[str, ...]] | None = None
+) -> RowwiseQuery:
     """Read a view's query over `tables`, all columns of each upstream by its name.
+
+    Without `keys` the upstreams are shared sources, keyed by split and offset. With it they are Delta tables with these
+    key columns (none: rows are only ever added), and the parts carry the columns of `CHANGE_COLUMNS`, too, in which
+    Delta's change data feed says what became of each row.
 
     Errors: `QueryError` with a `reason` (see `refusals`) if the query is wrong or not row-wise.
     """
     tokens = tokenize(query)
     parts = parse_parts(query, tokens)
-    scopes = [_scope(part, tables) for part in parts]
+    scopes = [_scope(part, tables, keyed=keys is not None) for part in parts]
     results: list[list[list[Output]]] = []
     for part, scope in zip(parts, scopes, strict=True):
         check_expressions(part, scope)
@@ -73,22 +81,41 @@ def analyze_rowwise(query: str, tables: Mapping[str, tuple[Column, ...]]) -> Row
     columns = _checked_columns(results)
     upstreams = tuple(dict.fromkeys(scope.upstream for scope in scopes))
     _check_used(upstreams, tables)
-    hidden = _hidden_columns(results)
-    names = (*columns, *hidden)
+    key = _checked_key(scopes, keys)
+    hidden = _hidden_columns(results, key)
+    carried = CHANGE_COLUMNS if keys is not None else ()
+    names = (*columns, *hidden, *(f"__{each.name}" for each in carried))
     branches = tuple(
-        Branch(scope.upstream, _branch_sql(query, part, scope, _Result(number, results[number], names)), scope.columns)
+        Branch(
+            scope.upstream,
+            _branch_sql(query, part, scope, _Result(number, results[number], names)),
+            (*scope.columns, *carried),
+        )
         for number, (part, scope) in enumerate(zip(parts, scopes, strict=True))
     )
     return RowwiseQuery(
         text=_canonical_text(query, tokens, parts),
         branches=branches,
         upstreams=upstreams,
-        key_columns=hidden or _VISIBLE_KEY,
+        key_columns=_key_columns(hidden, key),
         output_columns=columns,
     )
 
 
-def _scope(part: Part, tables: Mapping[str, tuple[Column, ...]]) -> Scope:
+def canonical_text(query: str, upstreams: Sequence[str]) -> str:
+    """The query in one spelling, after checking as much of it as can be told without the upstreams' columns.
+
+    Errors: `QueryError`.
+    """
+    tokens = tokenize(query)
+    parts = parse_parts(query, tokens)
+    tables: dict[str, tuple[Column, ...]] = dict.fromkeys(upstreams, ())
+    found = tuple(dict.fromkeys(_scope(part, tables, keyed=True).upstream for part in parts))
+    _check_used(found, tables)
+    return _canonical_text(query, tokens, parts)
+
+
+def _scope(part: Part, tables: Mapping[str, tuple[Column, ...]], *, keyed: bool) -> Scope:
     written = ".".join(each.name for each in part.table.parts)
     same = [name for name in tables if name.lower() == written.lower()]
     name = written if written in tables else same[0] if len(same) == 1 else None
@@ -98,7 +125,7 @@ def _scope(part: Part, tables: Mapping[str, tuple[Column, ...]]) -> Scope:
             f"the query reads from {written!r}, which is not an upstream of the view",
             hint=nearest(written, list(tables)),
         )
-    return Scope(name, part.qualifier, tables[name])
+    return Scope(name, part.qualifier, tables[name], records=not keyed)
 
 
 def _checked_columns(results: list[list[list[Output]]]) -> tuple[str, ...]:
@@ -120,12 +147,37 @@ def _check_used(upstreams: tuple[str, ...], tables: Mapping[str, tuple[Column, .
         raise refusal("UNUSED_UPSTREAM", f"the query does not read {', '.join(map(repr, unused))}")
 
 
-def _hidden_columns(results: list[list[list[Output]]]) -> tuple[str, ...]:
+def _checked_key(scopes: list[Scope], keys: Mapping[str, tuple[str, ...]] | None) -> tuple[str, ...]:
+    """The key columns of the upstreams, which all parts must have alike."""
+    if keys is None:
+        return _VISIBLE_KEY
+    found = {keys[scope.upstream] for scope in scopes}
+    if len(found) > 1:
+        named = " and ".join(sorted(f"({', '.join(key)})" if key else "none" for key in found))
+        raise refusal(
+            "KEY_MISMATCH",
+            f"the parts of UNION ALL read tables with different keys: {named}",
+            hint="give the tables the same primary_key, for example through a view that renames its columns",
+        )
+    return found.pop()
+
+
+def _hidden_columns(results: list[list[list[Output]]], key: tuple[str, ...]) -> tuple[str, ...]:
     """The key's columns that the query does not give itself; empty if it gives them."""
+    hidden = tuple(_hidden_name(name) for name in key)
     if len(results) > 1:
-        return (_BRANCH, *_HIDDEN_KEY)
+        return (_BRANCH, *hidden) if key else ()
     unchanged = {output.name for item in results[0] for output in item if output.name == output.source}
-    return () if unchanged.issuperset(_VISIBLE_KEY) else _HIDDEN_KEY
+    return () if unchanged.issuperset(key) else hidden
+
+
+def _key_columns(hidden: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
+    return hidden or key
+
+
+def _hidden_name(column: str) -> str:
+    """`__partition` for `_partition`, `__id` for `id`; a column that is hidden upstream keeps its name."""
+    return column if column.startswith("__") else f"_{column}" if column.startswith("_") else f"__{column}"
 
 
 @dataclass(frozen=True)
@@ -139,15 +191,23 @@ class _Result:
 
 def _branch_sql(query: str, part: Part, scope: Scope, result: _Result) -> str:
     qualifier = _backquoted(scope.qualifier)
+    carried = (*scope.columns, *(() if scope.records else CHANGE_COLUMNS))
     hidden = {
         _BRANCH: f"{result.number} AS {_BRANCH}",
-        "__partition": f"{qualifier}._partition AS __partition",
-        "__offset": f"{qualifier}._offset AS __offset",
+        **{
+            _hidden_name(each.name): f"{qualifier}.{quoted(each.name)} AS {quoted(_hidden_name(each.name))}"
+            for each in carried
+        },
+        **{f"__{each.name}": f"{qualifier}.{each.name} AS __{each.name}" for each in CHANGE_COLUMNS},
     }
-    projection = [_projection(query, part, scope, result), *(hidden[name] for name in result.names if name in hidden)]
+    own = sum(len(item) for item in result.outputs)
+    added = [hidden[name] for name in result.names[own:]]
+    projection = [_projection(query, part, scope, result), *added]
     named = named_columns(part, scope)
-    read = ", ".join(_backquoted(each.name) for each in scope.columns if each.name in named or each in scope.visible)
-    good = " WHERE _error IS NULL" if scope.column("_error") else ""
+    read = ", ".join(
+        _backquoted(each.name) for each in carried if each.name in named or each in scope.visible or not scope.records
+    )
+    good = " WHERE _error IS NULL" if scope.records and scope.column("_error") else ""
     where = f" WHERE {_slice(query, part.condition)}" if part.condition else ""
     source = f"(SELECT {read} FROM {_backquoted(scope.upstream)}{good}) AS {qualifier}"
     inner = f"SELECT {', '.join(projection)} FROM {source}{where}"

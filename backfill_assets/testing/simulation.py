@@ -19,7 +19,7 @@ from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import BronzeRead, CommitRecord, KafkaRead, Look, Plan, Staged, fingerprint
 from backfill_assets.backfill.ingest import IngestDecider
 from backfill_assets.backfill.ports import BronzeOffer, Controls, Decider, OnStep, Output, TopicOffer
-from backfill_assets.backfill.positions import IngestPosition, ViewPosition
+from backfill_assets.backfill.positions import IngestPosition, SnapshotPosition, ViewPosition
 from backfill_assets.backfill.protocol import Parts, begin_life, end_life
 from backfill_assets.backfill.run import RunReport, create_if_missing, run
 from backfill_assets.backfill.source import SourceDecider, SourceUpstream
@@ -190,6 +190,8 @@ class World:
                     end = {split: state.next for split, state in each.splits.items()}
                     rows += self.topics[name].ever(begin, end)
                 return rows
+            case SnapshotPosition():
+                raise AssertionError("the simulated world holds no Delta tables")
 
 
 @dataclass(frozen=True)
@@ -198,9 +200,9 @@ class SimulatedSpark:
 
     world: World
 
-    def stage(self, plan: Plan, attempt: str) -> Staged:
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:  # noqa: ARG002  (rows are only ever added)
         """Read exactly what the plan says and stage it."""
-        rows = [row for read in plan.reads for row in self._rows(plan, read)]
+        rows = [row for read in plan.offset_reads for row in self._rows(plan, read)]
         files = self.world.table(plan.target).stage(f"{plan.incarnation}-{plan.epoch}-{attempt}", rows)
         return Staged(files=files, rows_read=len(rows), rows_written=len(rows))
 

@@ -143,6 +143,11 @@ class SimulatedOutput:
         """Commit on the loaded version, or raise `CommitConflict`."""
         self.table.commit(record, staged, on=self.loaded)
 
+    def engine(self, staged: Staged) -> str:
+        """Rows are only ever added here."""
+        assert staged.appends
+        return "append"
+
     def verify(self, staged: Staged) -> None:
         """Check that every staged file is there with all its rows."""
         for file in staged.files:
@@ -184,6 +189,11 @@ class UnreliableOutput:
     def verify(self, staged: Staged) -> None:
         """Check staged files."""
         self._inner.verify(staged)
+
+    def engine(self, staged: Staged) -> str:
+        """Rows are only ever added here."""
+        assert staged.appends
+        return "append"
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
         """Commit, or not, and raise, or not."""

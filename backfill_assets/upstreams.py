@@ -1,0 +1,163 @@
+"""The Delta tables and views that one view reads: `ports.Tables` over the real ones, and the view's query over them.
+
+Owns the wiring between a view and what it reads; what is read is decided in `backfill.snapshot`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, Plan, SnapshotRead, Staged
+from backfill_assets.backfill.ports import Commit, Compute, TableOffer
+from backfill_assets.backfill.protocol import check_look
+from backfill_assets.backfill.snapshot import SnapshotDecider, SnapshotUpstream
+from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError
+from backfill_assets.model import DeltaTable, MaterializedView
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.rowwise import CHANGE_COLUMNS, RowwiseQuery, analyze_rowwise
+from backfill_assets.resources.compute import query_schema
+from backfill_assets.resources.table_compute import TableCompute, check_unique
+from backfill_assets.resources.tables import DeltaUpstream
+from backfill_assets.resources.warehouse import TableLocation, Warehouse
+
+if TYPE_CHECKING:
+    from backfill_assets.workspace import Workspace
+
+__all__ = ["LazyTableCompute", "TablesOf"]
+
+
+@dataclass(frozen=True)
+class LazyTableCompute:
+    """`ports.Compute` that looks at upstreams only when there is something to compute."""
+
+    make: Callable[[], Compute]
+
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
+        """Compute the plan's rows."""
+        return self.make().stage(plan, attempt, at=at)
+
+
+@dataclass
+class TablesOf:
+    """What one view over Delta tables reads. One object serves one run."""
+
+    workspace: "Workspace"
+    view: MaterializedView
+
+    @cached_property
+    def tables(self) -> Mapping[str, DeltaUpstream]:
+        """The tables by name, each followed along its log."""
+        return {each.name: self._table(each) for each in self.view.tables}
+
+    @cached_property
+    def query(self) -> RowwiseQuery:
+        """The view's query over the columns that the tables have now. Errors: `QueryError`."""
+        columns = {name: table.columns() for name, table in self.tables.items()}
+        keys = {name: () if self.view.own_key else table.key for name, table in self.tables.items()}
+        try:
+            analyzed = analyze_rowwise(self.view.text, columns, keys)
+        except QueryError as error:
+            raise QueryError(
+                f"materialized_view {self.view.name!r}: {error.message}",
+                reason=error.reason,
+                hint=error.hint,
+                argument="query",
+            ) from None
+        if not self.view.own_key:
+            return analyzed
+        unknown = sorted(set(self.view.own_key) - set(analyzed.output_columns))
+        if unknown:
+            raise QueryError(
+                f"materialized_view {self.view.name!r}: the query does not give {', '.join(unknown)}",
+                reason="UNKNOWN_KEY",
+                hint=f"the query's columns are {', '.join(analyzed.output_columns)}",
+                argument="primary_key",
+            )
+        return replace(analyzed, key_columns=self.view.own_key)
+
+    def decider(self, fingerprint: Fingerprint) -> SnapshotDecider:
+        """What decides the view's epochs."""
+        keyed = bool(self.view.own_key)
+        return SnapshotDecider(
+            view=self.view.name,
+            upstreams=tuple(
+                SnapshotUpstream(name=name, keyed=keyed or bool(table.key)) for name, table in self.tables.items()
+            ),
+            fingerprint=fingerprint,
+            tables=self,
+        )
+
+    def compute(self, output: TableLocation) -> TableCompute:
+        """What carries them out."""
+        return TableCompute(runner=self.workspace.runner, output=output, upstreams=self.tables, query=self.query)
+
+    def schema(self) -> str:
+        """The Delta schema, as JSON, of the view."""
+        columns: dict[str, Sequence[Column]] = {
+            name: (*table.columns(), *CHANGE_COLUMNS) for name, table in self.tables.items()
+        }
+        return query_schema(self.workspace.runner, self.query, columns)
+
+    # `ports.Tables`
+
+    def table_now(self, name: str) -> TableOffer:
+        """The newest version of a table; of a view, only if it is live."""
+        upstream = next(each for each in self.view.tables if each.name == name)
+        life = self._life(upstream) if isinstance(upstream, MaterializedView) else None
+        return replace(self.tables[name].now(), incarnation=life)
+
+    def files(self, name: str, version: int) -> Sequence[int]:
+        """Rows of each data file of a version."""
+        return self.tables[name].rows(version)
+
+    def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
+        """What each version after one and up to another changed."""
+        return self.tables[name].commits(after, until)
+
+    def check_readable(self, read: SnapshotRead | ChangesRead) -> None:
+        """Refuse a read whose files or versions are gone."""
+        self.tables[read.source].check_readable(read)
+
+    def check_keys(self, versions: Mapping[str, int]) -> None:
+        """Refuse versions in which a declared key is not unique. Views have unique keys already."""
+        declared = any(isinstance(each, DeltaTable) for each in self.view.tables)
+        if self.query.key_columns and (declared or self.view.own_key):
+            check_unique(
+                self.workspace.runner, self.query, {name: (self.tables[name], at) for name, at in versions.items()}
+            )
+
+    def _life(self, upstream: MaterializedView) -> str:
+        table = self.workspace.upstream(upstream)
+        look = table.output.look()
+        if look.record is None or not look.exists:
+            if look.record is not None:
+                raise UpstreamChangedError(
+                    f"view {self.view.name!r}: view {upstream.name!r}, which it reads, was dropped",
+                    hint=f"`backfill refresh {upstream.name}` creates it anew; then `backfill reset {self.view.name}`",
+                )
+            raise UpstreamNotLiveError(
+                f"view {self.view.name!r} waits for view {upstream.name!r}, which was never created",
+                hint=f"`backfill refresh {upstream.name}` creates it; nothing was read",
+                waits_for=upstream.name,
+            )
+        record = check_look(table.parts, look).record
+        assert record is not None
+        if not record.live:
+            raise UpstreamNotLiveError(
+                f"view {self.view.name!r} waits for view {upstream.name!r}, which is not live yet",
+                hint=f"refresh {upstream.name} until it has caught up; nothing was read",
+                waits_for=upstream.name,
+            )
+        return record.incarnation
+
+    def _table(self, upstream: DeltaTable | MaterializedView) -> DeltaUpstream:
+        place = self.workspace.store.place
+        if isinstance(upstream, MaterializedView):
+            key = self.workspace.bound(upstream).key_columns
+            return DeltaUpstream(name=upstream.name, location=place.table(upstream.target), key=key)
+        root = Path(self.workspace.store.root)
+        location = Warehouse.at(upstream.path, root=root, storage_options=place.storage_options)
+        found = TableLocation(uri=location.uri, storage_options=location.storage_options)
+        return DeltaUpstream(name=upstream.name, location=found, key=upstream.primary_key)

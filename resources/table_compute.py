@@ -1,0 +1,242 @@
+"""Carries out a plan over Delta tables with Spark: files of a snapshot or versions of a change log in, staged files out.
+
+A chunk of a snapshot is read through a table made for it alone: a `_delta_log` that names just its files, so that Delta
+itself applies deletion vectors, partition values and types, and no other file is touched. What a change log does to a
+view is netted by the view's key, in Spark, before anything is written.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from backfill_assets.backfill.epoch import ChangesRead, Plan, Read, SnapshotRead, Staged
+from backfill_assets.backfill.staging import StagedFolder
+from backfill_assets.errors import BackfillError, ComputeError, DuplicateKeyError
+from backfill_assets.query.ddl import columns_of_delta, quoted
+from backfill_assets.query.rowwise import CHANGE_COLUMNS, RowwiseQuery
+from backfill_assets.resources.compute import SMALL_EPOCH
+from backfill_assets.resources.log_replay import DataFile, Version
+from backfill_assets.resources.spark import SparkRunner
+from backfill_assets.resources.spark_conf import cores
+from backfill_assets.resources.staging import INPUTS, collect, delete_folder
+from backfill_assets.resources.tables import DeltaUpstream
+from backfill_assets.resources.warehouse import TableLocation
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["Scratch", "TableCompute", "check_unique", "table_rows", "whole_version"]
+
+CHANGE, VERSION = (f"__{each.name}" for each in CHANGE_COLUMNS)
+OPERATION = "__op"
+NAMED_KEYS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCompute:
+    """`ports.Compute` for a view over Delta tables."""
+
+    runner: SparkRunner
+    output: TableLocation
+    upstreams: Mapping[str, DeltaUpstream]
+    query: RowwiseQuery
+
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
+        """Compute what the plan does to the view at version `at`. Errors: `DuplicateKeyError`, `ComputeError`."""
+        folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        try:
+            counts = self.runner.run(lambda spark: self._write(spark, plan, folder, at))
+        except BackfillError:
+            raise
+        except Exception as error:
+            first_line = next(iter(str(error).strip().splitlines()), "no message")
+            raise ComputeError(
+                f"{plan.target}: Spark could not compute epoch {plan.epoch}: {type(error).__name__}: {first_line}",
+                hint="nothing was committed; run it again. If files of an upstream were vacuumed, the next run says so",
+                epoch=plan.epoch,
+            ) from error
+        finally:
+            delete_folder(self.output, f"{folder}/{INPUTS}")
+        return Staged(
+            files=collect(self.output, folder),
+            rows_read=plan.offsets,
+            rows_written=counts["insert"] + counts["update"],
+            rows_updated=counts["update"],
+            rows_deleted=counts["delete"],
+            key=self.query.key_columns,
+        )
+
+    def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812
+
+        changes = self._rows(spark, plan.reads, folder)
+        if self.query.key_columns and any(isinstance(read, ChangesRead) for read in plan.reads):
+            rows = _netted(changes, self.query.key_columns)
+        else:
+            rows = changes.withColumn("__net", F.lit(1)).withColumn(OPERATION, F.lit("insert"))
+        columns = self._columns()
+        seen = Observation("staged")
+        kinds = [F.count_if(F.col(OPERATION) == kind).alias(kind) for kind in ("insert", "update", "delete")]
+        kinds.append(F.count_if(F.abs("__net") > 1).alias("twice"))
+        tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
+        staged = self.output.child(f"{folder}/rows")
+        kept = rows.where(f"{OPERATION} IS NOT NULL").select(*columns, OPERATION, "__net")
+        observed = kept.coalesce(tasks).observe(seen, *kinds).drop("__net")
+        observed.write.partitionBy(OPERATION).parquet(staged, mode="error")
+        counts = {name: int(value) for name, value in seen.get.items()}
+        if counts.pop("twice"):
+            twice = rows.where("abs(__net) > 1").select(*self.query.key_columns)
+            raise self._duplicate(plan, twice)
+        if counts["insert"] and self.query.key_columns and any(isinstance(each, ChangesRead) for each in plan.reads):
+            self._check_new(spark, plan, staged, at)
+        return counts
+
+    def _rows(self, spark: "SparkSession", reads: Sequence[Read], folder: str) -> "DataFrame":
+        from backfill_assets.query.apply import apply_rowwise
+
+        inputs = {
+            read.source: table_rows(
+                spark, self.upstreams[read.source], read, self._scratch(f"{folder}/{INPUTS}/{read.source}")
+            )
+            for read in reads
+        }
+        return apply_rowwise(self.query, inputs)
+
+    def _scratch(self, path: str) -> "Scratch":
+        return Scratch(table=self.output, path=path)
+
+    def _columns(self) -> list[str]:
+        """The view's own columns: one that came to an upstream since, and so to `*`, is not among them."""
+        table = self.output.load()
+        assert table is not None
+        return [quoted(each.name) for each in columns_of_delta(table.schema().to_json())]
+
+    def _check_new(self, spark: "SparkSession", plan: Plan, staged: str, at: int) -> None:
+        """Refuse an insert of a key that the view holds: its upstream's key is not unique, and one row would be lost."""
+        key = self.query.key_columns
+        new = spark.read.parquet(f"{staged}/{OPERATION}=insert").select(*map(quoted, key))
+        held = spark.read.format("delta").option("versionAsOf", at).load(self.output.uri).select(*map(quoted, key))
+        twice = _semi(held, new, key)
+        if not twice.isEmpty():
+            raise self._duplicate(plan, twice)
+
+    def _duplicate(self, plan: Plan, keys: "DataFrame") -> DuplicateKeyError:
+        found = [tuple(row) for row in keys.limit(NAMED_KEYS).collect()]
+        named = ", ".join(map(str, found))
+        return DuplicateKeyError(
+            f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key "
+            f"({', '.join(self.query.key_columns)}), first: {named}",
+            hint="nothing was written. Correct the upstream's rows, or declare the columns that do identify a row",
+            keys=[list(map(str, each)) for each in found],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scratch:
+    """A folder inside of a table's, where a log may be written that names the files of one read."""
+
+    table: TableLocation
+    path: str
+
+
+def check_unique(runner: SparkRunner, query: RowwiseQuery, versions: Mapping[str, tuple[DeltaUpstream, int]]) -> None:
+    """Refuse a query whose key is not unique over these versions of its upstreams. Reads the key's columns once."""
+    from backfill_assets.query.apply import apply_rowwise
+
+    def find(spark: "SparkSession") -> list[tuple[Any, ...]]:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        inputs = {name: whole_version(spark, upstream, version) for name, (upstream, version) in versions.items()}
+        keys = apply_rowwise(query, inputs).groupBy(*map(quoted, query.key_columns))
+        twice = keys.agg(F.count(F.lit(1)).alias("__rows")).where("__rows > 1").drop("__rows")
+        return [tuple(row) for row in twice.limit(NAMED_KEYS).collect()]
+
+    found = runner.run(find)
+    if found:
+        raise DuplicateKeyError(
+            f"({', '.join(query.key_columns)}) is not unique in {', '.join(versions)}; more than one row has "
+            f"{', '.join(map(str, found))}",
+            hint="nothing was written. Correct the rows, or declare the columns that do identify a row",
+            keys=[list(map(str, each)) for each in found],
+        )
+
+
+def whole_version(spark: "SparkSession", upstream: DeltaUpstream, version: int) -> "DataFrame":
+    """All rows of a version, each as if it had just been inserted."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = spark.read.format("delta").option("versionAsOf", version).load(upstream.location.uri)
+    return rows.withColumn("_change_type", F.lit("insert")).withColumn("_commit_version", F.lit(version).cast("bigint"))
+
+
+def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
+    """The rows that a read names, with the columns of the change data feed. `place` is a folder for this read alone."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    match read:
+        case SnapshotRead():
+            rows = _files(spark, upstream, upstream.version(read.version), upstream.chosen(read), place)
+        case ChangesRead() if upstream.has_feed:
+            feed = spark.read.format("delta").option("readChangeFeed", "true")
+            between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
+            return between.load(upstream.location.uri).drop("_commit_timestamp")
+        case ChangesRead():
+            rows = _files(spark, upstream, upstream.version(read.last), upstream.added(read), place)
+        case _:
+            raise AssertionError(read)
+    last = read.version if isinstance(read, SnapshotRead) else read.last
+    return rows.withColumn("_change_type", F.lit("insert")).withColumn("_commit_version", F.lit(last).cast("bigint"))
+
+
+def _files(
+    spark: "SparkSession", upstream: DeltaUpstream, version: Version, files: Sequence[DataFile], place: Scratch
+) -> "DataFrame":
+    """Exactly these files of a table, read through a log that names no others."""
+    adds = [{"add": each.absolute(upstream.location.uri)} for each in files]
+    mapping = {
+        name: value
+        for name, value in (version.metadata.get("configuration") or {}).items()
+        if name.startswith("delta.columnMapping.")
+    }
+    metadata = {**_present(version.metadata), "configuration": mapping}
+    log: list[dict[str, Any]] = [{"protocol": _present(version.protocol)}, {"metaData": metadata}, *adds]
+    text = "\n".join(json.dumps(each, default=str) for each in log)
+    place.table.write(f"{place.path}/_delta_log/00000000000000000000.json", text.encode())
+    return spark.read.format("delta").load(place.table.child(place.path))
+
+
+def _present(action: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in action.items() if value is not None}
+
+
+def _netted(changes: "DataFrame", key: Sequence[str]) -> "DataFrame":
+    """One row for each key: what it is after the changes, what is to be done, and by how many rows the key changed.
+
+    The newest version that touched a key says what it is now; within one version the new row counts after the old one.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    sign = F.when(F.col(CHANGE).isin("insert", "update_postimage"), 1).otherwise(-1)
+    signed = changes.withColumn("__sign", sign)
+    columns = [each for each in changes.columns if each not in {CHANGE, VERSION}]
+    newest = F.max_by(F.struct(*map(quoted, [*columns, "__sign"])), F.struct(VERSION, "__sign")).alias("__last")
+    netted = signed.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(
+        newest, F.sum("__sign").cast("int").alias("__net")
+    )
+    there = F.col("__last.__sign") == 1
+    operation = F.when(there & (F.col("__net") >= 1), "insert").when(there, "update").when(F.col("__net") < 0, "delete")
+    return netted.withColumn(OPERATION, operation).select(
+        *(F.col(f"__last.{quoted(name)}") for name in columns), OPERATION, "__net"
+    )
+
+
+def _semi(left: "DataFrame", right: "DataFrame", key: Sequence[str]) -> "DataFrame":
+    """The rows of `left` whose key is in `right`, which is small; null is equal to null."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    renamed = right.toDF(*(f"__right_{at}" for at in range(len(key))))
+    same: Sequence[Column] = [F.col(quoted(name)).eqNullSafe(F.col(f"__right_{at}")) for at, name in enumerate(key)]
+    return left.join(F.broadcast(renamed), reduce(lambda a, b: a & b, same), "left_semi")

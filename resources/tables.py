@@ -1,0 +1,241 @@
+"""Delta tables as upstreams: what they hold, what each version changed, and whether that can still be read.
+
+Reads logs only, never data, and never with Spark. What is made of it is decided in `backfill.snapshot`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from backfill_assets.backfill.epoch import ChangesRead, SnapshotRead
+from backfill_assets.backfill.ports import Commit, TableOffer
+from backfill_assets.backfill.snapshot import files_of
+from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
+from backfill_assets.query.ddl import Column, columns_of_delta
+from backfill_assets.resources.delta import read_commit
+from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, replay
+from backfill_assets.resources.warehouse import LoadedTable, TableLocation
+
+__all__ = ["DeltaUpstream"]
+
+FEED = "delta.enableChangeDataFeed"
+APPEND_ONLY = "delta.appendOnly"
+BYTES_OF_ROW = 50
+"""What a changed row is taken to be in a file whose rows the log does not state."""
+
+
+@dataclass
+class DeltaUpstream:
+    """One Delta table that views read; `key` is what its declaration says identifies a row (none: rows are only added)."""
+
+    name: str
+    location: TableLocation
+    key: tuple[str, ...] = ()
+    _log: LoadedTable = field(init=False)
+    _versions: dict[int, Version] = field(default_factory=dict, init=False)
+    _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
+    _commits: dict[int, Commit] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._log = LoadedTable(self.location)
+
+    def now(self) -> TableOffer:
+        """The newest version. Errors: `UpstreamRefusedError` for a table that is not there or cannot be followed."""
+        table = self._loaded()
+        self._check_followable(table.metadata().configuration, table.version())
+        return TableOffer(
+            table_id=str(table.metadata().id),
+            version=table.version(),
+            at_ms=self._committed_at(table.version(), self._actions(table.version())),
+        )
+
+    def columns(self) -> tuple[Column, ...]:
+        """The table's columns now. Errors: `UpstreamRefusedError` where its key names others."""
+        columns = columns_of_delta(self._loaded().schema().to_json())
+        unknown = sorted(set(self.key) - {each.name for each in columns})
+        if unknown:
+            raise UpstreamRefusedError(
+                f"table {self.name!r} has no column {', '.join(unknown)}, which its primary_key names; it has "
+                f"{', '.join(each.name for each in columns)}",
+                hint="correct primary_key in delta_table(...)",
+                reason="UNKNOWN_KEY",
+            )
+        return columns
+
+    @property
+    def has_feed(self) -> bool:
+        """Whether the table writes a change data feed; else its added files say what changed."""
+        return self._loaded().metadata().configuration.get(FEED) == "true"
+
+    def version(self, number: int) -> Version:
+        """One version, with its files. Errors: `VersionsLostError`."""
+        if number not in self._versions:
+            try:
+                self._versions[number] = replay(self.location.files(), number)
+            except LogGoneError as error:
+                raise self._lost(number, str(error)) from None
+        return self._versions[number]
+
+    def rows(self, number: int) -> Sequence[int]:
+        """Rows of each file of a version, in the order of paths; where the log does not state them, the file does."""
+        if number not in self._rows:
+            self._rows[number] = tuple(self._rows_of(each) for each in self.version(number).files)
+        return self._rows[number]
+
+    def chosen(self, read: SnapshotRead) -> list[DataFile]:
+        """The files that a read names."""
+        files = self.version(read.version).files
+        return [
+            files[index]
+            for bucket, places in sorted(read.ranges.items())
+            for index in files_of(len(files), bucket, read.buckets)[places.start : places.end]
+        ]
+
+    def added(self, read: ChangesRead) -> list[DataFile]:
+        """The files that versions of an append-only table added."""
+        return [
+            DataFile(action["add"])
+            for number in range(read.first, read.last + 1)
+            for action in self._actions(number)
+            if _data_change(action, "add")
+        ]
+
+    def commits(self, after: int, until: int) -> list[Commit]:
+        """What each version after one and up to another changed. Errors: `VersionsLostError`, `UpstreamChangedError`."""
+        return [self._commit(number) for number in range(after + 1, until + 1)]
+
+    def check_readable(self, read: SnapshotRead | ChangesRead) -> None:
+        """See that every file that a read needs is there. Errors: `VersionsLostError`, naming the first that is not."""
+        match read:
+            case SnapshotRead():
+                paths = {each.path: read.version for each in self.chosen(read)}
+            case ChangesRead():
+                paths = {
+                    path: number
+                    for number in range(read.first, read.last + 1)
+                    for path in _needed(self._actions(number))
+                }
+        inside = {unquote(path): number for path, number in paths.items() if "://" not in path and path[0] != "/"}
+        for info in self.location.files().get_file_info(sorted(inside)):
+            if info.type is not pafs.FileType.File:
+                raise self._lost(inside[info.path], f"its file {info.path} is gone")
+
+    def _commit(self, number: int) -> Commit:
+        if number not in self._commits:
+            actions = self._actions(number)
+            for action in actions:
+                if "metaData" in action:
+                    self._check_metadata(action["metaData"], number)
+            self._commits[number] = Commit(
+                version=number,
+                at_ms=self._committed_at(number, actions),
+                rows=_changed_rows(actions),
+                deletes=any(_data_change(action, "remove") for action in actions),
+            )
+        return self._commits[number]
+
+    def _actions(self, number: int) -> list[dict[str, Any]]:
+        actions = read_commit(self.location.files(), number)
+        if actions is None:
+            raise self._lost(number, "it is no longer in the table's log")
+        return actions
+
+    def _check_metadata(self, metadata: Mapping[str, Any], number: int) -> None:
+        """New columns are free to come; one that goes or changes its type, or the end of the feed, is not."""
+        self._check_followable(metadata.get("configuration") or {}, number)
+        before = self.location.load(version=number - 1) if number else None
+        if before is None:
+            return
+        found = {each.name: each.type for each in columns_of_delta(metadata["schemaString"])}
+        for column in columns_of_delta(before.schema().to_json()):
+            if found.get(column.name) != column.type:
+                raise UpstreamChangedError(
+                    f"version {number} of table {self.name!r} changed column {column.name!r}: expected type "
+                    f"{column.type}, found {found.get(column.name, 'no such column')}",
+                    hint="put the column back as it was, or adapt the query and reset the views over the table",
+                    version=number,
+                    column=column.name,
+                )
+
+    def _check_followable(self, configuration: Mapping[str, str | None], number: int) -> None:
+        if configuration.get(FEED) != "true" and configuration.get(APPEND_ONLY) != "true":
+            raise UpstreamRefusedError(
+                f"table {self.name!r} has no change data feed at version {number} and is not append-only, so its changes "
+                "cannot be followed",
+                hint=f"ALTER TABLE … SET TBLPROPERTIES ('{FEED}' = 'true'), or ('{APPEND_ONLY}' = 'true') if rows are "
+                "only ever added; then reset the views that read it",
+                reason="NO_CHANGE_FEED",
+                version=number,
+            )
+
+    def _loaded(self) -> DeltaTable:
+        table = self._log.newest()
+        if table is None:
+            raise UpstreamRefusedError(
+                f"there is no Delta table at {self.location.uri} (declared as {self.name!r})",
+                hint="check the path of delta_table(...); a relative path is meant against the project's root",
+                reason="NO_TABLE",
+            )
+        return table
+
+    def _rows_of(self, file: DataFile) -> int:
+        if file.stated_rows is not None:
+            return file.stated_rows
+        path = unquote(file.path)
+        with self.location.files().open_input_file(path) as stream:
+            return int(pq.read_metadata(stream).num_rows) - file.deleted
+
+    def _committed_at(self, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
+        info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+        stated = info.get("inCommitTimestamp") or info.get("timestamp")
+        if stated is not None:
+            return int(stated)
+        (file,) = self.location.files().get_file_info([f"_delta_log/{number:020d}.json"])
+        return int(file.mtime.timestamp() * 1000) if file.mtime else 0
+
+    def _lost(self, number: int, what: str) -> VersionsLostError:
+        return VersionsLostError(
+            f"table {self.name!r}: version {number} can no longer be read: {what}",
+            hint="nothing was skipped. Reset the views that read it; to keep it from happening, raise "
+            "delta.deletedFileRetentionDuration and delta.logRetentionDuration of the table, or VACUUM it less",
+            version=number,
+        )
+
+
+def _data_change(action: Mapping[str, Any], kind: str) -> bool:
+    return kind in action and bool(action[kind].get("dataChange", True))
+
+
+def _changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
+    """How many rows a commit changed, as the log lets it be told: exact for whole files, near for parts of them."""
+    added = {each["add"]["path"]: each["add"] for each in actions if _data_change(each, "add")}
+    removed = {each["remove"]["path"]: each["remove"] for each in actions if _data_change(each, "remove")}
+    feed = [each["cdc"] for each in actions if "cdc" in each]
+    if feed:
+        return sum(max(1, each["size"] // BYTES_OF_ROW) for each in feed)
+    rows = 0
+    for path in {*added, *removed}:
+        if path in added and path in removed:  # only the deletion vector is another one
+            rows += abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted)
+        else:
+            rows += _stated(added.get(path) or removed[path])
+    return rows
+
+
+def _stated(action: Mapping[str, Any]) -> int:
+    rows = json.loads(action.get("stats") or "{}").get("numRecords")
+    estimate = int(action.get("size") or 0) // BYTES_OF_ROW
+    return max(1, estimate) if rows is None else int(rows)
+
+
+def _needed(actions: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The files that hold what a commit changed: its change files if there are any, else those it added and removed."""
+    feed = [each["cdc"]["path"] for each in actions if "cdc" in each]
+    whole = [each[kind]["path"] for kind in ("add", "remove") for each in actions if _data_change(each, kind)]
+    return feed or whole

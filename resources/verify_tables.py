@@ -1,0 +1,84 @@
+"""Proof of views over Delta tables: the query computed in batch at the recorded position, against the view's rows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from backfill_assets.backfill.epoch import SnapshotRead
+from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition
+from backfill_assets.query.ddl import quoted
+from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.resources.spark import SparkRunner
+from backfill_assets.resources.staging import INPUTS, delete_folder
+from backfill_assets.resources.table_compute import Scratch, table_rows, whole_version
+from backfill_assets.resources.tables import DeltaUpstream
+from backfill_assets.resources.verify import MOST_OFFENDERS, Difference, compared
+from backfill_assets.resources.warehouse import TableLocation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Recorded", "at_position", "key_twice", "recomputed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """What of a table a view stands for: a whole version, or the files of its snapshot that have been read."""
+
+    upstream: DeltaUpstream
+    version: int
+    files: SnapshotRead | None = None
+
+
+def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
+    """What the recorded position means, table by table."""
+    found = {}
+    for name, table in position.tables.items():
+        read = None
+        if not table.backfilled:
+            read = SnapshotRead(
+                source=name,
+                table_id=table.table_id,
+                version=table.pinned,
+                buckets=len(table.buckets),
+                ranges={at: OffsetRange(start=0, end=bucket.next) for at, bucket in table.buckets.items()},
+                rows=table.rows,
+            )
+        found[name] = Recorded(upstream=tables[name], version=table.version, files=read)
+    return found
+
+
+def recomputed(
+    runner: SparkRunner, query: RowwiseQuery, inputs: Mapping[str, Recorded], view: TableLocation, version: int
+) -> Difference:
+    """Compare the view at a version with its query over the recorded inputs."""
+
+    def compare(spark: "SparkSession") -> Difference:
+        from backfill_assets.query.apply import apply_rowwise
+
+        rows = {
+            name: whole_version(spark, each.upstream, each.version)
+            if each.files is None
+            else table_rows(spark, each.upstream, each.files, Scratch(table=view, path=f"{INPUTS}/{name}"))
+            for name, each in inputs.items()
+        }
+        actual = spark.read.format("delta").option("versionAsOf", version).load(view.uri)
+        try:
+            return compared(actual, apply_rowwise(query, rows), first=query.key_columns or query.output_columns[:1])
+        finally:
+            delete_folder(view, INPUTS)
+
+    return runner.run(compare)
+
+
+def key_twice(runner: SparkRunner, view: TableLocation, version: int, key: Sequence[str]) -> list[dict[str, object]]:
+    """The first keys that more than one row of the view has."""
+
+    def find(spark: "SparkSession") -> list[dict[str, object]]:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        rows = spark.read.format("delta").option("versionAsOf", version).load(view.uri)
+        twice = rows.groupBy(*map(quoted, key)).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
+        return [row.asDict() for row in twice.limit(MOST_OFFENDERS).collect()]
+
+    return runner.run(find)

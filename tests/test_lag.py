@@ -1,0 +1,179 @@
+"""The lag bound that only shrinks: the two executors' traces, and what must hold for any other."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import cycle, repeat
+from math import ceil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backfill_assets.backfill.lag import Convergence, CountBound, TimeBound, converging, next_budget
+
+NEWER = [
+    *[(1000, 950), (1000, 900), (900, 850), (900, 800), (800, 750), (800, 700), (700, 650), (700, 600), (600, 550)],
+    *[(600, 500), (500, 450), (500, 400), (400, 350), (400, 300), (300, 250), (300, 200), (200, 150), (200, 100)],
+    *[(100, 50), (0, 0)],
+]
+"""(lag, bound) after consuming 100, 200, ... 2000: a checkpoint every 100, a lag of 1000, an upstream always ready."""
+
+milliseconds = st.integers(0, 10**6)
+
+
+def catch_up(lag: int, epochs: Iterator[int]) -> Iterator[tuple[int, int]]:
+    """Consume epochs until none is pending, with an upstream that takes every step the bound allows it."""
+    pending = [next(epochs) for _ in range(lag)]
+    bound = TimeBound.start(sum(pending))
+    while pending:
+        elapsed = pending.pop(0)
+        while pending and bound.may_advance(sum(pending)):
+            pending.append(next(epochs))
+        bound = bound.consumed(elapsed, sum(pending))
+        assert bound.max_lag is not None
+        yield sum(pending), bound.max_lag
+
+
+def test_the_newer_bound_lets_the_upstream_run_at_half_speed():
+    assert list(catch_up(10, repeat(100))) == NEWER
+
+
+def test_the_older_bound_stops_the_upstream_until_the_end():
+    pending, trace = 5, []
+    bound = CountBound.start(pending)
+    while pending:
+        assert not bound.may_advance(pending)
+        pending -= 1
+        bound = bound.consumed(pending)
+        trace.append((pending, bound.max_pending))
+    assert trace == [(4, 4), (3, 3), (2, 2), (1, 1), (0, 0)]
+
+
+def test_while_the_snapshot_is_read_nothing_is_bounded():
+    assert TimeBound().may_advance(10**15)
+    assert CountBound().may_advance(10**9)
+    assert TimeBound().consumed(100, 700) == TimeBound.start(700) == TimeBound(max_lag=700)
+    assert CountBound().consumed(7) == CountBound.start(7) == CountBound(max_pending=7)
+
+
+def test_half_of_an_odd_time_is_rounded_down_and_the_rest_is_carried():
+    first = TimeBound.start(10).consumed(3, 10)
+    assert first == TimeBound(max_lag=9, carried=1)
+    assert first.consumed(3, 10) == TimeBound(max_lag=7, carried=0)
+    assert first.consumed(3, 2) == TimeBound(max_lag=2, carried=0)
+    assert TimeBound.start(10).consumed(99, 10) == TimeBound(max_lag=0, carried=0)
+
+
+def test_a_time_that_ran_backwards_gives_no_leeway():
+    assert TimeBound.start(10).consumed(-8, 50) == TimeBound.start(10)
+
+
+@given(milliseconds, st.lists(st.tuples(milliseconds, milliseconds)))
+def test_the_bounds_never_grow(lag: int, steps: list[tuple[int, int]]):
+    time, count = TimeBound.start(lag), CountBound.start(lag)
+    for elapsed, pending in steps:
+        before, time = time.max_lag, time.consumed(elapsed, pending)
+        assert before is not None
+        assert time.max_lag is not None
+        assert time.max_lag <= min(before, pending)
+        fewer, count = count.max_pending, count.consumed(pending)
+        assert fewer is not None
+        assert count.max_pending == min(pending, max(0, fewer - 1))
+
+
+@given(st.integers(0, 500), st.lists(st.tuples(st.integers(0, 99), st.integers(0, 500)), max_size=30))
+def test_the_bound_decides_as_one_with_exact_halves_would(lag: int, steps: list[tuple[int, int]]):
+    bound, exact = TimeBound.start(lag), Fraction(lag)
+    for elapsed, pending in steps:
+        bound, exact = bound.consumed(elapsed, pending), min(Fraction(pending), max(0, exact - Fraction(elapsed, 2)))
+        assert bound.max_lag == ceil(exact)
+        assert [bound.may_advance(each) for each in range(502)] == [each < exact for each in range(502)]
+
+
+@given(st.integers(0, 60), st.integers(1, 10**6))
+def test_a_lag_of_n_epochs_takes_at_most_2n_even_if_the_upstream_is_always_ready(lag: int, epoch: int):
+    trace = list(catch_up(lag, repeat(epoch)))
+    assert len(trace) == (2 * lag if lag > 1 else lag)
+    assert all(pending - bound <= epoch for pending, bound in trace)
+
+
+@given(st.integers(1, 20), st.lists(st.integers(1, 50), min_size=1, max_size=30))
+def test_epochs_of_any_length_take_twice_the_lag_and_less_than_two_epochs_more(lag: int, lengths: list[int]):
+    drawn = []
+    trace = list(catch_up(lag, (drawn.append(length) or length for length in cycle(lengths))))
+    assert trace[-1] == (0, 0)
+    assert sum(drawn) < 2 * sum(drawn[:lag]) + 2 * max(drawn)
+
+
+def test_a_lag_that_shrinks_fast_enough_converges_and_says_when_it_ends():
+    found = converging([(0.0, 1000), (0.1, 900), (0.2, 750), (0.3, 700)])
+    assert found == Convergence(converging=True, lag=700, bound=800, shrinks_by_per_epoch=100.0, epochs_left=7)
+
+
+def test_a_lag_that_shrinks_too_slowly_does_not_converge_though_it_would_end():
+    found = converging([(0.0, 1000), (0.1, 999), (0.2, 998), (0.3, 997)])
+    assert found == Convergence(converging=False, lag=997, bound=950, shrinks_by_per_epoch=1.0, epochs_left=997)
+
+
+def test_a_lag_that_grows_has_no_end():
+    found = converging([(0.0, 1000), (0.1, 1100), (0.2, 1200)])
+    assert found == Convergence(converging=False, lag=1200, bound=1000, shrinks_by_per_epoch=-100.0, epochs_left=None)
+
+
+def test_epochs_that_take_ever_longer_do_not_converge_though_each_leaves_less_than_its_own_time():
+    assert not converging([(0, 600_000), (600, 600_000), (1800, 1_200_000), (4200, 2_400_000)]).converging
+
+
+def test_less_than_an_epochs_time_is_always_behind_and_no_alarm():
+    assert converging([(0, 200), (30, 0), (60, 450), (90, 300)]).converging
+
+
+def test_every_part_of_the_newer_trace_converges_and_a_lag_that_stays_does_not():
+    history = [(0.1 * step, lag) for step, (lag, _) in enumerate([(1000, 1000), *NEWER])]
+    assert all(converging(history[:size]).converging for size in range(1, len(history) + 1))
+    assert [converging([(0.1 * each, 1000) for each in range(size)]).converging for size in (1, 2, 3, 4)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_one_epoch_is_no_trend_and_none_is_refused():
+    assert converging([(5.0, 40)]) == Convergence(
+        converging=True, lag=40, bound=40, shrinks_by_per_epoch=0.0, epochs_left=None
+    )
+    assert converging([(5.0, 0)]).epochs_left == 0
+    with pytest.raises(ValueError, match="at least one epoch"):
+        converging([])
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6).map(float), milliseconds), min_size=1, unique_by=lambda each: each[0]))
+def test_the_order_of_the_history_does_not_matter(history: list[tuple[float, int]]):
+    assert converging(history) == converging(sorted(history)) == converging(sorted(history, reverse=True))
+
+
+BUDGETS = {
+    "not met: doubles": (100, 4, False, 64, 8),
+    "not met: up to the most": (100, 40, False, 64, 64),
+    "not met: never more than waiting": (5, 4, False, 64, 5),
+    "met: stays": (100, 4, True, 64, 4),
+    "met: shrinks with what is waiting": (1, 4, True, 64, 1),
+    "never took any: begins with one": (100, 0, False, 64, 1),
+    "nothing waiting: nothing": (0, 4, False, 64, 0),
+    "the most was lowered": (100, 40, True, 8, 8),
+}
+
+
+@pytest.mark.parametrize(("waiting", "last", "met", "most", "budget"), BUDGETS.values(), ids=BUDGETS)
+def test_the_next_epoch_takes_more_while_the_bound_is_not_met(
+    waiting: int, last: int, met: bool, most: int, budget: int
+):
+    assert next_budget(waiting, last, bound_met=met, most=most) == budget
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.booleans(), st.integers(1, 10**6))
+def test_a_budget_is_at_least_one_and_at_most_what_is_allowed_and_waiting(
+    waiting: int, last: int, met: bool, most: int
+):
+    assert min(waiting, 1) <= next_budget(waiting, last, bound_met=met, most=most) <= min(waiting, most)
