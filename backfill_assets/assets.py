@@ -14,7 +14,7 @@ from sqlglot import transpile
 
 from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS, Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.errors import BackfillError, DeclarationError, LeaseHeldError
+from backfill_assets.errors import BackfillError, DeclarationError, LeaseHeldError, UpstreamNotLiveError
 from backfill_assets.metadata import epoch_metadata, held_metadata, plan_metadata, refresh_metadata, summary_line
 from backfill_assets.model import DeltaTable, KafkaSource, MaterializedView
 from backfill_assets.operations import Listener, Refresh, plan, refresh
@@ -190,7 +190,7 @@ def _refresh(
     listener = Listener(on_commit=heartbeat, on_live=on_live, on_takeover=on_takeover)
     try:
         done = refresh(workspace, declared.name, limits, run_id=context.run.run_id, listener=listener)
-    except LeaseHeldError as error:
+    except (LeaseHeldError, UpstreamNotLiveError) as error:
         context.log_event(dg.AssetObservation(declared.key, metadata=held_metadata(error)))
         return
     context.log.info(summary_line(done))

@@ -8,8 +8,8 @@ import dagster as dg
 from backfill_assets.backfill.control import Stop
 from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.backfill.ports import Next
-from backfill_assets.backfill.progress import SplitProgress
-from backfill_assets.errors import LeaseHeldError
+from backfill_assets.backfill.progress import SplitProgress, TableProgress, lag_numbers
+from backfill_assets.errors import LeaseHeldError, UpstreamNotLiveError
 from backfill_assets.operations import Refresh
 
 __all__ = ["epoch_metadata", "held_metadata", "plan_metadata", "refresh_metadata", "summary_line"]
@@ -45,13 +45,16 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
         "incarnation": report.record.incarnation,
         "stopped_reason": report.stopped.value,
         **({"stopped_detail": report.detail} if report.detail else {}),
-        "splits": split_table(done.splits),
+        **lag_numbers(report.epochs),
+        **({"splits": split_table(done.splits)} if done.splits else {}),
+        **(_upstream_metadata(done.tables) if done.tables else {}),
     }
 
 
-def held_metadata(error: LeaseHeldError) -> dict[str, Any]:
-    """Of a refresh that found another run at work on a table that is not there yet."""
-    return {"stopped_reason": Stop.LEASE_HELD.value, "stopped_detail": error.message, "epochs": 0, "rows_written": 0}
+def held_metadata(error: LeaseHeldError | UpstreamNotLiveError) -> dict[str, Any]:
+    """Of a refresh that found another run at work on a table that is not there yet, or an upstream that is not live."""
+    reason = Stop.LEASE_HELD if isinstance(error, LeaseHeldError) else Stop.WAITING
+    return {"stopped_reason": reason.value, "stopped_detail": error.message, "epochs": 0, "rows_written": 0}
 
 
 def summary_line(done: Refresh) -> str:
@@ -62,6 +65,28 @@ def summary_line(done: Refresh) -> str:
         f"{done.target}: {report.stopped}{detail} at epoch {done.progress.epoch} after {len(report.epochs)} epochs, "
         f"{report.rows_written} rows written"
     )
+
+
+def _upstream_metadata(tables: list[TableProgress]) -> dict[str, Any]:
+    """A line for each Delta table that a view reads, and the smallest headroom of what is still to be read."""
+    columns = {
+        "upstream": "string",
+        "phase": "string",
+        "version": "int",
+        "newest": "int",
+        "files_read": "int",
+        "files": "int",
+        "lag_rows": "int",
+        "lag_seconds": "float",
+        "level": "string",
+        "forecast": "string",
+    }
+    shown = dg.MetadataValue.table(
+        records=[dg.TableRecord({name: getattr(each, name) for name in columns}) for each in tables],
+        schema=dg.TableSchema(columns=[dg.TableColumn(name, kind) for name, kind in columns.items()]),
+    )
+    spare = [each.headroom_seconds for each in tables if each.headroom_seconds is not None]
+    return {"upstreams": shown, **({"retention_headroom_seconds": min(spare)} if spare else {})}
 
 
 def split_table(splits: list[SplitProgress]) -> dg.TableMetadataValue:

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord, Look
 from backfill_assets.backfill.ports import Controls, Next
-from backfill_assets.backfill.progress import Progress, SplitProgress, progress_of, splits_of
+from backfill_assets.backfill.progress import Progress, SplitProgress, TableProgress, progress_of, splits_of
 from backfill_assets.backfill.protocol import begin_life, check_look, end_life, restate
 from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
 from backfill_assets.errors import BackfillError, DeclarationError, DroppedError, LeaseHeldError
-from backfill_assets.model import KafkaSource
+from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.resources.spark import do_nothing
 from backfill_assets.resources.staging import delete_data, sweep
 from backfill_assets.workspace import Table, Workspace
@@ -66,6 +66,7 @@ class Refresh:
     first_live: bool
     progress: Progress
     splits: list[SplitProgress]
+    tables: list[TableProgress] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +79,7 @@ class Status:
     controls: Controls
     progress: Progress | None = None
     splits: list[SplitProgress] = field(default_factory=list)
+    tables: list[TableProgress] = field(default_factory=list)
     problem: str = ""
 
 
@@ -147,7 +149,7 @@ def refresh(
     table = workspace.table(workspace.find(name))
     lease = workspace.state.leases().get(table.target)
     if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
-        return _held(table, lease.run_id)
+        return _held(workspace, table, lease.run_id)
     if lease is not None and lease.held and lease.run_id != run_id:
         listener.on_takeover(lease.run_id)
     beat = _Beat(workspace=workspace, table=table, run_id=run_id, listener=listener, endless=limits.until == "forever")
@@ -161,7 +163,7 @@ def refresh(
     finally:
         workspace.runner.on_wait = do_nothing
         _give_back(workspace, table, run_id)
-    return _refresh(table, done, first_live=first_live)
+    return _refresh(workspace, table, done, first_live=first_live)
 
 
 def plan(workspace: Workspace, name: str, limits: Limits) -> tuple[CommitRecord | None, Next | None]:
@@ -266,10 +268,12 @@ def status(workspace: Workspace, name: str) -> Status:
     if look.record is None or not look.exists:
         return known if running or look.record is None else replace(known, state="dropped")
     lag, problem = _lag(table, look.record)
+    progress = progress_of(table.output.records(RATE_EPOCHS), lag)
     return replace(
         known,
         state="paused" if controls.paused else ("running" if running else "idle"),
-        progress=progress_of(table.output.records(RATE_EPOCHS), lag),
+        progress=progress,
+        tables=_tables(workspace, table, look.record, lag, progress),
         splits=[] if lag is None else splits_of(look.record.position, lag, source=name),
         problem=problem,
     )
@@ -308,29 +312,44 @@ def _lag(table: Table, record: CommitRecord) -> tuple[Mapping[str, int] | None, 
         return None, error.message
 
 
-def _refresh(table: Table, done: RunReport, *, first_live: bool) -> Refresh:
+def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live: bool) -> Refresh:
     lag, _ = _lag(table, done.record)
     records = [*reversed(done.epochs[-RATE_EPOCHS:])] or [done.record]
     name = table.declared.name
+    progress = progress_of(records, lag)
+    tables = _tables(workspace, table, done.record, lag, progress)
+    for each in tables:
+        if each.level != "safe":
+            _log.warning("%s: %s: %s", table.target, each.upstream, each.forecast)
     return Refresh(
         target=table.target,
         report=done,
         first_live=first_live,
-        progress=progress_of(records, lag),
+        progress=progress,
+        tables=tables,
         splits=splits_of(
             done.record.position, lag or {}, source=name if isinstance(table.declared, KafkaSource) else ""
         ),
     )
 
 
-def _held(table: Table, holder: str) -> Refresh:
+def _tables(
+    workspace: Workspace, table: Table, record: CommitRecord, lag: Mapping[str, int] | None, progress: Progress
+) -> list[TableProgress]:
+    """Where a view stands in its Delta tables; nothing where there are none, or where they cannot be asked."""
+    if lag is None or not isinstance(table.declared, MaterializedView) or not table.declared.tables:
+        return []
+    return workspace.reads(table.declared).progress(record, lag, progress.rows_per_second)
+
+
+def _held(workspace: Workspace, table: Table, holder: str) -> Refresh:
     look = table.output.look()
     if look.record is None:
         raise LeaseHeldError(
             f"{table.target}: run {holder} is creating it at this moment", hint="wait for that run, or end it"
         )
     report = RunReport(record=look.record, stopped=Stop.LEASE_HELD, detail=f"run {holder} is at work on it")
-    return _refresh(table, report, first_live=False)
+    return _refresh(workspace, table, report, first_live=False)
 
 
 def _left_behind(table: Table, look: Look) -> bool:

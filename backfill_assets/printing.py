@@ -35,7 +35,22 @@ def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
         detail = _table("source", "split", "phase", "next offset", "lag")
         for line in (line for each in found for line in each.splits):
             detail.add_row(line.source, str(line.split), line.phase, f"{line.next_offset:,}", f"{line.lag_rows:,}")
-        parts.append(detail)
+        if detail.row_count:
+            parts.append(detail)
+        upstreams = _table("upstream", "phase", "version", "of", "files", "lag", "lag s", "problem")
+        for at in (at for each in found for at in each.tables):
+            upstreams.add_row(
+                at.upstream,
+                at.phase,
+                str(at.version),
+                str(at.newest),
+                f"{at.files_read:,}/{at.files:,}",
+                f"{at.lag_rows:,}",
+                f"{at.lag_seconds:,.0f}",
+                "" if at.level == "safe" else at.forecast,
+            )
+        if upstreams.row_count:
+            parts.append(upstreams)
     return Group(*parts)
 
 

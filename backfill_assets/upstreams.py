@@ -3,15 +3,19 @@
 Owns the wiring between a view and what it reads; what is read is decided in `backfill.snapshot`.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, Plan, SnapshotRead, Staged
+from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, Fingerprint, Plan, SnapshotRead, Staged
 from backfill_assets.backfill.ports import Commit, Compute, TableOffer
+from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
+from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
+from backfill_assets.backfill.retention import forecast
 from backfill_assets.backfill.snapshot import SnapshotDecider, SnapshotUpstream
 from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError
 from backfill_assets.model import DeltaTable, MaterializedView
@@ -99,6 +103,40 @@ class TablesOf:
             name: (*table.columns(), *CHANGE_COLUMNS) for name, table in self.tables.items()
         }
         return query_schema(self.workspace.runner, self.query, columns)
+
+    def progress(self, record: CommitRecord, lag: Mapping[str, int], rate: float) -> list[TableProgress]:
+        """Where the view stands in each table, with a forecast of what is still to be read. `rate` is in rows a second."""
+        position = record.position
+        assert isinstance(position, SnapshotPosition)
+        return [
+            self._progress_in(name, table, lag.get(name, 0), rate) for name, table in sorted(position.tables.items())
+        ]
+
+    def _progress_in(self, name: str, table: TablePosition, lag: int, rate: float) -> TableProgress:
+        newest = self.tables[name].now()
+        done = table.backfilled and newest.version == table.version
+        files, log = self.tables[name].retention()
+        seen = forecast(
+            now=time.time(),
+            pinned_at=table.at_ms / 1000,
+            left_rows=lag,
+            rows_per_second=rate or None,
+            file_retention_seconds=files,
+            log_retention_seconds=log,
+        )
+        return TableProgress(
+            upstream=name,
+            phase="level" if done else "change log" if table.backfilled else "snapshot",
+            version=table.version,
+            newest=newest.version,
+            files_read=sum(bucket.next for bucket in table.buckets.values()),
+            files=sum(bucket.files for bucket in table.buckets.values()),
+            lag_rows=lag,
+            lag_seconds=max(0, newest.at_ms - table.at_ms) / 1000,
+            level="safe" if done else seen.level,
+            headroom_seconds=None if done else seen.headroom_seconds,
+            forecast="" if done else seen.message,
+        )
 
     # `ports.Tables`
 

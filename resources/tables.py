@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from backfill_assets.backfill.epoch import ChangesRead, SnapshotRead
 from backfill_assets.backfill.ports import Commit, TableOffer
+from backfill_assets.backfill.retention import parse_interval
 from backfill_assets.backfill.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.query.ddl import Column, columns_of_delta
@@ -26,6 +27,9 @@ __all__ = ["DeltaUpstream"]
 
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
+RETENTION = (("delta.deletedFileRetentionDuration", 7), ("delta.logRetentionDuration", 30))
+"""The properties that say for how long removed files and log entries are kept, and Delta's own days without them."""
+
 BYTES_OF_ROW = 50
 """What a changed row is taken to be in a file whose rows the log does not state."""
 
@@ -54,6 +58,12 @@ class DeltaUpstream:
             version=table.version(),
             at_ms=self._committed_at(table.version(), self._actions(table.version())),
         )
+
+    def retention(self) -> tuple[float, float]:
+        """How long, in seconds, removed files and log entries are kept at least, as the table's properties say."""
+        configuration = self._loaded().metadata().configuration
+        files, log = (_seconds(configuration.get(name), days) for name, days in RETENTION)
+        return files, log
 
     def columns(self) -> tuple[Column, ...]:
         """The table's columns now. Errors: `UpstreamRefusedError` where its key names others."""
@@ -206,6 +216,10 @@ class DeltaUpstream:
             "delta.deletedFileRetentionDuration and delta.logRetentionDuration of the table, or VACUUM it less",
             version=number,
         )
+
+
+def _seconds(interval: str | None, days: int) -> float:
+    return parse_interval(interval) if interval else days * 86_400.0
 
 
 def _data_change(action: Mapping[str, Any], kind: str) -> bool:

@@ -1,4 +1,4 @@
-"""The lag bound that only shrinks: the two executors' traces, and what must hold for any other."""
+"""The lag bound that only shrinks: the executor's trace, and what must hold for any other."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.lag import Convergence, CountBound, TimeBound, converging, next_budget
+from backfill_assets.backfill.lag import Convergence, TimeBound, converging
 
 NEWER = [
     *[(1000, 950), (1000, 900), (900, 850), (900, 800), (800, 750), (800, 700), (700, 650), (700, 600), (600, 550)],
@@ -38,22 +38,9 @@ def test_the_newer_bound_lets_the_upstream_run_at_half_speed():
     assert list(catch_up(10, repeat(100))) == NEWER
 
 
-def test_the_older_bound_stops_the_upstream_until_the_end():
-    pending, trace = 5, []
-    bound = CountBound.start(pending)
-    while pending:
-        assert not bound.may_advance(pending)
-        pending -= 1
-        bound = bound.consumed(pending)
-        trace.append((pending, bound.max_pending))
-    assert trace == [(4, 4), (3, 3), (2, 2), (1, 1), (0, 0)]
-
-
 def test_while_the_snapshot_is_read_nothing_is_bounded():
     assert TimeBound().may_advance(10**15)
-    assert CountBound().may_advance(10**9)
     assert TimeBound().consumed(100, 700) == TimeBound.start(700) == TimeBound(max_lag=700)
-    assert CountBound().consumed(7) == CountBound.start(7) == CountBound(max_pending=7)
 
 
 def test_half_of_an_odd_time_is_rounded_down_and_the_rest_is_carried():
@@ -69,16 +56,13 @@ def test_a_time_that_ran_backwards_gives_no_leeway():
 
 
 @given(milliseconds, st.lists(st.tuples(milliseconds, milliseconds)))
-def test_the_bounds_never_grow(lag: int, steps: list[tuple[int, int]]):
-    time, count = TimeBound.start(lag), CountBound.start(lag)
+def test_the_bound_never_grows(lag: int, steps: list[tuple[int, int]]):
+    time = TimeBound.start(lag)
     for elapsed, pending in steps:
         before, time = time.max_lag, time.consumed(elapsed, pending)
         assert before is not None
         assert time.max_lag is not None
         assert time.max_lag <= min(before, pending)
-        fewer, count = count.max_pending, count.consumed(pending)
-        assert fewer is not None
-        assert count.max_pending == min(pending, max(0, fewer - 1))
 
 
 @given(st.integers(0, 500), st.lists(st.tuples(st.integers(0, 99), st.integers(0, 500)), max_size=30))
@@ -151,29 +135,3 @@ def test_one_epoch_is_no_trend_and_none_is_refused():
 @given(st.lists(st.tuples(st.integers(0, 10**6).map(float), milliseconds), min_size=1, unique_by=lambda each: each[0]))
 def test_the_order_of_the_history_does_not_matter(history: list[tuple[float, int]]):
     assert converging(history) == converging(sorted(history)) == converging(sorted(history, reverse=True))
-
-
-BUDGETS = {
-    "not met: doubles": (100, 4, False, 64, 8),
-    "not met: up to the most": (100, 40, False, 64, 64),
-    "not met: never more than waiting": (5, 4, False, 64, 5),
-    "met: stays": (100, 4, True, 64, 4),
-    "met: shrinks with what is waiting": (1, 4, True, 64, 1),
-    "never took any: begins with one": (100, 0, False, 64, 1),
-    "nothing waiting: nothing": (0, 4, False, 64, 0),
-    "the most was lowered": (100, 40, True, 8, 8),
-}
-
-
-@pytest.mark.parametrize(("waiting", "last", "met", "most", "budget"), BUDGETS.values(), ids=BUDGETS)
-def test_the_next_epoch_takes_more_while_the_bound_is_not_met(
-    waiting: int, last: int, met: bool, most: int, budget: int
-):
-    assert next_budget(waiting, last, bound_met=met, most=most) == budget
-
-
-@given(st.integers(0, 10**6), st.integers(0, 10**6), st.booleans(), st.integers(1, 10**6))
-def test_a_budget_is_at_least_one_and_at_most_what_is_allowed_and_waiting(
-    waiting: int, last: int, met: bool, most: int
-):
-    assert min(waiting, 1) <= next_budget(waiting, last, bound_met=met, most=most) <= min(waiting, most)

@@ -25,6 +25,7 @@ class Stop(StrEnum):
     LEASE_HELD = "lease_held"
     STOPPED = "stopped"
     DRY_RUN = "dry_run"
+    WAITING = "waiting"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,10 +15,10 @@ from backfill_assets.backfill.positions import (
     IngestPosition,
     OffsetRange,
     SnapshotPosition,
-    Value,
     ViewPosition,
     total,
 )
+from backfill_assets.backfill.value import Value
 
 __all__ = [
     "BronzeRead",

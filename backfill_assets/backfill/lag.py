@@ -1,11 +1,10 @@
-"""How far a view may fall behind its upstream while it catches up: bounds that only shrink, and how to keep to them.
+"""How far a view may fall behind its upstream while it catches up: a bound that only shrinks, and whether it is kept.
 
     snapshot (no bound) ──► catching up (bound = lag, then only smaller) ──► live (lag 0)
 
 `TimeBound` gives way by half of the time consumed, so an upstream that waits for it runs at half speed and a lag of n
-epochs is gone after 2n; `CountBound` gives way by every commit consumed, so the upstream stands still for n.
-Producers that write to Delta and Kafka cannot be made to wait. For them the bound is a goal: `converging` tells whether
-it is kept, and `next_budget` takes more per epoch while it is not.
+epochs is gone after 2n. Producers that write to Delta and Kafka cannot be made to wait. For them the bound is a goal:
+`converging` tells whether it is kept.
 
 Lags and times consumed are whole milliseconds. Owns no clock and reads no table.
 """
@@ -18,9 +17,9 @@ from typing import Self
 
 from pydantic import Field
 
-from backfill_assets.backfill.positions import Value
+from backfill_assets.backfill.value import Value
 
-__all__ = ["Convergence", "CountBound", "TimeBound", "converging", "next_budget"]
+__all__ = ["Convergence", "TimeBound", "converging"]
 
 
 class TimeBound(Value):
@@ -54,25 +53,6 @@ class TimeBound(Value):
         if pending_lag < left:
             return self.start(pending_lag)
         return type(self)(max_lag=left, carried=carried if left else 0)
-
-
-class CountBound(Value):
-    """The number of pending commits below which the upstream may go on; None while the snapshot is read: no bound."""
-
-    max_pending: int | None = Field(default=None, ge=0)
-
-    @classmethod
-    def start(cls, pending: int) -> Self:
-        """The bound when the snapshot is read and the change log begins: the commits pending at that moment."""
-        return cls(max_pending=pending)
-
-    def may_advance(self, pending: int) -> bool:
-        """Whether the upstream may commit more while this many are pending."""
-        return self.max_pending is None or pending < self.max_pending
-
-    def consumed(self, remaining: int) -> Self:
-        """The bound after one commit is consumed and `remaining` are pending."""
-        return self.start(remaining if self.max_pending is None else min(remaining, max(0, self.max_pending - 1)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,16 +94,6 @@ def converging(history: Sequence[tuple[float, int]]) -> Convergence:
         shrinks_by_per_epoch=shrunk / max(1, len(times)),
         epochs_left=_epochs_left(lags[-1], shrunk, len(times)),
     )
-
-
-def next_budget(versions_waiting: int, last_budget: int, *, bound_met: bool, most: int) -> int:
-    """How many upstream versions the next epoch takes: as many as the last one, and twice that if the bound is not met.
-
-    At most `most`, at least 1, and never more than are waiting, so 0 if none is. Given what the last epoch really took,
-    the budget becomes small again by itself once little is waiting.
-    """
-    wanted = last_budget if bound_met else 2 * last_budget
-    return min(versions_waiting, max(1, min(wanted, most)))
 
 
 def _epochs_left(lag: int, shrunk: int, epochs: int) -> int | None:

@@ -14,7 +14,10 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from backfill_assets.backfill.lag import TimeBound
+from backfill_assets.backfill.value import Value
 
 __all__ = [
     "BucketState",
@@ -25,17 +28,10 @@ __all__ = [
     "SourcePosition",
     "SplitState",
     "TablePosition",
-    "Value",
     "ViewPosition",
     "deal",
     "total",
 ]
-
-
-class Value(BaseModel):
-    """A frozen value that is saved as JSON and read back checked."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class OffsetRange(Value):
@@ -189,11 +185,13 @@ class TablePosition(Value):
 class SnapshotPosition(Value):
     """A view's position over Delta tables: one vector, pinned as a whole before any row is read.
 
-    `bound_ms` is the lag that the view may have at the most: not set while the snapshot is read, then only shrinking.
+    `lag_ms` is how far, in commit time, it was behind what was newest when its epoch was planned; `bound` what it may
+    be at the most: nothing while the snapshot is read, and from then on it only shrinks.
     """
 
     tables: dict[str, TablePosition]
-    bound_ms: int | None = None
+    lag_ms: int = 0
+    bound: TimeBound = TimeBound()
 
     @property
     def backfilled(self) -> bool:

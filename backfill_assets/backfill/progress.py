@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backfill_assets.backfill.epoch import CommitRecord, Position
+from backfill_assets.backfill.lag import converging
 from backfill_assets.backfill.positions import IngestPosition, SnapshotPosition, ViewPosition
 
-__all__ = ["Progress", "SplitProgress", "progress_of", "splits_of"]
+__all__ = ["Progress", "SplitProgress", "TableProgress", "lag_numbers", "progress_of", "splits_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,46 @@ class SplitProgress:
     lag_rows: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableProgress:
+    """Where a view stands in one Delta table. `version` is the last one consumed, of `newest` that there are.
+
+    `lag_seconds` is how far the view is behind in commit time. `level` and `forecast` say whether what it still has to
+    read outlives VACUUM and log clean-up, `headroom_seconds` by how much (None: not known, or nothing is left to read).
+    """
+
+    upstream: str
+    phase: str
+    version: int
+    newest: int
+    files_read: int
+    files: int
+    lag_rows: int
+    lag_seconds: float
+    level: str = "safe"
+    headroom_seconds: float | None = None
+    forecast: str = ""
+
+
+def lag_numbers(records: Sequence[CommitRecord]) -> dict[str, float | bool]:
+    """Of a view over Delta tables: its lag and bound in seconds, and whether the lag shrinks, over epochs of one run."""
+    followed = [
+        (each.finished_at, each.position)
+        for each in records
+        if isinstance(each.position, SnapshotPosition) and each.position.bound.max_lag is not None
+    ]
+    if not followed:
+        return {}
+    _, newest = max(followed, key=lambda each: each[0])
+    found = converging([(at, position.lag_ms) for at, position in followed])
+    return {
+        "lag_seconds": newest.lag_ms / 1000,
+        "lag_bound_seconds": (newest.bound.max_lag or 0) / 1000,
+        "converging": found.converging,
+        "lag_shrinks_by_seconds_per_epoch": found.shrinks_by_per_epoch / 1000,
+    }
+
+
 def progress_of(records: Sequence[CommitRecord], lag: Mapping[str, int] | None) -> Progress:
     """Progress from the newest commits (newest first, of one life; at least one) and the lag by split, if known."""
     newest = records[0]
@@ -55,7 +96,7 @@ def progress_of(records: Sequence[CommitRecord], lag: Mapping[str, int] | None) 
 
 
 def splits_of(position: Position, lag: Mapping[str, int], *, source: str = "") -> list[SplitProgress]:
-    """A line for each split; `source` names the source of an ingest position."""
+    """A line for each split of Kafka sources; `source` names the source of an ingest position."""
     match position:
         case IngestPosition():
             return [
@@ -69,27 +110,7 @@ def splits_of(position: Position, lag: Mapping[str, int], *, source: str = "") -
                 for split, offset in sorted(position.next.items())
             ]
         case SnapshotPosition():
-            return [
-                SplitProgress(
-                    source=name,
-                    split=number,
-                    phase="snapshot" if not bucket.done else "read",
-                    next_offset=bucket.next,
-                    lag_rows=0,
-                )
-                for name, table in sorted(position.tables.items())
-                for number, bucket in sorted(table.buckets.items())
-                if not table.backfilled
-            ] + [
-                SplitProgress(
-                    source=name,
-                    split=-1,
-                    phase="change log" if table.backfilled else "waits",
-                    next_offset=table.version + 1,
-                    lag_rows=lag.get(name, 0),
-                )
-                for name, table in sorted(position.tables.items())
-            ]
+            return []
         case ViewPosition():
             return [
                 SplitProgress(

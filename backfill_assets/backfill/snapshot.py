@@ -258,13 +258,12 @@ def _within(commits: Sequence[Commit], budget: int) -> list[Commit]:
 
 
 def _bounded(before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
-    """The position with its lag bound: set when the log phase begins, from then on it only shrinks."""
-    behind = max(offer.at_ms - after.tables[name].at_ms for name, offer in offers.items())
+    """The position with its lag, and its bound: set when the log phase begins, from then on it only shrinks."""
+    lag = _behind(after, offers)
     elapsed = max(after.tables[name].at_ms - table.at_ms for name, table in before.tables.items())
-    pending = max(0, behind)
-    if before.bound_ms is None:
-        started = max(0, *(offer.at_ms - before.tables[name].at_ms for name, offer in offers.items()))
-        bound = TimeBound(max_lag=None).start(started)
-    else:
-        bound = TimeBound(max_lag=before.bound_ms)
-    return after.model_copy(update={"bound_ms": bound.consumed(max(0, elapsed), pending).max_lag})
+    bound = TimeBound.start(_behind(before, offers)) if before.bound.max_lag is None else before.bound
+    return after.model_copy(update={"lag_ms": lag, "bound": bound.consumed(max(0, elapsed), lag)})
+
+
+def _behind(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
+    return max(0, *(offer.at_ms - position.tables[name].at_ms for name, offer in offers.items()))
