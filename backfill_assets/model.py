@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from backfill_assets.errors import DeclarationError, QueryError
+from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, parse_schema
-from backfill_assets.query.rowwise import RowwiseQuery, analyze_rowwise, canonical_text
+from backfill_assets.query.query import Query, analyze, spelled
 
 if TYPE_CHECKING:
     from dagster import AssetKey, AutomationCondition, FreshnessPolicy
@@ -137,7 +138,7 @@ class MaterializedView:
 
     name: str
     text: str
-    query: RowwiseQuery | None
+    query: Query | None
     upstreams: "tuple[Upstream, ...]"
     own_key: tuple[str, ...] = ()
     strategy: Strategy
@@ -244,7 +245,8 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
 ) -> MaterializedView:
     """Declare a table that is kept equal to `query`, a Spark SQL query over `upstreams` by their names.
 
-    The query is row-wise: `SELECT` expressions with `WHERE`, and `UNION ALL` of such parts. Upstreams are Kafka sources,
+    The query is row-wise: `SELECT` expressions with `WHERE`, and `UNION ALL` of such parts; or it aggregates one
+    upstream: `GROUP BY` with `count`, `sum`, `avg`, `min` and `max`, keyed by its groups. Upstreams are Kafka sources,
     or Delta tables and other views. Of Kafka sources it sees good records only (`_error IS NULL`), and the view's key is
     where each record came from, `(_partition, _offset)`, carried as hidden columns (`__partition`, `__offset`) where the
     query leaves them out; `primary_key` is refused there. Over Delta tables and views the key is theirs, carried the same
@@ -258,14 +260,6 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     given = _checked_upstreams(name, upstreams)
     own_key = _checked_key("materialized_view", name, primary_key)
     over_kafka = isinstance(given[0], KafkaSource)
-    if own_key and over_kafka:
-        raise _wrong(
-            "materialized_view",
-            name,
-            "primary_key",
-            f"{primary_key!r} was given, but a row-wise view over a Kafka source is keyed by (_partition, _offset)",
-            "leave primary_key out",
-        )
     fitting = "source" if over_kafka else "snapshot"
     if strategy not in {"auto", fitting}:
         raise _wrong(
@@ -277,6 +271,8 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
         raise QueryError(
             f"materialized_view {name!r}: {error.message}", reason=error.reason, hint=error.hint, argument="query"
         ) from None
+    if analyzed is not None:
+        _check_own_key(name, own_key, analyzed)
     return MaterializedView(
         name=name,
         text=text,
@@ -289,13 +285,25 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     )
 
 
-def _analyzed(query: str, upstreams: "tuple[Upstream, ...]") -> tuple[str, RowwiseQuery | None]:
+def _check_own_key(name: str, own_key: tuple[str, ...], query: Query) -> None:
+    """Over Kafka sources a view's key is given: where a record came from, or its groups."""
+    if not own_key or (isinstance(query, AggregateQuery) and set(own_key) == set(query.key_columns)):
+        return
+    keyed = "a row-wise view over a Kafka source is keyed by (_partition, _offset)"
+    if isinstance(query, AggregateQuery):
+        keyed = f"an aggregate is keyed by its groups, ({', '.join(query.key_columns)})"
+    raise _wrong(
+        "materialized_view", name, "primary_key", f"{list(own_key)!r} was given, but {keyed}", "leave primary_key out"
+    )
+
+
+def _analyzed(query: str, upstreams: "tuple[Upstream, ...]") -> tuple[str, Query | None]:
     """The query's text in one spelling, and what it means where the upstreams' columns are declared."""
     columns = {each.name: each.bronze_columns for each in upstreams if isinstance(each, KafkaSource)}
     if columns:
-        analyzed = analyze_rowwise(query, columns)
+        analyzed = analyze(query, columns)
         return analyzed.text, analyzed
-    return canonical_text(query, [each.name for each in upstreams]), None
+    return spelled(query, [each.name for each in upstreams]), None
 
 
 def _wrong(kind: str, name: object, argument: str, found: str, hint: str) -> DeclarationError:

@@ -18,8 +18,17 @@ from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
 from backfill_assets.backfill.positions import IngestPosition, OffsetRange, SnapshotPosition
 from backfill_assets.backfill.source import SourceUpstream
 from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.resources.state_store import CheckPass
-from backfill_assets.resources.verify import Derived, Proof, difference, duplicates, footer_rows, stated_rows
+from backfill_assets.resources.verify import (
+    Derived,
+    Proof,
+    difference,
+    duplicates,
+    footer_rows,
+    stated_rows,
+    whole_difference,
+)
 from backfill_assets.resources.verify_tables import at_position, key_twice, recomputed
 from backfill_assets.workspace import Table, Workspace, sources_of
 
@@ -88,7 +97,7 @@ def unique_key(case: _Case) -> Outcome:
     key = _key(case)
     if not key:
         return _outcome([], "the view has no key: its upstreams' rows are only ever added", rows=case.record.rows_total)
-    if _over_tables(case):
+    if _whole(case):
         twice = key_twice(case.workspace.runner, case.table.output.location, case.look.version, key)
         return _outcome(twice, f"({', '.join(key)}) is unique", rows=case.record.rows_total)
     proved = consumed(case.since.position) if case.since else {}
@@ -101,9 +110,9 @@ def rows_conserved(case: _Case) -> Outcome:
     records = _records(case)
     location = case.table.output.location
     held = footer_rows(location) if case.since is None else stated_rows(location)
-    declared = case.table.declared
-    copies = len(case.workspace.bound(declared).branches) if isinstance(declared, MaterializedView) else 1
-    return _outcome(conserved(records, held, copies=copies), f"all {held} rows are accounted for", rows=held)
+    return _outcome(
+        conserved(records, held, copies=len(_branches(case))), f"all {held} rows are accounted for", rows=held
+    )
 
 
 def exactly_once(case: _Case) -> Outcome:
@@ -111,7 +120,7 @@ def exactly_once(case: _Case) -> Outcome:
     declared = case.table.declared
     if isinstance(declared, MaterializedView) and declared.tables:
         return _equal_to_query(case, declared)
-    before: Ranges = consumed(case.since.position) if case.since else {}
+    before: Ranges = consumed(case.since.position) if case.since and not _whole(case) else {}
     wanted = _still_to_prove(consumed(case.record.position), before)
     found = {source.name: _evidence(case, source, wanted) for source in sources_of(declared)}
     reads = tuple(read for each in found.values() for read in each.reads)
@@ -126,7 +135,15 @@ def exactly_once(case: _Case) -> Outcome:
             key = (_side(case, name), split)
             left_out[key] = OffsetRange(start=left_out[key].start if key in left_out else gone.start, end=gone.end)
     subset = any(each.subset for each in found.values())
-    result = difference(case.workspace.runner, derived, _proof(case, left_out, subset=subset))
+    if _whole(case):
+        nowhere = {name: sorted(each.unprovable) for name, each in found.items() if each.unprovable or each.subset}
+        if nowhere:
+            summary = f"cannot be proved: offsets that the groups were made of are held by nothing any more: {nowhere}"
+            return Outcome(passed=False, summary=summary, facts={"not_provable": nowhere})
+        place = case.table.output.location
+        result = whole_difference(case.workspace.runner, derived, place, case.look.version, _key(case))
+    else:
+        result = difference(case.workspace.runner, derived, _proof(case, left_out, subset=subset))
     origin = " and ".join(sorted({read.kind for read in reads})) or "nothing new"
     lost = {
         f"{name}/{split}": f"{r.start} to {r.end}" for name, e in found.items() for split, r in e.unprovable.items()
@@ -187,9 +204,21 @@ def _equal_to_query(case: _Case, view: MaterializedView) -> Outcome:
     )
 
 
-def _over_tables(case: _Case) -> bool:
+def _whole(case: _Case) -> bool:
+    """Whether rows do not tell from which epoch they are, so that only all of them can be proved."""
     declared = case.table.declared
-    return isinstance(declared, MaterializedView) and bool(declared.tables)
+    return isinstance(declared, MaterializedView) and (
+        bool(declared.tables) or isinstance(case.workspace.bound(declared), AggregateQuery)
+    )
+
+
+def _branches(case: _Case) -> list[str]:
+    """The upstream of each part of a view's query; one part for a source."""
+    declared = case.table.declared
+    if not isinstance(declared, MaterializedView):
+        return [""]
+    query = case.workspace.bound(declared)
+    return list(query.upstreams) if isinstance(query, AggregateQuery) else [each.upstream for each in query.branches]
 
 
 def _since(workspace: Workspace, table: Table, record: CommitRecord, check: str) -> CommitRecord | None:
@@ -248,12 +277,7 @@ def _side(case: _Case, source: str) -> str:
 
 
 def _proof(case: _Case, left_out: Ranges, *, subset: bool) -> Proof:
-    declared = case.table.declared
-    branches = (
-        [branch.upstream for branch in case.workspace.bound(declared).branches]
-        if isinstance(declared, MaterializedView)
-        else [""]
-    )
+    branches = _branches(case)
     key = _key(case)
     return Proof(
         table=case.table.output.location,

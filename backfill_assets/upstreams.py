@@ -19,8 +19,10 @@ from backfill_assets.backfill.retention import forecast
 from backfill_assets.backfill.snapshot import SnapshotDecider, SnapshotUpstream
 from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError
 from backfill_assets.model import DeltaTable, MaterializedView
+from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.rowwise import CHANGE_COLUMNS, RowwiseQuery, analyze_rowwise
+from backfill_assets.query.query import Query, analyze
+from backfill_assets.query.rowwise import CHANGE_COLUMNS
 from backfill_assets.resources.compute import query_schema
 from backfill_assets.resources.table_compute import TableCompute, check_unique
 from backfill_assets.resources.tables import DeltaUpstream
@@ -56,12 +58,12 @@ class TablesOf:
         return {each.name: self._table(each) for each in self.view.tables}
 
     @cached_property
-    def query(self) -> RowwiseQuery:
+    def query(self) -> Query:
         """The view's query over the columns that the tables have now. Errors: `QueryError`."""
         columns = {name: table.columns() for name, table in self.tables.items()}
         keys = {name: () if self.view.own_key else table.key for name, table in self.tables.items()}
         try:
-            analyzed = analyze_rowwise(self.view.text, columns, keys)
+            analyzed = analyze(self.view.text, columns, keys)
         except QueryError as error:
             raise QueryError(
                 f"materialized_view {self.view.name!r}: {error.message}",
@@ -79,11 +81,21 @@ class TablesOf:
                 hint=f"the query's columns are {', '.join(analyzed.output_columns)}",
                 argument="primary_key",
             )
+        if isinstance(analyzed, AggregateQuery):
+            if set(self.view.own_key) == set(analyzed.key_columns):
+                return analyzed
+            raise QueryError(
+                f"materialized_view {self.view.name!r}: an aggregate is keyed by its groups, "
+                f"({', '.join(analyzed.key_columns)}), expected as primary_key, found ({', '.join(self.view.own_key)})",
+                reason="UNKNOWN_KEY",
+                hint="leave primary_key out",
+                argument="primary_key",
+            )
         return replace(analyzed, key_columns=self.view.own_key)
 
     def decider(self, fingerprint: Fingerprint) -> SnapshotDecider:
         """What decides the view's epochs."""
-        keyed = bool(self.view.own_key)
+        keyed = bool(self.view.own_key) or isinstance(self.query, AggregateQuery)
         return SnapshotDecider(
             view=self.view.name,
             upstreams=tuple(
@@ -161,6 +173,8 @@ class TablesOf:
     def check_keys(self, versions: Mapping[str, int]) -> None:
         """Refuse versions in which a declared key is not unique. Views have unique keys already."""
         declared = any(isinstance(each, DeltaTable) for each in self.view.tables)
+        if isinstance(self.query, AggregateQuery):
+            return  # groups are unique by themselves
         if self.query.key_columns and (declared or self.view.own_key):
             check_unique(
                 self.workspace.runner, self.query, {name: (self.tables[name], at) for name, at in versions.items()}

@@ -19,7 +19,7 @@ from backfill_assets.backfill.source import SourceDecider, SourceUpstream
 from backfill_assets.errors import DeclarationError, UpstreamChangedError
 from backfill_assets.model import PARSER, DeltaTable, KafkaSource, MaterializedView, Start
 from backfill_assets.query.ddl import ddl
-from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.query.query import Query
 from backfill_assets.resources.clock import SystemClock
 from backfill_assets.resources.compute import SourceReader, SparkCompute, columns_schema, create_table, query_schema
 from backfill_assets.resources.delta import DeltaOutput
@@ -182,7 +182,7 @@ class Workspace:
             self._tables[view.name] = TablesOf(workspace=self, view=view)
         return self._tables[view.name]
 
-    def bound(self, view: MaterializedView) -> RowwiseQuery:
+    def bound(self, view: MaterializedView) -> Query:
         """A view's query, tied to the columns that its upstreams have."""
         return view.query or self.reads(view).query
 

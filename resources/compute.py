@@ -15,9 +15,20 @@ import pyarrow.compute as pc
 from backfill_assets.backfill.epoch import BronzeRead, KafkaRead, Plan, Read, Staged
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import BackfillError, ComputeError, QueryError, UpstreamChangedError
+from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl
-from backfill_assets.query.rowwise import CHANGE_COLUMNS, RowwiseQuery
+from backfill_assets.query.query import Query
 from backfill_assets.resources.delta import TABLE_PROPERTIES
+from backfill_assets.resources.maintain import (
+    OPERATION,
+    ROWS,
+    batch,
+    changed_groups,
+    empty_batch,
+    rows_at,
+    view_columns,
+    write_changes,
+)
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
 from backfill_assets.resources.staging import collect
@@ -55,26 +66,29 @@ class SparkCompute:
     runner: SparkRunner
     output: TableLocation
     sources: Mapping[str, SourceReader]
-    query: RowwiseQuery | None = None
+    query: Query | None = None
 
-    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:  # noqa: ARG002  (rows are only ever added)
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute the plan's rows into a folder of this attempt alone.
 
         Of a source, `rows_read` are the records that its offsets held; of a view, whose query may drop records inside
         the same pass, the offsets.
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
-        counts = self._computed(plan, folder)
+        counts = self._computed(plan, folder, at)
+        updated = counts.get("update", 0)
         return Staged(
             files=collect(self.output, folder),
-            rows_read=counts["written"] if self.query is None else plan.offsets,
+            rows_read=counts["insert"] if self.query is None else plan.offsets,
             rows_bad=counts.get("bad", 0),
-            rows_written=counts["written"],
+            rows_written=counts["insert"] + updated,
+            rows_updated=updated,
+            key=() if self.query is None else self.query.key_columns,
         )
 
-    def _computed(self, plan: Plan, folder: str) -> dict[str, int]:
+    def _computed(self, plan: Plan, folder: str, at: int) -> dict[str, int]:
         try:
-            return self.runner.run(lambda spark: self._write(spark, plan, folder))
+            return self.runner.run(lambda spark: self._write(spark, plan, folder, at))
         except BackfillError:
             raise
         except Exception as error:
@@ -86,26 +100,24 @@ class SparkCompute:
                 epoch=plan.epoch,
             ) from error
 
-    def _write(self, spark: "SparkSession", plan: Plan, folder: str) -> dict[str, int]:
+    def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812
 
-        rows = self._result(_inputs(spark, plan.reads, self.sources))
-        counts = [F.count(F.lit(1)).alias("written")]
+        tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
+        inputs = _inputs(spark, plan.reads, self.sources)
+        if isinstance(self.query, AggregateQuery):
+            changes = inputs[self.query.upstreams[0]].withColumn("__sign", F.lit(1))
+            rows = changed_groups(self.query, changes, rows_at(spark, self.output, at))
+            kept = rows.select(*view_columns(self.output), OPERATION)
+            return write_changes(kept, self.output.child(f"{folder}/{ROWS}"), tasks=tasks)
+        rows = next(iter(inputs.values())) if self.query is None else batch(self.query, inputs)
+        counts = [F.count(F.lit(1)).alias("insert")]
         if self.query is None:
             counts.append(F.count("_error").alias("bad"))
         seen = Observation("staged")
-        tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
         rows.coalesce(tasks).observe(seen, *counts).write.parquet(self.output.child(folder), mode="error")
         return {name: int(value) for name, value in seen.get.items()}
-
-    def _result(self, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
-        if self.query is None:
-            (rows,) = inputs.values()
-            return rows
-        from backfill_assets.query.apply import apply_rowwise
-
-        return apply_rowwise(self.query, inputs)
 
 
 def _inputs(
@@ -187,17 +199,9 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
     return [source.bronze.child(path) for path in files.filter(chosen | unknown)["path"].to_pylist()]
 
 
-def query_schema(runner: SparkRunner, query: RowwiseQuery, columns: Mapping[str, Sequence[Column]]) -> str:
-    """The Delta schema, as JSON, of a query's rows; Spark's own analysis of it over empty tables with these columns."""
-    from backfill_assets.query.apply import apply_rowwise
-
-    def analyze(spark: "SparkSession") -> str:
-        empty = {name: spark.createDataFrame([], ddl(each)) for name, each in columns.items()}
-        rows = apply_rowwise(query, empty).drop(*(f"__{each.name}" for each in CHANGE_COLUMNS))
-        schema: str = rows.schema.json()
-        return schema
-
-    return _storable(runner.run(analyze))
+def query_schema(runner: SparkRunner, query: Query, columns: Mapping[str, Sequence[Column]]) -> str:
+    """The Delta schema, as JSON, of a query's rows over upstreams with these columns."""
+    return _storable(runner.run(lambda spark: str(empty_batch(spark, query, columns).schema.json())))
 
 
 def create_table(runner: SparkRunner, location: TableLocation, schema: str) -> None:

@@ -14,10 +14,21 @@ from typing import TYPE_CHECKING, Any
 from backfill_assets.backfill.epoch import ChangesRead, Plan, Read, SnapshotRead, Staged
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import BackfillError, ComputeError, DuplicateKeyError
-from backfill_assets.query.ddl import columns_of_delta, quoted
-from backfill_assets.query.rowwise import CHANGE_COLUMNS, RowwiseQuery
+from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.ddl import quoted
+from backfill_assets.query.query import Query
+from backfill_assets.query.rowwise import CHANGE_COLUMNS
 from backfill_assets.resources.compute import SMALL_EPOCH
 from backfill_assets.resources.log_replay import DataFile, Version
+from backfill_assets.resources.maintain import (
+    OPERATION,
+    ROWS,
+    batch,
+    changed_groups,
+    rows_at,
+    view_columns,
+    write_changes,
+)
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
 from backfill_assets.resources.staging import INPUTS, collect, delete_folder
@@ -30,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Scratch", "TableCompute", "check_unique", "table_rows", "whole_version"]
 
 CHANGE, VERSION = (f"__{each.name}" for each in CHANGE_COLUMNS)
-OPERATION = "__op"
+SIGN = "IF(_change_type IN ('insert', 'update_postimage'), 1, -1)"
 NAMED_KEYS = 5
 
 
@@ -41,7 +52,7 @@ class TableCompute:
     runner: SparkRunner
     output: TableLocation
     upstreams: Mapping[str, DeltaUpstream]
-    query: RowwiseQuery
+    query: Query
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute what the plan does to the view at version `at`. Errors: `DuplicateKeyError`, `ComputeError`."""
@@ -69,50 +80,45 @@ class TableCompute:
         )
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as F  # noqa: N812
-
-        changes = self._rows(spark, plan.reads, folder)
-        if self.query.key_columns and any(isinstance(read, ChangesRead) for read in plan.reads):
-            rows = _netted(changes, self.query.key_columns)
-        else:
-            rows = changes.withColumn("__net", F.lit(1)).withColumn(OPERATION, F.lit("insert"))
-        columns = self._columns()
-        seen = Observation("staged")
-        kinds = [F.count_if(F.col(OPERATION) == kind).alias(kind) for kind in ("insert", "update", "delete")]
-        kinds.append(F.count_if(F.abs("__net") > 1).alias("twice"))
+        staged = self.output.child(f"{folder}/{ROWS}")
         tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
-        staged = self.output.child(f"{folder}/rows")
-        kept = rows.where(f"{OPERATION} IS NOT NULL").select(*columns, OPERATION, "__net")
-        observed = kept.coalesce(tasks).observe(seen, *kinds).drop("__net")
-        observed.write.partitionBy(OPERATION).parquet(staged, mode="error")
-        counts = {name: int(value) for name, value in seen.get.items()}
-        if counts.pop("twice"):
-            twice = rows.where("abs(__net) > 1").select(*self.query.key_columns)
-            raise self._duplicate(plan, twice)
-        if counts["insert"] and self.query.key_columns and any(isinstance(each, ChangesRead) for each in plan.reads):
+        changes = self._inputs(spark, plan.reads, folder)
+        follows = any(isinstance(read, ChangesRead) for read in plan.table_reads)
+        if isinstance(self.query, AggregateQuery):
+            rows = self._groups(spark, plan, changes, at)
+            return write_changes(rows.select(*view_columns(self.output), OPERATION), staged, tasks=tasks)
+        from backfill_assets.query.apply import apply_rowwise
+
+        keyed = bool(self.query.key_columns) and follows
+        rows = _changed(apply_rowwise(self.query, changes), self.query.key_columns if keyed else ())
+        kept = rows.select(*view_columns(self.output), OPERATION, "__net")
+        counts = write_changes(kept, staged, tasks=tasks, twice="abs(__net) > 1")
+        if counts["twice"]:
+            raise self._duplicate(plan, rows.where("abs(__net) > 1").select(*map(quoted, self.query.key_columns)))
+        if counts["insert"] and keyed:
             self._check_new(spark, plan, staged, at)
         return counts
 
-    def _rows(self, spark: "SparkSession", reads: Sequence[Read], folder: str) -> "DataFrame":
-        from backfill_assets.query.apply import apply_rowwise
-
-        inputs = {
+    def _inputs(self, spark: "SparkSession", reads: Sequence[Read], folder: str) -> "dict[str, DataFrame]":
+        return {
             read.source: table_rows(
-                spark, self.upstreams[read.source], read, self._scratch(f"{folder}/{INPUTS}/{read.source}")
+                spark,
+                self.upstreams[read.source],
+                read,
+                Scratch(table=self.output, path=f"{folder}/{INPUTS}/{read.source}"),
             )
             for read in reads
         }
-        return apply_rowwise(self.query, inputs)
 
-    def _scratch(self, path: str) -> "Scratch":
-        return Scratch(table=self.output, path=path)
+    def _groups(self, spark: "SparkSession", plan: Plan, changes: "Mapping[str, DataFrame]", at: int) -> "DataFrame":
+        """The groups as they are to be; what cannot be taken away again is computed anew from the last version read."""
+        from pyspark.sql import functions as F  # noqa: N812
 
-    def _columns(self) -> list[str]:
-        """The view's own columns: one that came to an upstream since, and so to `*`, is not among them."""
-        table = self.output.load()
-        assert table is not None
-        return [quoted(each.name) for each in columns_of_delta(table.schema().to_json())]
+        assert isinstance(self.query, AggregateQuery)
+        (read,) = plan.table_reads
+        signed = changes[read.source].withColumn("__sign", F.expr(SIGN))
+        whole = whole_version(spark, self.upstreams[read.source], read.last) if isinstance(read, ChangesRead) else None
+        return changed_groups(self.query, signed, rows_at(spark, self.output, at), whole)
 
     def _check_new(self, spark: "SparkSession", plan: Plan, staged: str, at: int) -> None:
         """Refuse an insert of a key that the view holds: its upstream's key is not unique, and one row would be lost."""
@@ -142,15 +148,14 @@ class Scratch:
     path: str
 
 
-def check_unique(runner: SparkRunner, query: RowwiseQuery, versions: Mapping[str, tuple[DeltaUpstream, int]]) -> None:
+def check_unique(runner: SparkRunner, query: Query, versions: Mapping[str, tuple[DeltaUpstream, int]]) -> None:
     """Refuse a query whose key is not unique over these versions of its upstreams. Reads the key's columns once."""
-    from backfill_assets.query.apply import apply_rowwise
 
     def find(spark: "SparkSession") -> list[tuple[Any, ...]]:
         from pyspark.sql import functions as F  # noqa: N812
 
         inputs = {name: whole_version(spark, upstream, version) for name, (upstream, version) in versions.items()}
-        keys = apply_rowwise(query, inputs).groupBy(*map(quoted, query.key_columns))
+        keys = batch(query, inputs).groupBy(*map(quoted, query.key_columns))
         twice = keys.agg(F.count(F.lit(1)).alias("__rows")).where("__rows > 1").drop("__rows")
         return [tuple(row) for row in twice.limit(NAMED_KEYS).collect()]
 
@@ -212,25 +217,26 @@ def _present(action: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in action.items() if value is not None}
 
 
-def _netted(changes: "DataFrame", key: Sequence[str]) -> "DataFrame":
-    """One row for each key: what it is after the changes, what is to be done, and by how many rows the key changed.
+def _changed(rows: "DataFrame", key: Sequence[str]) -> "DataFrame":
+    """What is to be done with rows of the query: all are new without a key, else they are netted by it.
 
-    The newest version that touched a key says what it is now; within one version the new row counts after the old one.
+    One row comes for each key: what it is after the changes, `__op`, and by how many rows it changed (`__net`). The
+    newest version that touched a key says what it is now; within one version the new row counts after the old one.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    sign = F.when(F.col(CHANGE).isin("insert", "update_postimage"), 1).otherwise(-1)
-    signed = changes.withColumn("__sign", sign)
-    columns = [each for each in changes.columns if each not in {CHANGE, VERSION}]
+    if not key:
+        return rows.withColumn("__net", F.lit(1)).withColumn(OPERATION, F.lit("insert"))
+    signed = rows.withColumn("__sign", F.expr(SIGN.replace("_change_type", CHANGE)))
+    columns = [each for each in rows.columns if each not in {CHANGE, VERSION}]
     newest = F.max_by(F.struct(*map(quoted, [*columns, "__sign"])), F.struct(VERSION, "__sign")).alias("__last")
     netted = signed.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(
         newest, F.sum("__sign").cast("int").alias("__net")
     )
     there = F.col("__last.__sign") == 1
     operation = F.when(there & (F.col("__net") >= 1), "insert").when(there, "update").when(F.col("__net") < 0, "delete")
-    return netted.withColumn(OPERATION, operation).select(
-        *(F.col(f"__last.{quoted(name)}") for name in columns), OPERATION, "__net"
-    )
+    kept = [F.col(f"__last.{quoted(name)}") for name in columns]
+    return netted.withColumn(OPERATION, operation).select(*kept, OPERATION, "__net")
 
 
 def _semi(left: "DataFrame", right: "DataFrame", key: Sequence[str]) -> "DataFrame":

@@ -12,15 +12,26 @@ import pyarrow.parquet as pq
 from backfill_assets.backfill.epoch import Read
 from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.query.ddl import ddl, quoted
-from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.query.query import Query
 from backfill_assets.resources.compute import SourceReader, read_rows
+from backfill_assets.resources.maintain import batch, rows_at
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Derived", "Difference", "Proof", "compared", "difference", "duplicates", "footer_rows", "stated_rows"]
+__all__ = [
+    "Derived",
+    "Difference",
+    "Proof",
+    "compared",
+    "difference",
+    "duplicates",
+    "footer_rows",
+    "stated_rows",
+    "whole_difference",
+]
 
 MOST_OFFENDERS = 10
 
@@ -31,7 +42,7 @@ class Derived:
 
     reads: tuple[Read, ...]
     sources: Mapping[str, SourceReader]
-    query: RowwiseQuery | None
+    query: Query | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +75,15 @@ class Difference:
 def difference(runner: SparkRunner, derived: Derived, proof: Proof) -> Difference:
     """Compare derived rows with the table's, as multisets over all columns."""
     return runner.run(lambda spark: _compare(spark, derived, proof))
+
+
+def whole_difference(
+    runner: SparkRunner, derived: Derived, table: TableLocation, version: int, key: Sequence[str]
+) -> Difference:
+    """Compare derived rows with all of a table's, as multisets over all columns; offenders come in the order of `key`."""
+    return runner.run(
+        lambda spark: compared(rows_at(spark, table, version), _derive(spark, derived), first=key, rounded=True)
+    )
 
 
 def duplicates(runner: SparkRunner, proof: Proof, key: tuple[str, ...]) -> list[dict[str, object]]:
@@ -109,15 +129,24 @@ def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Differenc
 
 
 def compared(
-    actual: "DataFrame", expected: "DataFrame | None", *, first: Sequence[str], subset: bool = False
+    actual: "DataFrame",
+    expected: "DataFrame | None",
+    *,
+    first: Sequence[str],
+    subset: bool = False,
+    rounded: bool = False,
 ) -> Difference:
     """Compare two sets of rows as multisets over all columns of `actual`; offenders come in the order of `first`.
 
-    With `subset`, rows that are not expected at all are no offence.
+    With `subset`, rows that are not expected at all are no offence. With `rounded`, floats are compared by ten digits:
+    their sums depend on the order in which Spark adds them up, in batch as well.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = actual.columns
+    if rounded:
+        actual = _rounded(actual, dict(actual.dtypes))
+        expected = None if expected is None else _rounded(expected, dict(actual.dtypes))
     sides = actual.withColumn("__side", F.lit(-1))
     if expected is not None:
         sides = sides.unionAll(expected.select(*columns).withColumn("__side", F.lit(1)))
@@ -147,6 +176,17 @@ def compared(
     )
 
 
+def _rounded(rows: "DataFrame", types: Mapping[str, str]) -> "DataFrame":
+    def text(name: str) -> str:
+        same = quoted(name)
+        if types.get(name) not in {"float", "double"}:
+            return same
+        plain = f"CAST(format_string('%.9e', CAST({same} AS DOUBLE)) AS {types[name]})"
+        return f"IF({same} IS NULL OR isnan({same}) OR abs({same}) = double('Infinity'), {same}, {plain}) AS {same}"
+
+    return rows.selectExpr(*map(text, rows.columns))
+
+
 def _derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
     inputs: dict[str, DataFrame] = {}
     for read in derived.reads:
@@ -156,9 +196,7 @@ def _derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
         return next(iter(inputs.values()), None)
     for name, source in derived.sources.items():
         inputs.setdefault(name, spark.createDataFrame([], ddl(source.bronze_columns)))
-    from backfill_assets.query.apply import apply_rowwise
-
-    return apply_rowwise(derived.query, inputs)
+    return batch(derived.query, inputs)
 
 
 def _proved_before(proof: Proof) -> "Column":

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.epoch import SnapshotRead
 from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition
+from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import quoted
-from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.query.query import Query
+from backfill_assets.resources.maintain import batch
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.staging import INPUTS, delete_folder
 from backfill_assets.resources.table_compute import Scratch, table_rows, whole_version
@@ -49,13 +51,11 @@ def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream])
 
 
 def recomputed(
-    runner: SparkRunner, query: RowwiseQuery, inputs: Mapping[str, Recorded], view: TableLocation, version: int
+    runner: SparkRunner, query: Query, inputs: Mapping[str, Recorded], view: TableLocation, version: int
 ) -> Difference:
     """Compare the view at a version with its query over the recorded inputs."""
 
     def compare(spark: "SparkSession") -> Difference:
-        from backfill_assets.query.apply import apply_rowwise
-
         rows = {
             name: whole_version(spark, each.upstream, each.version)
             if each.files is None
@@ -64,7 +64,12 @@ def recomputed(
         }
         actual = spark.read.format("delta").option("versionAsOf", version).load(view.uri)
         try:
-            return compared(actual, apply_rowwise(query, rows), first=query.key_columns or query.output_columns[:1])
+            return compared(
+                actual,
+                batch(query, rows),
+                first=query.key_columns or query.output_columns[:1],
+                rounded=isinstance(query, AggregateQuery),
+            )
         finally:
             delete_folder(view, INPUTS)
 

@@ -12,7 +12,7 @@ from backfill_assets.query.rowwise import Branch, RowwiseQuery
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["apply_rowwise"]
+__all__ = ["apply_rowwise", "translated"]
 
 
 def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -34,7 +34,7 @@ def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "Da
         # Connect analyses late: asking for the schema makes it refuse here and not at the first write.
         _ = rows.schema
     except AnalysisException as error:
-        raise _translated(error) from error
+        raise translated(error) from error
     return rows
 
 
@@ -56,7 +56,8 @@ def _union(left: "DataFrame", right: "DataFrame") -> "DataFrame":
     return left.union(right)
 
 
-def _translated(error: AnalysisException) -> QueryError:
+def translated(error: AnalysisException) -> QueryError:
+    """Spark's own refusal of a query as an error of this package."""
     message = error.getMessage() or str(error)
     return QueryError(
         f"Spark refuses the query: {message.strip().splitlines()[0]}",

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from backfill_assets.query.refusals import refusal
 
-__all__ = ["Part", "parse_parts", "tokenize"]
+__all__ = ["Part", "parse", "parse_parts", "tokenize"]
 
 _CLAUSES: Final = {
     "with_": ("CTE", "WITH"),
@@ -44,12 +44,13 @@ _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_
 
 @dataclass(frozen=True)
 class Part:
-    """One SELECT of the query, with the tokens between its keywords; `condition` is empty without WHERE."""
+    """One SELECT of the query, with the tokens between its keywords; empty where a clause is not there."""
 
     select: exp.Select
     table: exp.Table
     projection: tuple[Token, ...]
     condition: tuple[Token, ...]
+    groups: tuple[Token, ...] = ()
 
     @property
     def qualifier(self) -> str:
@@ -58,17 +59,15 @@ class Part:
 
     @property
     def tokens(self) -> tuple[Token, ...]:
-        return (*self.projection, *self.condition)
+        return (*self.projection, *self.condition, *self.groups)
 
     def projection_items(self) -> list[tuple[Token, ...]]:
         """The tokens of each expression of the SELECT list."""
-        items: list[list[Token]] = [[]]
-        for depth, token in _with_depth(self.projection):
-            if depth == 0 and token.token_type == TokenType.COMMA:
-                items.append([])
-            else:
-                items[-1].append(token)
-        return [tuple(item) for item in items]
+        return _items(self.projection)
+
+    def group_items(self) -> list[tuple[Token, ...]]:
+        """The tokens of each expression of GROUP BY."""
+        return _items(self.groups)
 
 
 def tokenize(query: str) -> list[Token]:
@@ -86,12 +85,15 @@ def tokenize(query: str) -> list[Token]:
     return tokens
 
 
-def parse_parts(query: str, tokens: list[Token]) -> tuple[Part, ...]:
-    """The parts of the query in order. Errors: `QueryError` for bad syntax and for clauses that are not row-wise."""
-    root = _parse(query, tokens)
+def parse_parts(query: str, tokens: list[Token], *, clauses: tuple[str, ...] = ()) -> tuple[Part, ...]:
+    """The parts of the query in order; `clauses` (sqlglot's names) may be there although they are not row-wise.
+
+    Errors: `QueryError` for bad syntax and for other clauses that are not row-wise.
+    """
+    root = parse(query, tokens)
     selects = list(_selects(root))
     for select in selects:
-        _check_clauses(select, allowed=("expressions", "from_", "where"))
+        _check_clauses(select, allowed=("expressions", "from_", "where", *clauses))
         _check_inner_queries(select)
     starts = [index for index, token in enumerate(tokens) if token.token_type == TokenType.SELECT]
     if len(starts) != len(selects):
@@ -99,7 +101,8 @@ def parse_parts(query: str, tokens: list[Token]) -> tuple[Part, ...]:
     return tuple(_part(select, tokens, start) for select, start in zip(selects, starts, strict=True))
 
 
-def _parse(query: str, tokens: list[Token]) -> exp.Expr:
+def parse(query: str, tokens: list[Token]) -> exp.Expr:
+    """The query as sqlglot reads it. Errors: `QueryError` for bad syntax and for what is not a query."""
     if tokens[0].token_type in _STATEMENTS:
         raise refusal("NOT_A_QUERY", f"the query is a {tokens[0].text.upper()} statement")
     pipes = [token for token in tokens if token.token_type == TokenType.PIPE_GT]
@@ -184,8 +187,9 @@ def _part(select: exp.Select, tokens: list[Token], start: int) -> Part:
         ),
         len(tokens),
     )
-    where = next((index for index in range(named, end) if tokens[index].token_type == TokenType.WHERE), end)
-    return Part(select, table, tuple(tokens[first:source]), tuple(tokens[where + 1 : end]))
+    by = next((index for index in range(named, end) if tokens[index].token_type == TokenType.GROUP_BY), end)
+    where = next((index for index in range(named, by) if tokens[index].token_type == TokenType.WHERE), by)
+    return Part(select, table, tuple(tokens[first:source]), tuple(tokens[where + 1 : by]), tuple(tokens[by + 1 : end]))
 
 
 def _table(select: exp.Select) -> exp.Table:
@@ -207,3 +211,13 @@ def _with_depth(tokens: "list[Token] | tuple[Token, ...]") -> Iterator[tuple[int
         depth -= token.token_type in _CLOSES
         yield depth, token
         depth += token.token_type in _OPENS
+
+
+def _items(tokens: tuple[Token, ...]) -> list[tuple[Token, ...]]:
+    items: list[list[Token]] = [[]]
+    for depth, token in _with_depth(tokens):
+        if depth == 0 and token.token_type == TokenType.COMMA:
+            items.append([])
+        else:
+            items[-1].append(token)
+    return [tuple(item) for item in items]

@@ -1,4 +1,4 @@
-"""Why a query is not row-wise: one stable reason code each, with what the user can do about it."""
+"""Why a query cannot be maintained: one stable reason code each, with what the user can do about it."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ from typing import Final
 
 from backfill_assets.errors import QueryError
 
-__all__ = ["HINTS", "nearest", "refusal"]
+__all__ = ["AGGREGATE_HINTS", "HINTS", "nearest", "refusal"]
 
 _ROW_BY_ROW: Final = "a row-wise view computes each row from one record alone"
 
@@ -37,12 +37,27 @@ HINTS: Final = MappingProxyType({
     "UNUSED_UPSTREAM": "read it in the query, or take it out of upstreams",
     "WINDOW": f"{_ROW_BY_ROW}; use window functions when reading the view",
 })
-"""Reason code -> what to do."""
+"""Reason code -> what to do, for every query."""
+
+AGGREGATE_HINTS: Final = MappingProxyType({
+    "AGGREGATE_DISTINCT": "leave DISTINCT out, or group by the expression too and aggregate when reading the view",
+    "AGGREGATE_FILTER": "put the condition into the argument: sum(IF(condition, x, NULL)), count(IF(condition, 1, NULL))",
+    "AGGREGATE_FUNCTION": "use count(*), count(x), sum(x), avg(x), min(x) and max(x), each with one argument",
+    "AGGREGATE_NESTED": "aggregate once here, and again in a view over this view",
+    "AGGREGATE_PLACE": "aggregates belong into the SELECT list; make a row-wise view over this view for more",
+    "AGGREGATE_TYPE": "cast the argument to a type whose sum is kept exactly, such as BIGINT, DECIMAL(28,6) or DOUBLE",
+    "AGGREGATE_UNION": "make a row-wise view with the UNION ALL, and aggregate in a view over it",
+    "GROUPING_SETS": "make one view for each set of group expressions",
+    "GROUP_POSITION": "name the group expressions, or count the SELECT list from 1",
+    "NO_GROUP_BY": "add GROUP BY; for one row over everything group by a constant, such as GROUP BY 'all'",
+    "UNGROUPED_COLUMN": "add the column to GROUP BY, write the group expression as GROUP BY has it, or aggregate the column",
+})
+"""Reason code -> what to do, for queries that aggregate."""
 
 
 def refusal(reason: str, message: str, *, hint: str = "") -> QueryError:
     """The error that refuses a query, with the reason's own hint unless a better one is given."""
-    return QueryError(message, reason=reason, hint=hint or HINTS[reason])
+    return QueryError(message, reason=reason, hint=hint or HINTS.get(reason) or AGGREGATE_HINTS[reason])
 
 
 def nearest(name: str, known: Sequence[str], longer: Sequence[str] = ()) -> str:

@@ -8,28 +8,34 @@ What a name means: `*` is every column that a user can see, the source's own (`_
 schema, but not `_error` and `_value`, which are null in every good record. A plain column keeps the upstream's spelling.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 
 from backfill_assets.query.ddl import Column, quoted
-from backfill_assets.query.expressions import Output, Scope, check_expressions, named_columns, outputs
+from backfill_assets.query.expressions import (
+    Output,
+    Scope,
+    check_expressions,
+    check_used,
+    checked_columns,
+    named_columns,
+    outputs,
+    scope_of,
+)
 from backfill_assets.query.parsing import Part, parse_parts, tokenize
-from backfill_assets.query.refusals import nearest, refusal
+from backfill_assets.query.refusals import refusal
+from backfill_assets.query.spelling import backquoted, canonical_text, sliced
 
-__all__ = ["CHANGE_COLUMNS", "Branch", "RowwiseQuery", "analyze_rowwise", "canonical_text"]
+__all__ = ["CHANGE_COLUMNS", "Branch", "RowwiseQuery", "analyze_rowwise"]
 
 CHANGE_COLUMNS: Final = (Column("_change_type", "STRING"), Column("_commit_version", "BIGINT"))
 """What Delta's change data feed adds to each row; the parts of a query over Delta tables give them as `__` columns."""
 
 _VISIBLE_KEY: Final = ("_partition", "_offset")
 _BRANCH: Final = "__branch"
-_TIGHT_BEFORE: Final = frozenset({",", ")", ".", "[", "]", "::"})
-_TEXTS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
-_TIGHT_AFTER: Final = frozenset({"(", ".", "[", "::"})
 
 
 @dataclass(frozen=True)
@@ -73,14 +79,15 @@ def analyze_rowwise(
     """
     tokens = tokenize(query)
     parts = parse_parts(query, tokens)
-    scopes = [_scope(part, tables, keyed=keys is not None) for part in parts]
+    scopes = [scope_of(part, tables, records=keys is None) for part in parts]
     results: list[list[list[Output]]] = []
     for part, scope in zip(parts, scopes, strict=True):
         check_expressions(part, scope)
         results.append(outputs(part, scope, named=not results))
-    columns = _checked_columns(results)
+    _check_widths(results)
+    columns = checked_columns(results[0])
     upstreams = tuple(dict.fromkeys(scope.upstream for scope in scopes))
-    _check_used(upstreams, tables)
+    check_used(upstreams, tables)
     key = _checked_key(scopes, keys)
     hidden = _hidden_columns(results, key)
     carried = CHANGE_COLUMNS if keys is not None else ()
@@ -94,7 +101,7 @@ def analyze_rowwise(
         for number, (part, scope) in enumerate(zip(parts, scopes, strict=True))
     )
     return RowwiseQuery(
-        text=_canonical_text(query, tokens, parts),
+        text=canonical_text(query, tokens, parts),
         branches=branches,
         upstreams=upstreams,
         key_columns=_key_columns(hidden, key),
@@ -102,49 +109,11 @@ def analyze_rowwise(
     )
 
 
-def canonical_text(query: str, upstreams: Sequence[str]) -> str:
-    """The query in one spelling, after checking as much of it as can be told without the upstreams' columns.
-
-    Errors: `QueryError`.
-    """
-    tokens = tokenize(query)
-    parts = parse_parts(query, tokens)
-    tables: dict[str, tuple[Column, ...]] = dict.fromkeys(upstreams, ())
-    found = tuple(dict.fromkeys(_scope(part, tables, keyed=True).upstream for part in parts))
-    _check_used(found, tables)
-    return _canonical_text(query, tokens, parts)
-
-
-def _scope(part: Part, tables: Mapping[str, tuple[Column, ...]], *, keyed: bool) -> Scope:
-    written = ".".join(each.name for each in part.table.parts)
-    same = [name for name in tables if name.lower() == written.lower()]
-    name = written if written in tables else same[0] if len(same) == 1 else None
-    if name is None:
-        raise refusal(
-            "UNKNOWN_UPSTREAM",
-            f"the query reads from {written!r}, which is not an upstream of the view",
-            hint=nearest(written, list(tables)),
-        )
-    return Scope(name, part.qualifier, tables[name], records=not keyed)
-
-
-def _checked_columns(results: list[list[list[Output]]]) -> tuple[str, ...]:
-    """The visible columns, named by the first part as SQL does."""
-    flat = [[output.name for item in result for output in item] for result in results]
-    if len({len(names) for names in flat}) > 1:
-        counts = ", ".join(str(len(names)) for names in flat)
+def _check_widths(results: list[list[list[Output]]]) -> None:
+    widths = [sum(len(item) for item in result) for result in results]
+    if len(set(widths)) > 1:
+        counts = ", ".join(map(str, widths))
         raise refusal("UNION_MISMATCH", f"the parts of UNION ALL have different numbers of columns: {counts}")
-    small = [name.lower() for name in flat[0]]
-    twice = [name for name in flat[0] if small.count(name.lower()) > 1]
-    if twice:
-        raise refusal("DUPLICATE_COLUMN", f"the query gives the column {twice[0]!r} more than once")
-    return tuple(flat[0])
-
-
-def _check_used(upstreams: tuple[str, ...], tables: Mapping[str, tuple[Column, ...]]) -> None:
-    unused = [name for name in tables if name not in upstreams]
-    if unused:
-        raise refusal("UNUSED_UPSTREAM", f"the query does not read {', '.join(map(repr, unused))}")
 
 
 def _checked_key(scopes: list[Scope], keys: Mapping[str, tuple[str, ...]] | None) -> tuple[str, ...]:
@@ -190,7 +159,7 @@ class _Result:
 
 
 def _branch_sql(query: str, part: Part, scope: Scope, result: _Result) -> str:
-    qualifier = _backquoted(scope.qualifier)
+    qualifier = backquoted(scope.qualifier)
     carried = (*scope.columns, *(() if scope.records else CHANGE_COLUMNS))
     hidden = {
         _BRANCH: f"{result.number} AS {_BRANCH}",
@@ -205,19 +174,19 @@ def _branch_sql(query: str, part: Part, scope: Scope, result: _Result) -> str:
     projection = [_projection(query, part, scope, result), *added]
     named = named_columns(part, scope)
     read = ", ".join(
-        _backquoted(each.name) for each in carried if each.name in named or each in scope.visible or not scope.records
+        backquoted(each.name) for each in carried if each.name in named or each in scope.visible or not scope.records
     )
     good = " WHERE _error IS NULL" if scope.records and scope.column("_error") else ""
-    where = f" WHERE {_slice(query, part.condition)}" if part.condition else ""
-    source = f"(SELECT {read} FROM {_backquoted(scope.upstream)}{good}) AS {qualifier}"
+    where = f" WHERE {sliced(query, part.condition)}" if part.condition else ""
+    source = f"(SELECT {read} FROM {backquoted(scope.upstream)}{good}) AS {qualifier}"
     inner = f"SELECT {', '.join(projection)} FROM {source}{where}"
-    return f"SELECT * FROM ({inner}) AS __part({', '.join(map(_backquoted, result.names))})"
+    return f"SELECT * FROM ({inner}) AS __part({', '.join(map(backquoted, result.names))})"
 
 
 def _projection(query: str, part: Part, scope: Scope, result: _Result) -> str:
     """The SELECT list as the user wrote it, with each `*` replaced by its columns."""
     if not part.select.find(exp.Star):
-        return _slice(query, part.projection)
+        return sliced(query, part.projection)
     items = part.projection_items()
     if len(items) != len(result.outputs):
         raise refusal(
@@ -226,62 +195,6 @@ def _projection(query: str, part: Part, scope: Scope, result: _Result) -> str:
     texts: list[str] = []
     for item, given, tokens in zip(part.select.expressions, result.outputs, items, strict=True):
         is_star = isinstance(item, exp.Star) or isinstance(item.this, exp.Star)
-        columns = [f"{_backquoted(scope.qualifier)}.{_backquoted(output.name)}" for output in given]
-        texts.extend(columns if is_star else [_slice(query, tokens)])
+        columns = [f"{backquoted(scope.qualifier)}.{backquoted(output.name)}" for output in given]
+        texts.extend(columns if is_star else [sliced(query, tokens)])
     return ", ".join(texts)
-
-
-def _backquoted(name: str) -> str:
-    # Always, unlike ddl.quoted: a table's name may be a word that Spark takes for a keyword there, such as `left`.
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _slice(query: str, tokens: tuple[Token, ...]) -> str:
-    return query[tokens[0].start : tokens[-1].end + 1]
-
-
-def _canonical_text(query: str, tokens: list[Token], parts: tuple[Part, ...]) -> str:
-    """The tokens in one spelling. By token and not by sqlglot's rendering, which may change from version to version."""
-    # UNION ALL takes the names that its first part gives.
-    kept = _name_givers(parts[0])
-    words: list[str] = []
-    end = -1
-    for token in tokens:
-        word = query[token.start : token.end + 1]
-        if token.start <= end:
-            # A literal such as 1L comes as several tokens with the same place: its text is taken once.
-            continue
-        if token.token_type not in _TEXTS and token.start not in kept:
-            word = word.lower()
-        if token.token_type in _TEXTS and token.start == end + 1 and words and words[-1][-1] == word[0]:
-            # 'it''s' comes as two texts, and means something else than 'it' 's'.
-            words[-1] += word
-        else:
-            words.append(word)
-        end = token.end
-    return _joined(words)
-
-
-def _name_givers(part: Part) -> set[int]:
-    """Where the part gives names to columns and struct fields: their case is part of the result."""
-    starts: set[int] = set()
-    for node in part.select.find_all(exp.Identifier):
-        if isinstance(node.parent, exp.Alias | exp.PropertyEQ | exp.ColumnDef):
-            starts.add(node.meta.get("start", -1))
-    for item in part.select.expressions:
-        last = item.expression if isinstance(item, exp.Dot) else item.this if _is_field(item) else None
-        if isinstance(last, exp.Identifier):
-            starts.add(last.meta.get("start", -1))
-    return starts
-
-
-def _is_field(item: exp.Expr) -> bool:
-    return isinstance(item, exp.Column) and len(item.parts) > 1
-
-
-def _joined(words: list[str]) -> str:
-    text = words[0]
-    for before, word in pairwise(words):
-        tight = before in _TIGHT_AFTER or word in _TIGHT_BEFORE
-        text += word if tight else f" {word}"
-    return text

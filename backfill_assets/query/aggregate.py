@@ -1,0 +1,176 @@
+"""Reads an aggregate query: the groups, the aggregates, and the SQL texts that maintain them.
+
+An aggregate query is `SELECT group expressions, aggregates FROM one upstream [WHERE condition] GROUP BY ...`, where the
+SELECT list may compute with both. It is cut in two. Per row of the upstream, `rows_sql` gives the group expressions
+(`__group_<i>`) and what the aggregates take (`__arg_<i>`). Per group, `outputs` computes the SELECT list from
+`__group_<i>` and from the aggregates' results (`__call_<i>`). What lies between, and all types, is `apply_aggregate`.
+Everything else is refused with a `QueryError` whose `reason` is stable.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from backfill_assets.errors import QueryError
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.expressions import (
+    Scope,
+    check_expressions,
+    check_used,
+    checked_columns,
+    named_columns,
+    outputs,
+    scope_of,
+)
+from backfill_assets.query.grouping import FUNCTIONS, Call, GroupedText, Selected, aggregates_in, groups_of
+from backfill_assets.query.parsing import Part, parse, parse_parts, tokenize
+from backfill_assets.query.refusals import refusal
+from backfill_assets.query.spelling import backquoted, canonical_text, sliced
+
+__all__ = ["CLAUSES", "AggregateQuery", "Call", "analyze_aggregate", "is_aggregate"]
+
+CLAUSES: Final = ("group", "having")
+"""The clauses that a part of an aggregate query may have; what they hold is judged here."""
+
+
+@dataclass(frozen=True)
+class AggregateQuery:
+    """An aggregate query, ready to maintain.
+
+    `text` is the query with one spelling, as for a row-wise query. `key_columns` are the stored columns that hold the
+    group expressions, hidden ones where the query does not give them as they are; `columns` are those of the upstream that
+    are read. `groups` and `arguments` are SQL over a row, `outputs` SQL over `__group_<i>` and `__call_<i>` of a group.
+    """
+
+    text: str
+    upstreams: tuple[str, ...]
+    key_columns: tuple[str, ...]
+    output_columns: tuple[str, ...]
+    columns: tuple[Column, ...]
+    groups: tuple[str, ...] = field(repr=False)
+    arguments: tuple[str, ...] = field(repr=False)
+    calls: tuple[Call, ...] = field(repr=False)
+    outputs: tuple[str, ...] = field(repr=False)
+    qualifier: str = field(repr=False)
+    condition: str = field(repr=False)
+    good: str = field(default="", repr=False)
+    """The column that is null in good records; empty for upstreams that hold no others."""
+
+    def rows_sql(self, table: str, *more: str) -> str:
+        """SQL that gives `__group_<i>`, `__arg_<i>` and the columns `more` of each good row of a table that counts."""
+        good = f" WHERE {self.good} IS NULL" if self.good else ""
+        # A query such as SELECT count(*) AS n FROM t GROUP BY 'all' reads no column at all.
+        read = ", ".join(backquoted(name) for name in (*(column.name for column in self.columns), *more)) or "1"
+        given = [f"{backquoted(self.qualifier)}.{name}" for name in more]
+        return self._select(f"(SELECT {read} FROM {table}{good})", given)
+
+    def _select(self, source: str, more: list[str]) -> str:
+        groups = [f"{each} AS __group_{number}" for number, each in enumerate(self.groups)]
+        arguments = [f"{each} AS __arg_{number}" for number, each in enumerate(self.arguments)]
+        where = f" WHERE {self.condition}" if self.condition else ""
+        return f"SELECT {', '.join([*groups, *arguments, *more])} FROM {source} AS {backquoted(self.qualifier)}{where}"
+
+
+def is_aggregate(query: str) -> bool:
+    """Whether the query groups or aggregates, well or not: if so it is `analyze_aggregate` that accepts or refuses it.
+
+    Queries inside of the query count too: all kinds of views refuse those alike.
+    """
+    try:
+        tokens = tokenize(query)
+        root = parse(query, tokens)
+    except QueryError:
+        return False
+    return any(aggregates_in(tuple(tokens))) or any(select.args.get("group") for select in root.find_all(exp.Select))
+
+
+def analyze_aggregate(query: str, tables: Mapping[str, tuple[Column, ...]], *, records: bool = True) -> AggregateQuery:
+    """Read an aggregate query over `tables`, all columns of each upstream by its name: sources of `records`, or tables.
+
+    Errors: `QueryError` with a `reason` (see `refusals`) if the query is wrong or not one that is maintained.
+    """
+    tokens = tokenize(query)
+    parts = parse_parts(query, tokens, clauses=CLAUSES)
+    if len(parts) > 1:
+        raise refusal("AGGREGATE_UNION", "the query has UNION ALL of parts that aggregate")
+    part = parts[0]
+    scope = scope_of(part, tables, records=records)
+    _check_clauses(part)
+    _check_calls(part)
+    check_expressions(part, scope, aggregates=FUNCTIONS)
+    given = outputs(part, scope, named=True)
+    columns = checked_columns(given)
+    check_used((scope.upstream,), tables)
+    text = GroupedText(query, part, scope)
+    items = text.items(part.projection_items(), part.select.expressions)
+    groups = groups_of(text, items, given)
+    selected = Selected(text, groups)
+    written = tuple(selected.rewritten(item) for item in items)
+    named = {*named_columns(part, scope), *(["_error"] if records else [])}
+    analyzed = AggregateQuery(
+        text=canonical_text(query, tokens, parts),
+        upstreams=(scope.upstream,),
+        key_columns=tuple(_key(number, written, columns) for number in range(len(groups))),
+        output_columns=columns,
+        columns=tuple(column for column in scope.columns if column.name in named),
+        groups=tuple(text.of(group) for group in groups),
+        arguments=tuple(text.of(argument) for argument in selected.arguments.values()),
+        calls=tuple(selected.calls),
+        outputs=written,
+        qualifier=scope.qualifier,
+        condition=sliced(query, part.condition) if part.condition else "",
+        good="_error" if records and scope.column("_error") else "",
+    )
+    _check_rows(analyzed, scope)
+    return analyzed
+
+
+def _check_clauses(part: Part) -> None:
+    if part.select.find(exp.Window):
+        raise refusal("WINDOW", "the query has a window function (OVER)")
+    if part.select.args.get("having"):
+        hint = "leave it out, and filter the groups in a row-wise view over this view: WHERE conditions"
+        raise refusal("HAVING", "the query has HAVING", hint=hint)
+    for item in part.select.expressions:
+        if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            raise refusal("STAR", "the query has * beside GROUP BY", hint="name the columns one by one")
+
+
+def _check_calls(part: Part) -> None:
+    for name in aggregates_in((*part.projection, *part.condition)):
+        if name not in FUNCTIONS:
+            raise refusal("AGGREGATE_FUNCTION", f"the query calls {name}(), which is not maintained")
+    if part.select.find(exp.Filter):
+        raise refusal("AGGREGATE_FILTER", "the query has an aggregate with FILTER")
+    if part.select.find(exp.Distinct):
+        raise refusal("AGGREGATE_DISTINCT", "the query has an aggregate with DISTINCT")
+    _check_grouping(part.select)
+    for clause, tokens in (("WHERE", part.condition), ("GROUP BY", part.groups)):
+        for name in aggregates_in(tokens):
+            raise refusal("AGGREGATE_PLACE", f"the query calls {name}() in {clause}")
+
+
+def _check_grouping(select: exp.Select) -> None:
+    group = select.args.get("group")
+    if group is None:
+        raise refusal("NO_GROUP_BY", "the query aggregates all rows into one: it has no GROUP BY")
+    if group.args.get("all"):
+        raise refusal("UNSUPPORTED", "the query has GROUP BY ALL", hint="name the group expressions one by one")
+    sets = [exp.Rollup, exp.Cube, exp.GroupingSets]
+    if any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets", "totals")) or group.find(*sets):
+        raise refusal("GROUPING_SETS", "the query has GROUPING SETS, ROLLUP or CUBE")
+
+
+def _check_rows(query: AggregateQuery, scope: Scope) -> None:
+    """What is computed per row is checked once more as a query of its own: names of the SELECT list mean nothing there."""
+    text = query._select(backquoted(scope.upstream), [])
+    part = parse_parts(text, tokenize(text))[0]
+    check_expressions(part, scope)
+
+
+def _key(number: int, written: tuple[str, ...], columns: tuple[str, ...]) -> str:
+    """The visible column that is the group expression and nothing else, or a hidden one."""
+    name = f"__group_{number}"
+    return columns[written.index(name)] if name in written else name

@@ -1,0 +1,91 @@
+"""One spelling for a query's text: the words of its tokens, and the texts that are cut from it.
+
+By token and not by sqlglot's rendering, which may change from version to version.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from sqlglot import Token, TokenType, exp
+
+from backfill_assets.query.parsing import Part
+
+__all__ = ["Word", "backquoted", "canonical_text", "sliced", "words_of"]
+
+_TIGHT_BEFORE: Final = frozenset({",", ")", ".", "[", "]", "::"})
+_TEXTS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
+_TIGHT_AFTER: Final = frozenset({"(", ".", "[", "::"})
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of the query in one spelling; `start` and `end` are its first and last character in the query."""
+
+    text: str
+    start: int
+    end: int
+
+
+def words_of(query: str, tokens: Sequence[Token], kept: Collection[int] = ()) -> list[Word]:
+    """The tokens' words, in small letters but for texts and for tokens that start at one of `kept`."""
+    words: list[Word] = []
+    end = -1
+    for token in tokens:
+        text = query[token.start : token.end + 1]
+        if token.start <= end:
+            # A literal such as 1L comes as several tokens with the same place: its text is taken once.
+            continue
+        if token.token_type not in _TEXTS and token.start not in kept:
+            # Two words may be one token, such as GROUP BY, with any white space between them.
+            text = text.lower() if text.startswith("`") else " ".join(text.lower().split())
+        if token.token_type in _TEXTS and words and token.start == end + 1 and words[-1].text[-1] == text[0]:
+            # 'it''s' comes as two texts, and means something else than 'it' 's'.
+            words[-1] = Word(words[-1].text + text, words[-1].start, token.end)
+        else:
+            words.append(Word(text, token.start, token.end))
+        end = token.end
+    return words
+
+
+def canonical_text(query: str, tokens: Sequence[Token], parts: Sequence[Part]) -> str:
+    """The query with one spelling: equal where only white space, comments and the case of other names differ."""
+    # UNION ALL takes the names that its first part gives.
+    return _joined([word.text for word in words_of(query, tokens, _name_givers(parts[0]))])
+
+
+def backquoted(name: str) -> str:
+    """The name in backquotes."""
+    # Always, unlike ddl.quoted: a table's name may be a word that Spark takes for a keyword there, such as `left`.
+    return "`" + name.replace("`", "``") + "`"
+
+
+def sliced(query: str, tokens: Sequence[Token]) -> str:
+    """The query's text from the first to the last token."""
+    return query[tokens[0].start : tokens[-1].end + 1]
+
+
+def _name_givers(part: Part) -> set[int]:
+    """Where the part gives names to columns and struct fields: their case is part of the result."""
+    starts: set[int] = set()
+    for node in part.select.find_all(exp.Identifier):
+        if isinstance(node.parent, exp.Alias | exp.PropertyEQ | exp.ColumnDef):
+            starts.add(node.meta.get("start", -1))
+    for item in part.select.expressions:
+        last = item.expression if isinstance(item, exp.Dot) else item.this if _is_field(item) else None
+        if isinstance(last, exp.Identifier):
+            starts.add(last.meta.get("start", -1))
+    return starts
+
+
+def _is_field(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Column) and len(item.parts) > 1
+
+
+def _joined(words: list[str]) -> str:
+    text = words[0]
+    for before, word in pairwise(words):
+        tight = before in _TIGHT_AFTER or word in _TIGHT_BEFORE
+        text += word if tight else f" {word}"
+    return text
