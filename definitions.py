@@ -1,6 +1,6 @@
-"""The demo's code location: flights of 2013 from Kafka, and two views over them."""
+"""The demo's code location: flights of 2013 from Kafka, and views over them."""
 
 from backfill_assets import build_definitions
-from examples.flights import flights, late_departures, routes
+from examples.flights import bad_days, flights, late_departures, routes
 
-defs = build_definitions(flights, late_departures, routes)
+defs = build_definitions(flights, late_departures, routes, bad_days)

@@ -1,4 +1,4 @@
-"""Sensors: new data on Kafka, and runs that died. Both are shipped stopped.
+"""Sensors: new data on Kafka, new versions of Delta tables, and runs that died. All are shipped stopped.
 
 A tick never starts Spark and keeps no memory: what it asks for is derived from the tables, the leases and the runs of
 the moment, so a lost cursor or a restarted daemon changes nothing.
@@ -35,7 +35,7 @@ _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.Dagste
 
 def build_sensors(declared: Mapping[str, Declared]) -> list[dg.SensorDefinition]:
     """The sensors of one code location."""
-    return [_new_kafka_data(declared), _reap_dead_runs(declared)]
+    return [_new_kafka_data(declared), _new_delta_data(declared), _reap_dead_runs(declared)]
 
 
 def _new_kafka_data(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
@@ -49,26 +49,53 @@ def _new_kafka_data(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
         "backfilling gets a run of its own.",
     )
     def new_kafka_data(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        given = workspace_of(context.resources, declared)
-        seen = _OneLook(declared=declared, store=given.store, kafka=given.kafka, spark=given.spark)
-        tick = _Tick(seen, context.instance)
-        requests: list[dg.RunRequest] = []
-        reasons: list[str] = []
-        taken: set[dg.AssetKey] = set()
-        for table in in_order(declared.values()):
-            if table.key in taken:
-                continue
-            found = tick.decide(table, taken)
-            if isinstance(found, str):
-                reasons.append(f"{table.name}: {found}")
-            else:
-                requests.append(found)
-                taken.update(found.asset_selection or ())
-        if requests:
-            return dg.SensorResult(run_requests=requests)
-        return dg.SensorResult(skip_reason="; ".join(reasons) or "nothing is declared")
+        return _asked_for(context, declared, [each for each in declared.values() if not _reads_tables(each)])
 
     return new_kafka_data
+
+
+def _new_delta_data(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
+    @dg.sensor(
+        name="new_delta_data",
+        job_name=TABLES_JOB,
+        minimum_interval_seconds=15,
+        default_status=dg.DefaultSensorStatus.STOPPED,
+        required_resource_keys=RESOURCE_KEYS,
+        description="Refreshes views over Delta tables and other views that have new versions, each in a run of its own. "
+        "A view over a view waits until that one is live.",
+    )
+    def new_delta_data(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        return _asked_for(context, declared, [each for each in declared.values() if _reads_tables(each)])
+
+    return new_delta_data
+
+
+def _reads_tables(table: Declared) -> bool:
+    return isinstance(table, MaterializedView) and bool(table.tables)
+
+
+def _asked_for(
+    context: dg.SensorEvaluationContext, declared: Mapping[str, Declared], tables: list[Declared]
+) -> dg.SensorResult:
+    """The runs that some of the declared tables need now, or for each of them the reason why it needs none."""
+    given = workspace_of(context.resources, declared)
+    seen = _OneLook(declared=declared, store=given.store, kafka=given.kafka, spark=given.spark)
+    tick = _Tick(seen, context.instance)
+    requests: list[dg.RunRequest] = []
+    reasons: list[str] = []
+    taken: set[dg.AssetKey] = set()
+    for table in in_order(tables):
+        if table.key in taken:
+            continue
+        found = tick.decide(table, taken)
+        if isinstance(found, str):
+            reasons.append(f"{table.name}: {found}")
+        else:
+            requests.append(found)
+            taken.update(found.asset_selection or ())
+    if requests:
+        return dg.SensorResult(run_requests=requests)
+    return dg.SensorResult(skip_reason="; ".join(reasons) or "nothing of the kind is declared")
 
 
 def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:

@@ -2,7 +2,7 @@
 
 from backfill_assets import kafka_source, materialized_view
 
-__all__ = ["flights", "late_departures", "routes"]
+__all__ = ["bad_days", "delays", "flights", "late_departures", "routes"]
 
 flights = kafka_source(
     "flights",
@@ -34,4 +34,23 @@ routes = materialized_view(
     """,
     upstreams=[flights],
     description="Every flight that arrived, with its speed.",
+)
+
+delays = materialized_view(
+    "delays",
+    query="""
+        SELECT carrier, make_date(year, month, day) AS day, count(*) AS flights, count(dep_delay) AS departed,
+               avg(dep_delay) AS mean_delay, max(dep_delay) AS longest_delay
+        FROM flights
+        GROUP BY carrier, make_date(year, month, day)
+    """,
+    upstreams=[flights],
+    description="The delays of each carrier on each day.",
+)
+
+bad_days = materialized_view(
+    "bad_days",
+    query="SELECT day, carrier, round(mean_delay) AS minutes, flights FROM delays WHERE mean_delay > 60",
+    upstreams=[delays],
+    description="Days on which a carrier was more than an hour late on average: a view over a view.",
 )
