@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from backfill_assets.errors import DeclarationError, QueryError
-from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
 from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.query import Query, analyze, spelled
 
@@ -30,6 +30,7 @@ __all__ = [
     "Strategy",
     "Upstream",
     "delta_table",
+    "has_key",
     "kafka_source",
     "materialized_view",
 ]
@@ -167,6 +168,14 @@ class MaterializedView:
 
 
 Upstream = KafkaSource | DeltaTable | MaterializedView
+
+
+def has_key(table: DeltaTable | MaterializedView) -> bool:
+    """Whether something identifies a row of a table, so that views over it can follow updates and deletes."""
+    if isinstance(table, DeltaTable):
+        return bool(table.primary_key)
+    own = bool(table.sources) or bool(table.own_key) or is_aggregate(table.text)
+    return own or all(has_key(each) for each in table.tables)
 
 
 def delta_table(

@@ -17,9 +17,9 @@ from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
 from backfill_assets.backfill.retention import forecast
 from backfill_assets.backfill.snapshot import SnapshotDecider, SnapshotUpstream
-from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError
-from backfill_assets.model import DeltaTable, MaterializedView
-from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError, UpstreamRefusedError
+from backfill_assets.model import DeltaTable, MaterializedView, has_key
+from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, analyze
 from backfill_assets.query.rowwise import CHANGE_COLUMNS
@@ -61,7 +61,7 @@ class TablesOf:
     def query(self) -> Query:
         """The view's query over the columns that the tables have now. Errors: `QueryError`."""
         columns = {name: table.columns() for name, table in self.tables.items()}
-        keys = {name: () if self.view.own_key else table.key for name, table in self.tables.items()}
+        keys = {each.name: self._key(each, columns[each.name]) for each in self.view.tables}
         try:
             analyzed = analyze(self.view.text, columns, keys)
         except QueryError as error:
@@ -93,14 +93,28 @@ class TablesOf:
             )
         return replace(analyzed, key_columns=self.view.own_key)
 
+    def _key(self, upstream: DeltaTable | MaterializedView, columns: Sequence[Column]) -> tuple[str, ...]:
+        """The key that the view takes over from a table; none if it names its own."""
+        if self.view.own_key:
+            return ()
+        if isinstance(upstream, MaterializedView):
+            return self.workspace.bound(upstream).key_columns
+        unknown = sorted(set(upstream.primary_key) - {each.name for each in columns})
+        if unknown:
+            raise UpstreamRefusedError(
+                f"table {upstream.name!r} has no column {', '.join(unknown)}, which its primary_key names; it has "
+                f"{', '.join(each.name for each in columns)}",
+                hint="correct primary_key in delta_table(...)",
+                reason="UNKNOWN_KEY",
+            )
+        return upstream.primary_key
+
     def decider(self, fingerprint: Fingerprint) -> SnapshotDecider:
         """What decides the view's epochs."""
-        keyed = bool(self.view.own_key) or isinstance(self.query, AggregateQuery)
+        own = bool(self.view.own_key) or is_aggregate(self.view.text)
         return SnapshotDecider(
             view=self.view.name,
-            upstreams=tuple(
-                SnapshotUpstream(name=name, keyed=keyed or bool(table.key)) for name, table in self.tables.items()
-            ),
+            upstreams=tuple(SnapshotUpstream(name=each.name, keyed=own or has_key(each)) for each in self.view.tables),
             fingerprint=fingerprint,
             tables=self,
         )
@@ -207,9 +221,8 @@ class TablesOf:
     def _table(self, upstream: DeltaTable | MaterializedView) -> DeltaUpstream:
         place = self.workspace.store.place
         if isinstance(upstream, MaterializedView):
-            key = self.workspace.bound(upstream).key_columns
-            return DeltaUpstream(name=upstream.name, location=place.table(upstream.target), key=key)
+            return DeltaUpstream(name=upstream.name, location=place.table(upstream.target))
         root = Path(self.workspace.store.root)
         location = Warehouse.at(upstream.path, root=root, storage_options=place.storage_options)
         found = TableLocation(uri=location.uri, storage_options=location.storage_options)
-        return DeltaUpstream(name=upstream.name, location=found, key=upstream.primary_key)
+        return DeltaUpstream(name=upstream.name, location=found)

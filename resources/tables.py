@@ -36,11 +36,10 @@ BYTES_OF_ROW = 50
 
 @dataclass
 class DeltaUpstream:
-    """One Delta table that views read; `key` is what its declaration says identifies a row (none: rows are only added)."""
+    """One Delta table that views read."""
 
     name: str
     location: TableLocation
-    key: tuple[str, ...] = ()
     _log: LoadedTable = field(init=False)
     _versions: dict[int, Version] = field(default_factory=dict, init=False)
     _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
@@ -66,17 +65,8 @@ class DeltaUpstream:
         return files, log
 
     def columns(self) -> tuple[Column, ...]:
-        """The table's columns now. Errors: `UpstreamRefusedError` where its key names others."""
-        columns = columns_of_delta(self._loaded().schema().to_json())
-        unknown = sorted(set(self.key) - {each.name for each in columns})
-        if unknown:
-            raise UpstreamRefusedError(
-                f"table {self.name!r} has no column {', '.join(unknown)}, which its primary_key names; it has "
-                f"{', '.join(each.name for each in columns)}",
-                hint="correct primary_key in delta_table(...)",
-                reason="UNKNOWN_KEY",
-            )
-        return columns
+        """The table's columns now."""
+        return columns_of_delta(self._loaded().schema().to_json())
 
     @property
     def has_feed(self) -> bool:
