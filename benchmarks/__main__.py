@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import backfill, epochs, idle, ingest, refresh
+from benchmarks import backfill, epochs, idle, ingest, refresh, tables
 from benchmarks.measure import Comparison, machine
 from benchmarks.world import world
 
@@ -22,14 +22,15 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "refresh": refresh.run,
     "epochs": epochs.run,
     "idle": idle.run,
+    "tables": tables.run,
 }
-SIZED = {"ingest", "backfill"}
+SIZED = {"ingest", "backfill", "tables"}
 """Those whose size is a number of rows that `--rows` sets."""
 
 
 def main(
     names: Annotated[list[str] | None, typer.Argument(help=f"Some of {', '.join(BENCHMARKS)}; all without it.")] = None,
-    rows: Annotated[int | None, typer.Option(min=32, help="Rows of ingest and backfill.")] = None,
+    rows: Annotated[int | None, typer.Option(min=32, help="Rows of ingest, backfill and tables.")] = None,
     repetitions: Annotated[int | None, typer.Option(min=1, help="How often each side is measured.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
 ) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import backfill, epochs, idle, ingest, refresh
+from benchmarks import backfill, epochs, idle, ingest, refresh, tables
 from benchmarks.measure import Comparison
 from benchmarks.world import World
 
@@ -48,3 +48,8 @@ def test_small_epochs_are_counted_step_by_step(small_world: World) -> None:
 def test_an_idle_command_ends_well_on_both_sides(small_world: World) -> None:
     (found,) = idle.run(small_world, repetitions=1)
     assert names([found]) == [("idle", "nothing new, whole command")]
+
+
+def test_views_over_tables_and_their_peers_hold_the_same_rows(small_world: World) -> None:
+    found = list(tables.run(small_world, rows=20_000, repetitions=1, warmups=0, versions=3))
+    assert [benchmark for benchmark, _ in names(found)] == ["snapshot", "change log", "growth", "growth"]
