@@ -27,9 +27,14 @@ from backfill_assets.resources.embedded import endpoints
 __all__ = ["KafkaClient", "KafkaConnector", "java_settings"]
 
 T = TypeVar("T")
-MOST_WAIT_MS = "10"
-"""How long a broker may hold back the answer to a Spark task. Only offsets that exist are ever read, so waiting for more
-records is in vain; with Kafka's own half second, the end of each split's range costs just that."""
+READING = {
+    # Only offsets that exist are ever read, so waiting for more is in vain: Kafka's half second for each split.
+    "fetch.max.wait.ms": "10",
+    # History is read in bulk: fewer and larger answers than Kafka's defaults for consumers that wait for each record.
+    "max.poll.records": "5000",
+    "max.partition.fetch.bytes": str(8 * 2**20),
+}
+"""How Spark's tasks read, unless `client_config` says otherwise."""
 _ISOLATION = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
@@ -140,7 +145,7 @@ class KafkaClient:
         """The options of Spark's Kafka source that reach the same broker in the same way."""
         java = {
             "bootstrap.servers": self.servers,
-            "fetch.max.wait.ms": MOST_WAIT_MS,
+            **READING,
             **java_settings(self.settings),
         }
         return {f"kafka.{name}": value for name, value in java.items()}
