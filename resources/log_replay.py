@@ -11,6 +11,7 @@ from base64 import b85decode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 from uuid import UUID
 
 import pyarrow.fs as pafs
@@ -148,7 +149,7 @@ def _vector_id(action: Mapping[str, Any] | None) -> str:
 def _absolute(table_uri: str, path: str) -> str:
     if "://" in path or path.startswith(("file:", "/")):
         return path
-    root = table_uri if "://" in table_uri else f"file://{table_uri}"
+    root = table_uri if "://" in table_uri else f"file://{quote(table_uri)}"  # paths in a log are encoded as URIs
     return f"{root.rstrip('/')}/{path}"
 
 
