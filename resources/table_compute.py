@@ -135,7 +135,8 @@ class TableCompute:
         return DuplicateKeyError(
             f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key "
             f"({', '.join(self.query.key_columns)}), first: {named}",
-            hint="nothing was written. Correct the upstream's rows, or declare the columns that do identify a row",
+            hint="nothing was written. Correct the upstream's rows, or declare the columns that do identify a row; then "
+            f"`backfill reset {plan.target.partition('/')[2]}`: the versions that were planned do not change any more",
             keys=[list(map(str, each)) for each in found],
         )
 
@@ -174,7 +175,11 @@ def whole_version(spark: "SparkSession", upstream: DeltaUpstream, version: int) 
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = spark.read.format("delta").option("versionAsOf", version).load(upstream.location.uri)
-    return rows.withColumn("_change_type", F.lit("insert")).withColumn("_commit_version", F.lit(version).cast("bigint"))
+    return (
+        _completed(rows, upstream)
+        .withColumn("_change_type", F.lit("insert"))
+        .withColumn("_commit_version", F.lit(version).cast("bigint"))
+    )
 
 
 def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
@@ -187,13 +192,26 @@ def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place
         case ChangesRead() if upstream.has_feed:
             feed = spark.read.format("delta").option("readChangeFeed", "true")
             between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
-            return between.load(upstream.location.uri).drop("_commit_timestamp")
+            return _completed(between.load(upstream.location.uri).drop("_commit_timestamp"), upstream)
         case ChangesRead():
             rows = _files(spark, upstream, upstream.version(read.last), upstream.added(read), place)
         case _:
             raise AssertionError(read)
     last = read.version if isinstance(read, SnapshotRead) else read.last
-    return rows.withColumn("_change_type", F.lit("insert")).withColumn("_commit_version", F.lit(last).cast("bigint"))
+    return (
+        _completed(rows, upstream)
+        .withColumn("_change_type", F.lit("insert"))
+        .withColumn("_commit_version", F.lit(last).cast("bigint"))
+    )
+
+
+def _completed(rows: "DataFrame", upstream: DeltaUpstream) -> "DataFrame":
+    """Rows of a version with the columns that came to the table since: null, as Delta itself reads them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    there = {name.lower() for name in rows.columns}
+    new = {each.name: F.lit(None).cast(each.type) for each in upstream.columns() if each.name.lower() not in there}
+    return rows.withColumns(new) if new else rows
 
 
 def _files(
