@@ -37,7 +37,7 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SourceReader", "SparkCompute", "bronze_paths", "create_table", "query_schema"]
+__all__ = ["SourceReader", "SparkCompute", "bronze_paths", "computed", "create_table", "query_schema"]
 
 SMALL_EPOCH = 50_000
 """An epoch of fewer offsets is written as one file."""
@@ -75,7 +75,7 @@ class SparkCompute:
         the same pass, the offsets.
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
-        counts = self._computed(plan, folder, at)
+        counts = computed(self.runner, plan, lambda spark: self._write(spark, plan, folder, at))
         updated = counts.get("update", 0)
         return Staged(
             files=collect(self.output, folder),
@@ -85,20 +85,6 @@ class SparkCompute:
             rows_updated=updated,
             key=() if self.query is None else self.query.key_columns,
         )
-
-    def _computed(self, plan: Plan, folder: str, at: int) -> dict[str, int]:
-        try:
-            return self.runner.run(lambda spark: self._write(spark, plan, folder, at))
-        except BackfillError:
-            raise
-        except Exception as error:
-            first_line = next(iter(str(error).strip().splitlines()), "no message")
-            raise ComputeError(
-                f"{plan.target}: Spark could not compute epoch {plan.epoch}: {type(error).__name__}: {first_line}",
-                hint="nothing was committed; run it again. If Kafka lost records meanwhile, the next run plans anew and "
-                "says so",
-                epoch=plan.epoch,
-            ) from error
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
         from pyspark.sql import Observation
@@ -118,6 +104,22 @@ class SparkCompute:
         seen = Observation("staged")
         rows.coalesce(tasks).observe(seen, *counts).write.parquet(self.output.child(folder), mode="error")
         return {name: int(value) for name, value in seen.get.items()}
+
+
+def computed(runner: SparkRunner, plan: Plan, action: "Callable[[SparkSession], dict[str, int]]") -> dict[str, int]:
+    """Run what computes a plan. Whatever Spark says against it becomes a `ComputeError`; ours pass through."""
+    try:
+        return runner.run(action)
+    except BackfillError:
+        raise
+    except Exception as error:
+        first_line = next(iter(str(error).strip().splitlines()), "no message")
+        raise ComputeError(
+            f"{plan.target}: Spark could not compute epoch {plan.epoch}: {type(error).__name__}: {first_line}",
+            hint="nothing was committed; run it again. If records or files were lost meanwhile, the next run plans anew and "
+            "says so",
+            epoch=plan.epoch,
+        ) from error
 
 
 def _inputs(

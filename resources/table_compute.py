@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from backfill_assets.backfill.epoch import ChangesRead, Plan, Read, SnapshotRead, Staged
 from backfill_assets.backfill.staging import StagedFolder
-from backfill_assets.errors import BackfillError, ComputeError, DuplicateKeyError
+from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query
 from backfill_assets.query.rowwise import CHANGE_COLUMNS
-from backfill_assets.resources.compute import SMALL_EPOCH
+from backfill_assets.resources.compute import SMALL_EPOCH, computed
 from backfill_assets.resources.log_replay import DataFile, Version
 from backfill_assets.resources.maintain import (
     OPERATION,
@@ -58,16 +58,7 @@ class TableCompute:
         """Compute what the plan does to the view at version `at`. Errors: `DuplicateKeyError`, `ComputeError`."""
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         try:
-            counts = self.runner.run(lambda spark: self._write(spark, plan, folder, at))
-        except BackfillError:
-            raise
-        except Exception as error:
-            first_line = next(iter(str(error).strip().splitlines()), "no message")
-            raise ComputeError(
-                f"{plan.target}: Spark could not compute epoch {plan.epoch}: {type(error).__name__}: {first_line}",
-                hint="nothing was committed; run it again. If files of an upstream were vacuumed, the next run says so",
-                epoch=plan.epoch,
-            ) from error
+            counts = computed(self.runner, plan, lambda spark: self._write(spark, plan, folder, at))
         finally:
             delete_folder(self.output, f"{folder}/{INPUTS}")
         return Staged(

@@ -133,6 +133,10 @@ attributes:
     - {name: later, topic: later, schema: "id LONG", start: "2026-01-31T00:00:00+00:00", bronze: new}
   views:
     - {name: large, upstreams: [orders], query: "SELECT id FROM orders WHERE amount > 100", tags: {tier: gold}}
+    - {name: known, upstreams: [customers], query: "SELECT id FROM customers"}
+    - {name: counts, upstreams: [large], query: "SELECT id, count(*) AS n FROM large GROUP BY id"}
+  tables:
+    - {name: customers, path: lake/customers, primary_key: id}
 """
 LOAD = """
 import sys
@@ -172,7 +176,8 @@ def components(project: Path) -> Path:
 def test_the_component_declares_in_yaml_what_python_does(components: Path, installed: Path) -> None:
     found = run(components, installed, LOAD).splitlines()
     assert found == [
-        "['kafka/later', 'kafka/orders', 'own', 'sources/later', 'sources/orders', 'views/large']",
+        "['delta/customers', 'kafka/later', 'kafka/orders', 'own', 'sources/later', 'sources/orders', 'views/counts', "
+        "'views/known', 'views/large']",
         "{0: 7} 2026-01-31 00:00:00+00:00 new",
         f"gold {components / 'warehouse'}",
     ]
@@ -181,7 +186,7 @@ def test_the_component_declares_in_yaml_what_python_does(components: Path, insta
 @pytest.mark.parametrize(
     ("right", "wrong", "words"),
     [
-        ("upstreams: [orders]", "upstreams: [other]", "names other, which the component does not declare"),
+        ("upstreams: [orders]", "upstreams: [other]", "names other, which are not declared before it"),
         ('start: {"0": 7}', "start: yesterday", "argument 'start' is 'yesterday'"),
         ("bronze: new", "bronze: some", "bronze"),
         ("SELECT id FROM", "SELECT ident FROM", "ident"),
