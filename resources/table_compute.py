@@ -180,7 +180,7 @@ def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place
     match read:
         case SnapshotRead():
             rows = _files(spark, upstream, upstream.version(read.version), upstream.chosen(read), place)
-        case ChangesRead() if upstream.has_feed:
+        case ChangesRead() if upstream.has_feed(read.first):
             feed = spark.read.format("delta").option("readChangeFeed", "true")
             between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
             return _completed(between.load(upstream.location.uri).drop("_commit_timestamp"), upstream)

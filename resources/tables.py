@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from backfill_assets.backfill.epoch import ChangesRead, SnapshotRead
 from backfill_assets.backfill.ports import Commit, TableOffer
@@ -44,6 +45,7 @@ class DeltaUpstream:
     _versions: dict[int, Version] = field(default_factory=dict, init=False)
     _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
     _commits: dict[int, Commit] = field(default_factory=dict, init=False)
+    _feeds: dict[int, bool] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._log = LoadedTable(self.location)
@@ -68,10 +70,11 @@ class DeltaUpstream:
         """The table's columns now."""
         return columns_of_delta(self._loaded().schema().to_json())
 
-    @property
-    def has_feed(self) -> bool:
-        """Whether the table writes a change data feed; else its added files say what changed."""
-        return self._loaded().metadata().configuration.get(FEED) == "true"
+    def has_feed(self, number: int) -> bool:
+        """Whether a version wrote a change data feed; else its added files say what it changed."""
+        if number not in self._feeds:
+            self._feeds[number] = self._configured(number).get(FEED) == "true"
+        return self._feeds[number]
 
     def version(self, number: int) -> Version:
         """One version, with its files. Errors: `VersionsLostError`."""
@@ -136,6 +139,7 @@ class DeltaUpstream:
                 version=number,
                 at_ms=self._committed_at(number, actions),
                 rows=_changed_rows(actions),
+                feed=self.has_feed(number),
                 deletes=any(_data_change(action, "remove") for action in actions),
             )
         return self._commits[number]
@@ -145,6 +149,19 @@ class DeltaUpstream:
         if actions is None:
             raise self._lost(number, "it is no longer in the table's log")
         return actions
+
+    def _configured(self, number: int) -> Mapping[str, str | None]:
+        """The table's properties as of a version. Errors: `VersionsLostError`."""
+        described = next((each["metaData"] for each in self._actions(number) if "metaData" in each), None)
+        if described is not None:
+            return described.get("configuration") or {}
+        if number - 1 in self._feeds:  # nothing in between changed them
+            return {FEED: str(self._feeds[number - 1]).lower()}
+        try:
+            table = self.location.load(version=number)
+        except DeltaError as error:
+            raise self._lost(number, str(error)) from None
+        return {} if table is None else table.metadata().configuration
 
     def _check_metadata(self, metadata: Mapping[str, Any], number: int) -> None:
         """New columns are free to come; one that goes or changes its type, or the end of the feed, is not."""

@@ -35,9 +35,9 @@ class Table:
     incarnation: str | None = None
     lost: set[int] = field(default_factory=set)
 
-    def commit(self, rows: int, *, deletes: bool = False) -> None:
+    def commit(self, rows: int, *, deletes: bool = False, feed: bool = True) -> None:
         number = len(self.commits) + 1
-        self.commits.append(Commit(version=number, at_ms=1000 * number, rows=rows, deletes=deletes))
+        self.commits.append(Commit(version=number, at_ms=1000 * number, rows=rows, deletes=deletes, feed=feed))
 
 
 @dataclass
@@ -267,6 +267,14 @@ def test_maintenance_alone_is_passed_over_only_when_much_of_it_waits():
     assert found.reads == ()
     assert follower.position.tables["a"].version == MOST_EMPTY_VERSIONS
     assert follower.step() is None
+
+
+def test_versions_with_and_without_a_feed_are_never_read_together():
+    follower = Follower(Lake({"a": Table((1,))}))
+    for feed in (False, False, True, True, False):
+        follower.lake.tables["a"].commit(1, feed=feed)
+    steps = follower.finish()
+    assert (steps, follower.versions) == (4, {"a": [1, 2, 3, 4, 5]})
 
 
 @pytest.mark.parametrize("after_snapshot", [True, False])

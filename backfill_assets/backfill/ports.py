@@ -67,6 +67,8 @@ class Commit:
     rows: int
     deletes: bool = False
     """Whether it may have deleted or replaced rows, and not only added some."""
+    feed: bool = True
+    """Whether it is in the table's change data feed; one read is never of versions with and without it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -246,11 +246,14 @@ def _next_files(
 
 
 def _within(commits: Sequence[Commit], budget: int) -> list[Commit]:
-    """The versions from the oldest on that fit the budget; at least one, and with them mere maintenance after it."""
+    """The versions from the oldest on that fit the budget; at least one, and with them mere maintenance after it.
+
+    They end where the table's change data feed was turned on or off, as both are not read alike.
+    """
     taken: list[Commit] = []
     rows = 0
     for commit in commits:
-        if commit.rows and rows and rows + commit.rows > budget:
+        if (commit.rows and rows and rows + commit.rows > budget) or commit.feed != commits[0].feed:
             break
         taken.append(commit)
         rows += commit.rows
