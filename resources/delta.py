@@ -164,7 +164,8 @@ class DeltaOutput:
     def _merge(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         names = [each.name for each in table.schema().fields]
         values = {_column("t", name): _column("s", name) for name in names}
-        same = " AND ".join(f"{_column('t', name)} IS NOT DISTINCT FROM {_column('s', name)}" for name in staged.key)
+        # In brackets: DataFusion takes an AND after IS NOT DISTINCT FROM for a part of the right side.
+        same = " AND ".join(f"({_column('t', name)} IS NOT DISTINCT FROM {_column('s', name)})" for name in staged.key)
         table.merge(
             changed_rows(self.location, staged),
             same,
