@@ -10,11 +10,12 @@ schema, but not `_error` and `_value`, which are null in every good record. A pl
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Final
 
 from sqlglot import exp
 
-from backfill_assets.query.ddl import Column, quoted
+from backfill_assets.query.ddl import Column, invalid_name_characters, quoted
 from backfill_assets.query.expressions import (
     Output,
     Scope,
@@ -90,12 +91,13 @@ def analyze_rowwise(
     check_used(upstreams, tables)
     key = _checked_key(scopes, keys)
     hidden = _hidden_columns(results, key)
+    branch = hidden[0] if hidden and len(parts) > 1 else ""
     carried = CHANGE_COLUMNS if keys is not None else ()
     names = (*columns, *hidden, *(f"__{each.name}" for each in carried))
     branches = tuple(
         Branch(
             scope.upstream,
-            _branch_sql(query, part, scope, _Result(number, results[number], names)),
+            _branch_sql(query, part, scope, _Result(number, results[number], names, branch)),
             (*scope.columns, *carried),
         )
         for number, (part, scope) in enumerate(zip(parts, scopes, strict=True))
@@ -134,10 +136,24 @@ def _checked_key(scopes: list[Scope], keys: Mapping[str, tuple[str, ...]] | None
 def _hidden_columns(results: list[list[list[Output]]], key: tuple[str, ...]) -> tuple[str, ...]:
     """The key's columns that the query does not give itself; empty if it gives them."""
     hidden = tuple(_hidden_name(name) for name in key)
-    if len(results) > 1:
-        return (_BRANCH, *hidden) if key else ()
     unchanged = {output.name for item in results[0] for output in item if output.name == output.source}
-    return () if unchanged.issuperset(key) else hidden
+    if not key or (len(results) == 1 and unchanged.issuperset(key)):
+        return ()
+    for column in key:
+        if wrong := invalid_name_characters(column):
+            raise refusal(
+                "COLUMN_NAME",
+                f"the key's column {column!r}, which the view has to carry, has characters that Delta does not take: "
+                f"{wrong!r}",
+                hint="rename the column upstream, or select it under another name and name that in primary_key",
+            )
+    return (_branch_column(hidden), *hidden) if len(results) > 1 else hidden
+
+
+def _branch_column(hidden: tuple[str, ...]) -> str:
+    """The column that tells the parts apart: another one than that of an upstream which has parts itself."""
+    names = (_BRANCH if number == 1 else f"{_BRANCH}_{number}" for number in count(1))
+    return next(name for name in names if name not in hidden)
 
 
 def _key_columns(hidden: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
@@ -151,23 +167,25 @@ def _hidden_name(column: str) -> str:
 
 @dataclass(frozen=True)
 class _Result:
-    """What one part has to give: its number, its own columns, and the names of all columns of the view."""
+    """What one part has to give: its number, its own columns, the names of all columns of the view, and which of them
+    holds the number (empty: none)."""
 
     number: int
     outputs: list[list[Output]]
     names: tuple[str, ...]
+    branch: str
 
 
 def _branch_sql(query: str, part: Part, scope: Scope, result: _Result) -> str:
     qualifier = backquoted(scope.qualifier)
     carried = (*scope.columns, *(() if scope.records else CHANGE_COLUMNS))
     hidden = {
-        _BRANCH: f"{result.number} AS {_BRANCH}",
         **{
             _hidden_name(each.name): f"{qualifier}.{quoted(each.name)} AS {quoted(_hidden_name(each.name))}"
             for each in carried
         },
         **{f"__{each.name}": f"{qualifier}.{each.name} AS __{each.name}" for each in CHANGE_COLUMNS},
+        result.branch: f"{result.number} AS {result.branch}",
     }
     own = sum(len(item) for item in result.outputs)
     added = [hidden[name] for name in result.names[own:]]
