@@ -124,7 +124,10 @@ class TablesOf:
         return TableCompute(runner=self.workspace.runner, output=output, upstreams=self.tables, query=self.query)
 
     def schema(self) -> str:
-        """The Delta schema, as JSON, of the view."""
+        """The Delta schema, as JSON, of the view. Errors: `UpstreamNotLiveError` where it reads a view without a table."""
+        for each in self.view.tables:
+            if isinstance(each, MaterializedView):
+                self._life(each)
         columns: dict[str, Sequence[Column]] = {
             name: (*table.columns(), *CHANGE_COLUMNS) for name, table in self.tables.items()
         }
