@@ -149,9 +149,11 @@ def compared(
         expected = None if expected is None else _rounded(expected, dict(actual.dtypes))
     sides = actual.withColumn("__side", F.lit(-1))
     if expected is not None:
-        sides = sides.unionAll(expected.select(*columns).withColumn("__side", F.lit(1)))
+        sides = sides.unionAll(expected.select(*map(quoted, columns)).withColumn("__side", F.lit(1)))
     side = F.col("__side")
-    counted = sides.groupBy(*columns).agg(F.sum(side).alias("__balance"), F.count_if(side == 1).alias("__expected"))
+    counted = sides.groupBy(*map(quoted, columns)).agg(
+        F.sum(side).alias("__balance"), F.count_if(side == 1).alias("__expected")
+    )
     balance = F.col("__balance")
     # Of a subset, a row that cannot be derived any more is no offence; one that can, but is there too often, is.
     surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.lit(subset), 0).otherwise(1)

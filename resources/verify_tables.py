@@ -1,5 +1,6 @@
 """Proof of views over Delta tables: the query computed in batch at the recorded position, against the view's rows."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -56,10 +57,11 @@ def recomputed(
     """Compare the view at a version with its query over the recorded inputs."""
 
     def compare(spark: "SparkSession") -> Difference:
+        inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be at work on the same view
         rows = {
             name: whole_version(spark, each.upstream, each.version)
             if each.files is None
-            else table_rows(spark, each.upstream, each.files, Scratch(table=view, path=f"{INPUTS}/{name}"))
+            else table_rows(spark, each.upstream, each.files, Scratch(table=view, path=f"{inside}/{name}"))
             for name, each in inputs.items()
         }
         actual = spark.read.format("delta").option("versionAsOf", version).load(view.uri)
@@ -71,7 +73,7 @@ def recomputed(
                 rounded=isinstance(query, AggregateQuery),
             )
         finally:
-            delete_folder(view, INPUTS)
+            delete_folder(view, inside)
 
     return runner.run(compare)
 
