@@ -1,13 +1,18 @@
 """Delta tables that somebody else writes, and the oracle of views over them; no broker is needed."""
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
+from backfill_assets import delta_table, materialized_view
 from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.model import DeltaTable, MaterializedView
 from tests.e2e.project import Project
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -16,8 +21,8 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 class Lake:
     """A project whose views read Delta tables below `lake/`."""
 
-    def __init__(self, root: Path) -> None:
-        self.project = Project(root=root, servers="127.0.0.1:1")
+    def __init__(self, root: Path, servers: str = "127.0.0.1:1") -> None:
+        self.project = Project(root=root, servers=servers)
         self.root = root / "lake"
 
     @property
@@ -30,6 +35,16 @@ class Lake:
         """Where a table lies."""
         return str(self.root / name)
 
+    def table(self, name: str, key: str | Sequence[str] | None = "id") -> DeltaTable:
+        """A table as it is declared."""
+        return delta_table(name, path=self.path(name), primary_key=key)
+
+    def view(self, name: str, query: str, *upstreams: DeltaTable | MaterializedView, **given: Any) -> MaterializedView:
+        """Declare a view."""
+        view = materialized_view(name, query=query, upstreams=upstreams, **given)
+        self.project.declare(view)
+        return view
+
     def write(
         self, name: str, rows: DataFrame, *, mode: str = "append", by: Sequence[str] = (), **options: str
     ) -> None:
@@ -37,21 +52,36 @@ class Lake:
         writer = rows.write.format("delta").mode(mode).options(**{**FEED, **options})
         (writer.partitionBy(*by) if by else writer).save(self.path(name))
 
-    def sql(self, name: str, statement: str) -> None:
-        """Run a statement in which `{t}` stands for a table."""
-        self.spark.sql(statement.format(t=f"delta.`{self.path(name)}`"))
+    def append(self, name: str, rows: Iterable[dict[str, Any]] | pa.Table, **options: Any) -> None:
+        """Write rows with delta-rs, which takes milliseconds; the feed is on unless `configuration` says otherwise."""
+        made = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows))
+        write_deltalake(self.path(name), made, **{"mode": "append", "configuration": FEED, **options})
 
-    def expected(self, view: str, query: str, name: str) -> Counter[tuple[Any, ...]]:
-        """The query over one table at the version that the view has recorded: the oracle."""
+    def sql(self, name: str, *statements: str) -> None:
+        """Run statements in which `{t}` stands for a table."""
+        for statement in statements:
+            self.spark.sql(statement.format(t=f"delta.`{self.path(name)}`"))
+
+    def expected(self, view: str, query: str, *names: str) -> Counter[tuple[Any, ...]]:
+        """The query over tables (or views) at the versions that the view has recorded: the oracle."""
         position = self.project.record(view).position
         assert isinstance(position, SnapshotPosition)
-        version = position.tables[name].version
-        rows = self.spark.read.format("delta").option("versionAsOf", version).load(self.path(name))
-        rows.createOrReplaceTempView(name)
-        return Counter(tuple(row) for row in self.spark.sql(query).collect())
+        for name in names:
+            declared = self.project.declared.get(name)
+            path = self.path(name) if declared is None else self.location(name)
+            rows = self.spark.read.format("delta").option("versionAsOf", position.tables[name].version).load(path)
+            rows.createOrReplaceTempView(name)
+        return Counter(tuple(map(_comparable, row)) for row in self.spark.sql(query).collect())
 
     def found(self, view: str, columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
         """The view's rows, read by Spark."""
-        location = self.project.workspace().table(self.project.declared[view]).output.location
-        rows = self.spark.read.format("delta").load(location.uri).select(*columns)
-        return Counter(tuple(row) for row in rows.collect())
+        rows = self.spark.read.format("delta").load(self.location(view)).selectExpr(*columns)
+        return Counter(tuple(map(_comparable, row)) for row in rows.collect())
+
+    def location(self, view: str) -> str:
+        """Where a view lies."""
+        return str(self.project.root / "warehouse" / self.project.declared[view].target)
+
+
+def _comparable(value: object) -> object:
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value

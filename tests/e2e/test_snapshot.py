@@ -1,12 +1,14 @@
 """Strategy `snapshot` on real Delta tables: history from one pinned version, then every version of the change log."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
-from backfill_assets import delta_table, materialized_view
 from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.model import DeltaTable
+from backfill_assets.backfill.epoch import SnapshotRead
 from tests.e2e.lake import Lake
 
 pytestmark = pytest.mark.e2e
@@ -21,39 +23,159 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path)
 
 
-def orders(lake: Lake, *, rows: int = 1000, files: int = 8, **options: str) -> DeltaTable:
-    """A table of orders with a key, and a view over it."""
-    made = lake.spark.range(0, rows).selectExpr("id", "concat('n', id % 7) AS name", "CAST(id % 50 AS INT) AS amount")
-    lake.write("orders", made.repartition(files), **options)
-    table = delta_table("orders", path=lake.path("orders"), primary_key="id")
-    lake.project.declare(materialized_view("large", query=QUERY, upstreams=[table]))
-    return table
-
-
-def check_all(lake: Lake, view: str = "large") -> None:
-    for check in CHECKS:
-        outcome = lake.project.check(view, check)
-        assert outcome.passed, f"{check}: {outcome.summary}"
+def check(lake: Lake, *checks: str, view: str = "large") -> None:
+    for each in checks:
+        outcome = lake.project.check(view, each)
+        assert outcome.passed, f"{each}: {outcome.summary}"
 
 
 def test_history_is_read_in_chunks_and_changes_of_every_kind_follow(lake: Lake):
-    orders(lake)
+    made = lake.spark.range(0, 1000).selectExpr("id", "concat('n', id % 7) AS name", "CAST(id % 50 AS INT) AS amount")
+    lake.write("orders", made.repartition(8))
+    lake.view("large", QUERY, lake.table("orders"))
     done = lake.project.refresh("large", Limits(chunk_rows=300))
     assert done.report.stopped is Stop.CAUGHT_UP
     assert len(done.report.epochs) == 4
     assert sum(each.rows_read for each in done.report.epochs) == 1000
     assert done.report.record.live
-    check_all(lake)
+    check(lake, *CHECKS)
     assert lake.found("large", COLUMNS) == lake.expected("large", QUERY, "orders")
 
     lake.write("orders", lake.spark.range(1000, 1100).selectExpr("id", "'new' AS name", "CAST(40 AS INT) AS amount"))
-    lake.sql("orders", "UPDATE {t} SET amount = amount + 20 WHERE id % 9 = 0")
-    lake.sql("orders", "DELETE FROM {t} WHERE id % 11 = 0")
-    lake.sql("orders", "UPDATE {t} SET amount = 0 WHERE id BETWEEN 200 AND 300")
-    lake.sql("orders", "OPTIMIZE {t}")
+    lake.sql(
+        "orders",
+        "UPDATE {t} SET amount = amount + 20 WHERE id % 9 = 0",
+        "DELETE FROM {t} WHERE id % 11 = 0",
+        "UPDATE {t} SET amount = 0 WHERE id BETWEEN 200 AND 300",
+        "OPTIMIZE {t}",
+    )
     done = lake.project.refresh("large")
     assert done.report.record.engine == "delta-rs"
     assert sum(lake.found("large", COLUMNS).values()) == done.report.record.rows_total
     assert lake.found("large", COLUMNS) == lake.expected("large", QUERY, "orders")
-    check_all(lake)
+    check(lake, *CHECKS)
     assert lake.project.refresh("large").report.epochs == []
+
+
+def test_deletion_vectors_partitions_of_any_value_and_folders_with_spaces(tmp_path: Path):
+    lake = Lake(tmp_path / "a b")
+    lake.sql(
+        "orders",
+        "CREATE TABLE {t} (id BIGINT, place STRING, day DATE, number INT, amount INT) USING delta "
+        "PARTITIONED BY (place, day, number) TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', "
+        "'delta.enableDeletionVectors' = 'true')",
+        "INSERT INTO {t} SELECT id, element_at(array('a b', 'x/y', 'p=1%2F', NULL), CAST(id % 4 AS INT) + 1), "
+        "IF(id % 4 < 2, NULL, DATE'2024-02-29'), IF(id % 4 = 0, NULL, 7), 1 FROM range(0, 200, 1, 1)",
+        "DELETE FROM {t} WHERE id % 7 = 0",
+        "DELETE FROM {t} WHERE id % 7 = 1",
+    )
+    assert any("deletionVector" in each for each in logged(lake, "orders")), "deletes are written as vectors"
+    query = "SELECT * FROM orders"
+    columns = ("id", "place", "day", "number", "amount")
+    lake.view("large", query, lake.table("orders"))
+    first = lake.project.refresh("large", Limits(chunk_rows=60, max_rows=60))
+    assert not first.report.record.live
+    check(lake, "exactly_once")
+    lake.sql("orders", "DELETE FROM {t} WHERE id % 7 = 2", "UPDATE {t} SET amount = 2, place = 'a b' WHERE id % 7 = 3")
+    second = lake.project.refresh("large", Limits(chunk_rows=60, max_rows=60))
+    check(lake, "exactly_once")
+    third = lake.project.refresh("large")
+    epochs = [each for done in (first, second, third) for each in done.report.epochs]
+    assert sum(each.rows_read for each in epochs if each.engine == "append") == sum(
+        1 for at in range(200) if at % 7 > 1
+    )
+    assert third.report.record.live
+    assert lake.found("large", columns) == lake.expected("large", query, "orders")
+    check(lake, *CHECKS)
+
+
+def test_each_chunk_reads_its_own_files_and_no_others(lake: Lake):
+    lake.append("orders", ({"id": at, "part": at % 300} for at in range(900)), partition_by=["part"])
+    lake.append("orders", [{"id": 900, "part": 1}])
+    lake.view("large", "SELECT id FROM orders", lake.table("orders"))
+    taken: list[set[Path]] = []
+    done = lake.project.refresh("large", Limits(chunk_rows=400), on_step=only_planned_files(lake, taken))
+    assert sum(each.rows_read for each in done.report.epochs) == 901
+    assert [sum(map(len, taken)), len(set.union(*taken)), len(taken)] == [301, 301, 3], "each file in one chunk"
+    assert lake.found("large", ["id"]) == {(at,): 1 for at in range(901)}
+
+
+def only_planned_files(lake: Lake, taken: list[set[Path]]) -> Callable[[str], None]:
+    """While a chunk is computed, all files of the table are away but those that its plan names, which are noted."""
+    folder, aside = Path(lake.path("orders")), lake.root / "aside"
+
+    def on_step(step: str) -> None:
+        if step == "planned":
+            record = lake.project.record("large")
+            plan = lake.project.workspace().state.ledger().plan(record.target, record.incarnation, record.epoch + 1)
+            assert plan is not None
+            (read,) = plan.table_reads
+            assert isinstance(read, SnapshotRead)
+            upstream = lake.project.workspace().reads(lake.project.declared["large"]).tables["orders"]
+            taken.append({folder / each.path for each in upstream.chosen(read)})
+            move(set(folder.rglob("*.parquet")) - taken[-1], folder, aside)
+        if step == "staged":
+            move(set(aside.rglob("*.parquet")), aside, folder)
+
+    return on_step
+
+
+def move(files: set[Path], source: Path, target: Path) -> None:
+    for file in files:
+        to = target / file.relative_to(source)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(to)
+
+
+def logged(lake: Lake, name: str) -> list[str]:
+    """What the log of a table says, commit by commit."""
+    return [each.read_text() for each in sorted(Path(lake.path(name)).glob("_delta_log/*.json"))]
+
+
+def test_one_row_an_empty_table_and_one_that_is_emptied_meanwhile(lake: Lake):
+    for name, rows in (("one", 1), ("none", 0), ("emptied", 30)):
+        lake.append(name, pa.table({"id": pa.array(range(rows), pa.int64())}))
+        lake.view(f"of_{name}", f"SELECT id FROM {name}", lake.table(name))
+    assert lake.project.refresh("of_none").report.record.live
+    assert lake.project.refresh("of_one").report.record.rows_total == 1
+    lake.append("emptied", [{"id": 100}])
+    assert not lake.project.refresh("of_emptied", Limits(chunk_rows=1, max_rows=1)).report.record.live
+    lake.sql("emptied", "DELETE FROM {t}")
+    lake.append("none", [{"id": 5}])
+    for name in ("one", "none", "emptied"):
+        done = lake.project.refresh(f"of_{name}").report
+        assert done.record.live
+        assert lake.found(f"of_{name}", ["id"]) == lake.expected(f"of_{name}", f"SELECT id FROM {name}", name)
+        assert lake.project.refresh(f"of_{name}").report.epochs == []
+    assert lake.project.record("of_emptied").rows_total == 0
+
+
+def test_changes_by_every_command_that_delta_has_are_followed(lake: Lake):
+    lake.write("orders", lake.spark.range(100).selectExpr("id", "id % 10 AS amount", "'x' AS name").repartition(4))
+    query, columns = "SELECT * FROM orders", ("id", "amount", "name")
+    lake.view("large", query, lake.table("orders"))
+    lake.project.refresh("large", Limits(chunk_rows=20, max_rows=20))
+    lake.sql("orders", "ALTER TABLE {t} ADD COLUMN (note STRING)")
+    lake.project.refresh("large", Limits(chunk_rows=20, max_rows=20))
+    check(lake, "exactly_once")
+    lake.sql(
+        "orders",
+        "MERGE INTO {t} t USING (SELECT id, id + 1 AS amount, 'm' AS name, 'n' AS note FROM range(90, 120)) s "
+        "ON t.id = s.id WHEN MATCHED AND s.id < 95 THEN DELETE WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        "OPTIMIZE {t} ZORDER BY (amount)",
+    )
+    assert lake.project.refresh("large").report.record.live
+    assert lake.found("large", columns) == lake.expected("large", f"SELECT {', '.join(columns)} FROM orders", "orders")
+    merged = DeltaTable(lake.path("orders")).version()
+    lake.write(
+        "orders",
+        lake.spark.range(50, 80).selectExpr("id", "id AS amount", "'o' AS name", "'n' AS note"),
+        mode="overwrite",
+    )
+    lake.project.refresh("large")
+    assert lake.found("large", columns) == lake.expected("large", f"SELECT {', '.join(columns)} FROM orders", "orders")
+    lake.sql("orders", f"RESTORE TABLE {{t}} TO VERSION AS OF {merged}", "UPDATE {t} SET amount = -1 WHERE id < 5")
+    done = lake.project.refresh("large").report
+    assert done.record.rows_total == 115
+    assert lake.found("large", columns) == lake.expected("large", f"SELECT {', '.join(columns)} FROM orders", "orders")
+    check(lake, *CHECKS)

@@ -1,0 +1,126 @@
+"""Views over views: each is exact at the versions that it has recorded, and follows the lives of its parents."""
+
+from pathlib import Path
+
+import pytest
+
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.errors import BackfillError, UpstreamChangedError, UpstreamNotLiveError
+from backfill_assets.operations import drop, reset
+from tests.e2e.lake import Lake
+from tests.e2e.project import Project
+
+pytestmark = pytest.mark.e2e
+
+FIRST = "SELECT id, v * 2 AS v, name FROM base WHERE v < 90"
+SECOND = "SELECT v + 1 AS w, name FROM first WHERE v <> 8"
+THIRD = "SELECT w, upper(name) AS name FROM second"
+LEFT = "SELECT id, v FROM first WHERE v < 50"
+RIGHT = "SELECT id, v + 100 AS v FROM first WHERE v >= 50"
+DIAMOND = "SELECT id, v FROM left UNION ALL SELECT id, v FROM right"
+ONE = Limits(chunk_rows=10, max_rows=10)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A table, a chain of three views over it, and a diamond on the first of them."""
+    made = Lake(tmp_path)
+    for part in range(4):
+        made.append("base", ({"id": at, "v": at, "name": f"n{at}"} for at in range(part * 10, part * 10 + 10)))
+    first = made.view("first", FIRST, made.table("base"))
+    second = made.view("second", SECOND, first)
+    made.view("third", THIRD, second)
+    left, right = made.view("left", LEFT, first), made.view("right", RIGHT, first)
+    made.view("diamond", DIAMOND, left, right)
+    return made
+
+
+def refresh(lake: Lake, *names: str) -> None:
+    for name in names:
+        assert lake.project.refresh(name).report.record.live, name
+
+
+def exact(lake: Lake, view: str, query: str, columns: list[str], *parents: str) -> None:
+    assert lake.found(view, columns) == lake.expected(view, query, *parents), view
+
+
+def fails(lake: Lake, name: str, error: type[BackfillError]) -> BackfillError:
+    with pytest.raises(error) as found:
+        lake.project.refresh(name)
+    return found.value
+
+
+def test_a_chain_and_a_diamond_are_exact_at_their_recorded_versions(lake: Lake):
+    fails(lake, "second", UpstreamNotLiveError)
+    lake.project.refresh("first", ONE)
+    fails(lake, "second", UpstreamNotLiveError)
+    assert not Path(lake.location("second")).exists(), "nothing was written"
+    refresh(lake, "first", "second", "third", "left")
+    lake.append("base", [{"id": 100, "v": 45, "name": "new"}])
+    lake.sql("base", "UPDATE {t} SET v = v + 30 WHERE id % 3 = 0", "DELETE FROM {t} WHERE id % 7 = 0")
+    refresh(lake, "first", "right", "diamond", "second")
+    exact(lake, "third", THIRD, ["w", "name"], "second")
+    exact(lake, "diamond", DIAMOND, ["id", "v"], "left", "right")
+    lake.sql("base", "UPDATE {t} SET v = v - 25 WHERE id % 2 = 0")
+    refresh(lake, "first", "left", "right", "diamond", "second", "third")
+    exact(lake, "first", FIRST, ["id", "v", "name"], "base")
+    exact(lake, "second", SECOND, ["w", "name"], "first")
+    exact(lake, "third", THIRD, ["w", "name"], "second")
+    exact(lake, "diamond", DIAMOND, ["id", "v"], "left", "right")
+    for name in ("third", "diamond"):
+        outcome = lake.project.check(name, "exactly_once")
+        assert outcome.passed, outcome.summary
+    assert lake.project.refresh("diamond").report.epochs == []
+
+
+def test_a_parent_that_is_reset_or_dropped_is_seen_and_the_child_begins_anew(lake: Lake):
+    refresh(lake, "first", "left")
+    before = lake.project.record("left")
+    reset(lake.project.workspace(), "first")
+    lake.project.refresh("first", ONE)
+    fails(lake, "left", UpstreamNotLiveError)
+    refresh(lake, "first")
+    assert "reset" in fails(lake, "left", UpstreamChangedError).message
+    assert lake.project.record("left") == before
+    drop(lake.project.workspace(), "left")
+    lake.sql("base", "DELETE FROM {t} WHERE id % 2 = 0")
+    refresh(lake, "first", "left")
+    again = lake.project.record("left")
+    assert isinstance(again.position, SnapshotPosition)
+    table = again.position.tables["first"]
+    assert (again.incarnation != before.incarnation, table.pinned, table.changes) == (True, table.version, 0)
+    exact(lake, "left", LEFT, ["id", "v"], "first")
+    drop(lake.project.workspace(), "first")
+    assert "dropped" in fails(lake, "left", UpstreamChangedError).message
+    assert lake.project.record("left") == again
+
+
+def test_parts_over_parts_keep_their_keys_apart(tmp_path: Path):
+    lake = Lake(tmp_path)
+    lake.append("base", ({"id": at, "v": at} for at in range(6)))
+    inner = "SELECT id, v FROM base UNION ALL SELECT id, -v AS v FROM base"
+    outer = "SELECT v FROM inner UNION ALL SELECT v * 10 AS v FROM inner WHERE v > 2"
+    lake.view("outer", outer.replace("inner", "both"), lake.view("both", inner, lake.table("base")))
+    refresh(lake, "both", "outer")
+    lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id > 2", "DELETE FROM {t} WHERE id = 0")
+    refresh(lake, "both", "outer")
+    exact(lake, "outer", outer.replace("inner", "both"), ["v"], "both")
+
+
+def test_a_view_over_a_view_that_kafka_feeds(project: Project):
+    topic = project.topic(splits=2)
+    project.produce(topic, [{"id": at} for at in range(20)])
+    orders = kafka_source("orders", topic=topic, schema="id LONG")
+    fed = materialized_view("fed", query="SELECT id, id % 3 AS third FROM orders", upstreams=[orders])
+    child = materialized_view("child", query="SELECT id * 2 AS twice FROM fed WHERE third <> 1", upstreams=[fed])
+    project.declare(orders, fed, child)
+    with pytest.raises(UpstreamNotLiveError):
+        project.refresh("child")
+    for rows in (20, 30):
+        for name in ("orders", "fed", "child"):
+            assert project.refresh(name).report.record.live
+        assert project.rows("child", "twice") == {(at * 2,): 1 for at in range(rows) if at % 3 != 1}
+        project.produce(topic, [{"id": at} for at in range(20, 30)])
+    assert project.check("child").passed
