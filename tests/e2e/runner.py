@@ -1,7 +1,7 @@
 """Works on tables in a process of its own, which a test may kill: one JSON argument in, one JSON line out per job.
 
-The argument: `root`, `servers`, `topic`, and `jobs`: each names a view or source to refresh, with `chunk_rows` and
-where the process is to kill itself (`die`: the step and which occurrence of it).
+The argument: `root`, `servers`, `topic` (empty: a Delta table instead), and `jobs`: each names a view or source to
+refresh, with `chunk_rows` and where the process is to kill itself (`die`: the step and which occurrence of it).
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from backfill_assets import kafka_source, materialized_view
+from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits
 from backfill_assets.testing.crash import CrashPoint
 from backfill_assets.workspace import Declared
@@ -32,6 +32,12 @@ def declared(topic: str) -> list[Declared]:
     return [orders, large, slow]
 
 
+def over_lake(root: Path) -> list[Declared]:
+    """A view over a Delta table below `root`."""
+    table = delta_table("base", path=str(root / "lake" / "base"), primary_key="id")
+    return [materialized_view("large", query="SELECT id, v * 2 AS twice FROM base WHERE v <> 3", upstreams=[table])]
+
+
 def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> subprocess.Popen[str]:
     """Start a process that does these jobs, over the Spark Connect server at `remote`."""
     order = {"root": str(project.root), "servers": project.servers, "topic": topic, "jobs": jobs}
@@ -47,7 +53,7 @@ def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> s
 def main(order: dict[str, Any]) -> None:
     """Do all jobs, one after the other."""
     project = Project(root=Path(order["root"]), servers=order["servers"])
-    project.declare(*declared(order["topic"]))
+    project.declare(*(declared(order["topic"]) if order["topic"] else over_lake(project.root)))
     for job in order["jobs"]:
         hook = CrashPoint(job["die"][0], at=job["die"][1], action=_die) if "die" in job else lambda _step: None
         done = project.refresh(job["refresh"], Limits(chunk_rows=job.get("chunk_rows", 1000)), on_step=hook)
