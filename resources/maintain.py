@@ -16,7 +16,17 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["OPERATION", "ROWS", "batch", "changed_groups", "empty_batch", "rows_at", "view_columns", "write_changes"]
+__all__ = [
+    "OPERATION",
+    "ROWS",
+    "batch",
+    "changed_groups",
+    "empty_batch",
+    "rows_at",
+    "view_columns",
+    "write_changes",
+    "write_new",
+]
 
 OPERATION = "__op"
 ROWS = "rows"
@@ -61,6 +71,17 @@ def view_columns(view: TableLocation) -> list[str]:
     table = view.load()
     assert table is not None
     return [quoted(each.name) for each in columns_of_delta(table.schema().to_json())]
+
+
+def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:
+    """Write rows that are all to be inserted; as `write_changes`, without the sorting that partitioned writing takes."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812
+
+    seen = Observation("staged")
+    observed = rows.coalesce(tasks).observe(seen, F.count(F.lit(1)).alias("insert"))
+    observed.write.parquet(f"{folder}/{OPERATION}=insert", mode="error")
+    return {"insert": int(seen.get["insert"]), "update": 0, "delete": 0}
 
 
 def write_changes(rows: "DataFrame", folder: str, *, tasks: int, twice: str = "FALSE") -> dict[str, int]:

@@ -28,6 +28,7 @@ from backfill_assets.resources.maintain import (
     rows_at,
     view_columns,
     write_changes,
+    write_new,
 )
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
@@ -80,13 +81,15 @@ class TableCompute:
             return write_changes(rows.select(*view_columns(self.output), OPERATION), staged, tasks=tasks)
         from backfill_assets.query.apply import apply_rowwise
 
-        keyed = bool(self.query.key_columns) and follows
-        rows = _changed(apply_rowwise(self.query, changes), self.query.key_columns if keyed else ())
+        result = apply_rowwise(self.query, changes)
+        if not follows or not self.query.key_columns:
+            return write_new(result.select(*view_columns(self.output)), staged, tasks=tasks)
+        rows = _netted(result, self.query.key_columns)
         kept = rows.select(*view_columns(self.output), OPERATION, "__net")
         counts = write_changes(kept, staged, tasks=tasks, twice="abs(__net) > 1")
         if counts["twice"]:
             raise self._duplicate(plan, rows.where("abs(__net) > 1").select(*map(quoted, self.query.key_columns)))
-        if counts["insert"] and keyed:
+        if counts["insert"]:
             self._check_new(spark, plan, staged, at)
         return counts
 
@@ -226,16 +229,13 @@ def _present(action: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in action.items() if value is not None}
 
 
-def _changed(rows: "DataFrame", key: Sequence[str]) -> "DataFrame":
-    """What is to be done with rows of the query: all are new without a key, else they are netted by it.
+def _netted(rows: "DataFrame", key: Sequence[str]) -> "DataFrame":
+    """One row for each key: what it is after the changes, `__op`, and by how many rows the key changed (`__net`).
 
-    One row comes for each key: what it is after the changes, `__op`, and by how many rows it changed (`__net`). The
-    newest version that touched a key says what it is now; within one version the new row counts after the old one.
+    The newest version that touched a key says what it is now; within one version the new row counts after the old one.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    if not key:
-        return rows.withColumn("__net", F.lit(1)).withColumn(OPERATION, F.lit("insert"))
     signed = rows.withColumn("__sign", F.expr(SIGN.replace("_change_type", CHANGE)))
     columns = [each for each in rows.columns if each not in {CHANGE, VERSION}]
     newest = F.max_by(F.struct(*map(quoted, [*columns, "__sign"])), F.struct(VERSION, "__sign")).alias("__last")
