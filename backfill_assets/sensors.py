@@ -158,6 +158,8 @@ class _Tick:
             return self._request([table, *views], look, record)
         except BackfillError as error:
             return f"[{error.code}] {error.message}"
+        except Exception as error:  # what one table's storage says against it must not keep the others from their runs
+            return f"{type(error).__name__}: {error}"
 
     @cached_property
     def _controls(self) -> Mapping[str, Controls]:

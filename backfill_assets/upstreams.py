@@ -185,7 +185,10 @@ class TablesOf:
 
     def check_readable(self, read: SnapshotRead | ChangesRead) -> None:
         """Refuse a read whose files or versions are gone."""
-        self.tables[read.source].check_readable(read)
+        table = self.tables[read.source]
+        table.check_readable(read)
+        if isinstance(read, ChangesRead) and is_aggregate(self.view.text):
+            table.check_whole(read.last)  # groups that lose an extreme are computed again from all of it
 
     def check_keys(self, versions: Mapping[str, int]) -> None:
         """Refuse versions in which a declared key is not unique. Views have unique keys already."""

@@ -136,6 +136,8 @@ class DeltaOutput:
                 case "delta-rs":
                     self._merge(table, record, staged)
                 case _:
+                    if self._log.has_newer():
+                        return  # Spark would merge into what nobody looked at: look again first
                     self.merge_large(self.location, record, staged)
                     self._log.forget()
         except Exception:

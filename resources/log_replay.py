@@ -29,6 +29,10 @@ _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-
 _ENCODED_UUID = 20
 
 
+_PLAIN_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
+"""What a table may ask of its readers without saying anything of how a file without deletion vector is read."""
+
+
 class LogGoneError(Exception):
     """The log holds neither a checkpoint nor all commits that a version is made of."""
 
@@ -79,6 +83,14 @@ class Version:
     protocol: Mapping[str, Any]
     metadata: Mapping[str, Any]
     files: tuple[DataFile, ...]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its files hold all columns as they are: no partitions, no mapped names, nothing that reading needs."""
+        features = set(self.protocol.get("readerFeatures") or ())
+        least = self.protocol.get("minReaderVersion")
+        simple = least == 1 or (least == 3 and features <= _PLAIN_FEATURES)  # 2 is column mapping
+        return simple and not self.metadata.get("partitionColumns")
 
 
 def replay(files: pafs.FileSystem, version: int) -> Version:

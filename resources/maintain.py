@@ -85,7 +85,7 @@ def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:
 
 
 def write_changes(rows: "DataFrame", folder: str, *, tasks: int, twice: str = "FALSE") -> dict[str, int]:
-    """Write rows that have `__op` (those with null are left out); how many of each kind, and for how many `twice` holds.
+    """Write rows that have `__op`; how many of each kind, and for how many `twice`, a column left out, holds.
 
     Counts come from Spark's own observation of the write.
     """
@@ -95,6 +95,6 @@ def write_changes(rows: "DataFrame", folder: str, *, tasks: int, twice: str = "F
     seen = Observation("staged")
     counts = [F.count_if(F.col(OPERATION) == kind).alias(kind) for kind in ("insert", "update", "delete")]
     counts.append(F.count_if(F.expr(twice)).alias("twice"))
-    observed = rows.where(f"{OPERATION} IS NOT NULL").coalesce(tasks).observe(seen, *counts)
-    observed.drop("__net").write.partitionBy(OPERATION).parquet(folder, mode="error")
+    observed = rows.coalesce(tasks).observe(seen, *counts)
+    observed.drop(twice).write.partitionBy(OPERATION).parquet(folder, mode="error")
     return {name: int(value) for name, value in seen.get.items()}

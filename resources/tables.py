@@ -124,10 +124,17 @@ class DeltaUpstream:
                     for number in range(read.first, read.last + 1)
                     for path in _needed(self._actions(number))
                 }
+        self._check_there(paths)
+
+    def _check_there(self, paths: Mapping[str, int]) -> None:
         inside = {unquote(path): number for path, number in paths.items() if "://" not in path and path[0] != "/"}
         for info in self.location.files().get_file_info(sorted(inside)):
             if info.type is not pafs.FileType.File:
                 raise self._lost(inside[info.path], f"its file {info.path} is gone")
+
+    def check_whole(self, number: int) -> None:
+        """See that every file of a version is there. Errors: `VersionsLostError`."""
+        self._check_there({each.path: number for each in self.version(number).files})
 
     def _commit(self, number: int) -> Commit:
         if number not in self._commits:
@@ -243,7 +250,7 @@ def _changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
     rows = 0
     for path in {*added, *removed}:
         if path in added and path in removed:  # only the deletion vector is another one
-            rows += abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted)
+            rows += max(1, abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted))
         else:
             rows += _stated(added.get(path) or removed[path])
     return rows

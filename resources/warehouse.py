@@ -66,12 +66,16 @@ class LoadedTable:
         known = self._known
         if self._table is not None and known is not None and self._commit(known[0]) == known:
             # Asking for one file spares the listing of the whole log, which is what delta-rs looks for newer ones with.
-            if self._commit(self._table.version() + 1) is not None:
+            if self.has_newer():
                 self._table.update_incremental()
         else:
             self._table = self.location.load()
         self._known = None if self._table is None else self._commit(self._table.version())
         return self._table
+
+    def has_newer(self) -> bool:
+        """Whether the log went on since the table was loaded."""
+        return self._table is not None and self._commit(self._table.version() + 1) is not None
 
     def forget(self) -> None:
         """Load afresh the next time, because what happened to the table is not known."""

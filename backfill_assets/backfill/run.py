@@ -9,6 +9,7 @@ from typing import Protocol
 from backfill_assets.backfill.control import Limits, Stop, TokenBucket
 from backfill_assets.backfill.epoch import CommitRecord, Look
 from backfill_assets.backfill.ports import Controls, Next
+from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.protocol import Parts, begin_life, check_look, run_epoch
 from backfill_assets.errors import FencedError, ForeignWriteError
 
@@ -185,6 +186,8 @@ class _Run:
         return {split: offsets.get(split, 0) + lag for split, lag in self.parts.decider.lag(position).items()}
 
     def _reached(self, record: CommitRecord) -> bool:
+        if isinstance(record.position, SnapshotPosition) and not record.live:
+            return False  # a version that changed no row may still be left, which rows do not tell
         offsets = self.parts.decider.offsets(record.position)
         return all(offsets.get(split, 0) >= goal for split, goal in self.goal.items())
 

@@ -20,8 +20,8 @@ __all__ = ["BUCKETS", "SnapshotDecider", "SnapshotUpstream", "bucket_rows", "fil
 BUCKETS = 16
 """How many buckets the files of a snapshot are dealt to; fixed when a life begins."""
 
-MOST_EMPTY_VERSIONS = 50
-"""So many versions of mere maintenance may wait; then an epoch passes over them, before the log forgets them."""
+MOST_EMPTY_VERSIONS, EMPTY_MS = 50, 24 * 3_600_000
+"""So many versions of mere maintenance may wait, and for so long: an epoch passes over them before the log forgets them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +174,7 @@ class SnapshotDecider:
             for each in self.upstreams
         }
         empty = not any(commit.rows for commits in waiting.values() for commit in commits)
-        if live and empty and max(map(len, waiting.values())) < MOST_EMPTY_VERSIONS:
+        if live and empty and not self._worth_passing(position, waiting):
             return None
         for each in self.upstreams:
             self._check_followable(each, waiting[each.name])
@@ -197,6 +197,14 @@ class SnapshotDecider:
                 update={"version": taken[-1].version, "at_ms": taken[-1].at_ms, "changes": table.changes + rows}
             )
         return reads, _bounded(position, position.model_copy(update={"tables": tables}), offers)
+
+    def _worth_passing(self, position: SnapshotPosition, waiting: Mapping[str, Sequence[Commit]]) -> bool:
+        """Whether versions of mere maintenance are so many, or so old, that the log may soon forget them."""
+        return any(
+            len(commits) >= MOST_EMPTY_VERSIONS or commits[-1].at_ms - position.tables[name].at_ms >= EMPTY_MS
+            for name, commits in waiting.items()
+            if commits
+        )
 
     def _check_followable(self, upstream: SnapshotUpstream, commits: Sequence[Commit]) -> None:
         deleting = next((commit for commit in commits if commit.deletes), None)

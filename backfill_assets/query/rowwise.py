@@ -97,7 +97,7 @@ def analyze_rowwise(
     branches = tuple(
         Branch(
             scope.upstream,
-            _branch_sql(query, part, scope, _Result(number, results[number], names, branch)),
+            _branch_sql(query, part, scope, _Result(number, results[number], names, branch, key)),
             (*scope.columns, *carried),
         )
         for number, (part, scope) in enumerate(zip(parts, scopes, strict=True))
@@ -139,6 +139,12 @@ def _hidden_columns(results: list[list[list[Output]]], key: tuple[str, ...]) -> 
     unchanged = {output.name for item in results[0] for output in item if output.name == output.source}
     if not key or (len(results) == 1 and unchanged.issuperset(key)):
         return ()
+    if len(set(hidden)) < len(hidden):
+        raise refusal(
+            "COLUMN_NAME",
+            f"the key's columns ({', '.join(key)}) would be carried under the same hidden name",
+            hint="select them all, or select them under other names and name those in primary_key",
+        )
     for column in key:
         if wrong := invalid_name_characters(column):
             raise refusal(
@@ -167,23 +173,21 @@ def _hidden_name(column: str) -> str:
 
 @dataclass(frozen=True)
 class _Result:
-    """What one part has to give: its number, its own columns, the names of all columns of the view, and which of them
-    holds the number (empty: none)."""
+    """What one part has to give: its number, its own columns, the names of all columns of the view, which of them holds
+    the number (empty: none), and the upstream's key."""
 
     number: int
     outputs: list[list[Output]]
     names: tuple[str, ...]
     branch: str
+    key: tuple[str, ...]
 
 
 def _branch_sql(query: str, part: Part, scope: Scope, result: _Result) -> str:
     qualifier = backquoted(scope.qualifier)
     carried = (*scope.columns, *(() if scope.records else CHANGE_COLUMNS))
     hidden = {
-        **{
-            _hidden_name(each.name): f"{qualifier}.{quoted(each.name)} AS {quoted(_hidden_name(each.name))}"
-            for each in carried
-        },
+        **{_hidden_name(name): f"{qualifier}.{quoted(name)} AS {quoted(_hidden_name(name))}" for name in result.key},
         **{f"__{each.name}": f"{qualifier}.{each.name} AS __{each.name}" for each in CHANGE_COLUMNS},
         result.branch: f"{result.number} AS {result.branch}",
     }

@@ -154,3 +154,30 @@ def test_union_of_two_tables_and_of_one_table_twice(lake: Lake):
     assert lake.project.refresh("two").report.record.live
     exact(lake, "two", two, ["id", "v"], "a", "b")
     exact(lake, "twice", twice, ["id", "v"], "a")
+
+
+def test_copies_of_a_key_that_come_and_go_between_refreshes_leave_what_the_table_holds(lake: Lake):
+    query = "SELECT id, v, tags FROM copies"
+    lake.sql(
+        "copies",
+        "CREATE TABLE {t} (id BIGINT, v STRING, tags MAP<STRING, INT>) USING delta "
+        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+        "INSERT INTO {t} VALUES (1, 'old', map('a', 1)), (2, 'kept', NULL), (4, 'same', map())",
+    )
+    lake.view("large", query, lake.table("copies"))
+    lake.project.refresh("large")
+    lake.sql(
+        "copies",
+        "INSERT INTO {t} VALUES (3, 'right', map('b', 2)), (3, 'wrong', NULL), (1, 'new', map('a', 1))",
+        "DELETE FROM {t} WHERE v = 'wrong'",
+        "DELETE FROM {t} WHERE v = 'old'",
+        "UPDATE {t} SET v = 'other' WHERE id = 4",
+        "UPDATE {t} SET v = 'same' WHERE id = 4",
+        "INSERT INTO {t} VALUES (5, 'brief', NULL)",
+        "DELETE FROM {t} WHERE id = 5",
+    )
+    done = lake.project.refresh("large")
+    assert (done.report.record.rows_written, done.report.record.rows_updated) == (2, 1)
+    exact_ids = lake.found("large", ["id", "v"])
+    assert sorted(exact_ids) == [(1, "new"), (2, "kept"), (3, "right"), (4, "same")]
+    assert lake.project.check("large", "rows_conserved").passed
