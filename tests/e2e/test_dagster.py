@@ -148,7 +148,7 @@ def test_a_long_run_tells_how_far_it_is(shop: DagsterProject, monkeypatch: pytes
         ({"dry_run": True}, "dry_run"),
         ({"rows_per_second": 0}, "paused"),
         ({"max_rows": 10, "chunk_rows": 5}, "max_rows"),
-        ({"max_seconds": 0.001}, "max_seconds"),
+        ({"max_seconds": 0.000_001}, "max_seconds"),
     ],
 )
 def test_every_planned_stop_is_a_success_with_its_reason(
