@@ -86,7 +86,7 @@ class _TinyCompute:
 
     output: TableLocation
 
-    def stage(self, plan: Plan, attempt: str) -> Staged:
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:  # noqa: ARG002  (rows are only ever added)
         """Write one small file."""
         (read,) = plan.reads
         found = [(split, offset) for split, each in read.ranges.items() for offset in range(each.start, each.end)]

@@ -162,7 +162,7 @@ def test_vanished_groups_are_deleted_by_key_and_may_come_back_in_the_same_batch(
     assert {(each["g"], each["per"], each[OP]) for each in given} == {
         ("a", None, "delete"),
         (None, None, "delete"),
-        ("b", 4.0, "insert"),
+        ("b", 4.0, "update"),
     }
     view.check()
 
