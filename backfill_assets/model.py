@@ -4,12 +4,12 @@ Owns the public declarations and their rules. Reads no data, opens no connection
 so that declaring is instant and works offline.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
+from backfill_assets.arguments import check_choice, check_name, checked_key, wrong_argument
 from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
 from backfill_assets.query.ddl import Column, parse_schema
@@ -53,8 +53,6 @@ METADATA_COLUMNS = (
     Column("_headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>"),
 )
 ERROR_COLUMNS = (Column("_error", "STRING"), Column("_value", "BINARY"))
-
-_NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
 class LabelArguments(TypedDict, total=False):
@@ -189,10 +187,10 @@ def delta_table(
 
     Errors: `DeclarationError`, naming the argument.
     """
-    _check_name("delta_table", name)
+    check_name("delta_table", name)
     if not isinstance(path, str) or not path:
-        raise _wrong("delta_table", name, "path", f"it is {path!r}", "name the table's folder or URI")
-    key = _checked_key("delta_table", name, primary_key)
+        raise wrong_argument("delta_table", name, "path", f"it is {path!r}", "name the table's folder or URI")
+    key = checked_key("delta_table", name, primary_key)
     return DeltaTable(name=name, path=path, primary_key=key, labels=Labels(**labels))
 
 
@@ -222,13 +220,13 @@ def kafka_source(  # noqa: PLR0913  (a public declaration)
 
     Errors: `DeclarationError`, naming the argument.
     """
-    _check_name("kafka_source", name)
-    _check_choice("kafka_source", name, "format", format, get_args(RecordFormat))
-    _check_choice("kafka_source", name, "bronze", bronze, get_args(Bronze))
-    _check_choice("kafka_source", name, "isolation", isolation, get_args(Isolation))
+    check_name("kafka_source", name)
+    check_choice("kafka_source", name, "format", format, get_args(RecordFormat))
+    check_choice("kafka_source", name, "bronze", bronze, get_args(Bronze))
+    check_choice("kafka_source", name, "isolation", isolation, get_args(Isolation))
     if not isinstance(topic, str) or not topic:
         found = "it is empty" if topic == "" else f"it is {topic!r}"
-        raise _wrong("kafka_source", name, "topic", found, "name the Kafka topic to read")
+        raise wrong_argument("kafka_source", name, "topic", found, "name the Kafka topic to read")
     return KafkaSource(
         name=name,
         topic=topic,
@@ -263,15 +261,15 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
 
     Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
     """
-    _check_name("materialized_view", name)
-    _check_choice("materialized_view", name, "strategy", strategy, get_args(Strategy))
-    _check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
+    check_name("materialized_view", name)
+    check_choice("materialized_view", name, "strategy", strategy, get_args(Strategy))
+    check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
     given = _checked_upstreams(name, upstreams)
-    own_key = _checked_key("materialized_view", name, primary_key)
+    own_key = checked_key("materialized_view", name, primary_key)
     over_kafka = isinstance(given[0], KafkaSource)
     fitting = "source" if over_kafka else "snapshot"
     if strategy not in {"auto", fitting}:
-        raise _wrong(
+        raise wrong_argument(
             "materialized_view", name, "strategy", f"{strategy!r} does not read such upstreams", f"use {fitting!r}"
         )
     try:
@@ -301,7 +299,7 @@ def _check_own_key(name: str, own_key: tuple[str, ...], query: Query) -> None:
     keyed = "a row-wise view over a Kafka source is keyed by (_partition, _offset)"
     if isinstance(query, AggregateQuery):
         keyed = f"an aggregate is keyed by its groups, ({', '.join(query.key_columns)})"
-    raise _wrong(
+    raise wrong_argument(
         "materialized_view", name, "primary_key", f"{list(own_key)!r} was given, but {keyed}", "leave primary_key out"
     )
 
@@ -315,28 +313,14 @@ def _analyzed(query: str, upstreams: "tuple[Upstream, ...]") -> tuple[str, Query
     return spelled(query, [each.name for each in upstreams]), None
 
 
-def _wrong(kind: str, name: object, argument: str, found: str, hint: str) -> DeclarationError:
-    return DeclarationError(f"{kind} {name!r}: argument {argument!r} is wrong: {found}", hint=hint, argument=argument)
-
-
-def _check_name(kind: str, name: object) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise _wrong(kind, name, "name", f"it is {name!r}", "use letters, digits and underscores")
-
-
-def _check_choice(kind: str, name: str, argument: str, value: object, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise _wrong(kind, name, argument, f"it is {value!r}", f"use one of {', '.join(map(repr, allowed))}")
-
-
 def _source_columns(name: str, schema: str, record_format: RecordFormat) -> tuple[Column, ...]:
     try:
         columns = parse_schema(schema)
     except DeclarationError as error:
-        raise _wrong("kafka_source", name, "schema", error.message, error.hint) from None
+        raise wrong_argument("kafka_source", name, "schema", error.message, error.hint) from None
     reserved = sorted(column.name for column in columns if column.name.startswith("_"))
     if reserved:
-        raise _wrong(
+        raise wrong_argument(
             "kafka_source",
             name,
             "schema",
@@ -344,7 +328,7 @@ def _source_columns(name: str, schema: str, record_format: RecordFormat) -> tupl
             "such names belong to the source's own columns; rename them in the schema",
         )
     if record_format == "raw" and (len(columns) != 1 or columns[0].type not in {"STRING", "BINARY"}):
-        raise _wrong(
+        raise wrong_argument(
             "kafka_source", name, "schema", f"it is {schema!r}", 'format="raw" takes one STRING or BINARY column'
         )
     return columns
@@ -358,11 +342,11 @@ def _checked_start(name: str, start: object) -> Start:
         return "latest"
     if isinstance(start, datetime):
         if start.tzinfo is None:
-            raise _wrong("kafka_source", name, "start", f"{start!r} has no time zone", hint)
+            raise wrong_argument("kafka_source", name, "start", f"{start!r} has no time zone", hint)
         return start.astimezone(UTC)
     if isinstance(start, Mapping) and start and all(_is_offset(k) and _is_offset(v) for k, v in start.items()):
         return dict(start)
-    raise _wrong("kafka_source", name, "start", f"it is {start!r}", hint)
+    raise wrong_argument("kafka_source", name, "start", f"it is {start!r}", hint)
 
 
 def _checked_settings(name: str, settings: object) -> dict[str, str]:
@@ -370,11 +354,11 @@ def _checked_settings(name: str, settings: object) -> dict[str, str]:
     if settings is None:
         return {}
     if not isinstance(settings, Mapping):
-        raise _wrong("kafka_source", name, "client_config", f"it is {settings!r}", hint)
+        raise wrong_argument("kafka_source", name, "client_config", f"it is {settings!r}", hint)
     for setting, value in settings.items():
         if not isinstance(setting, str) or not isinstance(value, str):
             found = f"{setting!r} is of type {type(value).__name__}, not text"  # the value may be a secret
-            raise _wrong("kafka_source", name, "client_config", found, hint)
+            raise wrong_argument("kafka_source", name, "client_config", found, hint)
     return dict(settings)
 
 
@@ -385,16 +369,16 @@ def _is_offset(value: object) -> bool:
 def _checked_upstreams(name: str, upstreams: object) -> "tuple[Upstream, ...]":
     hint = "pass the upstreams that the query names, as made by kafka_source(...), delta_table(...) or materialized_view(...)"
     if not isinstance(upstreams, Sequence) or isinstance(upstreams, str) or not upstreams:
-        raise _wrong("materialized_view", name, "upstreams", f"it is {upstreams!r}", hint)
+        raise wrong_argument("materialized_view", name, "upstreams", f"it is {upstreams!r}", hint)
     wrong = [each for each in upstreams if not isinstance(each, KafkaSource | DeltaTable | MaterializedView)]
     if wrong:
-        raise _wrong("materialized_view", name, "upstreams", f"{wrong[0]!r} is not an upstream", hint)
+        raise wrong_argument("materialized_view", name, "upstreams", f"{wrong[0]!r} is not an upstream", hint)
     names = [upstream.name for upstream in upstreams]
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
-        raise _wrong("materialized_view", name, "upstreams", f"{', '.join(twice)} is there twice", hint)
+        raise wrong_argument("materialized_view", name, "upstreams", f"{', '.join(twice)} is there twice", hint)
     if len({isinstance(each, KafkaSource) for each in upstreams}) > 1:
-        raise _wrong(
+        raise wrong_argument(
             "materialized_view",
             name,
             "upstreams",
@@ -402,17 +386,6 @@ def _checked_upstreams(name: str, upstreams: object) -> "tuple[Upstream, ...]":
             "read the Kafka sources through views of their own, and those together with the tables",
         )
     return tuple(upstreams)
-
-
-def _checked_key(kind: str, name: str, key: object) -> tuple[str, ...]:
-    columns = [key] if isinstance(key, str) else key
-    if columns is None:
-        return ()
-    if not isinstance(columns, Sequence) or not columns or not all(isinstance(each, str) and each for each in columns):
-        raise _wrong(kind, name, "primary_key", f"it is {key!r}", 'use a column\'s name, or several as ["a", "b"]')
-    if len(set(columns)) != len(columns):
-        raise _wrong(kind, name, "primary_key", f"{key!r} names a column twice", "name each column once")
-    return tuple(columns)
 
 
 def _asset_key(key: "AssetKey | Sequence[str] | str | None", default: list[str]) -> "AssetKey":

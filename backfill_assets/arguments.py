@@ -1,0 +1,41 @@
+"""Checks of arguments that all declarations share; each error names the declaration, the argument and what was found."""
+
+import re
+from collections.abc import Sequence
+
+from backfill_assets.errors import DeclarationError
+
+__all__ = ["check_choice", "check_name", "checked_key", "wrong_argument"]
+
+_NAME = re.compile(r"[A-Za-z0-9_]+")
+
+
+def wrong_argument(kind: str, name: object, argument: str, found: str, hint: str) -> DeclarationError:
+    """The error about one argument of a declaration of some kind."""
+    return DeclarationError(f"{kind} {name!r}: argument {argument!r} is wrong: {found}", hint=hint, argument=argument)
+
+
+def check_name(kind: str, name: object) -> None:
+    """Refuse a name that could not name a table, a job and an asset alike."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise wrong_argument(kind, name, "name", f"it is {name!r}", "use letters, digits and underscores")
+
+
+def check_choice(kind: str, name: str, argument: str, value: object, allowed: Sequence[str]) -> None:
+    """Refuse a value that is none of those allowed."""
+    if value not in allowed:
+        raise wrong_argument(kind, name, argument, f"it is {value!r}", f"use one of {', '.join(map(repr, allowed))}")
+
+
+def checked_key(kind: str, name: str, key: object) -> tuple[str, ...]:
+    """The columns of a primary key, given as one name or several; none for None."""
+    columns = [key] if isinstance(key, str) else key
+    if columns is None:
+        return ()
+    if not isinstance(columns, Sequence) or not columns or not all(isinstance(each, str) and each for each in columns):
+        raise wrong_argument(
+            kind, name, "primary_key", f"it is {key!r}", 'use a column\'s name, or several as ["a", "b"]'
+        )
+    if len(set(columns)) != len(columns):
+        raise wrong_argument(kind, name, "primary_key", f"{key!r} names a column twice", "name each column once")
+    return tuple(columns)
