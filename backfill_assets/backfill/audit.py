@@ -91,7 +91,8 @@ def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry
 class Evidence:
     """From where the records of one source are read again. `unprovable`: offsets that nothing holds any more.
 
-    `subset`: the topic is compacted, so that Kafka may hold fewer records than were read from it.
+    `subset`: the topic is compacted, so that rows may be right which nothing holds any more: Kafka forgets records that
+    were read from it, be it between a view's reading and the source's.
     """
 
     reads: tuple[Read, ...]
@@ -130,7 +131,7 @@ def evidence(
     if from_bronze and bronze is not None:
         life, version = bronze.incarnation, bronze.version
         reads.append(BronzeRead(source=source.name, incarnation=life, version=version, ranges=from_bronze))
-    return Evidence(reads=tuple(reads), unprovable=unprovable, subset=held.compacted and bool(from_kafka))
+    return Evidence(reads=tuple(reads), unprovable=unprovable, subset=held.compacted)
 
 
 def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: int) -> list[str]:
