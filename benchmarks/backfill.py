@@ -8,7 +8,7 @@ from pathlib import Path
 
 from backfill_assets.backfill.control import Limits
 from backfill_assets.workspace import Declared
-from benchmarks.measure import Comparison, in_turns, timed
+from benchmarks.measure import Comparison, compare, timed
 from benchmarks.stream import stream_of_topic, to_end, view_of
 from benchmarks.world import SPLITS, VIEW_COLUMNS, VIEW_SCHEMA, World, declared_over
 
@@ -23,16 +23,14 @@ def run(world: World, *, rows: int = 2_000_000, repetitions: int = 5, warmups: i
     topic = world.topic()
     world.produce(topic, rows)
     for batches in BATCHES:
-        case = _Case(world, topic, rows, batches)
-        ours, theirs = in_turns(case.ours, case.theirs, repetitions=repetitions, warmups=warmups)
-        assert len(case.contents) == 1, f"both must write the same rows: {case.contents}"
-        yield Comparison(
+        yield compare(
+            _Case(world, topic, rows, batches),
+            repetitions=repetitions,
+            warmups=warmups,
             benchmark="backfill",
             case=f"{batches} batch{'es' if batches > 1 else ''}",
             peer="Structured Streaming availableNow",
             rows=rows,
-            ours=ours,
-            theirs=theirs,
         )
 
 

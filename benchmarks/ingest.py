@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.control import Limits
-from benchmarks.measure import Comparison, in_turns, timed
+from benchmarks.measure import Comparison, compare, timed
 from benchmarks.world import PARSED_SCHEMA, SPLITS, World, declared_over, parsed
 
 if TYPE_CHECKING:
@@ -28,16 +28,14 @@ def run(world: World, *, rows: int = 2_000_000, repetitions: int = 5, warmups: i
     topic = world.topic()
     world.produce(topic, rows)
     for epochs in EPOCHS:
-        case = _Case(world, topic, rows, epochs)
-        ours, theirs = in_turns(case.ours, case.theirs, repetitions=repetitions, warmups=warmups)
-        assert len(case.contents) == 1, f"both must write the same rows: {case.contents}"
-        yield Comparison(
+        yield compare(
+            _Case(world, topic, rows, epochs),
+            repetitions=repetitions,
+            warmups=warmups,
             benchmark="ingest",
             case=f"{epochs} epoch{'s' if epochs > 1 else ''}",
             peer="plain Spark batch append",
             rows=rows,
-            ours=ours,
-            theirs=theirs,
         )
 
 

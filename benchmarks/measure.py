@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 
 from backfill_assets.resources.spark_conf import cores
 
-__all__ = ["Comparison", "in_turns", "machine", "timed"]
+__all__ = ["Case", "Comparison", "compare", "in_turns", "machine", "timed"]
 
 PACKAGES = ("pyspark", "delta-spark", "deltalake", "dagster", "confluent-kafka", "pyarrow")
 
@@ -51,6 +51,27 @@ class Comparison:
             "ratio_low": ratios[0],
             "ratio_high": ratios[-1],
         }
+
+
+class Case(Protocol):
+    """Both ways of doing one thing; each returns its seconds and notes in `contents` what it wrote."""
+
+    contents: set[object]
+
+    def ours(self) -> float:
+        """This project's way."""
+        ...
+
+    def theirs(self) -> float:
+        """The peer's way."""
+        ...
+
+
+def compare(case: Case, *, repetitions: int, warmups: int, **labels: Any) -> Comparison:
+    """Measure both ways of a case in turns, and see that they wrote the same; `labels` are those of the comparison."""
+    ours, theirs = in_turns(case.ours, case.theirs, repetitions=repetitions, warmups=warmups)
+    assert len(case.contents) == 1, f"both must write the same rows: {case.contents}"
+    return Comparison(ours=ours, theirs=theirs, **labels)
 
 
 def timed(action: Callable[[], object]) -> float:
