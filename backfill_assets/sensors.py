@@ -35,67 +35,60 @@ _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.Dagste
 
 def build_sensors(declared: Mapping[str, Declared]) -> list[dg.SensorDefinition]:
     """The sensors of one code location."""
-    return [_new_kafka_data(declared), _new_delta_data(declared), _reap_dead_runs(declared)]
+    over_tables = {each.name for each in declared.values() if isinstance(each, MaterializedView) and each.tables}
+    return [
+        _new_data(
+            "new_kafka_data",
+            "Refreshes sources that have new records on Kafka, with their live views; a view that is still backfilling gets "
+            "a run of its own.",
+            declared,
+            serves=declared.keys() - over_tables,
+        ),
+        _new_data(
+            "new_delta_data",
+            "Refreshes views over Delta tables and other views that have new versions, each in a run of its own. A view over "
+            "a view waits until that one is live.",
+            declared,
+            serves=over_tables,
+        ),
+        _reap_dead_runs(declared),
+    ]
 
 
-def _new_kafka_data(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
+def _new_data(
+    name: str, description: str, declared: Mapping[str, Declared], *, serves: Collection[str]
+) -> dg.SensorDefinition:
+    """A sensor that asks for the runs that some of the declared tables need, or tells for each why it needs none."""
+
     @dg.sensor(
-        name="new_kafka_data",
+        name=name,
         job_name=TABLES_JOB,
         minimum_interval_seconds=15,
         default_status=dg.DefaultSensorStatus.STOPPED,
         required_resource_keys=RESOURCE_KEYS,
-        description="Refreshes sources that have new records on Kafka, with their live views; a view that is still "
-        "backfilling gets a run of its own.",
+        description=description,
     )
-    def new_kafka_data(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        return _asked_for(context, declared, [each for each in declared.values() if not _reads_tables(each)])
+    def new_data(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        given = workspace_of(context.resources, declared)
+        seen = _OneLook(declared=declared, store=given.store, kafka=given.kafka, spark=given.spark)
+        tick = _Tick(seen, context.instance)
+        requests: list[dg.RunRequest] = []
+        reasons: list[str] = []
+        taken: set[dg.AssetKey] = set()
+        for table in in_order(each for each in declared.values() if each.name in serves):
+            if table.key in taken:
+                continue
+            found = tick.decide(table, taken)
+            if isinstance(found, str):
+                reasons.append(f"{table.name}: {found}")
+            else:
+                requests.append(found)
+                taken.update(found.asset_selection or ())
+        if requests:
+            return dg.SensorResult(run_requests=requests)
+        return dg.SensorResult(skip_reason="; ".join(reasons) or "nothing of the kind is declared")
 
-    return new_kafka_data
-
-
-def _new_delta_data(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
-    @dg.sensor(
-        name="new_delta_data",
-        job_name=TABLES_JOB,
-        minimum_interval_seconds=15,
-        default_status=dg.DefaultSensorStatus.STOPPED,
-        required_resource_keys=RESOURCE_KEYS,
-        description="Refreshes views over Delta tables and other views that have new versions, each in a run of its own. "
-        "A view over a view waits until that one is live.",
-    )
-    def new_delta_data(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        return _asked_for(context, declared, [each for each in declared.values() if _reads_tables(each)])
-
-    return new_delta_data
-
-
-def _reads_tables(table: Declared) -> bool:
-    return isinstance(table, MaterializedView) and bool(table.tables)
-
-
-def _asked_for(
-    context: dg.SensorEvaluationContext, declared: Mapping[str, Declared], tables: list[Declared]
-) -> dg.SensorResult:
-    """The runs that some of the declared tables need now, or for each of them the reason why it needs none."""
-    given = workspace_of(context.resources, declared)
-    seen = _OneLook(declared=declared, store=given.store, kafka=given.kafka, spark=given.spark)
-    tick = _Tick(seen, context.instance)
-    requests: list[dg.RunRequest] = []
-    reasons: list[str] = []
-    taken: set[dg.AssetKey] = set()
-    for table in in_order(tables):
-        if table.key in taken:
-            continue
-        found = tick.decide(table, taken)
-        if isinstance(found, str):
-            reasons.append(f"{table.name}: {found}")
-        else:
-            requests.append(found)
-            taken.update(found.asset_selection or ())
-    if requests:
-        return dg.SensorResult(run_requests=requests)
-    return dg.SensorResult(skip_reason="; ".join(reasons) or "nothing of the kind is declared")
+    return new_data
 
 
 def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:

@@ -4,14 +4,14 @@ Owns the wiring between a view and what it reads; what is read is decided in `ba
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, Fingerprint, Plan, SnapshotRead, Staged
-from backfill_assets.backfill.ports import Commit, Compute, TableOffer
+from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, Fingerprint, SnapshotRead
+from backfill_assets.backfill.ports import Commit, TableOffer
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
@@ -22,7 +22,7 @@ from backfill_assets.model import DeltaTable, MaterializedView, has_key
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, analyze
-from backfill_assets.query.rowwise import CHANGE_COLUMNS
+from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.resources.compute import query_schema
 from backfill_assets.resources.table_compute import TableCompute, check_unique
 from backfill_assets.resources.tables import DeltaUpstream
@@ -31,18 +31,7 @@ from backfill_assets.resources.warehouse import TableLocation, Warehouse
 if TYPE_CHECKING:
     from backfill_assets.workspace import Workspace
 
-__all__ = ["LazyTableCompute", "TablesOf"]
-
-
-@dataclass(frozen=True)
-class LazyTableCompute:
-    """`ports.Compute` that looks at upstreams only when there is something to compute."""
-
-    make: Callable[[], Compute]
-
-    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
-        """Compute the plan's rows."""
-        return self.make().stage(plan, attempt, at=at)
+__all__ = ["TablesOf"]
 
 
 @dataclass
@@ -121,16 +110,16 @@ class TablesOf:
 
     def compute(self, output: TableLocation) -> TableCompute:
         """What carries them out."""
-        return TableCompute(runner=self.workspace.runner, output=output, upstreams=self.tables, query=self.query)
+        return TableCompute(
+            runner=self.workspace.runner, output=output, upstreams=self.tables, query=lambda: self.query
+        )
 
     def schema(self) -> str:
         """The Delta schema, as JSON, of the view. Errors: `UpstreamNotLiveError` where it reads a view without a table."""
         for each in self.view.tables:
             if isinstance(each, MaterializedView):
                 self._life(each)
-        columns: dict[str, Sequence[Column]] = {
-            name: (*table.columns(), *CHANGE_COLUMNS) for name, table in self.tables.items()
-        }
+        columns: dict[str, Sequence[Column]] = {name: (*table.columns(), CHANGE) for name, table in self.tables.items()}
         return query_schema(self.workspace.runner, self.query, columns)
 
     def progress(self, record: CommitRecord, lag: Mapping[str, int], rate: float) -> list[TableProgress]:

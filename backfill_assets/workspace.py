@@ -28,7 +28,7 @@ from backfill_assets.resources.merge import merge_large
 from backfill_assets.resources.spark import SparkResource, SparkRunner
 from backfill_assets.resources.state_store import State, StateStore
 from backfill_assets.resources.warehouse import TableLocation
-from backfill_assets.upstreams import LazyTableCompute, TablesOf
+from backfill_assets.upstreams import TablesOf
 
 __all__ = ["Declared", "Table", "Workspace"]
 
@@ -212,7 +212,7 @@ class Workspace:
 
     def _compute(self, declared: Declared, output: TableLocation) -> Compute:
         if isinstance(declared, MaterializedView) and declared.tables:
-            return LazyTableCompute(lambda: self.reads(declared).compute(output))
+            return self.reads(declared).compute(output)
         readers = {source.name: self.reader(source) for source in sources_of(declared)}
         query = declared.query if isinstance(declared, MaterializedView) else None
         return SparkCompute(runner=self.runner, output=output, sources=readers, query=query)

@@ -25,9 +25,12 @@ from backfill_assets.resources.maintain import (
     batch,
     changed_groups,
     empty_batch,
+    kept,
     rows_at,
+    signed,
     view_columns,
     write_changes,
+    write_observed,
 )
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
@@ -37,7 +40,7 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SourceReader", "SparkCompute", "bronze_paths", "computed", "create_table", "query_schema"]
+__all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "computed", "create_table", "query_schema"]
 
 SMALL_EPOCH = 50_000
 """An epoch of fewer offsets is written as one file."""
@@ -87,23 +90,20 @@ class SparkCompute:
         )
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as F  # noqa: N812
-
         tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
-        inputs = _inputs(spark, plan.reads, self.sources)
-        if isinstance(self.query, AggregateQuery):
-            changes = inputs[self.query.upstreams[0]].withColumn("__sign", F.lit(1))
-            rows = changed_groups(self.query, changes, rows_at(spark, self.output, at))
-            kept = rows.select(*view_columns(self.output), OPERATION)
-            return write_changes(kept, self.output.child(f"{folder}/{ROWS}"), tasks=tasks)
-        rows = next(iter(inputs.values())) if self.query is None else batch(self.query, inputs)
-        counts = [F.count(F.lit(1)).alias("insert")]
-        if self.query is None:
-            counts.append(F.count("_error").alias("bad"))
-        seen = Observation("staged")
-        rows.coalesce(tasks).observe(seen, *counts).write.parquet(self.output.child(folder), mode="error")
-        return {name: int(value) for name, value in seen.get.items()}
+        inputs = bronze_inputs(spark, plan.reads, self.sources)
+        place = self.output.child(folder)
+        match self.query:
+            case None:
+                (rows,) = inputs.values()
+                return write_observed(rows, place, {"insert": "count(1)", "bad": "count(_error)"}, tasks=tasks)
+            case AggregateQuery() as query:
+                with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
+                    rows = changed_groups(query, changes, rows_at(spark, self.output, at))
+                    chosen = rows.select(*view_columns(self.output), OPERATION)
+                    return write_changes(chosen, f"{place}/{ROWS}", tasks=tasks)
+            case query:
+                return write_observed(batch(query, inputs), place, {"insert": "count(1)"}, tasks=tasks)
 
 
 def computed(runner: SparkRunner, plan: Plan, action: "Callable[[SparkSession], dict[str, int]]") -> dict[str, int]:
@@ -122,9 +122,10 @@ def computed(runner: SparkRunner, plan: Plan, action: "Callable[[SparkSession], 
         ) from error
 
 
-def _inputs(
+def bronze_inputs(
     spark: "SparkSession", reads: tuple[Read, ...], sources: Mapping[str, SourceReader]
 ) -> "dict[str, DataFrame]":
+    """The bronze rows that reads name, by source."""
     inputs: dict[str, DataFrame] = {}
     for read in reads:
         rows = read_rows(spark, read, sources[read.source])

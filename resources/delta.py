@@ -130,16 +130,13 @@ class DeltaOutput:
         table = self._table
         assert table is not None
         try:
-            match self.engine(staged):
-                case "append":
-                    self._append(table, record, staged)
-                case "delta-rs":
-                    self._merge(table, record, staged)
-                case _:
-                    if self._log.has_newer():
-                        return  # Spark would merge into what nobody looked at: look again first
-                    self.merge_large(self.location, record, staged)
-                    self._log.forget()
+            if staged.appends:
+                self._append(table, record, staged)
+            elif record.engine == "delta-rs":
+                self._merge(table, record, staged)
+            elif not self._log.has_newer():  # else Spark would merge into what nobody looked at: look again first
+                self.merge_large(self.location, record, staged)
+                self._log.forget()
         except Exception:
             self._log.forget()  # what has become of the commit is told by a fresh load alone
             raise

@@ -4,13 +4,14 @@ Rows to be written carry what is to be done with them in `__op` (insert, update,
 they are staged in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
 from backfill_assets.query.query import Query
-from backfill_assets.query.rowwise import CHANGE_COLUMNS
+from backfill_assets.query.rowwise import CARRIED_CHANGE
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
@@ -22,10 +23,14 @@ __all__ = [
     "batch",
     "changed_groups",
     "empty_batch",
+    "kept",
+    "keys_twice",
     "rows_at",
+    "signed",
     "view_columns",
     "write_changes",
     "write_new",
+    "write_observed",
 ]
 
 OPERATION = "__op"
@@ -41,7 +46,7 @@ def batch(query: Query, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
         return stored(query, inputs[query.upstreams[0]])
     from backfill_assets.query.apply import apply_rowwise
 
-    return apply_rowwise(query, inputs).drop(*(f"__{each.name}" for each in CHANGE_COLUMNS))
+    return apply_rowwise(query, inputs).drop(CARRIED_CHANGE)
 
 
 def empty_batch(spark: "SparkSession", query: Query, columns: Mapping[str, Sequence[Column]]) -> "DataFrame":
@@ -52,7 +57,7 @@ def empty_batch(spark: "SparkSession", query: Query, columns: Mapping[str, Seque
 def changed_groups(
     query: AggregateQuery, changes: "DataFrame", old: "DataFrame", upstream: "DataFrame | None" = None
 ) -> "DataFrame":
-    """The groups that `changes` (with `__sign`) touch, as they are to be, with the view's `old` rows.
+    """The groups that `changes` (see `signed`) touch, as they are to be, with the view's `old` rows.
 
     `upstream` has all rows, for what cannot be taken away again; without it rows are only ever added.
     """
@@ -61,9 +66,23 @@ def changed_groups(
     return maintained(query, changes, old, upstream)
 
 
+def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":
+    """The columns of an upstream that a query reads, and `__sign`: 1 for a row that comes, -1 for one that goes."""
+    return rows.selectExpr(*(quoted(each.name) for each in query.columns), f"{sign} AS __sign")
+
+
 def rows_at(spark: "SparkSession", table: TableLocation, version: int) -> "DataFrame":
     """All rows of a version of a table."""
     return spark.read.format("delta").option("versionAsOf", version).load(table.uri)
+
+
+def keys_twice(rows: "DataFrame", key: Sequence[str], *, most: int) -> list[dict[str, object]]:
+    """The first keys that more than one row has, with how many `rows` have them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = list(map(quoted, key))
+    twice = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
+    return [row.asDict() for row in twice.orderBy(*columns).limit(most).collect()]
 
 
 def view_columns(view: TableLocation) -> list[str]:
@@ -74,27 +93,42 @@ def view_columns(view: TableLocation) -> list[str]:
 
 
 def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:
-    """Write rows that are all to be inserted; as `write_changes`, without the sorting that partitioned writing takes."""
+    """Write rows of a view that are all to be inserted: as `write_changes`, without the sorting that its folders take."""
+    counts = write_observed(rows, f"{folder}/{OPERATION}=insert", {"insert": "count(1)"}, tasks=tasks)
+    return {**counts, "update": 0, "delete": 0}
+
+
+def write_changes(rows: "DataFrame", folder: str, *, tasks: int, twice: str | None = None) -> dict[str, int]:
+    """Write rows that have `__op`; how many of each kind, and for how many `twice`, a column left out, holds."""
+    counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
+    counted, seen = _counted(rows.coalesce(tasks), counts | ({"twice": f"count_if({twice})"} if twice else {}))
+    written = counted.drop(twice) if twice else counted
+    written.write.partitionBy(OPERATION).parquet(folder, mode="error")
+    return seen()
+
+
+def write_observed(rows: "DataFrame", folder: str, counts: Mapping[str, str], *, tasks: int) -> dict[str, int]:
+    """Write rows as Parquet files of so many tasks, and count them; `counts` are aggregates by name, in SQL."""
+    counted, seen = _counted(rows.coalesce(tasks), counts)
+    counted.write.parquet(folder, mode="error")
+    return seen()
+
+
+def _counted(rows: "DataFrame", counts: Mapping[str, str]) -> "tuple[DataFrame, Callable[[], dict[str, int]]]":
+    """Rows that are counted by Spark's own observation while they are written, so that nothing is read twice."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812
 
     seen = Observation("staged")
-    observed = rows.coalesce(tasks).observe(seen, F.count(F.lit(1)).alias("insert"))
-    observed.write.parquet(f"{folder}/{OPERATION}=insert", mode="error")
-    return {"insert": int(seen.get["insert"]), "update": 0, "delete": 0}
+    wanted = [F.expr(sql).alias(name) for name, sql in counts.items()]
+    return rows.observe(seen, *wanted), lambda: {name: int(value) for name, value in seen.get.items()}
 
 
-def write_changes(rows: "DataFrame", folder: str, *, tasks: int, twice: str = "FALSE") -> dict[str, int]:
-    """Write rows that have `__op`; how many of each kind, and for how many `twice`, a column left out, holds.
-
-    Counts come from Spark's own observation of the write.
-    """
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F  # noqa: N812
-
-    seen = Observation("staged")
-    counts = [F.count_if(F.col(OPERATION) == kind).alias(kind) for kind in ("insert", "update", "delete")]
-    counts.append(F.count_if(F.expr(twice)).alias("twice"))
-    observed = rows.coalesce(tasks).observe(seen, *counts)
-    observed.drop(twice).write.partitionBy(OPERATION).parquet(folder, mode="error")
-    return {name: int(value) for name, value in seen.get.items()}
+@contextmanager
+def kept(rows: "DataFrame") -> "Iterator[DataFrame]":
+    """Rows that are used several times: computed once and kept meanwhile, on disk what does not fit in memory."""
+    once = rows.persist()
+    try:
+        yield once
+    finally:
+        once.unpersist()

@@ -6,7 +6,7 @@ view is netted by the view's key, in Spark, before anything is written.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query
-from backfill_assets.query.rowwise import CHANGE_COLUMNS
+from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
 from backfill_assets.resources.compute import SMALL_EPOCH, computed
 from backfill_assets.resources.log_replay import DataFile, Version
 from backfill_assets.resources.maintain import (
@@ -26,7 +26,10 @@ from backfill_assets.resources.maintain import (
     ROWS,
     batch,
     changed_groups,
+    kept,
+    keys_twice,
     rows_at,
+    signed,
     view_columns,
     write_changes,
     write_new,
@@ -42,20 +45,21 @@ if TYPE_CHECKING:
 
 __all__ = ["Scratch", "TableCompute", "check_unique", "table_rows", "whole_version"]
 
-CHANGE, VERSION = (f"__{each.name}" for each in CHANGE_COLUMNS)
-SIGN = "IF(_change_type IN ('insert', 'update_postimage'), 1, -1)"
+COMES = "IN ('insert', 'update_postimage')"
+"""What Delta's change data feed says of a row that is there after the change; any other is gone."""
+
 TWICE = "__twice"
 NAMED_KEYS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableCompute:
-    """`ports.Compute` for a view over Delta tables."""
+    """`ports.Compute` for a view over Delta tables; its query is asked for when there is something to compute."""
 
     runner: SparkRunner
     output: TableLocation
     upstreams: Mapping[str, DeltaUpstream]
-    query: Query
+    query: Callable[[], Query]
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute what the plan does to the view at version `at`. Errors: `DuplicateKeyError`, `ComputeError`."""
@@ -70,29 +74,26 @@ class TableCompute:
             rows_written=counts["insert"] + counts["update"],
             rows_updated=counts["update"],
             rows_deleted=counts["delete"],
-            key=self.query.key_columns,
+            key=self.query().key_columns,
         )
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
-        staged = self.output.child(f"{folder}/{ROWS}")
-        tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
-        changes = self._inputs(spark, plan.reads, folder)
-        follows = any(isinstance(read, ChangesRead) for read in plan.table_reads)
-        if isinstance(self.query, AggregateQuery):
-            rows = self._groups(spark, plan, changes, at)
-            return write_changes(rows.select(*view_columns(self.output), OPERATION), staged, tasks=tasks)
         from backfill_assets.query.apply import apply_rowwise
 
-        result = apply_rowwise(self.query, changes)
-        if not follows or not self.query.key_columns:
-            return write_new(result.select(*view_columns(self.output)), staged, tasks=tasks)
-        rows = _netted(result, self.query.key_columns)
-        kept = rows.select(*view_columns(self.output), OPERATION, TWICE)
-        counts = write_changes(kept, staged, tasks=tasks, twice=TWICE)
+        query = self.query()
+        if isinstance(query, AggregateQuery):
+            return self._groups(spark, plan, at, folder)
+        result = apply_rowwise(query, self._inputs(spark, plan.reads, folder))
+        columns, place, tasks = view_columns(self.output), self._place(folder), _tasks(plan)
+        follows = any(isinstance(read, ChangesRead) for read in plan.table_reads)
+        if not follows or not query.key_columns:
+            return write_new(result.select(*columns), place, tasks=tasks)
+        rows = _netted(result, query.key_columns)
+        counts = write_changes(rows.select(*columns, OPERATION, TWICE), place, tasks=tasks, twice=TWICE)
         if counts["twice"]:
-            raise self._duplicate(plan, rows.where(TWICE).select(*map(quoted, self.query.key_columns)))
+            raise self._duplicate(plan, rows.where(TWICE).select(*map(quoted, query.key_columns)))
         if counts["insert"]:
-            self._check_new(spark, plan, staged, at)
+            self._check_new(spark, plan, place, at)
         return counts
 
     def _inputs(self, spark: "SparkSession", reads: Sequence[Read], folder: str) -> "dict[str, DataFrame]":
@@ -106,21 +107,27 @@ class TableCompute:
             for read in reads
         }
 
-    def _groups(self, spark: "SparkSession", plan: Plan, changes: "Mapping[str, DataFrame]", at: int) -> "DataFrame":
-        """The groups as they are to be; what cannot be taken away again is computed anew from the last version read."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        assert isinstance(self.query, AggregateQuery)
+    def _groups(self, spark: "SparkSession", plan: Plan, at: int, folder: str) -> dict[str, int]:
+        """Stage the groups as they are to be; what cannot be taken away is computed anew from the last version read."""
+        query = self.query()
+        assert isinstance(query, AggregateQuery)
         (read,) = plan.table_reads
-        signed = changes[read.source].withColumn("__sign", F.expr(SIGN))
-        whole = whole_version(spark, self.upstreams[read.source], read.last) if isinstance(read, ChangesRead) else None
-        return changed_groups(self.query, signed, rows_at(spark, self.output, at), whole)
+        upstream = self.upstreams[read.source]
+        whole = whole_version(spark, upstream, read.last) if isinstance(read, ChangesRead) else None
+        rows = self._inputs(spark, plan.reads, folder)[read.source]
+        with kept(signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)")) as changes:
+            changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole)
+            chosen = changed.select(*view_columns(self.output), OPERATION)
+            return write_changes(chosen, self._place(folder), tasks=_tasks(plan))
+
+    def _place(self, folder: str) -> str:
+        return self.output.child(f"{folder}/{ROWS}")
 
     def _check_new(self, spark: "SparkSession", plan: Plan, staged: str, at: int) -> None:
         """Refuse an insert of a key that the view holds: its upstream's key is not unique, and one row would be lost."""
-        key = self.query.key_columns
+        key = self.query().key_columns
         new = spark.read.parquet(f"{staged}/{OPERATION}=insert").select(*map(quoted, key))
-        held = spark.read.format("delta").option("versionAsOf", at).load(self.output.uri).select(*map(quoted, key))
+        held = rows_at(spark, self.output, at).select(*map(quoted, key))
         twice = _semi(held, new, key)
         if not twice.isEmpty():
             raise self._duplicate(plan, twice)
@@ -130,11 +137,15 @@ class TableCompute:
         named = ", ".join(map(str, found))
         return DuplicateKeyError(
             f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key "
-            f"({', '.join(self.query.key_columns)}), first: {named}",
+            f"({', '.join(self.query().key_columns)}), first: {named}",
             hint="nothing was written. Correct the upstream's rows, or declare the columns that do identify a row; then "
             f"`backfill reset {plan.target.partition('/')[2]}`: the versions that were planned do not change any more",
             keys=[list(map(str, each)) for each in found],
         )
+
+
+def _tasks(plan: Plan) -> int:
+    return 1 if plan.offsets <= SMALL_EPOCH else cores()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,57 +159,48 @@ class Scratch:
 def check_unique(runner: SparkRunner, query: Query, versions: Mapping[str, tuple[DeltaUpstream, int]]) -> None:
     """Refuse a query whose key is not unique over these versions of its upstreams. Reads the key's columns once."""
 
-    def find(spark: "SparkSession") -> list[tuple[Any, ...]]:
-        from pyspark.sql import functions as F  # noqa: N812
-
+    def find(spark: "SparkSession") -> list[dict[str, object]]:
         inputs = {name: whole_version(spark, upstream, version) for name, (upstream, version) in versions.items()}
-        keys = batch(query, inputs).groupBy(*map(quoted, query.key_columns))
-        twice = keys.agg(F.count(F.lit(1)).alias("__rows")).where("__rows > 1").drop("__rows")
-        return [tuple(row) for row in twice.limit(NAMED_KEYS).collect()]
+        return keys_twice(batch(query, inputs), query.key_columns, most=NAMED_KEYS)
 
     found = runner.run(find)
     if found:
         raise DuplicateKeyError(
             f"({', '.join(query.key_columns)}) is not unique in {', '.join(versions)}; more than one row has "
-            f"{', '.join(map(str, found))}",
+            f"{', '.join(str(tuple(each[name] for name in query.key_columns)) for each in found)}",
             hint="nothing was written. Correct the rows, or declare the columns that do identify a row",
-            keys=[list(map(str, each)) for each in found],
+            keys=[{name: str(value) for name, value in each.items()} for each in found],
         )
 
 
 def whole_version(spark: "SparkSession", upstream: DeltaUpstream, version: int) -> "DataFrame":
     """All rows of a version, each as if it had just been inserted."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    rows = spark.read.format("delta").option("versionAsOf", version).load(upstream.location.uri)
-    return (
-        _completed(rows, upstream)
-        .withColumn("_change_type", F.lit("insert"))
-        .withColumn("_commit_version", F.lit(version).cast("bigint"))
-    )
+    return _inserted(rows_at(spark, upstream.location, version), upstream)
 
 
 def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
     """The rows that a read names, with the columns of the change data feed. `place` is a folder for this read alone."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     match read:
         case SnapshotRead():
-            rows = _files(spark, upstream, upstream.version(read.version), upstream.chosen(read), place)
+            return _inserted(
+                _files(spark, upstream, upstream.version(read.version), upstream.chosen(read), place), upstream
+            )
         case ChangesRead() if upstream.has_feed(read.first):
             feed = spark.read.format("delta").option("readChangeFeed", "true")
             between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
-            return _completed(between.load(upstream.location.uri).drop("_commit_timestamp"), upstream)
+            return _completed(between.load(upstream.location.uri), upstream)
         case ChangesRead():
-            rows = _files(spark, upstream, upstream.version(read.last), upstream.added(read), place)
+            return _inserted(
+                _files(spark, upstream, upstream.version(read.last), upstream.added(read), place), upstream
+            )
         case _:
             raise AssertionError(read)
-    last = read.version if isinstance(read, SnapshotRead) else read.last
-    return (
-        _completed(rows, upstream)
-        .withColumn("_change_type", F.lit("insert"))
-        .withColumn("_commit_version", F.lit(last).cast("bigint"))
-    )
+
+
+def _inserted(rows: "DataFrame", upstream: DeltaUpstream) -> "DataFrame":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return _completed(rows, upstream).withColumn(CHANGE.name, F.lit("insert"))
 
 
 def _completed(rows: "DataFrame", upstream: DeltaUpstream) -> "DataFrame":
@@ -214,7 +216,7 @@ def _files(
     spark: "SparkSession", upstream: DeltaUpstream, version: Version, files: Sequence[DataFile], place: Scratch
 ) -> "DataFrame":
     """Exactly these files of a table: plain Parquet where that is all there is to them (which spares Delta's look at a
-    log of their own, a third of a second), else through a log that names no others."""
+    log of their own), else through a log that names no others."""
     paths = [each.path for each in files]
     if version.is_plain and not any(each.deleted for each in files) and not any(":" in path for path in paths):
         from pyspark.sql.types import StructType
@@ -246,9 +248,9 @@ def _netted(rows: "DataFrame", key: Sequence[str]) -> "DataFrame":
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    signed = rows.withColumn("__sign", F.expr(SIGN.replace("_change_type", CHANGE)))
-    columns = [each for each in rows.columns if each not in {CHANGE, VERSION}]
-    left = signed.groupBy(*map(quoted, columns)).agg(F.sum("__sign").alias("__rows")).where("__rows <> 0")
+    columns = [each for each in rows.columns if each != CARRIED_CHANGE]
+    sums = F.expr(f"sum(IF({CARRIED_CHANGE} {COMES}, 1, -1))").alias("__rows")
+    left = rows.groupBy(*map(quoted, columns)).agg(sums).where("__rows <> 0")
     netted = left.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(
         F.max_by(F.struct(*map(quoted, columns)), "__rows").alias("__last"),
         F.sum(F.greatest("__rows", F.lit(0))).alias("__came"),

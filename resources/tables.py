@@ -45,7 +45,7 @@ class DeltaUpstream:
     _versions: dict[int, Version] = field(default_factory=dict, init=False)
     _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
     _commits: dict[int, Commit] = field(default_factory=dict, init=False)
-    _feeds: dict[int, bool] = field(default_factory=dict, init=False)
+    _needed: dict[int, list[str]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._log = LoadedTable(self.location)
@@ -72,9 +72,7 @@ class DeltaUpstream:
 
     def has_feed(self, number: int) -> bool:
         """Whether a version wrote a change data feed; else its added files say what it changed."""
-        if number not in self._feeds:
-            self._feeds[number] = self._configured(number).get(FEED) == "true"
-        return self._feeds[number]
+        return self._commit(number).feed
 
     def version(self, number: int) -> Version:
         """One version, with its files. Errors: `VersionsLostError`."""
@@ -117,14 +115,17 @@ class DeltaUpstream:
         """See that every file that a read needs is there. Errors: `VersionsLostError`, naming the first that is not."""
         match read:
             case SnapshotRead():
-                paths = {each.path: read.version for each in self.chosen(read)}
+                self._check_there({each.path: read.version for each in self.chosen(read)})
             case ChangesRead():
-                paths = {
-                    path: number
-                    for number in range(read.first, read.last + 1)
-                    for path in _needed(self._actions(number))
-                }
-        self._check_there(paths)
+                for number in range(read.first, read.last + 1):
+                    self._commit(number)
+                self._check_there({
+                    path: number for number in range(read.first, read.last + 1) for path in self._needed[number]
+                })
+
+    def check_whole(self, number: int) -> None:
+        """See that every file of a version is there. Errors: `VersionsLostError`."""
+        self._check_there({each.path: number for each in self.version(number).files})
 
     def _check_there(self, paths: Mapping[str, int]) -> None:
         inside = {unquote(path): number for path, number in paths.items() if "://" not in path and path[0] != "/"}
@@ -132,23 +133,21 @@ class DeltaUpstream:
             if info.type is not pafs.FileType.File:
                 raise self._lost(inside[info.path], f"its file {info.path} is gone")
 
-    def check_whole(self, number: int) -> None:
-        """See that every file of a version is there. Errors: `VersionsLostError`."""
-        self._check_there({each.path: number for each in self.version(number).files})
-
     def _commit(self, number: int) -> Commit:
+        """What a version changed. Its entry in the log is read once; what is needed to read the changes is kept."""
         if number not in self._commits:
             actions = self._actions(number)
-            for action in actions:
-                if "metaData" in action:
-                    self._check_metadata(action["metaData"], number)
+            described = next((each["metaData"] for each in actions if "metaData" in each), None)
+            if described is not None:
+                self._check_metadata(described, number)
             self._commits[number] = Commit(
                 version=number,
                 at_ms=self._committed_at(number, actions),
                 rows=_changed_rows(actions),
-                feed=self.has_feed(number),
+                feed=self._writes_feed(number, described),
                 deletes=any(_data_change(action, "remove") for action in actions),
             )
+            self._needed[number] = _needed(actions)
         return self._commits[number]
 
     def _actions(self, number: int) -> list[dict[str, Any]]:
@@ -157,18 +156,17 @@ class DeltaUpstream:
             raise self._lost(number, "it is no longer in the table's log")
         return actions
 
-    def _configured(self, number: int) -> Mapping[str, str | None]:
-        """The table's properties as of a version. Errors: `VersionsLostError`."""
-        described = next((each["metaData"] for each in self._actions(number) if "metaData" in each), None)
+    def _writes_feed(self, number: int, described: Mapping[str, Any] | None) -> bool:
+        """Whether the change data feed is on as of a version, `described` by it or as before. Errors: `VersionsLostError`."""
         if described is not None:
-            return described.get("configuration") or {}
-        if number - 1 in self._feeds:  # nothing in between changed them
-            return {FEED: str(self._feeds[number - 1]).lower()}
+            return (described.get("configuration") or {}).get(FEED) == "true"
+        if number - 1 in self._commits:
+            return self._commits[number - 1].feed
         try:
             table = self.location.load(version=number)
         except DeltaError as error:
             raise self._lost(number, str(error)) from None
-        return {} if table is None else table.metadata().configuration
+        return table is not None and table.metadata().configuration.get(FEED) == "true"
 
     def _check_metadata(self, metadata: Mapping[str, Any], number: int) -> None:
         """New columns are free to come; one that goes or changes its type, or the end of the feed, is not."""

@@ -13,8 +13,8 @@ from backfill_assets.backfill.epoch import Read
 from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.query import Query
-from backfill_assets.resources.compute import SourceReader, read_rows
-from backfill_assets.resources.maintain import batch, rows_at
+from backfill_assets.resources.compute import SourceReader, bronze_inputs
+from backfill_assets.resources.maintain import batch, keys_twice, rows_at
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.warehouse import TableLocation
 
@@ -90,12 +90,8 @@ def duplicates(runner: SparkRunner, proof: Proof, key: tuple[str, ...]) -> list[
     """The first keys that more than one row has, with how many rows have them; keys proved before are left out."""
 
     def find(spark: "SparkSession") -> list[dict[str, object]]:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        rows = spark.read.format("delta").option("versionAsOf", proof.version).load(proof.table.uri)
-        new = rows.where(~_proved_before(proof))
-        twice = new.groupBy(*key).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
-        return [row.asDict() for row in twice.orderBy(*key).limit(MOST_OFFENDERS).collect()]
+        rows = rows_at(spark, proof.table, proof.version).where(~_proved_before(proof))
+        return keys_twice(rows, key, most=MOST_OFFENDERS)
 
     return runner.run(find)
 
@@ -121,8 +117,7 @@ def footer_rows(table: TableLocation) -> int:
 
 def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Difference:
 
-    actual = spark.read.format("delta").option("versionAsOf", proof.version).load(proof.table.uri)
-    actual = actual.where(~_proved_before(proof))
+    actual = rows_at(spark, proof.table, proof.version).where(~_proved_before(proof))
     return compared(
         actual, _derive(spark, derived), first=(proof.split_column, proof.offset_column), subset=proof.subset
     )
@@ -190,10 +185,7 @@ def _rounded(rows: "DataFrame", types: Mapping[str, str]) -> "DataFrame":
 
 
 def _derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
-    inputs: dict[str, DataFrame] = {}
-    for read in derived.reads:
-        rows = read_rows(spark, read, derived.sources[read.source])
-        inputs[read.source] = inputs[read.source].unionByName(rows) if read.source in inputs else rows
+    inputs = bronze_inputs(spark, derived.reads, derived.sources)
     if derived.query is None:
         return next(iter(inputs.values()), None)
     for name, source in derived.sources.items():

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from backfill_assets.backfill.epoch import SnapshotRead
 from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition
 from backfill_assets.query.aggregate import AggregateQuery
-from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query
-from backfill_assets.resources.maintain import batch
+from backfill_assets.resources.maintain import batch, keys_twice, rows_at
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.staging import INPUTS, delete_folder
 from backfill_assets.resources.table_compute import Scratch, table_rows, whole_version
@@ -64,10 +63,9 @@ def recomputed(
             else table_rows(spark, each.upstream, each.files, Scratch(table=view, path=f"{inside}/{name}"))
             for name, each in inputs.items()
         }
-        actual = spark.read.format("delta").option("versionAsOf", version).load(view.uri)
         try:
             return compared(
-                actual,
+                rows_at(spark, view, version),
                 batch(query, rows),
                 first=query.key_columns or query.output_columns[:1],
                 rounded=isinstance(query, AggregateQuery),
@@ -80,12 +78,4 @@ def recomputed(
 
 def key_twice(runner: SparkRunner, view: TableLocation, version: int, key: Sequence[str]) -> list[dict[str, object]]:
     """The first keys that more than one row of the view has."""
-
-    def find(spark: "SparkSession") -> list[dict[str, object]]:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        rows = spark.read.format("delta").option("versionAsOf", version).load(view.uri)
-        twice = rows.groupBy(*map(quoted, key)).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
-        return [row.asDict() for row in twice.limit(MOST_OFFENDERS).collect()]
-
-    return runner.run(find)
+    return runner.run(lambda spark: keys_twice(rows_at(spark, view, version), key, most=MOST_OFFENDERS))

@@ -15,7 +15,6 @@ from backfill_assets.backfill.snapshot import (
     MOST_EMPTY_VERSIONS,
     SnapshotDecider,
     SnapshotUpstream,
-    bucket_rows,
     files_of,
 )
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
@@ -123,7 +122,9 @@ class Follower:
         ]
         self.files.update((read.source, index) for index in taken)
         places = read.ranges.items()
-        assert read.rows == sum(bucket_rows(files, bucket, read.buckets, each) for bucket, each in places)
+        assert read.rows == sum(
+            files[bucket + at * read.buckets] for bucket, each in places for at in range(each.start, each.end)
+        )
         with_rows = [index for index in taken if files[index]]
         assert read.rows <= budget or len(with_rows) == 1, "more than the budget only as one file"
 

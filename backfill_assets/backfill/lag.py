@@ -37,10 +37,6 @@ class TimeBound(Value):
         """The bound when the snapshot is read and the change log begins: the lag of that moment."""
         return cls(max_lag=pending_lag)
 
-    def may_advance(self, pending_lag: int) -> bool:
-        """Whether the upstream may commit more while this much is pending."""
-        return self.max_lag is None or pending_lag < self.max_lag
-
     def consumed(self, elapsed: int, pending_lag: int) -> Self:
         """The bound after a step over `elapsed` of the upstream's time that leaves `pending_lag`.
 

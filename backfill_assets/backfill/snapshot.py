@@ -15,7 +15,7 @@ from backfill_assets.backfill.ports import Begin, Commit, Next, TableOffer, Tabl
 from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition, deal
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError
 
-__all__ = ["BUCKETS", "SnapshotDecider", "SnapshotUpstream", "bucket_rows", "files_of"]
+__all__ = ["BUCKETS", "SnapshotDecider", "SnapshotUpstream", "files_of"]
 
 BUCKETS = 16
 """How many buckets the files of a snapshot are dealt to; fixed when a life begins."""
@@ -221,11 +221,6 @@ class SnapshotDecider:
 def files_of(files: int, bucket: int, buckets: int) -> range:
     """Which of a snapshot's `files`, sorted by path, belong to a bucket, in their order."""
     return range(bucket, files, buckets)
-
-
-def bucket_rows(files: Sequence[int], bucket: int, buckets: int, places: OffsetRange) -> int:
-    """How many rows the files at these places of a bucket hold."""
-    return sum(files[index] for index in files_of(len(files), bucket, buckets)[places.start : places.end])
 
 
 def _next_files(

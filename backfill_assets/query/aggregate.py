@@ -9,6 +9,7 @@ Everything else is refused with a `QueryError` whose `reason` is stable.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from sqlglot import exp
@@ -73,6 +74,7 @@ class AggregateQuery:
         return f"SELECT {', '.join([*groups, *arguments, *more])} FROM {source} AS {backquoted(self.qualifier)}{where}"
 
 
+@lru_cache(maxsize=1024)
 def is_aggregate(query: str) -> bool:
     """Whether the query groups or aggregates, well or not: if so it is `analyze_aggregate` that accepts or refuses it.
 

@@ -30,10 +30,11 @@ from backfill_assets.query.parsing import Part, parse_parts, tokenize
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import backquoted, canonical_text, sliced
 
-__all__ = ["CHANGE_COLUMNS", "Branch", "RowwiseQuery", "analyze_rowwise"]
+__all__ = ["CARRIED_CHANGE", "CHANGE", "Branch", "RowwiseQuery", "analyze_rowwise"]
 
-CHANGE_COLUMNS: Final = (Column("_change_type", "STRING"), Column("_commit_version", "BIGINT"))
-"""What Delta's change data feed adds to each row; the parts of a query over Delta tables give them as `__` columns."""
+CHANGE: Final = Column("_change_type", "STRING")
+"""What Delta's change data feed says of each row; the parts of a query over Delta tables give it as `CARRIED_CHANGE`."""
+CARRIED_CHANGE: Final = f"__{CHANGE.name}"
 
 _VISIBLE_KEY: Final = ("_partition", "_offset")
 _BRANCH: Final = "__branch"
@@ -73,8 +74,8 @@ def analyze_rowwise(
     """Read a view's query over `tables`, all columns of each upstream by its name.
 
     Without `keys` the upstreams are shared sources, keyed by split and offset. With it they are Delta tables with these
-    key columns (none: rows are only ever added), and the parts carry the columns of `CHANGE_COLUMNS`, too, in which
-    Delta's change data feed says what became of each row.
+    key columns (none: rows are only ever added), and the parts carry `CHANGE`, too, in which Delta's change data feed
+    says what became of each row.
 
     Errors: `QueryError` with a `reason` (see `refusals`) if the query is wrong or not row-wise.
     """
@@ -92,8 +93,8 @@ def analyze_rowwise(
     key = _checked_key(scopes, keys)
     hidden = _hidden_columns(results, key)
     branch = hidden[0] if hidden and len(parts) > 1 else ""
-    carried = CHANGE_COLUMNS if keys is not None else ()
-    names = (*columns, *hidden, *(f"__{each.name}" for each in carried))
+    carried = (CHANGE,) if keys is not None else ()
+    names = (*columns, *hidden, *(CARRIED_CHANGE for _ in carried))
     branches = tuple(
         Branch(
             scope.upstream,
@@ -106,7 +107,7 @@ def analyze_rowwise(
         text=canonical_text(query, tokens, parts),
         branches=branches,
         upstreams=upstreams,
-        key_columns=_key_columns(hidden, key),
+        key_columns=hidden or key,
         output_columns=columns,
     )
 
@@ -162,10 +163,6 @@ def _branch_column(hidden: tuple[str, ...]) -> str:
     return next(name for name in names if name not in hidden)
 
 
-def _key_columns(hidden: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
-    return hidden or key
-
-
 def _hidden_name(column: str) -> str:
     """`__partition` for `_partition`, `__id` for `id`; a column that is hidden upstream keeps its name."""
     return column if column.startswith("__") else f"_{column}" if column.startswith("_") else f"__{column}"
@@ -185,10 +182,10 @@ class _Result:
 
 def _branch_sql(query: str, part: Part, scope: Scope, result: _Result) -> str:
     qualifier = backquoted(scope.qualifier)
-    carried = (*scope.columns, *(() if scope.records else CHANGE_COLUMNS))
+    carried = (*scope.columns, *(() if scope.records else (CHANGE,)))
     hidden = {
         **{_hidden_name(name): f"{qualifier}.{quoted(name)} AS {quoted(_hidden_name(name))}" for name in result.key},
-        **{f"__{each.name}": f"{qualifier}.{each.name} AS __{each.name}" for each in CHANGE_COLUMNS},
+        CARRIED_CHANGE: f"{qualifier}.{CHANGE.name} AS {CARRIED_CHANGE}",
         result.branch: f"{result.number} AS {result.branch}",
     }
     own = sum(len(item) for item in result.outputs)
