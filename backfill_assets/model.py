@@ -38,9 +38,12 @@ __all__ = [
 RecordFormat = Literal["json", "raw"]
 Bronze = Literal["all", "new"]
 Isolation = Literal["read_committed", "read_uncommitted"]
-Strategy = Literal["auto", "source", "snapshot"]
+TableStrategy = Literal["snapshot"]
+Strategy = Literal["auto", "source"] | TableStrategy
 RefreshMode = Literal["auto", "incremental", "incremental_strict"]
 Start: TypeAlias = "Literal['earliest', 'latest'] | datetime | Mapping[int, int]"
+
+STRATEGIES = ("auto", "source", *get_args(TableStrategy))
 
 PARSER = 1
 """The rules by which records become rows (`query/records.py`); another number is another parser to built tables."""
@@ -262,15 +265,15 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
     """
     check_name("materialized_view", name)
-    check_choice("materialized_view", name, "strategy", strategy, get_args(Strategy))
+    check_choice("materialized_view", name, "strategy", strategy, STRATEGIES)
     check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
     given = _checked_upstreams(name, upstreams)
     own_key = checked_key("materialized_view", name, primary_key)
     over_kafka = isinstance(given[0], KafkaSource)
-    fitting = "source" if over_kafka else "snapshot"
-    if strategy not in {"auto", fitting}:
+    if strategy != "auto" and (strategy == "source") is not over_kafka:
+        fitting = "'source'" if over_kafka else f"one of {', '.join(map(repr, get_args(TableStrategy)))}"
         raise wrong_argument(
-            "materialized_view", name, "strategy", f"{strategy!r} does not read such upstreams", f"use {fitting!r}"
+            "materialized_view", name, "strategy", f"{strategy!r} does not read such upstreams", f"use {fitting}"
         )
     try:
         text, analyzed = _analyzed(query, given)

@@ -16,7 +16,8 @@ from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
 from backfill_assets.backfill.retention import forecast
-from backfill_assets.backfill.snapshot import SnapshotDecider, SnapshotUpstream
+from backfill_assets.backfill.snapshot import SnapshotHistory
+from backfill_assets.backfill.tables import TablesDecider, TableUpstream
 from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError, UpstreamRefusedError
 from backfill_assets.model import DeltaTable, MaterializedView, has_key
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
@@ -98,14 +99,16 @@ class TablesOf:
             )
         return upstream.primary_key
 
-    def decider(self, fingerprint: Fingerprint) -> SnapshotDecider:
+    def decider(self, fingerprint: Fingerprint) -> TablesDecider:
         """What decides the view's epochs."""
         own = bool(self.view.own_key) or is_aggregate(self.view.text)
-        return SnapshotDecider(
+        return TablesDecider(
             view=self.view.name,
-            upstreams=tuple(SnapshotUpstream(name=each.name, keyed=own or has_key(each)) for each in self.view.tables),
+            upstreams=tuple(TableUpstream(name=each.name, keyed=own or has_key(each)) for each in self.view.tables),
             fingerprint=fingerprint,
             tables=self,
+            histories={"snapshot": SnapshotHistory(tables=self)},
+            strategy=self.view.strategy,
         )
 
     def compute(self, output: TableLocation) -> TableCompute:
@@ -148,7 +151,7 @@ class TablesOf:
             version=table.version,
             newest=newest.version,
             files_read=sum(bucket.next for bucket in table.buckets.values()),
-            files=sum(bucket.files for bucket in table.buckets.values()),
+            files=sum(bucket.parts for bucket in table.buckets.values()),
             lag_rows=lag,
             lag_seconds=max(0, newest.at_ms - table.at_ms) / 1000,
             level="safe" if done else seen.level,

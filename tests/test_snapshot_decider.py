@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, SnapshotRead, fingerprint
 from backfill_assets.backfill.ports import Commit, Next, TableOffer
 from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition
-from backfill_assets.backfill.snapshot import (
-    MOST_EMPTY_VERSIONS,
-    SnapshotDecider,
-    SnapshotUpstream,
-    files_of,
-)
+from backfill_assets.backfill.snapshot import SnapshotHistory, files_of
+from backfill_assets.backfill.tables import MOST_EMPTY_VERSIONS, TablesDecider, TableUpstream
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 
 FINGERPRINT: Fingerprint = fingerprint(query="SELECT *", key=[])
@@ -83,13 +79,13 @@ class Follower:
         self.position, self.live, self.total = begin.position, begin.live, begin.total
 
     @property
-    def decider(self) -> SnapshotDecider:
-        return SnapshotDecider(
+    def decider(self) -> TablesDecider:
+        return TablesDecider(
             view="large",
-            upstreams=tuple(SnapshotUpstream(name=name, keyed=self.keyed) for name in self.lake.tables),
+            upstreams=tuple(TableUpstream(name=name, keyed=self.keyed) for name in self.lake.tables),
             fingerprint=FINGERPRINT,
             tables=self.lake,
-            buckets=self.buckets,
+            histories={"snapshot": SnapshotHistory(tables=self.lake, buckets=self.buckets)},
         )
 
     def step(self, budget: int = PLENTY) -> Next | None:

@@ -140,19 +140,19 @@ class IngestPosition(Value):
 
 
 class BucketState(Value):
-    """One bucket of a snapshot: of its `files` data files the ones before `next` have been read, `rows` rows in all.
+    """One bucket of a history: of its `parts` (data files) the ones before `next` have been read, `rows` rows in all.
 
-    `next` is the next unread file, so that a resume is inclusive.
+    `next` is the next unread part, so that a resume is inclusive.
     """
 
     next: int = 0
-    files: int
+    parts: int
     rows: int = 0
 
     @property
     def done(self) -> bool:
-        """Whether every file of the bucket has been read."""
-        return self.next >= self.files
+        """Whether every part of the bucket has been read."""
+        return self.next >= self.parts
 
 
 class TablePosition(Value):
@@ -185,10 +185,12 @@ class TablePosition(Value):
 class SnapshotPosition(Value):
     """A view's position over Delta tables: one vector, pinned as a whole before any row is read.
 
+    `strategy` is how this life reads its history.
     `lag_ms` is how far, in commit time, it was behind what was newest when its epoch was planned; `bound` what it may
     be at the most: nothing while the snapshot is read, and from then on it only shrinks.
     """
 
+    strategy: str = "snapshot"
     tables: dict[str, TablePosition]
     lag_ms: int = 0
     bound: TimeBound = TimeBound()

@@ -1,0 +1,250 @@
+"""Views over Delta tables and other views: history by one of several strategies, then the change log, then live.
+
+The versions of all upstreams are taken as one vector when a life begins. How what they hold is read is the strategy's
+(`History`); when that is done, an epoch takes the next versions of each table's change log, never skipping one. The
+view is live as soon as an epoch ends at what was newest when it was planned. Nothing has to be kept from moving for
+that: every epoch takes all versions that wait, up to its budget, and the lag bound says whether that is enough.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, Plan, Position, TableRead
+from backfill_assets.backfill.lag import TimeBound
+from backfill_assets.backfill.ports import Begin, Commit, Next, TableOffer, Tables
+from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, deal
+from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError
+
+__all__ = ["History", "Step", "TableUpstream", "TablesDecider"]
+
+MOST_EMPTY_VERSIONS, EMPTY_MS = 50, 24 * 3_600_000
+"""So many versions of mere maintenance may wait, and for so long: an epoch passes over them before the log forgets them."""
+
+Step = tuple[list[TableRead], SnapshotPosition]
+"""What an epoch reads, and the position after it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableUpstream:
+    """A Delta table as a view reads it; with `keyed`, deletes and updates can be followed by its key."""
+
+    name: str
+    keyed: bool
+
+
+class History(Protocol):
+    """How one strategy reads what its upstreams hold, until only their change logs are left."""
+
+    def begin(self, name: str, offer: TableOffer) -> tuple[TablePosition, int]:
+        """The first position in a table, and how many rows its history has."""
+        ...
+
+    def finished(self, position: SnapshotPosition) -> bool:
+        """Whether only change logs are left to read."""
+        ...
+
+    def read(self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int) -> Step:
+        """The next epoch of a history that is not finished."""
+        ...
+
+    def left(self, name: str, table: TablePosition) -> int:
+        """How many rows of a table's history are still to be read."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablesDecider:
+    """Decides the epochs of one view over Delta tables and other views.
+
+    `strategy` is the declared one; a life keeps the one that it began with until its history is read. `choose` is asked
+    when a life begins under "auto".
+    """
+
+    view: str
+    upstreams: tuple[TableUpstream, ...]
+    fingerprint: Fingerprint
+    tables: Tables
+    histories: Mapping[str, History]
+    strategy: str = "auto"
+    choose: Callable[[], str] = lambda: "snapshot"
+
+    @property
+    def target(self) -> str:
+        return f"views/{self.view}"
+
+    def begin(self) -> Begin:
+        offers = {each.name: self.tables.table_now(each.name) for each in self.upstreams}
+        self.tables.check_keys({name: offer.version for name, offer in offers.items()})
+        strategy = self.choose() if self.strategy == "auto" else self.strategy
+        history = self.histories[strategy]
+        begun = {name: history.begin(name, offer) for name, offer in offers.items()}
+        position = SnapshotPosition(strategy=strategy, tables={name: table for name, (table, _) in begun.items()})
+        total = sum(rows for _, rows in begun.values())
+        return Begin(position=position, total=total, live=total == 0 and history.finished(position))
+
+    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+        assert isinstance(position, SnapshotPosition)
+        offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
+        history = self.histories[position.strategy]
+        if history.finished(position):
+            step = self._read_log(position, offers, budget, live=live)
+        else:
+            self._check_strategy(position)
+            step = history.read(position, offers, budget)
+        if step is None:
+            return None
+        reads, after = step
+        level = all(after.tables[name].version == offer.version for name, offer in offers.items())
+        for read in reads:
+            self.tables.check_readable(read)
+        return Next(reads=tuple(reads), after=after, live=live or (level and history.finished(after)))
+
+    def confirm(self, plan: Plan) -> None:
+        assert isinstance(plan.before, SnapshotPosition)
+        for each in self.upstreams:
+            self._offer(each.name, plan.before.tables[each.name])
+
+    def readable(self, plan: Plan) -> bool:
+        """A plan over pinned versions has no other way: what is gone is an error, never a hole."""
+        for read in plan.table_reads:
+            self.tables.check_readable(read)
+        return True
+
+    def done(self, position: Position) -> int:
+        assert isinstance(position, SnapshotPosition)
+        return sum(table.rows for table in position.tables.values())
+
+    def offsets(self, position: Position) -> Mapping[str, int]:
+        assert isinstance(position, SnapshotPosition)
+        return {name: table.rows for name, table in position.tables.items()}
+
+    def lag(self, position: Position) -> Mapping[str, int]:
+        assert isinstance(position, SnapshotPosition)
+        lags = {}
+        for each in self.upstreams:
+            table = position.tables[each.name]
+            offer = self._offer(each.name, table)
+            waiting = self.tables.commits(each.name, table.version, offer.version)
+            lags[each.name] = self.histories[position.strategy].left(each.name, table) + sum(
+                commit.rows for commit in waiting
+            )
+        return lags
+
+    def _offer(self, name: str, position: TablePosition) -> TableOffer:
+        """What a table offers, after refusing one that is not the one that the position speaks of."""
+        offer = self.tables.table_now(name)
+        redo = f"`backfill reset {self.view}` takes a new snapshot of what is there now"
+        if offer.table_id != position.table_id:
+            raise UpstreamChangedError(
+                f"view {self.view!r}: table {name!r} is another one than the view was built from: expected table id "
+                f"{position.table_id}, found {offer.table_id}",
+                hint=f"put the old table back, or {redo}",
+                expected=position.table_id,
+                found=offer.table_id,
+            )
+        if offer.incarnation != position.incarnation:
+            raise UpstreamChangedError(
+                f"view {self.view!r}: {name!r} was reset or dropped since: expected incarnation "
+                f"{position.incarnation}, found {offer.incarnation}",
+                hint=redo,
+                expected=position.incarnation,
+                found=offer.incarnation,
+            )
+        if offer.version < position.version:
+            raise UpstreamChangedError(
+                f"view {self.view!r}: table {name!r} was put back to version {offer.version}; the view has consumed it "
+                f"up to version {position.version}",
+                hint=f"restore the table's newer versions, or {redo}",
+                expected=position.version,
+                found=offer.version,
+            )
+        return offer
+
+    def _check_strategy(self, position: SnapshotPosition) -> None:
+        if self.strategy not in {"auto", position.strategy}:
+            raise DefinitionChangedError(
+                f"view {self.view!r}: its history is being read by strategy {position.strategy!r}, but it is now declared "
+                f"with {self.strategy!r}",
+                hint=f"declare {position.strategy!r} or 'auto' to go on; or `backfill reset {self.view}` begins anew",
+                changed=["strategy"],
+            )
+
+    def _read_log(
+        self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int, *, live: bool
+    ) -> tuple[list[TableRead], SnapshotPosition] | None:
+        """All waiting versions up to the budget, at least one of each table; None where nothing waits."""
+        waiting = {
+            each.name: self.tables.commits(each.name, position.tables[each.name].version, offers[each.name].version)
+            for each in self.upstreams
+        }
+        empty = not any(commit.rows for commits in waiting.values() for commit in commits)
+        if live and empty and not self._worth_passing(position, waiting):
+            return None
+        for each in self.upstreams:
+            self._check_followable(each, waiting[each.name])
+        shares = deal(
+            budget,
+            {index: sum(commit.rows for commit in waiting[each.name]) for index, each in enumerate(self.upstreams)},
+        )
+        reads: list[TableRead] = []
+        tables = dict(position.tables)
+        for index, each in enumerate(self.upstreams):
+            taken = _within(waiting[each.name], shares.get(index, 0))
+            if not taken:
+                continue
+            table = position.tables[each.name]
+            rows = sum(commit.rows for commit in taken)
+            if rows:
+                first, last = taken[0].version, taken[-1].version
+                reads.append(ChangesRead(source=each.name, table_id=table.table_id, first=first, last=last, rows=rows))
+            tables[each.name] = table.model_copy(
+                update={"version": taken[-1].version, "at_ms": taken[-1].at_ms, "changes": table.changes + rows}
+            )
+        return reads, _bounded(position, position.model_copy(update={"tables": tables}), offers)
+
+    def _worth_passing(self, position: SnapshotPosition, waiting: Mapping[str, Sequence[Commit]]) -> bool:
+        """Whether versions of mere maintenance are so many, or so old, that the log may soon forget them."""
+        return any(
+            len(commits) >= MOST_EMPTY_VERSIONS or commits[-1].at_ms - position.tables[name].at_ms >= EMPTY_MS
+            for name, commits in waiting.items()
+            if commits
+        )
+
+    def _check_followable(self, upstream: TableUpstream, commits: Sequence[Commit]) -> None:
+        deleting = next((commit for commit in commits if commit.deletes), None)
+        if deleting is not None and not upstream.keyed:
+            raise UpstreamRefusedError(
+                f"view {self.view!r}: version {deleting.version} of table {upstream.name!r} deleted or updated rows, which "
+                "a view without a key cannot follow",
+                hint=f"declare delta_table({upstream.name!r}, primary_key=...), then `backfill reset {self.view}`",
+                reason="NO_KEY",
+                version=deleting.version,
+            )
+
+
+def _within(commits: Sequence[Commit], budget: int) -> list[Commit]:
+    """The versions from the oldest on that fit the budget; at least one, and with them mere maintenance after it.
+
+    They end where the table's change data feed was turned on or off, as both are not read alike.
+    """
+    taken: list[Commit] = []
+    rows = 0
+    for commit in commits:
+        if (commit.rows and rows and rows + commit.rows > budget) or commit.feed != commits[0].feed:
+            break
+        taken.append(commit)
+        rows += commit.rows
+    return taken
+
+
+def _bounded(before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
+    """The position with its lag, and its bound: set when the log phase begins, from then on it only shrinks."""
+    lag = _behind(after, offers)
+    elapsed = max(after.tables[name].at_ms - table.at_ms for name, table in before.tables.items())
+    bound = TimeBound.start(_behind(before, offers)) if before.bound.max_lag is None else before.bound
+    return after.model_copy(update={"lag_ms": lag, "bound": bound.consumed(max(0, elapsed), lag)})
+
+
+def _behind(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
+    return max(0, *(offer.at_ms - position.tables[name].at_ms for name, offer in offers.items()))
