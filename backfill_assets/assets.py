@@ -56,6 +56,10 @@ class RefreshConfig(dg.Config):
     )
     until: Literal["caught_up", "forever"] = Field(default="caught_up", description="`forever` only for one table.")
     dry_run: bool = Field(default=False, description="Only show what would be read next.")
+    heed_views: bool = Field(
+        default=False,
+        description="End early while a view that reads this table, at work in another run, is behind its lag bound.",
+    )
 
     def limits(self) -> Limits:
         """The same as a plain value."""
@@ -66,6 +70,7 @@ class RefreshConfig(dg.Config):
             rows_per_second=self.rows_per_second,
             until=self.until,
             dry_run=self.dry_run,
+            heed_views=self.heed_views,
         )
 
 

@@ -135,6 +135,9 @@ def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
     max_rows: Annotated[int | None, typer.Option(min=1)] = None,
     chunk_rows: Annotated[int | None, typer.Option(min=1)] = None,
     rows_per_second: Annotated[float | None, typer.Option(min=0)] = None,
+    heed_views: Annotated[
+        bool, typer.Option(help="End early while a view that reads it is behind its lag bound.")
+    ] = False,
 ) -> None:
     """Bring sources and views up to date, in one Dagster run, and check what is new."""
     given = {
@@ -142,6 +145,7 @@ def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
         "max_rows": max_rows,
         "chunk_rows": chunk_rows,
         "rows_per_second": rows_per_second,
+        "heed_views": heed_views or None,
     }
     config = {key: value for key, value in given.items() if value is not None}
     result = _Project(module).refresh(names, config)

@@ -20,6 +20,7 @@ from backfill_assets.errors import BackfillError, DeclarationError, DroppedError
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.resources.spark import do_nothing
 from backfill_assets.resources.staging import delete_data, sweep
+from backfill_assets.waiting import awaited_view
 from backfill_assets.workspace import Table, Workspace
 
 __all__ = [
@@ -92,6 +93,7 @@ class _Beat:
     run_id: str
     listener: Listener
     endless: bool
+    heeds_views: bool
     beaten: float = 0.0
     told: float = field(default_factory=time.monotonic)
     tidy_due: bool = False
@@ -101,8 +103,10 @@ class _Beat:
         self.beat()
         return self.workspace.state.controls(self.table.target)
 
-    def stop_requested(self) -> bool:
-        return False
+    def must_wait(self) -> str:
+        if not self.heeds_views:
+            return ""
+        return awaited_view(self.workspace, self.table.declared.name, run_id=self.run_id)
 
     def beat(self) -> None:
         """Renew the lease by time; called between epochs and while Spark works."""
@@ -152,7 +156,14 @@ def refresh(
         return _held(workspace, table, lease.run_id)
     if lease is not None and lease.held and lease.run_id != run_id:
         listener.on_takeover(lease.run_id)
-    beat = _Beat(workspace=workspace, table=table, run_id=run_id, listener=listener, endless=limits.until == "forever")
+    beat = _Beat(
+        workspace=workspace,
+        table=table,
+        run_id=run_id,
+        listener=listener,
+        endless=limits.until == "forever",
+        heeds_views=limits.heed_views,
+    )
     workspace.runner.on_wait = beat.beat
     beat.beat()
     try:

@@ -18,7 +18,7 @@ import psutil
 
 from backfill_assets.resources.spark_conf import cores
 
-__all__ = ["Case", "Comparison", "compare", "in_turns", "machine", "timed"]
+__all__ = ["Comparison", "Sides", "compare", "in_turns", "machine", "timed"]
 
 PACKAGES = ("pyspark", "delta-spark", "deltalake", "dagster", "confluent-kafka", "pyarrow")
 
@@ -53,7 +53,7 @@ class Comparison:
         }
 
 
-class Case(Protocol):
+class Sides(Protocol):
     """Both ways of doing one thing; each returns its seconds and notes in `contents` what it wrote."""
 
     contents: set[object]
@@ -67,10 +67,10 @@ class Case(Protocol):
         ...
 
 
-def compare(case: Case, *, repetitions: int, warmups: int, **labels: Any) -> Comparison:
-    """Measure both ways of a case in turns, and see that they wrote the same; `labels` are those of the comparison."""
-    ours, theirs = in_turns(case.ours, case.theirs, repetitions=repetitions, warmups=warmups)
-    assert len(case.contents) == 1, f"both must write the same rows: {case.contents}"
+def compare(sides: Sides, *, repetitions: int, warmups: int, **labels: Any) -> Comparison:
+    """Measure both ways in turns, and see that they wrote the same; `labels` are those of the comparison."""
+    ours, theirs = in_turns(sides.ours, sides.theirs, repetitions=repetitions, warmups=warmups)
+    assert len(sides.contents) == 1, f"both must write the same rows: {sides.contents}"
     return Comparison(ours=ours, theirs=theirs, **labels)
 
 

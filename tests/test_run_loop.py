@@ -5,7 +5,10 @@ import math
 import pytest
 
 from backfill_assets.backfill.control import Limits, Stop, TokenBucket
-from backfill_assets.backfill.run import RunReport
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord
+from backfill_assets.backfill.lag import TimeBound
+from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.backfill.run import RunReport, urgency
 from backfill_assets.testing.clock import ManualClock
 from backfill_assets.testing.crash import Crash, CrashPoint
 from backfill_assets.testing.simulation import Operator, World
@@ -41,12 +44,12 @@ def test_a_pause_is_seen_between_epochs_and_resuming_goes_on_where_it_stopped() 
     assert right(world)
 
 
-def test_a_stop_that_was_requested_ends_the_run_after_the_epoch_at_work() -> None:
+def test_a_run_that_is_to_wait_for_a_view_ends_after_the_epoch_at_work_and_says_for_whom() -> None:
     world = make(10)
     operator = Operator()
-    operator.after = lambda _epochs: setattr(operator, "stopping", True)
+    operator.after = lambda _epochs: setattr(operator, "waits_for", "view 'late' is behind")
     report = world.refresh(SOURCE, Limits(chunk_rows=3), operator=operator)
-    assert (report.stopped, report.offsets) == (Stop.STOPPED, 3)
+    assert (report.stopped, report.detail, report.offsets) == (Stop.WAITING, "view 'late' is behind", 3)
 
 
 def test_a_throttle_lets_its_rows_through_each_second_and_no_more() -> None:
@@ -131,16 +134,16 @@ def test_until_forever_waits_for_more_and_ends_only_when_stopped() -> None:
     operator = Operator()
     waits = 0
 
-    def stop_later() -> bool:
+    def wait_later() -> str:
         nonlocal waits
         waits += 1
         if waits == 4:
             produce(world, 2)
-        return waits > 6
+        return "others" if waits > 6 else ""
 
-    operator.stop_requested = stop_later  # type: ignore[method-assign]
+    operator.must_wait = wait_later  # type: ignore[method-assign]
     report = world.refresh(SOURCE, Limits(until="forever"), operator=operator)
-    assert (report.stopped, report.offsets) == (Stop.STOPPED, 6)
+    assert (report.stopped, report.offsets) == (Stop.WAITING, 6)
     assert world.clock.sleeps >= 3
 
 
@@ -214,3 +217,20 @@ def test_crash_points_and_clocks_refuse_what_makes_no_sense() -> None:
         CrashPoint("looked", at=0)
     with pytest.raises(ValueError, match="does not go back"):
         ManualClock().advance(-1)
+
+
+@pytest.mark.parametrize(
+    ("lag_ms", "bound_ms", "live", "times"),
+    [(900, 1000, False, 1), (1000, 1000, False, 1), (1001, 1000, False, 2), (90_000, 1000, False, 8), (5, 0, False, 5),
+     (90_000, 1000, True, 1), (90_000, None, False, 1)],
+)  # fmt: skip
+def test_a_view_behind_its_bound_takes_larger_batches_the_further_it_is_behind(
+    lag_ms: int, bound_ms: int | None, live: bool, times: int
+) -> None:
+    position = SnapshotPosition(tables={}, lag_ms=lag_ms, bound=TimeBound(max_lag=bound_ms))
+    record = CommitRecord(
+        kind=CommitKind.EPOCH, target=VIEW, incarnation="a", epoch=1, attempt="b", plan_hash="c", fingerprint={},
+        position=position, live=live, started_at=0, finished_at=0, created_at=0,
+    )  # fmt: skip
+    assert urgency(record) == times
+    assert bool(position.behind) == (bound_ms is not None and lag_ms > bound_ms)

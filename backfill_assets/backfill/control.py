@@ -23,7 +23,6 @@ class Stop(StrEnum):
     MAX_ROWS = "max_rows"
     FENCED = "fenced"
     LEASE_HELD = "lease_held"
-    STOPPED = "stopped"
     DRY_RUN = "dry_run"
     WAITING = "waiting"
 
@@ -33,7 +32,8 @@ class Limits:
     """What one run may do. Rows are counted as offsets read, an upper bound of records.
 
     `max_seconds`, `max_rows`: for the whole run (None: no limit); `chunk_rows`: for one epoch; `rows_per_second`: None
-    for no limit, 0 for none at all.
+    for no limit, 0 for none at all. `heed_views`: end early while a view that reads this table, at work in another run,
+    is further behind than its bound.
     """
 
     max_seconds: float | None = None
@@ -42,6 +42,7 @@ class Limits:
     rows_per_second: float | None = None
     until: Literal["caught_up", "forever"] = "caught_up"
     dry_run: bool = False
+    heed_views: bool = False
 
 
 @dataclass

@@ -200,6 +200,13 @@ class SnapshotPosition(Value):
         """Whether the snapshots of all tables have been read."""
         return all(table.backfilled for table in self.tables.values())
 
+    @property
+    def behind(self) -> str:
+        """Lag and bound in words, where the lag is over the bound; else empty."""
+        if self.bound.max_lag is None or self.lag_ms <= self.bound.max_lag:
+            return ""
+        return f"it is {self.lag_ms / 1000:g} s behind, and was to be {self.bound.max_lag / 1000:g} s at the most"
+
 
 def total(ranges: Iterable[OffsetRange]) -> int:
     """How many offsets the ranges cover."""

@@ -13,9 +13,12 @@ from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.protocol import Parts, begin_life, check_look, run_epoch
 from backfill_assets.errors import FencedError, ForeignWriteError
 
-__all__ = ["Between", "Make", "RunReport", "create_if_missing", "plan_next", "run", "slowest"]
+__all__ = ["Between", "Make", "RunReport", "create_if_missing", "plan_next", "run", "slowest", "urgency"]
 
 POLL_SECONDS = 0.5
+
+MOST_URGENT = 8
+"""How many times its usual rows an epoch takes at the most."""
 
 
 class Between(Protocol):
@@ -29,8 +32,8 @@ class Between(Protocol):
         """Called after each commit: report, keep the lease, keep the table tidy."""
         ...
 
-    def stop_requested(self) -> bool:
-        """Whether the run was asked to end at the next opportunity."""
+    def must_wait(self) -> str:
+        """Why the run is to end at the next opportunity so that others can catch up; empty if it may go on."""
         ...
 
 
@@ -156,8 +159,9 @@ class _Run:
             self.parts.clock.sleep(min(wait, POLL_SECONDS))
 
     def _reason(self, controls: Controls, wait: float) -> Stop | None:
-        if self.between.stop_requested():
-            return Stop.STOPPED
+        if waits := self.between.must_wait():
+            self.report.detail = waits
+            return Stop.WAITING
         if controls.paused or wait == math.inf:
             return Stop.PAUSED
         limits = self.limits
@@ -168,7 +172,7 @@ class _Run:
         return None
 
     def _budget(self) -> int:
-        chunk = self.limits.chunk_rows
+        chunk = self.limits.chunk_rows * urgency(self.report.record)
         if self.limits.max_rows is not None:
             chunk = min(chunk, self.limits.max_rows - self.report.offsets)
         return max(1, self.bucket.allowance(chunk))
@@ -200,6 +204,17 @@ class _Run:
             )
         self.report.record = check_look(self.parts, look).record or self.report.record
         return look
+
+
+def urgency(record: CommitRecord) -> int:
+    """How many times its usual rows the next epoch takes: more than once while a view that catches up is behind its bound.
+
+    A larger batch spends less on each of its rows, which is all that can be done where producers do not wait.
+    """
+    position = record.position
+    if record.live or not isinstance(position, SnapshotPosition) or position.bound.max_lag is None:
+        return 1
+    return min(MOST_URGENT, max(1, math.ceil(position.lag_ms / max(1, position.bound.max_lag))))
 
 
 def slowest(*rates: float | None) -> float | None:

@@ -55,7 +55,7 @@ class Operator:
 
     paused: bool = False
     rows_per_second: float | None = None
-    stopping: bool = False
+    waits_for: str = ""
     after: Callable[[int], None] | None = None
     epochs: list[int] = field(default_factory=list)
 
@@ -69,9 +69,9 @@ class Operator:
         if self.after is not None:
             self.after(len(self.epochs))
 
-    def stop_requested(self) -> bool:
-        """Whether the run is to end."""
-        return self.stopping
+    def must_wait(self) -> str:
+        """Why the run is to end early."""
+        return self.waits_for
 
 
 class World:

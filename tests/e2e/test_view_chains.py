@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, UpstreamChangedError, UpstreamNotLiveError
-from backfill_assets.operations import drop, reset
+from backfill_assets.operations import drop, reset, set_controls
 from tests.e2e.lake import Lake
 from tests.e2e.project import Project
 
@@ -21,6 +21,7 @@ LEFT = "SELECT id, v FROM first WHERE v < 50"
 RIGHT = "SELECT id, v + 100 AS v FROM first WHERE v >= 50"
 DIAMOND = "SELECT id, v FROM left UNION ALL SELECT id, v FROM right"
 ONE = Limits(chunk_rows=10, max_rows=10)
+ONE_ROW = Limits(chunk_rows=1, max_rows=1)
 
 
 @pytest.fixture
@@ -124,3 +125,44 @@ def test_a_view_over_a_view_that_kafka_feeds(project: Project):
         assert project.rows("child", "twice") == {(at * 2,): 1 for at in range(rows) if at % 3 != 1}
         project.produce(topic, [{"id": at} for at in range(20, 30)])
     assert project.check("child").passed
+
+
+def test_a_parent_that_heeds_its_views_ends_early_while_one_is_behind_its_bound_and_at_work(lake: Lake):
+    def more(at: int) -> None:
+        lake.append("base", [{"id": at, "v": at % 90, "name": "new"}])
+        refresh(lake, "first")
+
+    heeding = Limits(heed_views=True)
+    lake.project.refresh("first", Limits(chunk_rows=10))  # in four files
+    lake.project.refresh("second", ONE)
+    for at in range(100, 103):
+        more(at)
+    lake.project.refresh("second", Limits(max_rows=30))  # the rest of the snapshot, and no more
+    lake.project.refresh("second", ONE_ROW)
+    more(103)
+    behind = lake.project.refresh("second", ONE_ROW).report.record
+    assert isinstance(behind.position, SnapshotPosition)
+    assert not behind.live
+    assert behind.position.behind
+    lake.append("base", [{"id": 104, "v": 1, "name": "waits"}])
+
+    state = lake.project.workspace().state
+    assert lake.project.refresh("first", heeding).report.epochs, "nobody is at work on the view that is behind"
+    lake.append("base", [{"id": 105, "v": 1, "name": "waits"}])
+    state.put_lease("views/second", "another-run", held=True)
+    waiting = lake.project.refresh("first", heeding).report
+    assert (waiting.stopped, waiting.epochs) == (Stop.WAITING, [])
+    assert "view 'second'" in waiting.detail
+    assert "another-run" in waiting.detail
+    assert lake.project.refresh("first", Limits()).report.epochs, "who does not ask for it does not wait"
+
+    lake.append("base", [{"id": 106, "v": 1, "name": "waits"}])
+    set_controls(lake.project.workspace(), "second", paused=True, by="test")
+    assert lake.project.refresh("first", heeding).report.epochs, "a paused view is not waited for"
+    set_controls(lake.project.workspace(), "second", paused=False, by="test")
+    state.put_lease("views/second", "another-run", held=False)
+    refresh(lake, "first", "second")
+    exact(lake, "second", SECOND, ["w", "name"], "first")
+    lake.append("base", [{"id": 107, "v": 1, "name": "waits"}])
+    state.put_lease("views/second", "another-run", held=True)
+    assert lake.project.refresh("first", heeding).report.epochs, "a view that is live is not waited for"
