@@ -1,11 +1,12 @@
 """Checks of arguments that all declarations share; each error names the declaration, the argument and what was found."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from backfill_assets.backfill.order import Order, order_of
 from backfill_assets.errors import DeclarationError
 
-__all__ = ["check_choice", "check_name", "checked_key", "wrong_argument"]
+__all__ = ["check_choice", "check_name", "checked_key", "checked_order", "wrong_argument"]
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
@@ -39,3 +40,25 @@ def checked_key(kind: str, name: str, key: object) -> tuple[str, ...]:
     if len(set(columns)) != len(columns):
         raise wrong_argument(kind, name, "primary_key", f"{key!r} names a column twice", "name each column once")
     return tuple(columns)
+
+
+def checked_order(kind: str, name: str, order: object, upstreams: Collection[str]) -> Order:
+    """In which order upstreams are backfilled: names from first to last, or what each comes after; empty for None."""
+    hint = 'use ["first", "second"], or {"second": ["first"]}, with names of upstreams'
+    if order is None:
+        return {}
+    if isinstance(order, str) or not isinstance(order, Sequence | Mapping):
+        raise wrong_argument(kind, name, "backfill_order", f"it is {order!r}", hint)
+    named = (
+        [*order, *(each for before in order.values() for each in ([before] if isinstance(before, str) else before))]
+        if isinstance(order, Mapping)
+        else [*order]
+    )
+    unknown = [each for each in named if each not in upstreams]
+    if unknown:
+        found = f"{unknown[0]!r} is none of its upstreams, which are {', '.join(sorted(upstreams))}"
+        raise wrong_argument(kind, name, "backfill_order", found, hint)
+    try:
+        return order_of(order)
+    except ValueError as error:
+        raise wrong_argument(kind, name, "backfill_order", f"it goes in a circle: {error}", hint) from None

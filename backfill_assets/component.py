@@ -88,6 +88,7 @@ class ViewModel(_Labelled):
     primary_key: str | list[str] | None = None
     strategy: Literal["auto", "source", "snapshot"] = "auto"
     refresh_mode: Literal["auto", "incremental", "incremental_strict"] = "auto"
+    backfill_order: list[str] | dict[str, str | list[str]] | None = None
 
     def declare(self, known: Mapping[str, Upstream]) -> MaterializedView:
         """The declaration over what the component declared before it."""

@@ -80,9 +80,11 @@ def _upstream_metadata(tables: list[TableProgress]) -> dict[str, Any]:
         "lag_seconds": "float",
         "level": "string",
         "forecast": "string",
+        "awaits": "string",
     }
+    lines = [{name: getattr(each, name) for name in columns} | {"awaits": ", ".join(each.awaits)} for each in tables]
     shown = dg.MetadataValue.table(
-        records=[dg.TableRecord({name: getattr(each, name) for name in columns}) for each in tables],
+        records=[dg.TableRecord(line) for line in lines],
         schema=dg.TableSchema(columns=[dg.TableColumn(name, kind) for name, kind in columns.items()]),
     )
     spare = [each.headroom_seconds for each in tables if each.headroom_seconds is not None]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 
-from backfill_assets.arguments import check_choice, check_name, checked_key, wrong_argument
+from backfill_assets.arguments import check_choice, check_name, checked_key, checked_order, wrong_argument
+from backfill_assets.backfill.order import Order
 from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
 from backfill_assets.query.ddl import Column, parse_schema
@@ -145,6 +146,7 @@ class MaterializedView:
     own_key: tuple[str, ...] = ()
     strategy: Strategy
     refresh_mode: RefreshMode
+    backfill_order: Order = field(default_factory=dict)
     labels: Labels
 
     @property
@@ -251,6 +253,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     primary_key: str | Sequence[str] | None = None,
     strategy: Strategy = "auto",
     refresh_mode: RefreshMode = "auto",
+    backfill_order: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     **labels: Unpack[LabelArguments],
 ) -> MaterializedView:
     """Declare a table that is kept equal to `query`, a Spark SQL query over `upstreams` by their names.
@@ -261,6 +264,9 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     where each record came from, `(_partition, _offset)`, carried as hidden columns (`__partition`, `__offset`) where the
     query leaves them out; `primary_key` is refused there. Over Delta tables and views the key is theirs, carried the same
     way, unless `primary_key` names columns of the view.
+
+    `backfill_order` says whose history is read before whose: names of upstreams from first to last, or a mapping from a
+    name to those that come before it. An upstream that waits is not read at all until then.
 
     Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
     """
@@ -291,6 +297,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
         own_key=own_key,
         strategy=strategy,
         refresh_mode=refresh_mode,
+        backfill_order=checked_order("materialized_view", name, backfill_order, [upstream.name for upstream in given]),
         labels=Labels(**labels),
     )
 

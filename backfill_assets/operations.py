@@ -277,6 +277,9 @@ def status(workspace: Workspace, name: str) -> Status:
     except BackfillError as error:
         return replace(known, state="broken", problem=error.message)
     if look.record is None or not look.exists:
+        awaited = _awaited(workspace, table)
+        if awaited:
+            return replace(known, state="waiting", problem=awaited)
         return known if running or look.record is None else replace(known, state="dropped")
     lag, problem = _lag(table, look.record)
     progress = progress_of(table.output.records(RATE_EPOCHS), lag)
@@ -288,6 +291,17 @@ def status(workspace: Workspace, name: str) -> Status:
         splits=[] if lag is None else splits_of(look.record.position, lag, source=name),
         problem=problem,
     )
+
+
+def _awaited(workspace: Workspace, table: Table) -> str:
+    """Which view a view that was not created yet waits for; empty if for none."""
+    declared = table.declared
+    if not isinstance(declared, MaterializedView) or not declared.tables:
+        return ""
+    try:
+        return workspace.reads(declared).awaits()
+    except BackfillError as error:
+        return error.message
 
 
 def _at_work_on(table: Table) -> Look:

@@ -47,7 +47,7 @@ def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
                 f"{at.files_read:,}/{at.files:,}",
                 f"{at.lag_rows:,}",
                 f"{at.lag_seconds:,.0f}",
-                "" if at.level == "safe" else at.forecast,
+                f"waits for {', '.join(at.awaits)}" if at.awaits else "" if at.level == "safe" else at.forecast,
             )
         if upstreams.row_count:
             parts.append(upstreams)

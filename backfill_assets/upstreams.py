@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, Fingerprint, SnapshotRead
+from backfill_assets.backfill.order import waits_for
 from backfill_assets.backfill.ports import Commit, TableOffer
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.progress import TableProgress
@@ -108,6 +109,7 @@ class TablesOf:
             fingerprint=fingerprint,
             tables=self,
             histories={"snapshot": SnapshotHistory(tables=self)},
+            order=self.view.backfill_order,
             strategy=self.view.strategy,
         )
 
@@ -129,9 +131,15 @@ class TablesOf:
         """Where the view stands in each table, with a forecast of what is still to be read. `rate` is in rows a second."""
         position = record.position
         assert isinstance(position, SnapshotPosition)
-        return [
-            self._progress_in(name, table, lag.get(name, 0), rate) for name, table in sorted(position.tables.items())
-        ]
+        unfinished = [name for name, table in position.tables.items() if not table.backfilled]
+        found = []
+        for name, table in sorted(position.tables.items()):
+            progress = self._progress_in(name, table, lag.get(name, 0), rate)
+            awaited = waits_for(self.view.backfill_order, name, unfinished)
+            if awaited and not table.backfilled:
+                progress = replace(progress, phase="waiting", awaits=awaited)
+            found.append(progress)
+        return found
 
     def _progress_in(self, name: str, table: TablePosition, lag: int, rate: float) -> TableProgress:
         newest = self.tables[name].now()
@@ -158,6 +166,16 @@ class TablesOf:
             headroom_seconds=None if done else seen.headroom_seconds,
             forecast="" if done else seen.message,
         )
+
+    def awaits(self) -> str:
+        """Which view this one waits for before it reads anything, in a sentence; empty if for none."""
+        for each in self.view.tables:
+            if isinstance(each, MaterializedView):
+                try:
+                    self._life(each)
+                except UpstreamNotLiveError as error:
+                    return error.message
+        return ""
 
     # `ports.Tables`
 

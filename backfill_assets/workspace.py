@@ -208,6 +208,7 @@ class Workspace:
                     ),
                     fingerprint=fingerprint_of(declared),
                     upstreams=self,
+                    order=declared.backfill_order,
                 )
 
     def _compute(self, declared: Declared, output: TableLocation) -> Compute:

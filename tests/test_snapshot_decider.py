@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, SnapshotRead, fingerprint
+from backfill_assets.backfill.order import Order, order_of
 from backfill_assets.backfill.ports import Commit, Next, TableOffer
 from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition
 from backfill_assets.backfill.snapshot import SnapshotHistory, files_of
@@ -70,6 +71,7 @@ class Follower:
     lake: Lake
     buckets: int = 16
     keyed: bool = True
+    order: Order = field(default_factory=dict)
     files: Counter[tuple[str, int]] = field(default_factory=Counter)
     versions: dict[str, list[int]] = field(default_factory=dict)
 
@@ -85,6 +87,7 @@ class Follower:
             upstreams=tuple(TableUpstream(name=name, keyed=self.keyed) for name in self.lake.tables),
             fingerprint=FINGERPRINT,
             tables=self.lake,
+            order=self.order,
             histories={"snapshot": SnapshotHistory(tables=self.lake, buckets=self.buckets)},
         )
 
@@ -191,6 +194,22 @@ def test_a_step_is_never_empty_while_files_are_left(files: tuple[int, ...], budg
         found = follower.step(budget)
         assert found is not None
         assert found.reads
+    follower.assert_all_read_once()
+
+
+@given(first=FILES, second=FILES, budgets=st.lists(st.integers(1, 60), min_size=1, max_size=5))
+def test_a_table_that_waits_for_another_one_is_not_read_before_that_has_been(
+    first: tuple[int, ...], second: tuple[int, ...], budgets: list[int]
+):
+    lake = Lake({"a": Table(first), "b": Table(second)})
+    follower = Follower(lake, order=order_of(["b", "a"]))
+    at = 0
+    while not follower.position.tables["b"].backfilled:
+        follower.step(budgets[at % len(budgets)])
+        assert not any(bucket.next for bucket in follower.position.tables["a"].buckets.values())
+        at += 1
+    follower.finish(budgets[0])
+    assert follower.live
     follower.assert_all_read_once()
 
 

@@ -42,6 +42,8 @@ class SplitProgress:
 class TableProgress:
     """Where a view stands in one Delta table. `version` is the last one consumed, of `newest` that there are.
 
+    `awaits`: the upstreams whose history comes first, while it has not been its turn yet.
+
     `lag_seconds` is how far the view is behind in commit time. `level` and `forecast` say whether what it still has to
     read outlives VACUUM and log clean-up, `headroom_seconds` by how much (None: not known, or nothing is left to read).
     """
@@ -57,6 +59,7 @@ class TableProgress:
     level: str = "safe"
     headroom_seconds: float | None = None
     forecast: str = ""
+    awaits: Sequence[str] = ()
 
 
 def lag_numbers(records: Sequence[CommitRecord]) -> dict[str, float | bool]:

@@ -41,18 +41,13 @@ class SnapshotHistory:
         """Whether every file of every table has been read."""
         return position.backfilled
 
-    def read(
-        self,
-        position: SnapshotPosition,
-        offers: Mapping[str, TableOffer],  # noqa: ARG002  (for strategies that read what is newest)
-        budget: int,
-    ) -> Step:
+    def read(self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int) -> Step:
         """The next files of every bucket: all tables share the budget, and each gives at least one file."""
         reads: list[TableRead] = []
         tables = dict(position.tables)
         left = budget
         for name, table in sorted(position.tables.items()):
-            if table.backfilled or (reads and left <= 0):
+            if name not in offers or table.backfilled or (reads and left <= 0):
                 continue
             files = self.tables.files(name, table.pinned)
             buckets, ranges, rows = _next_files(files, table, max(1, left))

@@ -7,10 +7,11 @@ shared-source backfill in a streaming database, worked on ranges of offsets inst
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from backfill_assets.backfill.epoch import BronzeRead, Fingerprint, KafkaRead, Plan, Position, Read, size_of
 from backfill_assets.backfill.ingest import check_topic, kafka_holds
+from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, BronzeOffer, Next, TopicOffer, Upstreams
 from backfill_assets.backfill.positions import (
     OffsetRange,
@@ -44,6 +45,7 @@ class SourceDecider:
     sources: tuple[SourceUpstream, ...]
     fingerprint: Fingerprint
     upstreams: Upstreams
+    order: Order = field(default_factory=dict)
 
     @property
     def target(self) -> str:
@@ -67,7 +69,12 @@ class SourceDecider:
         def planned(source: SourceUpstream, share: int) -> tuple[tuple[Read, ...], SourcePosition]:
             return plan_source(self.view, source, position.sources[source.name], offers[source.name], budget=share)
 
-        wanted = {index: _offsets(planned(source, budget)[0]) for index, source in enumerate(self.sources)}
+        unfinished = [name for name, each in position.sources.items() if not each.backfilled]
+        wanted = {
+            index: _offsets(planned(source, budget)[0])
+            for index, source in enumerate(self.sources)
+            if not waits_for(self.order, source.name, unfinished)
+        }
         shares = deal(budget, wanted)
         plans = {source.name: planned(source, shares.get(index, 0)) for index, source in enumerate(self.sources)}
         reads = tuple(read for each, _ in plans.values() for read in each)

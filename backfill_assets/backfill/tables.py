@@ -7,11 +7,12 @@ that: every epoch takes all versions that wait, up to its budget, and the lag bo
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, Plan, Position, TableRead
 from backfill_assets.backfill.lag import TimeBound
+from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, Commit, Next, TableOffer, Tables
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, deal
 from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError
@@ -45,7 +46,7 @@ class History(Protocol):
         ...
 
     def read(self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int) -> Step:
-        """The next epoch of a history that is not finished."""
+        """The next epoch of a history that is not finished; of the tables that are offered, as the others wait."""
         ...
 
     def left(self, name: str, table: TablePosition) -> int:
@@ -66,6 +67,7 @@ class TablesDecider:
     fingerprint: Fingerprint
     tables: Tables
     histories: Mapping[str, History]
+    order: Order = field(default_factory=dict)
     strategy: str = "auto"
     choose: Callable[[], str] = lambda: "snapshot"
 
@@ -91,7 +93,7 @@ class TablesDecider:
             step = self._read_log(position, offers, budget, live=live)
         else:
             self._check_strategy(position)
-            step = history.read(position, offers, budget)
+            step = history.read(position, self._in_turn(position, offers), budget)
         if step is None:
             return None
         reads, after = step
@@ -160,6 +162,11 @@ class TablesDecider:
                 found=offer.version,
             )
         return offer
+
+    def _in_turn(self, position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> dict[str, TableOffer]:
+        """The tables whose history waits for no other's."""
+        unfinished = [name for name, table in position.tables.items() if not table.backfilled]
+        return {name: offer for name, offer in offers.items() if not waits_for(self.order, name, unfinished)}
 
     def _check_strategy(self, position: SnapshotPosition) -> None:
         if self.strategy not in {"auto", position.strategy}:

@@ -8,7 +8,7 @@ from backfill_assets import kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, UpstreamChangedError, UpstreamNotLiveError
-from backfill_assets.operations import drop, reset, set_controls
+from backfill_assets.operations import drop, reset, set_controls, status
 from tests.e2e.lake import Lake
 from tests.e2e.project import Project
 
@@ -57,6 +57,8 @@ def test_a_chain_and_a_diamond_are_exact_at_their_recorded_versions(lake: Lake):
     fails(lake, "second", UpstreamNotLiveError)
     lake.project.refresh("first", ONE)
     fails(lake, "second", UpstreamNotLiveError)
+    shown = status(lake.project.workspace(), "second")
+    assert (shown.state, "waits for view 'first'" in shown.problem) == ("waiting", True)
     assert not Path(lake.location("second")).exists(), "nothing was written"
     refresh(lake, "first", "second", "third", "left")
     lake.append("base", [{"id": 100, "v": 45, "name": "new"}])
