@@ -25,6 +25,7 @@ __all__ = [
     "QueryError",
     "StagingError",
     "StateLostError",
+    "StillNeededError",
     "TopicRecreatedError",
     "UnknownTopicError",
     "UnsettledCommitError",
@@ -191,6 +192,12 @@ class VersionsLostError(BackfillError):
     """Versions or data files of a Delta table that are still to be read are gone: vacuumed, or their log cleaned up."""
 
     code = "VERSIONS_LOST"
+
+
+class StillNeededError(BackfillError):
+    """What was to be deleted has still to be read by a view."""
+
+    code = "STILL_NEEDED"
 
 
 class DuplicateKeyError(BackfillError):

@@ -18,9 +18,9 @@ from backfill_assets.backfill.protocol import begin_life, check_look, end_life, 
 from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
 from backfill_assets.errors import BackfillError, DeclarationError, DroppedError, LeaseHeldError
 from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.readers import awaited_view, check_unneeded
 from backfill_assets.resources.spark import do_nothing
 from backfill_assets.resources.staging import delete_data, sweep
-from backfill_assets.waiting import awaited_view
 from backfill_assets.workspace import Table, Workspace
 
 __all__ = [
@@ -218,12 +218,15 @@ def drop(workspace: Workspace, name: str) -> None:
 def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
     """Keep a table's files few: restate its positions, compact, sweep staged files, and vacuum if asked to.
 
-    The positions are said again before anything is cleaned, so that they outlive the log's older entries.
+    The positions are said again before anything is cleaned, so that they outlive the log's older entries. Errors:
+    `StillNeededError`, before anything is done, where vacuuming would take what a view has still to read.
     """
     table = workspace.table(workspace.find(name))
     look = table.output.look()
     if not look.exists:
         return []
+    if vacuum_hours is not None:
+        check_unneeded(workspace, name, hours=vacuum_hours)
     restate(table.parts, look)
     table.output.compact(2)
     swept = sweep(table.output.location, table.output.look)

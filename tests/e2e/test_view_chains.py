@@ -7,8 +7,8 @@ import pytest
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.errors import BackfillError, UpstreamChangedError, UpstreamNotLiveError
-from backfill_assets.operations import drop, reset, set_controls, status
+from backfill_assets.errors import BackfillError, StillNeededError, UpstreamChangedError, UpstreamNotLiveError
+from backfill_assets.operations import drop, reset, set_controls, status, tend
 from tests.e2e.lake import Lake
 from tests.e2e.project import Project
 
@@ -98,6 +98,20 @@ def test_a_parent_that_is_reset_or_dropped_is_seen_and_the_child_begins_anew(lak
     drop(lake.project.workspace(), "first")
     assert "dropped" in fails(lake, "left", UpstreamChangedError).message
     assert lake.project.record("left") == again
+
+
+def test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused(lake: Lake):
+    refresh(lake, "first", "left")
+    lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
+    refresh(lake, "first")
+    with pytest.raises(StillNeededError, match="view 'left' has read it up to version"):
+        tend(lake.project.workspace(), "first", vacuum_hours=0)
+    tend(lake.project.workspace(), "first", vacuum_hours=1)
+    refresh(lake, "left")
+    lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
+    tend(lake.project.workspace(), "first", vacuum_hours=0)
+    refresh(lake, "first", "left")
+    exact(lake, "left", LEFT, ["id", "v"], "first")
 
 
 def test_parts_over_parts_keep_their_keys_apart(tmp_path: Path):

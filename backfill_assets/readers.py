@@ -1,0 +1,73 @@
+"""What the views that read a table ask of it: to wait for one that catches up, and to keep what is still to be read."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.errors import BackfillError, StillNeededError
+from backfill_assets.model import MaterializedView
+from backfill_assets.workspace import Workspace
+
+__all__ = ["awaited_view", "check_unneeded"]
+
+
+def awaited_view(workspace: Workspace, name: str, *, run_id: str) -> str:
+    """Which view, catching up in another run, table `name` is to wait for, in a sentence; empty if it may go on.
+
+    Only views at work count: a paused one does not move, a dead one would be waited for in vain, and one of the same
+    run comes later by itself.
+    """
+    leases = workspace.state.leases()
+    for view in _readers(workspace, name):
+        lease = leases.get(view.target)
+        if lease is None or lease.run_id == run_id or not lease.alive(datetime.now(UTC)):
+            continue
+        if workspace.state.controls(view.target).paused:
+            continue
+        position = _position(workspace, view, live=False)
+        if position is not None and position.behind:
+            return f"view {view.name!r} catches up in run {lease.run_id}: {position.behind}"
+    return ""
+
+
+def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
+    """Refuse to delete files of table `name` that it has not used for `hours` where a view has still to read them.
+
+    Errors: `StillNeededError`, naming the view.
+    """
+    newest = workspace.upstream(workspace.find(name)).output.look().version
+    for view in _readers(workspace, name):
+        position = _position(workspace, view)
+        table = position.tables.get(name) if position is not None else None
+        if table is None:
+            continue
+        waiting = workspace.reads(view).commits(name, table.version, newest)
+        if table.backfilled and not any(commit.rows for commit in waiting):
+            continue
+        behind = time.time() - table.at_ms / 1000
+        if behind > hours * 3600:
+            raise StillNeededError(
+                f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
+                f"{table.version} of {newest}, which is {behind / 3600:.1f} h old",
+                hint=f"`backfill refresh {view.name}` first, or keep at least {int(behind / 3600) + 1} h",
+                view=view.name,
+                version=table.version,
+            )
+
+
+def _readers(workspace: Workspace, name: str) -> Iterator[MaterializedView]:
+    for each in workspace.declared.values():
+        if isinstance(each, MaterializedView) and name in {table.name for table in each.tables}:
+            yield each
+
+
+def _position(workspace: Workspace, view: MaterializedView, *, live: bool | None = None) -> SnapshotPosition | None:
+    """Where a view that goes on stands in its tables; with `live`, only one that is (not) live."""
+    try:
+        look = workspace.upstream(view).output.look()
+    except BackfillError:  # what is wrong with a reader is told by its own run, and holds up nobody else
+        return None
+    if look.record is None or not look.exists or (live is not None and look.record.live is not live):
+        return None
+    return look.record.position if isinstance(look.record.position, SnapshotPosition) else None
