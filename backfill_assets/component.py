@@ -86,7 +86,7 @@ class ViewModel(_Labelled):
     query: str
     upstreams: list[str]
     primary_key: str | list[str] | None = None
-    strategy: Literal["auto", "source", "snapshot"] = "auto"
+    strategy: Literal["auto", "source", "snapshot", "snapshot_once"] = "auto"
     refresh_mode: Literal["auto", "incremental", "incremental_strict"] = "auto"
     backfill_order: list[str] | dict[str, str | list[str]] | None = None
 

@@ -310,6 +310,9 @@ def _awaited(workspace: Workspace, table: Table) -> str:
 def _at_work_on(table: Table) -> Look:
     """The table as it stands, created if need be, saying that it is in creation as long as it is not live."""
     look = create_if_missing(table.parts, table)
+    if look.record is not None and look.record.epoch == 0:
+        sweep(table.output.location, table.output.look)  # what a creation that was given up had staged
+        look = check_look(table.parts, table.output.look())
     if look.record is not None and not look.record.live and table.output.set_status("creating"):
         return check_look(table.parts, table.output.look())
     return look

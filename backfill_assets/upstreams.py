@@ -18,6 +18,7 @@ from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
 from backfill_assets.backfill.retention import forecast
 from backfill_assets.backfill.snapshot import SnapshotHistory
+from backfill_assets.backfill.snapshot_once import SnapshotOnceHistory
 from backfill_assets.backfill.tables import TablesDecider, TableUpstream
 from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError, UpstreamRefusedError
 from backfill_assets.model import DeltaTable, MaterializedView, has_key
@@ -108,7 +109,10 @@ class TablesOf:
             upstreams=tuple(TableUpstream(name=each.name, keyed=own or has_key(each)) for each in self.view.tables),
             fingerprint=fingerprint,
             tables=self,
-            histories={"snapshot": SnapshotHistory(tables=self)},
+            histories={
+                "snapshot": SnapshotHistory(tables=self),
+                "snapshot_once": SnapshotOnceHistory(tables=self),
+            },
             order=self.view.backfill_order,
             strategy=self.view.strategy,
         )

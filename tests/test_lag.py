@@ -1,15 +1,22 @@
 """The lag bound that only shrinks: the executor's trace, and what must hold for any other."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import cycle, repeat
+from itertools import count, cycle, repeat
 from math import ceil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.lag import Convergence, TimeBound, converging
+from backfill_assets.backfill.lag import (
+    Convergence,
+    CountBound,
+    LagBound,
+    TimeBound,
+    converging,
+    converging_commits,
+)
 
 NEWER = [
     *[(1000, 950), (1000, 900), (900, 850), (900, 800), (800, 750), (800, 700), (700, 650), (700, 600), (600, 550)],
@@ -21,7 +28,7 @@ NEWER = [
 milliseconds = st.integers(0, 10**6)
 
 
-def may_advance(bound: TimeBound, pending: int) -> bool:
+def may_advance(bound: LagBound, pending: int) -> bool:
     """Whether an upstream that heeds the bound may go on while so much is pending."""
     return bound.max_lag is None or pending < bound.max_lag
 
@@ -39,8 +46,48 @@ def catch_up(lag: int, epochs: Iterator[int]) -> Iterator[tuple[int, int]]:
         yield sum(pending), bound.max_lag
 
 
+def drain(lag: int, commits: Iterator[int]) -> Iterator[tuple[int, int]]:
+    """As `catch_up` under the older bound, which counts: it is set anew before the upstream may go on, and not after."""
+    pending = [next(commits) for _ in range(lag)]
+    bound = CountBound.start(len(pending))
+    while pending:
+        pending.pop(0)
+        bound = bound.consumed(1, len(pending))
+        while pending and may_advance(bound, len(pending)):
+            pending.append(next(commits))
+        assert bound.max_lag is not None
+        yield len(pending), bound.max_lag
+
+
 def test_the_newer_bound_lets_the_upstream_run_at_half_speed():
     assert list(catch_up(10, repeat(100))) == NEWER
+
+
+def test_the_older_bound_lets_the_upstream_stand_still_until_all_commits_are_drained():
+    assert list(drain(5, repeat(1))) == [(4, 4), (3, 3), (2, 2), (1, 1), (0, 0)]
+
+
+@pytest.mark.parametrize(("lag", "walk", "steps", "made"), [(10, catch_up, 20, 10), (10, drain, 10, 0)])
+def test_while_a_lag_of_n_is_drained_the_newer_bound_lets_n_commits_through_and_the_older_none(
+    lag: int, walk: Callable[[int, Iterator[int]], Iterator[tuple[int, int]]], steps: int, made: int
+):
+    drawn = count()
+    assert len(list(walk(lag, (1 for _ in drawn)))) == steps
+    assert next(drawn) - lag == made
+
+
+def test_while_the_snapshot_is_read_commits_are_not_bounded_either():
+    assert may_advance(CountBound(), 10**15)
+    assert CountBound().consumed(9, 7) == CountBound.start(7) == CountBound(max_lag=7)
+
+
+@given(st.integers(0, 99), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 200))))
+def test_a_bound_of_commits_never_grows_and_goes_down_by_each_commit_consumed(lag: int, steps: list[tuple[int, int]]):
+    bound = CountBound.start(lag)
+    for commits, pending in steps:
+        before, bound = bound.max_lag, bound.consumed(commits, pending)
+        assert before is not None
+        assert bound.max_lag == max(0, min(pending, before - commits))
 
 
 def test_while_the_snapshot_is_read_nothing_is_bounded():
@@ -135,6 +182,16 @@ def test_one_epoch_is_no_trend_and_none_is_refused():
     assert converging([(5.0, 0)]).epochs_left == 0
     with pytest.raises(ValueError, match="at least one epoch"):
         converging([])
+
+
+def test_commits_converge_as_long_as_none_is_added_to_those_that_wait():
+    assert converging_commits([(0, 5), (1, 4), (3, 2)]) == Convergence(
+        converging=True, lag=2, bound=2, shrinks_by_per_epoch=1.5, epochs_left=2
+    )
+    assert not converging_commits([(0, 5), (1, 4), (3, 3)]).converging
+    assert converging_commits([(7, 3)]).converging
+    with pytest.raises(ValueError, match="at least one epoch"):
+        converging_commits([])
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6).map(float), milliseconds), min_size=1, unique_by=lambda each: each[0]))

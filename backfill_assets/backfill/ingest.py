@@ -54,6 +54,9 @@ class IngestDecider:
         assert isinstance(plan.before, IngestPosition)
         check_topic(self.source, plan.before, self.upstreams.topic(self.source))
 
+    def resumable(self, plan: Plan) -> bool:  # noqa: ARG002  (all that was planned is)
+        return True
+
     def readable(self, plan: Plan) -> bool:
         offer = self.upstreams.topic(self.source)
         return all(kafka_holds(offer, read.ranges) for read in plan.offset_reads)

@@ -3,23 +3,24 @@
     snapshot (no bound) ──► catching up (bound = lag, then only smaller) ──► live (lag 0)
 
 `TimeBound` gives way by half of the time consumed, so an upstream that waits for it runs at half speed and a lag of n
-epochs is gone after 2n. Producers that write to Delta and Kafka cannot be made to wait. For them the bound is a goal:
-`converging` tells whether it is kept.
+epochs is gone after 2n. `CountBound` gives way by every commit consumed, so an upstream that waits for it stands still
+until all n are drained. Producers that write to Delta and Kafka cannot be made to wait. For them the bound is a goal:
+`converging` and `converging_commits` tell whether it is kept.
 
-Lags and times consumed are whole milliseconds. Owns no clock and reads no table.
+Lags and times consumed are whole milliseconds, or whole commits. Owns no clock and reads no table.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field
 
 from backfill_assets.backfill.value import Value
 
-__all__ = ["Convergence", "TimeBound", "converging"]
+__all__ = ["Convergence", "CountBound", "LagBound", "TimeBound", "converging", "converging_commits"]
 
 
 class TimeBound(Value):
@@ -51,9 +52,30 @@ class TimeBound(Value):
         return type(self)(max_lag=left, carried=carried if left else 0)
 
 
+class CountBound(Value):
+    """The lag, in commits, below which the upstream may go on; None while the snapshot is read: no bound."""
+
+    unit: Literal["commits"] = "commits"
+    max_lag: int | None = Field(default=None, ge=0)
+
+    @classmethod
+    def start(cls, pending_lag: int) -> Self:
+        """The bound when the snapshot is read and the change log begins: the commits that wait at that moment."""
+        return cls(max_lag=pending_lag)
+
+    def consumed(self, commits: int, pending_lag: int) -> Self:
+        """The bound after a step over `commits` of them that leaves `pending_lag`: the smaller of that and the rest."""
+        if self.max_lag is None:
+            return self.start(pending_lag)
+        return type(self)(max_lag=max(0, min(pending_lag, self.max_lag - commits)))
+
+
+LagBound = TimeBound | CountBound
+
+
 @dataclass(frozen=True, kw_only=True)
 class Convergence:
-    """Whether a lag shrinks as it must: `converging` is `lag <= bound`. Lags are in milliseconds.
+    """Whether a lag shrinks as it must: `converging` is `lag <= bound`. Lags are in milliseconds, or in commits.
 
     `shrinks_by_per_epoch` is the mean over the epochs looked at, negative if the lag grows; `epochs_left` is how many
     more epochs it takes at that pace, None if it never ends or one epoch is all that is known.
@@ -78,17 +100,32 @@ def converging(history: Sequence[tuple[float, int]]) -> Convergence:
     ordered = sorted(history, key=itemgetter(0))
     lags = [lag for _, lag in ordered]
     times = [round(1000 * (after - before)) for (before, _), (after, _) in pairwise(ordered)]
-    bound = TimeBound.start(lags[0])
-    for elapsed, lag in zip(times, lags[1:], strict=True):
-        bound = bound.consumed(elapsed, lag)
-    allowed = (bound.max_lag or 0) + min(times, default=0)
+    return _judged(TimeBound.start(lags[0]), times, lags, grace=min(times, default=0))
+
+
+def converging_commits(history: Sequence[tuple[int, int]]) -> Convergence:
+    """Judge epochs of one run, oldest first, by how many commits had been consumed and how many then waited.
+
+    The bound starts at the oldest lag given and shrinks by every commit consumed since. Errors: as `converging`.
+    """
+    if not history:
+        raise ValueError("whether a lag shrinks is told from at least one epoch, and none was given")
+    lags = [lag for _, lag in history]
+    steps = [max(0, after - before) for (before, _), (after, _) in pairwise(history)]
+    return _judged(CountBound.start(lags[0]), steps, lags, grace=0)
+
+
+def _judged(bound: LagBound, steps: Sequence[int], lags: Sequence[int], *, grace: int) -> Convergence:
+    for step, lag in zip(steps, lags[1:], strict=True):
+        bound = bound.consumed(step, lag)
+    allowed = (bound.max_lag or 0) + grace
     shrunk = lags[0] - lags[-1]
     return Convergence(
         converging=lags[-1] <= allowed,
         lag=lags[-1],
         bound=allowed,
-        shrinks_by_per_epoch=shrunk / max(1, len(times)),
-        epochs_left=_epochs_left(lags[-1], shrunk, len(times)),
+        shrinks_by_per_epoch=shrunk / max(1, len(steps)),
+        epochs_left=_epochs_left(lags[-1], shrunk, len(steps)),
     )
 
 

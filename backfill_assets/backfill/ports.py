@@ -168,6 +168,10 @@ class Decider(Protocol):
         """Refuse a plan whose upstreams are no longer the ones that it was made for (recreated, reset, put back)."""
         ...
 
+    def resumable(self, plan: Plan) -> bool:
+        """Whether a run that begins may redo a plan that it finds uncommitted; else the life is given up for a new one."""
+        ...
+
     def readable(self, plan: Plan) -> bool:
         """Whether all inputs of an earlier plan are still there."""
         ...

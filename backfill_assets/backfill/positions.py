@@ -16,7 +16,7 @@ from typing import Self
 
 from pydantic import Field
 
-from backfill_assets.backfill.lag import TimeBound
+from backfill_assets.backfill.lag import CountBound, LagBound, TimeBound
 from backfill_assets.backfill.value import Value
 
 __all__ = [
@@ -186,14 +186,16 @@ class SnapshotPosition(Value):
     """A view's position over Delta tables: one vector, pinned as a whole before any row is read.
 
     `strategy` is how this life reads its history.
-    `lag_ms` is how far, in commit time, it was behind what was newest when its epoch was planned; `bound` what it may
-    be at the most: nothing while the snapshot is read, and from then on it only shrinks.
+    `lag_ms` is how far, in commit time, it was behind what was newest when its epoch was planned, and `lag_commits` how
+    many versions of its tables that was; `bound` what it may be at the most, in time or in commits: nothing while the
+    snapshot is read, and from then on it only shrinks.
     """
 
     strategy: str = "snapshot"
     tables: dict[str, TablePosition]
     lag_ms: int = 0
-    bound: TimeBound = TimeBound()
+    lag_commits: int = 0
+    bound: LagBound = TimeBound()
 
     @property
     def backfilled(self) -> bool:
@@ -203,9 +205,17 @@ class SnapshotPosition(Value):
     @property
     def behind(self) -> str:
         """Lag and bound in words, where the lag is over the bound; else empty."""
-        if self.bound.max_lag is None or self.lag_ms <= self.bound.max_lag:
+        if self.bound.max_lag is None or self.lag <= self.bound.max_lag:
             return ""
-        return f"it is {self.lag_ms / 1000:g} s behind, and was to be {self.bound.max_lag / 1000:g} s at the most"
+        lag, most = self.lag, self.bound.max_lag
+        if isinstance(self.bound, CountBound):
+            return f"it is {lag} commits behind, and was to be {most} at the most"
+        return f"it is {lag / 1000:g} s behind, and was to be {most / 1000:g} s at the most"
+
+    @property
+    def lag(self) -> int:
+        """The lag in the unit of its bound: commits or milliseconds."""
+        return self.lag_commits if isinstance(self.bound, CountBound) else self.lag_ms
 
 
 def total(ranges: Iterable[OffsetRange]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from backfill_assets.backfill.epoch import CommitRecord, Position
-from backfill_assets.backfill.lag import converging
+from backfill_assets.backfill.lag import CountBound, converging, converging_commits
 from backfill_assets.backfill.positions import IngestPosition, SnapshotPosition, ViewPosition
 
 __all__ = ["Progress", "SplitProgress", "TableProgress", "lag_numbers", "progress_of", "splits_of"]
@@ -63,15 +63,27 @@ class TableProgress:
 
 
 def lag_numbers(records: Sequence[CommitRecord]) -> dict[str, float | bool]:
-    """Of a view over Delta tables: its lag and bound in seconds, and whether the lag shrinks, over epochs of one run."""
+    """Of a view over Delta tables: its lag and bound, and whether the lag shrinks, over epochs of one run.
+
+    The bound and the pace are in seconds, or in commits where the strategy counts those.
+    """
     followed = [
         (each.finished_at, each.position)
-        for each in records
+        for each in sorted(records, key=lambda each: each.epoch)
         if isinstance(each.position, SnapshotPosition) and each.position.bound.max_lag is not None
     ]
     if not followed:
         return {}
-    _, newest = max(followed, key=lambda each: each[0])
+    _, newest = followed[-1]
+    if isinstance(newest.bound, CountBound):
+        counted = converging_commits([(_consumed(each), each.lag_commits) for _, each in followed])
+        return {
+            "lag_seconds": newest.lag_ms / 1000,
+            "lag_commits": newest.lag_commits,
+            "lag_bound_commits": newest.bound.max_lag or 0,
+            "converging": counted.converging,
+            "lag_shrinks_by_commits_per_epoch": counted.shrinks_by_per_epoch,
+        }
     found = converging([(at, position.lag_ms) for at, position in followed])
     return {
         "lag_seconds": newest.lag_ms / 1000,
@@ -126,6 +138,11 @@ def splits_of(position: Position, lag: Mapping[str, int], *, source: str = "") -
                 for name, each in sorted(position.sources.items())
                 for split, state in sorted(each.splits.items())
             ]
+
+
+def _consumed(position: SnapshotPosition) -> int:
+    """How many commits of its tables a view has consumed since its life began."""
+    return sum(table.version - table.pinned for table in position.tables.values())
 
 
 def _percent(record: CommitRecord) -> float:

@@ -74,11 +74,13 @@ class RunReport:
 def create_if_missing(parts: Parts, make: "Make") -> Look:
     """Look at the table, and give it its first life (or the next one after a drop) where it has none.
 
-    Everything that can be wrong with the declaration is found before anything is written.
+    Everything that can be wrong with the declaration is found before anything is written. A life whose first commit was
+    planned and cannot be resumed is given up for a new one.
     """
     look = parts.output.look()
     if look.exists:
-        return check_look(parts, look)
+        look = check_look(parts, look)
+        return _begun(parts, make, look) if _abandoned(parts, look) else look
     if look.foreign is not None:
         raise ForeignWriteError(
             f"{parts.decider.target}: there is a table in its place already, with data of version {look.foreign} that "
@@ -86,16 +88,35 @@ def create_if_missing(parts: Parts, make: "Make") -> Look:
             hint="move that table away, or declare this one under another name",
             version=look.foreign,
         )
+    return _begun(parts, make, look)
+
+
+def _begun(parts: Parts, make: "Make", look: Look) -> Look:
+    """The table with the life that is begun here, or that a rival began first."""
     make.schema()
-    begin = parts.decider.begin()
+    begin, old = parts.decider.begin(), look.life
     if look.version < 0:
         make.empty()
         look = parts.output.look()
-    if not look.exists:
+    if look.life == old:
         with suppress(FencedError):  # a rival gave it a life at the same moment, which is as good
             begin_life(parts, look, begin, incarnation=parts.new_id())
         look = parts.output.look()
     return check_look(parts, look)
+
+
+def _abandoned(parts: Parts, look: Look) -> bool:
+    """Whether a run planned the next epoch, did not commit it, and nobody may redo it.
+
+    Asked once, when a run begins and before it plans anything itself: a run ends at most one life, and one that is
+    fenced ends too, so that rivals cannot keep each other from finishing.
+    """
+    record = look.record
+    assert record is not None
+    if record.live or parts.ledger.newest(record.target, record.incarnation) != record.epoch + 1:
+        return False
+    plan = parts.ledger.plan(record.target, record.incarnation, record.epoch + 1)
+    return plan is not None and not parts.decider.resumable(plan)
 
 
 def plan_next(parts: Parts, record: CommitRecord, limits: Limits) -> Next | None:
@@ -214,7 +235,7 @@ def urgency(record: CommitRecord) -> int:
     position = record.position
     if record.live or not isinstance(position, SnapshotPosition) or position.bound.max_lag is None:
         return 1
-    return min(MOST_URGENT, max(1, math.ceil(position.lag_ms / max(1, position.bound.max_lag))))
+    return min(MOST_URGENT, max(1, math.ceil(position.lag / max(1, position.bound.max_lag))))
 
 
 def slowest(*rates: float | None) -> float | None:

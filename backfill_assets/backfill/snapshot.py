@@ -1,9 +1,10 @@
 """Strategy `snapshot`: history from one pinned version of each table, read file by file in buckets, resumable anywhere."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from backfill_assets.backfill.epoch import SnapshotRead, TableRead
+from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.ports import TableOffer, Tables
 from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.backfill.tables import Step
@@ -20,6 +21,8 @@ class SnapshotHistory:
 
     tables: Tables
     buckets: int = BUCKETS
+    bound: LagBound = field(default_factory=TimeBound)
+    resumable: bool = True
 
     def begin(self, name: str, offer: TableOffer) -> tuple[TablePosition, int]:
         """Pin the version that is offered, and deal its files to buckets."""
@@ -42,12 +45,17 @@ class SnapshotHistory:
         return position.backfilled
 
     def read(self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int) -> Step:
+        """The next files of the tables that are offered."""
+        return self._files(position, sorted(offers), budget)
+
+    def _files(self, position: SnapshotPosition, names: Iterable[str], budget: int) -> Step:
         """The next files of every bucket: all tables share the budget, and each gives at least one file."""
         reads: list[TableRead] = []
         tables = dict(position.tables)
         left = budget
-        for name, table in sorted(position.tables.items()):
-            if name not in offers or table.backfilled or (reads and left <= 0):
+        for name in names:
+            table = position.tables[name]
+            if table.backfilled or (reads and left <= 0):
                 continue
             files = self.tables.files(name, table.pinned)
             buckets, ranges, rows = _next_files(files, table, max(1, left))

@@ -100,6 +100,9 @@ class SourceDecider:
             if isinstance(read, KafkaRead):
                 check_topic(read.source, bronze.position, self.upstreams.topic(read.source))
 
+    def resumable(self, plan: Plan) -> bool:  # noqa: ARG002  (all that was planned is)
+        return True
+
     def readable(self, plan: Plan) -> bool:
         return all(self._kafka_has(read) for read in plan.offset_reads if isinstance(read, KafkaRead))
 

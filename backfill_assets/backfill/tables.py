@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, Plan, Position, TableRead
-from backfill_assets.backfill.lag import TimeBound
+from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, Commit, Next, TableOffer, Tables
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, deal
@@ -36,6 +36,16 @@ class TableUpstream:
 
 class History(Protocol):
     """How one strategy reads what its upstreams hold, until only their change logs are left."""
+
+    @property
+    def bound(self) -> LagBound:
+        """How the lag is bounded once the history is read."""
+        ...
+
+    @property
+    def resumable(self) -> bool:
+        """Whether an epoch of the history that a dead run planned is redone; else the next run begins a new life."""
+        ...
 
     def begin(self, name: str, offer: TableOffer) -> tuple[TablePosition, int]:
         """The first position in a table, and how many rows its history has."""
@@ -81,7 +91,8 @@ class TablesDecider:
         strategy = self.choose() if self.strategy == "auto" else self.strategy
         history = self.histories[strategy]
         begun = {name: history.begin(name, offer) for name, offer in offers.items()}
-        position = SnapshotPosition(strategy=strategy, tables={name: table for name, (table, _) in begun.items()})
+        tables = {name: table for name, (table, _) in begun.items()}
+        position = SnapshotPosition(strategy=strategy, tables=tables, bound=history.bound)
         total = sum(rows for _, rows in begun.values())
         return Begin(position=position, total=total, live=total == 0 and history.finished(position))
 
@@ -112,6 +123,11 @@ class TablesDecider:
         for read in plan.table_reads:
             self.tables.check_readable(read)
         return True
+
+    def resumable(self, plan: Plan) -> bool:
+        assert isinstance(plan.before, SnapshotPosition)
+        history = self.histories[plan.before.strategy]
+        return history.resumable or history.finished(plan.before)
 
     def done(self, position: Position) -> int:
         assert isinstance(position, SnapshotPosition)
@@ -247,11 +263,21 @@ def _within(commits: Sequence[Commit], budget: int) -> list[Commit]:
 
 def _bounded(before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
     """The position with its lag, and its bound: set when the log phase begins, from then on it only shrinks."""
-    lag = _behind(after, offers)
-    elapsed = max(after.tables[name].at_ms - table.at_ms for name, table in before.tables.items())
-    bound = TimeBound.start(_behind(before, offers)) if before.bound.max_lag is None else before.bound
-    return after.model_copy(update={"lag_ms": lag, "bound": bound.consumed(max(0, elapsed), lag)})
+    lag, waiting = _behind(after, offers), _waiting(after, offers)
+    if isinstance(before.bound, TimeBound):
+        elapsed = max(after.tables[name].at_ms - table.at_ms for name, table in before.tables.items())
+        step, pending, at_first = max(0, elapsed), lag, _behind(before, offers)
+    else:
+        step, pending, at_first = _waiting(before, offers) - waiting, waiting, _waiting(before, offers)
+    bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound
+    return after.model_copy(
+        update={"lag_ms": lag, "lag_commits": waiting, "bound": bound.consumed(step, pending)},
+    )
 
 
 def _behind(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
     return max(0, *(offer.at_ms - position.tables[name].at_ms for name, offer in offers.items()))
+
+
+def _waiting(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
+    return sum(offer.version - position.tables[name].version for name, offer in offers.items())

@@ -1,7 +1,8 @@
 """Works on tables in a process of its own, which a test may kill: one JSON argument in, one JSON line out per job.
 
 The argument: `root`, `servers`, `topic` (empty: a Delta table instead), and `jobs`: each names a view or source to
-refresh, with `chunk_rows` and where the process is to kill itself (`die`: the step and which occurrence of it).
+refresh, with `chunk_rows` and where the process is to kill itself (`die`: the step and which occurrence of it), and of
+a Delta table's view the `strategy`.
 """
 
 import json
@@ -14,6 +15,7 @@ from typing import Any
 
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits
+from backfill_assets.model import Strategy
 from backfill_assets.testing.crash import CrashPoint
 from backfill_assets.workspace import Declared
 from tests.e2e.project import Project
@@ -32,10 +34,11 @@ def declared(topic: str) -> list[Declared]:
     return [orders, large, slow]
 
 
-def over_lake(root: Path) -> list[Declared]:
+def over_lake(root: Path, strategy: Strategy = "auto") -> list[Declared]:
     """A view over a Delta table below `root`."""
     table = delta_table("base", path=str(root / "lake" / "base"), primary_key="id")
-    return [materialized_view("large", query="SELECT id, v * 2 AS twice FROM base WHERE v <> 3", upstreams=[table])]
+    query = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
+    return [materialized_view("large", query=query, upstreams=[table], strategy=strategy)]
 
 
 def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> subprocess.Popen[str]:
@@ -53,8 +56,9 @@ def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> s
 def main(order: dict[str, Any]) -> None:
     """Do all jobs, one after the other."""
     project = Project(root=Path(order["root"]), servers=order["servers"])
-    project.declare(*(declared(order["topic"]) if order["topic"] else over_lake(project.root)))
     for job in order["jobs"]:
+        strategy = job.get("strategy", "auto")
+        project.declare(*(declared(order["topic"]) if order["topic"] else over_lake(project.root, strategy)))
         hook = CrashPoint(job["die"][0], at=job["die"][1], action=_die) if "die" in job else lambda _step: None
         done = project.refresh(job["refresh"], Limits(chunk_rows=job.get("chunk_rows", 1000)), on_step=hook)
         epochs = [each.epoch for each in done.report.epochs]

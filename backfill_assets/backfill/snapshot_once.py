@@ -1,0 +1,34 @@
+"""Strategy `snapshot_once`: the whole snapshot in one commit, then the change log under a lag counted in commits.
+
+Readers see nothing before the snapshot is complete. There is nothing to resume: a creation that was planned and not
+committed when a run begins is given up for a new life, over what is newest then (`run.create_if_missing`).
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from backfill_assets.backfill.lag import CountBound, LagBound
+from backfill_assets.backfill.ports import TableOffer
+from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.backfill.snapshot import SnapshotHistory
+from backfill_assets.backfill.tables import Step
+
+__all__ = ["SnapshotOnceHistory"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotOnceHistory(SnapshotHistory):
+    """`tables.History` over all data files of the pinned versions at once."""
+
+    bound: LagBound = field(default_factory=CountBound)
+    resumable: bool = False
+
+    def read(
+        self,
+        position: SnapshotPosition,
+        offers: Mapping[str, TableOffer],  # noqa: ARG002  (a part of it would be visible)
+        budget: int,  # noqa: ARG002  (so would it be here)
+    ) -> Step:
+        """Every file of every table, whatever the budget and whoever's turn it is."""
+        return self._files(position, sorted(position.tables), sys.maxsize)
