@@ -8,7 +8,7 @@ are the change log, may be deleted `delta.logRetentionDuration` after they were 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-__all__ = ["Forecast", "forecast", "parse_interval"]
+__all__ = ["FILE_SETTING", "LOG_SETTING", "Forecast", "forecast", "in_words", "parse_interval"]
 
 FILE_SETTING = "delta.deletedFileRetentionDuration"
 LOG_SETTING = "delta.logRetentionDuration"
@@ -98,6 +98,12 @@ def parse_interval(text: str) -> float:
     return sum(int(amount) * MILLISECONDS[unit] for amount, unit in zip(amounts, units, strict=True)) / 1000
 
 
+def in_words(seconds: float) -> str:
+    """The time in the largest unit, of days, hours, minutes and seconds, that it fills."""
+    unit = next((unit for unit in ("day", "hour", "minute") if 1000 * seconds >= MILLISECONDS[unit]), "second")
+    return f"{1000 * seconds / MILLISECONDS[unit]:,.1f} {unit}s"
+
+
 class _Limit(NamedTuple):
     """What a setting of the upstream allows: `safe` seconds from now, of a whole `retention`."""
 
@@ -120,22 +126,18 @@ def _eta(left_rows: int, rows_per_second: float | None) -> float | None:
 def _rest(eta: float | None, rows_per_second: float | None) -> str:
     if eta is None:
         return "and how long they take is not known"
-    return f"{_words(eta)} at {rows_per_second:,.1f} rows per second" if rows_per_second else "so it is read"
+    return f"{in_words(eta)} at {rows_per_second:,.1f} rows per second" if rows_per_second else "so it is read"
 
 
 def _safe(what: str, seconds: float) -> str:
     return (
-        f"{what} safe for {_words(seconds)}" if seconds >= 0 else f"{what} overdue for clean-up by {_words(-seconds)}"
+        f"{what} safe for {in_words(seconds)}"
+        if seconds >= 0
+        else f"{what} overdue for clean-up by {in_words(-seconds)}"
     )
 
 
 def _spare(safe: float, eta: float | None) -> str:
     if eta is None:
         return ""
-    return f": {_words(safe - eta)} to spare" if safe >= eta else f": {_words(eta - safe)} too little"
-
-
-def _words(seconds: float) -> str:
-    """The time in the largest unit, of days, hours, minutes and seconds, that it fills."""
-    unit = next((unit for unit in ("day", "hour", "minute") if 1000 * seconds >= MILLISECONDS[unit]), "second")
-    return f"{1000 * seconds / MILLISECONDS[unit]:,.1f} {unit}s"
+    return f": {in_words(safe - eta)} to spare" if safe >= eta else f": {in_words(eta - safe)} too little"
