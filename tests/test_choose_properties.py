@@ -123,7 +123,8 @@ def test_a_choice_survives_json_and_its_words_name_all_that_matters(world: World
     named = {choice.chosen, choice.least_bad, requested, *(each.strategy for each in choice.ruled_out)} - {None}
     assert all(f"`{strategy}`" in choice.words for strategy in named)
     assert all(f"({each.code})" in choice.words for each in choice.ruled_out)
-    assert choice.chosen in (requested, None) if requested else choice.requested is None
+    assert choice.requested == requested
+    assert requested is None or choice.chosen in (requested, None)
 
 
 extreme = st.sampled_from([0.0, 1e-300, 1e-3, 1.0, 1e9, 1e18])
