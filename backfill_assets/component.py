@@ -24,6 +24,7 @@ from backfill_assets.model import (
     KafkaSource,
     MaterializedView,
     Start,
+    Strategy,
     Upstream,
     delta_table,
     kafka_source,
@@ -86,7 +87,7 @@ class ViewModel(_Labelled):
     query: str
     upstreams: list[str]
     primary_key: str | list[str] | None = None
-    strategy: Literal["auto", "source", "snapshot", "snapshot_once"] = "auto"
+    strategy: Strategy = "auto"
     refresh_mode: Literal["auto", "incremental", "incremental_strict"] = "auto"
     backfill_order: list[str] | dict[str, str | list[str]] | None = None
 

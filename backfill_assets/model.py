@@ -39,7 +39,7 @@ __all__ = [
 RecordFormat = Literal["json", "raw"]
 Bronze = Literal["all", "new"]
 Isolation = Literal["read_committed", "read_uncommitted"]
-TableStrategy = Literal["snapshot", "snapshot_once"]
+TableStrategy = Literal["snapshot", "snapshot_once", "arrangement"]
 Strategy = Literal["auto", "source"] | TableStrategy
 RefreshMode = Literal["auto", "incremental", "incremental_strict"]
 Start: TypeAlias = "Literal['earliest', 'latest'] | datetime | Mapping[int, int]"
@@ -263,7 +263,9 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     or Delta tables and other views. Of Kafka sources it sees good records only (`_error IS NULL`), and the view's key is
     where each record came from, `(_partition, _offset)`, carried as hidden columns (`__partition`, `__offset`) where the
     query leaves them out; `primary_key` is refused there. Over Delta tables and views the key is theirs, carried the same
-    way, unless `primary_key` names columns of the view.
+    way, unless `primary_key` names columns of the view. `strategy` is how history is read: over Delta tables and views
+    `"snapshot"` from one pinned version, `"arrangement"` in the order of their keys from what is newest each time, so that
+    it outlives any retention of theirs.
 
     `backfill_order` says whose history is read before whose: names of upstreams from first to last, or a mapping from a
     name to those that come before it. An upstream that waits is not read at all until then.

@@ -110,7 +110,7 @@ def _numbers(status: "Status") -> list[str]:
 
 
 def _read_lines(read: "Read") -> list[str]:
-    from backfill_assets.backfill.epoch import BronzeRead, ChangesRead, KafkaRead, SnapshotRead
+    from backfill_assets.backfill.epoch import BronzeRead, ChangesRead, KafkaRead, KeyRead, SnapshotRead
 
     match read:
         case KafkaRead():
@@ -120,8 +120,12 @@ def _read_lines(read: "Read") -> list[str]:
         case SnapshotRead():
             files = sum(len(each) for each in read.ranges.values())
             return [f"{read.source} at version {read.version}: {files:,} files with {read.rows:,} rows"]
+        case KeyRead():
+            parts = sum(len(each) for each in read.ranges.values())
+            return [f"{read.source} at version {read.version}: {parts:,} key ranges with about {read.rows:,} rows"]
         case ChangesRead():
-            return [f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows"]
+            found = f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows"
+            return [found if read.within is None else f"{found}, as far as their keys have been read"]
         case _:
             assert_never(read)
     return [

@@ -10,9 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, Fingerprint, SnapshotRead
+from backfill_assets.backfill.arrangement import ArrangementHistory, left_by_key
+from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, Fingerprint, TableRead
 from backfill_assets.backfill.order import waits_for
-from backfill_assets.backfill.ports import Commit, TableOffer
+from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
@@ -27,6 +28,7 @@ from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, analyze
 from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.resources.compute import query_schema
+from backfill_assets.resources.key_ranges import key_ranges
 from backfill_assets.resources.table_compute import TableCompute, check_unique
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation, Warehouse
@@ -53,7 +55,8 @@ class TablesOf:
     def query(self) -> Query:
         """The view's query over the columns that the tables have now. Errors: `QueryError`."""
         columns = {name: table.columns() for name, table in self.tables.items()}
-        keys = {each.name: self._key(each, columns[each.name]) for each in self.view.tables}
+        # The view takes over the keys of its tables, unless it names its own.
+        keys = {each.name: () if self.view.own_key else self._key(each) for each in self.view.tables}
         try:
             analyzed = analyze(self.view.text, columns, keys)
         except QueryError as error:
@@ -85,12 +88,11 @@ class TablesOf:
             )
         return replace(analyzed, key_columns=self.view.own_key)
 
-    def _key(self, upstream: DeltaTable | MaterializedView, columns: Sequence[Column]) -> tuple[str, ...]:
-        """The key that the view takes over from a table; none if it names its own."""
-        if self.view.own_key:
-            return ()
+    def _key(self, upstream: DeltaTable | MaterializedView) -> tuple[str, ...]:
+        """The columns that identify a row of a table, hidden ones of a view included; none if it declares none."""
         if isinstance(upstream, MaterializedView):
             return self.workspace.bound(upstream).key_columns
+        columns = self.tables[upstream.name].columns()
         unknown = sorted(set(upstream.primary_key) - {each.name for each in columns})
         if unknown:
             raise UpstreamRefusedError(
@@ -112,6 +114,7 @@ class TablesOf:
             histories={
                 "snapshot": SnapshotHistory(tables=self),
                 "snapshot_once": SnapshotOnceHistory(tables=self),
+                "arrangement": ArrangementHistory(tables=self),
             },
             order=self.view.backfill_order,
             strategy=self.view.strategy,
@@ -152,14 +155,14 @@ class TablesOf:
         seen = forecast(
             now=time.time(),
             pinned_at=table.at_ms / 1000,
-            left_rows=lag,
+            left_rows=lag - left_by_key(table),  # what is read by key is read from what is newest
             rows_per_second=rate or None,
             file_retention_seconds=files,
             log_retention_seconds=log,
         )
         return TableProgress(
             upstream=name,
-            phase="level" if done else "change log" if table.backfilled else "snapshot",
+            phase="level" if done else "change log" if table.backfilled else "keys" if table.expected else "snapshot",
             version=table.version,
             newest=newest.version,
             files_read=sum(bucket.next for bucket in table.buckets.values()),
@@ -197,11 +200,15 @@ class TablesOf:
         """What each version after one and up to another changed."""
         return self.tables[name].commits(after, until)
 
-    def check_readable(self, read: SnapshotRead | ChangesRead) -> None:
+    def key_ranges(self, name: str, version: int) -> KeyRanges:
+        """The key of a version, cut into ranges. Errors: `UpstreamRefusedError` for a key that has no order."""
+        return key_ranges(self.workspace.runner, self.tables[name], version)
+
+    def check_readable(self, read: TableRead) -> None:
         """Refuse a read whose files or versions are gone."""
         table = self.tables[read.source]
         table.check_readable(read)
-        if isinstance(read, ChangesRead) and is_aggregate(self.view.text):
+        if isinstance(read, ChangesRead) and read.within is None and is_aggregate(self.view.text):
             table.check_whole(read.last)  # groups that lose an extreme are computed again from all of it
 
     def check_keys(self, versions: Mapping[str, int]) -> None:
@@ -241,8 +248,10 @@ class TablesOf:
     def _table(self, upstream: DeltaTable | MaterializedView) -> DeltaUpstream:
         place = self.workspace.store.place
         if isinstance(upstream, MaterializedView):
-            return DeltaUpstream(name=upstream.name, location=place.table(upstream.target))
+            return DeltaUpstream(
+                name=upstream.name, location=place.table(upstream.target), key=lambda: self._key(upstream)
+            )
         root = Path(self.workspace.store.root)
         location = Warehouse.at(upstream.path, root=root, storage_options=place.storage_options)
         found = TableLocation(uri=location.uri, storage_options=location.storage_options)
-        return DeltaUpstream(name=upstream.name, location=found)
+        return DeltaUpstream(name=upstream.name, location=found, key=lambda: self._key(upstream))

@@ -12,7 +12,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from backfill_assets.backfill.epoch import ChangesRead, Plan, Read, SnapshotRead, Staged
+from backfill_assets.backfill.arrangement import done_ranges
+from backfill_assets.backfill.epoch import ChangesRead, KeyRead, Plan, Read, SnapshotRead, Staged
+from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.query.aggregate import AggregateQuery
@@ -20,6 +22,7 @@ from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
 from backfill_assets.resources.compute import SMALL_EPOCH, computed
+from backfill_assets.resources.key_ranges import in_ranges
 from backfill_assets.resources.log_replay import DataFile, Version
 from backfill_assets.resources.maintain import (
     OPERATION,
@@ -43,7 +46,7 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Scratch", "TableCompute", "check_unique", "table_rows", "whole_version"]
+__all__ = ["Scratch", "TableCompute", "check_unique", "rows_done", "table_rows"]
 
 COMES = "IN ('insert', 'update_postimage')"
 """What Delta's change data feed says of a row that is there after the change; any other is gone."""
@@ -85,8 +88,7 @@ class TableCompute:
             return self._groups(spark, plan, at, folder)
         result = apply_rowwise(query, self._inputs(spark, plan.reads, folder))
         columns, place, tasks = view_columns(self.output), self._place(folder), _tasks(plan)
-        follows = any(isinstance(read, ChangesRead) for read in plan.table_reads)
-        if not follows or not query.key_columns:
+        if not _may_meet_old_rows(plan) or not query.key_columns:
             return write_new(result.select(*columns), place, tasks=tasks)
         rows = _netted(result, query.key_columns)
         counts = write_changes(rows.select(*columns, OPERATION, TWICE), place, tasks=tasks, twice=TWICE)
@@ -97,24 +99,20 @@ class TableCompute:
         return counts
 
     def _inputs(self, spark: "SparkSession", reads: Sequence[Read], folder: str) -> "dict[str, DataFrame]":
-        return {
-            read.source: table_rows(
-                spark,
-                self.upstreams[read.source],
-                read,
-                Scratch(table=self.output, path=f"{folder}/{INPUTS}/{read.source}"),
-            )
-            for read in reads
-        }
+        found: dict[str, list[DataFrame]] = {}
+        for number, read in enumerate(reads):
+            place = Scratch(table=self.output, path=f"{folder}/{INPUTS}/{number}")
+            found.setdefault(read.source, []).append(table_rows(spark, self.upstreams[read.source], read, place))
+        return {name: _together(rows, self.upstreams[name]) for name, rows in found.items()}
 
     def _groups(self, spark: "SparkSession", plan: Plan, at: int, folder: str) -> dict[str, int]:
         """Stage the groups as they are to be; what cannot be taken away is computed anew from the last version read."""
         query = self.query()
         assert isinstance(query, AggregateQuery)
-        (read,) = plan.table_reads
-        upstream = self.upstreams[read.source]
-        whole = whole_version(spark, upstream, read.last) if isinstance(read, ChangesRead) else None
-        rows = self._inputs(spark, plan.reads, folder)[read.source]
+        ((name, rows),) = self._inputs(spark, plan.reads, folder).items()
+        assert isinstance(plan.after, SnapshotPosition)
+        follows = any(isinstance(read, ChangesRead) for read in plan.table_reads)
+        whole = rows_done(spark, self.upstreams[name], plan.after.tables[name]) if follows else None
         with kept(signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)")) as changes:
             changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole)
             chosen = changed.select(*view_columns(self.output), OPERATION)
@@ -142,6 +140,24 @@ class TableCompute:
             f"`backfill reset {plan.target.partition('/')[2]}`: the versions that were planned do not change any more",
             keys=[list(map(str, each)) for each in found],
         )
+
+
+def _may_meet_old_rows(plan: Plan) -> bool:
+    """Whether rows may meet some of the same key: those of one version, where keys were seen to be unique, do not."""
+    assert isinstance(plan.before, SnapshotPosition)
+    pinned = {name: table.pinned for name, table in plan.before.tables.items()}
+    return any(
+        isinstance(read, ChangesRead) or (isinstance(read, KeyRead) and read.version != pinned[read.source])
+        for read in plan.table_reads
+    )
+
+
+def _together(rows: "Sequence[DataFrame]", upstream: DeltaUpstream) -> "DataFrame":
+    """The rows of several reads of one table."""
+    if len(rows) == 1:
+        return rows[0]
+    columns = [*(quoted(each.name) for each in upstream.columns()), CHANGE.name]
+    return reduce(lambda a, b: a.unionAll(b), (each.select(*columns) for each in rows))
 
 
 def _tasks(plan: Plan) -> int:
@@ -178,6 +194,12 @@ def whole_version(spark: "SparkSession", upstream: DeltaUpstream, version: int) 
     return _inserted(rows_at(spark, upstream.location, version), upstream)
 
 
+def rows_done(spark: "SparkSession", upstream: DeltaUpstream, table: TablePosition) -> "DataFrame":
+    """All rows of the version of a position whose keys have been read, each as if it had just been inserted."""
+    rows = whole_version(spark, upstream, table.version)
+    return rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
+
+
 def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
     """The rows that a read names, with the columns of the change data feed. `place` is a folder for this read alone."""
     match read:
@@ -185,6 +207,11 @@ def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place
             return _inserted(
                 _files(spark, upstream, upstream.version(read.version), upstream.chosen(read), place), upstream
             )
+        case KeyRead():
+            return in_ranges(whole_version(spark, upstream, read.version), upstream, read.keys)
+        case ChangesRead() if read.within is not None:
+            every = table_rows(spark, upstream, read.model_copy(update={"within": None}), place)
+            return in_ranges(every, upstream, read.within)
         case ChangesRead() if upstream.has_feed(read.first):
             feed = spark.read.format("delta").option("readChangeFeed", "true")
             between = feed.option("startingVersion", read.first).option("endingVersion", read.last)

@@ -4,7 +4,7 @@ Reads logs only, never data, and never with Spark. What is made of it is decided
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from backfill_assets.backfill.epoch import ChangesRead, SnapshotRead
+from backfill_assets.backfill.epoch import ChangesRead, KeyRead, SnapshotRead, TableRead
 from backfill_assets.backfill.ports import Commit, TableOffer
 from backfill_assets.backfill.retention import parse_interval
 from backfill_assets.backfill.snapshot import files_of
@@ -37,10 +37,11 @@ BYTES_OF_ROW = 50
 
 @dataclass
 class DeltaUpstream:
-    """One Delta table that views read."""
+    """One Delta table that views read; `key` tells the columns that identify a row, as far as they are known."""
 
     name: str
     location: TableLocation
+    key: Callable[[], tuple[str, ...]] = tuple
     _log: LoadedTable = field(init=False)
     _versions: dict[int, Version] = field(default_factory=dict, init=False)
     _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
@@ -111,11 +112,13 @@ class DeltaUpstream:
         """What each version after one and up to another changed. Errors: `VersionsLostError`, `UpstreamChangedError`."""
         return [self._commit(number) for number in range(after + 1, until + 1)]
 
-    def check_readable(self, read: SnapshotRead | ChangesRead) -> None:
+    def check_readable(self, read: TableRead) -> None:
         """See that every file that a read needs is there. Errors: `VersionsLostError`, naming the first that is not."""
         match read:
             case SnapshotRead():
                 self._check_there({each.path: read.version for each in self.chosen(read)})
+            case KeyRead():
+                self.check_whole(read.version)
             case ChangesRead():
                 for number in range(read.first, read.last + 1):
                     self._commit(number)

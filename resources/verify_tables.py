@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.epoch import SnapshotRead
-from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition
+from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.query import Query
 from backfill_assets.resources.maintain import batch, keys_twice, rows_at
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.staging import INPUTS, delete_folder
-from backfill_assets.resources.table_compute import Scratch, table_rows, whole_version
+from backfill_assets.resources.table_compute import Scratch, rows_done, table_rows
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.verify import MOST_OFFENDERS, Difference, compared
 from backfill_assets.resources.warehouse import TableLocation
@@ -25,10 +25,10 @@ __all__ = ["Recorded", "at_position", "key_twice", "recomputed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """What of a table a view stands for: a whole version, or the files of its snapshot that have been read."""
+    """What of a table a view stands for: at a position, the rows that have been read, or the files of its snapshot."""
 
     upstream: DeltaUpstream
-    version: int
+    position: TablePosition
     files: SnapshotRead | None = None
 
 
@@ -37,7 +37,7 @@ def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream])
     found = {}
     for name, table in position.tables.items():
         read = None
-        if not table.backfilled:
+        if not table.backfilled and not table.expected:
             read = SnapshotRead(
                 source=name,
                 table_id=table.table_id,
@@ -46,7 +46,7 @@ def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream])
                 ranges={at: OffsetRange(start=0, end=bucket.next) for at, bucket in table.buckets.items()},
                 rows=table.rows,
             )
-        found[name] = Recorded(upstream=tables[name], version=table.version, files=read)
+        found[name] = Recorded(upstream=tables[name], position=table, files=read)
     return found
 
 
@@ -58,7 +58,7 @@ def recomputed(
     def compare(spark: "SparkSession") -> Difference:
         inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be at work on the same view
         rows = {
-            name: whole_version(spark, each.upstream, each.version)
+            name: rows_done(spark, each.upstream, each.position)
             if each.files is None
             else table_rows(spark, each.upstream, each.files, Scratch(table=view, path=f"{inside}/{name}"))
             for name, each in inputs.items()

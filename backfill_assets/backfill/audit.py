@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from backfill_assets.backfill.epoch import BronzeRead, CommitRecord, KafkaRead, Plan, Position, Read, SnapshotRead
+from backfill_assets.backfill.epoch import (
+    BronzeRead,
+    CommitRecord,
+    KafkaRead,
+    KeyRead,
+    Plan,
+    Position,
+    Read,
+    SnapshotRead,
+)
 from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
 from backfill_assets.backfill.positions import IngestPosition, OffsetRange, Phase, SnapshotPosition, ViewPosition
 from backfill_assets.backfill.source import SourceUpstream
@@ -198,7 +207,7 @@ def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
         for split, each in read.ranges.items():
             found.setdefault((name, split), []).append(each)
     for table in plan.table_reads:
-        if isinstance(table, SnapshotRead):
+        if isinstance(table, SnapshotRead | KeyRead):
             for bucket, each in table.ranges.items():
                 found.setdefault((table.source, bucket), []).append(each)
         else:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from backfill_assets.backfill.positions import (
     IngestPosition,
+    KeyRange,
     OffsetRange,
     SnapshotPosition,
     ViewPosition,
@@ -27,6 +28,7 @@ __all__ = [
     "CommitRecord",
     "Fingerprint",
     "KafkaRead",
+    "KeyRead",
     "Look",
     "OffsetRead",
     "Plan",
@@ -83,8 +85,26 @@ class SnapshotRead(Value):
     rows: int
 
 
+class KeyRead(Value):
+    """Exactly these ranges of a Delta table's key at `version`: as `keys`, and as places within buckets of key ranges.
+
+    `rows` is how many rows they had when the ranges were planned.
+    """
+
+    kind: Literal["keys"] = "keys"
+    source: str
+    table_id: str
+    version: int
+    ranges: dict[int, OffsetRange]
+    keys: tuple[KeyRange, ...]
+    rows: int
+
+
 class ChangesRead(Value):
-    """The changes that versions `first` to `last` (both inclusive) of a Delta table made, `rows` as its log states."""
+    """The changes that versions `first` to `last` (both inclusive) of a Delta table made, `rows` as its log states.
+
+    With `within`, only what they did to rows in these ranges of the table's key.
+    """
 
     kind: Literal["changes"] = "changes"
     source: str
@@ -92,10 +112,11 @@ class ChangesRead(Value):
     first: int
     last: int
     rows: int
+    within: tuple[KeyRange, ...] | None = None
 
 
 OffsetRead = KafkaRead | BronzeRead
-TableRead = SnapshotRead | ChangesRead
+TableRead = SnapshotRead | KeyRead | ChangesRead
 Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
 
 
@@ -135,7 +156,7 @@ class Plan(Value):
 def size_of(read: Read) -> int:
     """How much a read counts against a budget: offsets, or rows as the table's log states them."""
     match read:
-        case SnapshotRead() | ChangesRead():
+        case SnapshotRead() | KeyRead() | ChangesRead():
             return read.rows
         case _:
             return total(read.ranges.values())

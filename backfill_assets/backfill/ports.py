@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from backfill_assets.backfill.epoch import (
-    ChangesRead,
     CommitRecord,
     Fingerprint,
     Look,
     Plan,
     Position,
     Read,
-    SnapshotRead,
     Staged,
+    TableRead,
 )
-from backfill_assets.backfill.positions import IngestPosition, OffsetRange
+from backfill_assets.backfill.positions import IngestPosition, Key, OffsetRange
 
 __all__ = [
     "Begin",
@@ -28,6 +27,8 @@ __all__ = [
     "Compute",
     "Controls",
     "Decider",
+    "KeyRanges",
+    "KeyedTables",
     "Ledger",
     "Next",
     "OnStep",
@@ -96,12 +97,28 @@ class Tables(Protocol):
         """The versions after one and up to another, oldest first, without a gap; an error where one is gone."""
         ...
 
-    def check_readable(self, read: SnapshotRead | ChangesRead) -> None:
+    def check_readable(self, read: TableRead) -> None:
         """Refuse a read whose files or versions are gone: `VersionsLostError`."""
         ...
 
     def check_keys(self, versions: Mapping[str, int]) -> None:
         """Refuse versions in which the view's key is not unique: `DuplicateKeyError`."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRanges:
+    """A table's key cut into ranges: their inclusive upper ends (the last has none), and about how many rows each holds."""
+
+    bounds: tuple[Key, ...]
+    rows: tuple[int, ...]
+
+
+class KeyedTables(Tables, Protocol):
+    """Delta tables that can be read in the order of their keys."""
+
+    def key_ranges(self, name: str, version: int) -> KeyRanges:
+        """Cut the key of a version, near-evenly; without rows no ranges. `UpstreamRefusedError` where it has no order."""
         ...
 
 

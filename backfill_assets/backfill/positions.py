@@ -22,6 +22,8 @@ from backfill_assets.backfill.value import Value
 __all__ = [
     "BucketState",
     "IngestPosition",
+    "Key",
+    "KeyRange",
     "OffsetRange",
     "Phase",
     "SnapshotPosition",
@@ -139,8 +141,19 @@ class IngestPosition(Value):
     next: dict[int, int]
 
 
+Key = tuple[str | None, ...]
+"""A place in the order of a table's key: the texts of its first columns, or of all; None is null, which comes first."""
+
+
+class KeyRange(Value):
+    """The rows whose key is beyond `after` and not beyond `upto`, both by as many columns as they name; None: no end."""
+
+    after: Key | None = None
+    upto: Key | None = None
+
+
 class BucketState(Value):
-    """One bucket of a history: of its `parts` (data files) the ones before `next` have been read, `rows` rows in all.
+    """One bucket of a history: of its `parts` (files or key ranges) those before `next` have been read, `rows` rows in all.
 
     `next` is the next unread part, so that a resume is inclusive.
     """
@@ -161,6 +174,10 @@ class TablePosition(Value):
     `table_id` and `incarnation` (of another view) say which life of the table is meant. Its snapshot is version
     `pinned`; its change log has been consumed up to and including `version`, which was committed at `at_ms`
     (milliseconds since 1970). `changes` counts the changed rows taken from the change log, as the log states them.
+
+    Where history is read by key, the buckets are runs of key ranges, one after the other: `bounds` are their inclusive
+    upper ends (the last range has none), `expected` the rows that each had when they were planned. Both are forgotten
+    once all ranges have been read.
     """
 
     table_id: str
@@ -169,6 +186,8 @@ class TablePosition(Value):
     version: int
     at_ms: int
     buckets: dict[int, BucketState]
+    bounds: tuple[Key, ...] = ()
+    expected: tuple[int, ...] = ()
     changes: int = 0
 
     @property

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, Plan, Position, TableRead
+from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, KeyRead, Plan, Position, TableRead
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, Commit, Next, TableOffer, Tables
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, deal
-from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError
+from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 
 __all__ = ["History", "Step", "TableUpstream", "TablesDecider"]
 
@@ -119,9 +119,17 @@ class TablesDecider:
             self._offer(each.name, plan.before.tables[each.name])
 
     def readable(self, plan: Plan) -> bool:
-        """A plan over pinned versions has no other way: what is gone is an error, never a hole."""
-        for read in plan.table_reads:
-            self.tables.check_readable(read)
+        """A plan over pinned versions has no other way: what is gone is an error, never a hole.
+
+        Ranges of a key are as well read from a newer version.
+        """
+        for read in sorted(plan.table_reads, key=lambda each: not isinstance(each, KeyRead)):
+            try:
+                self.tables.check_readable(read)
+            except VersionsLostError:
+                if isinstance(read, KeyRead):
+                    return False
+                raise
         return True
 
     def resumable(self, plan: Plan) -> bool:

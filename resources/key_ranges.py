@@ -1,0 +1,185 @@
+"""Ranges of a Delta table's key: cut from the statistics of its files, or by one pass over its key; and read by Spark.
+
+Values travel as texts that Spark casts to the column's type, instants as microseconds since 1970, so that no session's
+time zone moves a cut. Spark compares structs of columns as keys are meant: column by column, null first, NaN last.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from backfill_assets.backfill.key_ranges import RANGES, Span, by_files, by_sample
+from backfill_assets.backfill.ports import KeyRanges
+from backfill_assets.backfill.positions import Key, KeyRange
+from backfill_assets.errors import UpstreamRefusedError
+from backfill_assets.query.ddl import Column, quoted
+from backfill_assets.resources.log_replay import DataFile
+from backfill_assets.resources.maintain import rows_at
+from backfill_assets.resources.spark import SparkRunner
+from backfill_assets.resources.tables import DeltaUpstream
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["in_ranges", "key_ranges"]
+
+WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+FLOATING = frozenset({"FLOAT", "DOUBLE"})
+SORTABLE = re.compile(
+    r"TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)|BOOLEAN|STRING|DATE|TIMESTAMP|TIMESTAMP_NTZ"
+)
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SAMPLED = 100 * RANGES
+"""About so many rows are sampled of a key; a range then has about its share of rows, give or take a tenth."""
+
+
+def key_ranges(runner: SparkRunner, upstream: DeltaUpstream, version: int) -> KeyRanges:
+    """Cut the key of a version into ranges, without reading data where the files' statistics say enough.
+
+    Errors: `UpstreamRefusedError` with reason `NO_KEY` or `KEY_NOT_SORTABLE`.
+    """
+    key = _sortable_key(upstream)
+    held = upstream.rows(version)
+    spans = [
+        _span(file, rows, key[0]) for file, rows in zip(upstream.version(version).files, held, strict=True) if rows
+    ]
+    known = [span for span in spans if span is not None]
+    cut = by_files(known) if len(known) == len(spans) else None
+    rows = sum(held)
+    return cut or runner.run(lambda spark: by_sample(_sample(spark, upstream, version, key, rows), rows))
+
+
+def in_ranges(rows: "DataFrame", upstream: DeltaUpstream, ranges: Sequence[KeyRange]) -> "DataFrame":
+    """The rows whose key is in one of the ranges.
+
+    What holds for the leading column alone is said once more by itself: by that, Delta leaves out files.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    key = _sortable_key(upstream)
+    exact = reduce(lambda a, b: a | b, (_inside(each, key) for each in ranges), F.lit(False))
+    if key[0].type in FLOATING:  # statistics of files do not tell of NaN, which is the greatest
+        return rows.where(exact)
+    return rows.where(reduce(lambda a, b: a | b, (_near(each, key[0]) for each in ranges), F.lit(False))).where(exact)
+
+
+def _sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:
+    columns = {each.name: each for each in upstream.columns()}
+    key = tuple(columns[name] for name in upstream.key())
+    if not key:
+        raise UpstreamRefusedError(
+            f"table {upstream.name!r} has no key, in whose order strategy 'arrangement' could read it",
+            hint=f"declare delta_table({upstream.name!r}, primary_key=...), or use strategy='snapshot'",
+            reason="NO_KEY",
+        )
+    for column in key:
+        if not SORTABLE.fullmatch(column.type):
+            raise UpstreamRefusedError(
+                f"table {upstream.name!r}: strategy 'arrangement' cannot read in the order of key column {column.name!r}: "
+                f"expected numbers, texts, booleans, dates or times, found {column.type}",
+                hint="use strategy='snapshot', which needs no order",
+                reason="KEY_NOT_SORTABLE",
+                column=column.name,
+            )
+    return key
+
+
+def _inside(each: KeyRange, key: Sequence[Column]) -> "SparkColumn":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found = F.lit(True)
+    if each.after is not None:
+        found = found & (_columns(key, each.after) > _place(key, each.after))
+    if each.upto is not None:
+        found = found & (_columns(key, each.upto) <= _place(key, each.upto))
+    return found
+
+
+def _near(each: KeyRange, leading: Column) -> "SparkColumn":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    column, found = F.col(quoted(leading.name)), F.lit(True)
+    if each.after is not None and each.after[0] is not None:
+        found = found & (column >= _value(leading, each.after[0]))
+    if each.upto is not None and each.upto[0] is not None:
+        found = found & (column.isNull() | (column <= _value(leading, each.upto[0])))
+    return found
+
+
+def _columns(key: Sequence[Column], place: Key) -> "SparkColumn":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.struct(*(F.col(quoted(each.name)).alias(f"k{at}") for at, each in enumerate(key[: len(place)])))
+
+
+def _place(key: Sequence[Column], place: Key) -> "SparkColumn":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.struct(
+        *(_value(each, text).alias(f"k{at}") for at, (each, text) in enumerate(zip(key, place, strict=False)))
+    )
+
+
+def _value(column: Column, text: str | None) -> "SparkColumn":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if column.type == "TIMESTAMP":
+        return F.timestamp_micros(F.lit(text).cast("BIGINT"))
+    return F.lit(text).cast(column.type)
+
+
+def _sample(
+    spark: "SparkSession", upstream: DeltaUpstream, version: int, key: Sequence[Column], rows: int
+) -> list[Key]:
+    """Keys of a version, as texts, in their order: all of them or about `SAMPLED`."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = [quoted(each.name) for each in key]
+    keys = rows_at(spark, upstream.location, version).select(*names)
+    some = keys if rows <= SAMPLED else keys.sample(fraction=SAMPLED / rows)
+    texts = (
+        F.unix_micros(F.col(quoted(each.name))) if each.type == "TIMESTAMP" else F.col(quoted(each.name))
+        for each in key
+    )
+    ordered = some.orderBy(*names).select(*(each.cast("STRING") for each in texts))
+    return [tuple(row) for row in ordered.collect()]
+
+
+def _span(file: DataFile, rows: int, leading: Column) -> Span | None:
+    """What a file's statistics say of the leading key column; None if not enough, or if some are null."""
+    stats = json.loads(file.action.get("stats") or "{}", parse_float=Decimal)
+    low, high = (_ordered(leading, (stats.get(kind) or {}).get(leading.name)) for kind in ("minValues", "maxValues"))
+    if low is None or high is None or (stats.get("nullCount") or {}).get(leading.name) != 0:
+        return None
+    return Span(low=low, high=high, text=str(high), rows=rows)
+
+
+def _ordered(column: Column, value: object) -> Any:
+    """A value of statistics in a form that Python orders as Spark does, and whose text Spark can cast; else None."""
+    match value:
+        case bool():
+            return None
+        case int() if column.type in WHOLE or column.type.startswith("DECIMAL"):
+            return value
+        case Decimal() if column.type.startswith("DECIMAL"):
+            return value
+        case str() if column.type == "STRING" or (column.type == "DATE" and DAY.fullmatch(value)):
+            return value
+        case str() if column.type == "TIMESTAMP":
+            return _micros(value)
+        case _:
+            return None
+
+
+def _micros(text: str) -> int | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (at - EPOCH) // timedelta(microseconds=1) if at.tzinfo else None

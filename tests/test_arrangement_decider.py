@@ -1,0 +1,352 @@
+"""What a view by `arrangement` reads: keys cut into ranges, and changes as far as keys had been read when an epoch began."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backfill_assets.backfill.arrangement import ArrangementHistory, done_ranges
+from backfill_assets.backfill.epoch import ChangesRead, KeyRead, Plan, Read, TableRead, fingerprint
+from backfill_assets.backfill.key_ranges import Span, by_files, by_sample
+from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer
+from backfill_assets.backfill.positions import BucketState, Key, KeyRange, SnapshotPosition, TablePosition
+from backfill_assets.backfill.tables import TablesDecider, TableUpstream
+from backfill_assets.errors import VersionsLostError
+
+Rows = dict[Key, int]
+"""A table at one version: what it holds of each key."""
+
+MOST_STEPS = 500
+
+
+def order(key: Key) -> tuple[tuple[bool, str], ...]:
+    """Lexicographic, null first."""
+    return tuple((part is not None, part or "") for part in key)
+
+
+def inside(key: Key, ranges: Iterable[KeyRange]) -> bool:
+    """Whether a key is in one of the ranges, whose ends may name only its first columns."""
+    return any(
+        (each.after is None or order(key[: len(each.after)]) > order(each.after))
+        and (each.upto is None or order(key[: len(each.upto)]) <= order(each.upto))
+        for each in ranges
+    )
+
+
+@dataclass
+class Moving:
+    """A Delta table in memory: all its versions, and what it is cut into when asked."""
+
+    versions: list[Rows]
+    bounds: tuple[Key, ...] = ()
+    plain: set[int] = field(default_factory=set)
+    gone: set[int] = field(default_factory=set)
+    lost: set[int] = field(default_factory=set)
+
+    def changes(self, version: int) -> list[tuple[Key, int | None, int | None]]:
+        """Each changed key with what it held before and after; None where it was not there."""
+        before, after = self.versions[version - 1], self.versions[version]
+        return [
+            (key, before.get(key), after.get(key))
+            for key in sorted({*before, *after}, key=order)
+            if before.get(key) != after.get(key)
+        ]
+
+
+@dataclass
+class Lake:
+    """`ports.KeyedTables` over one table in memory, called "base"."""
+
+    table: Moving
+
+    def table_now(self, name: str) -> TableOffer:
+        newest = len(self.table.versions) - 1
+        return TableOffer(table_id=name, version=newest, at_ms=1000 * newest)
+
+    def files(self, name: str, version: int) -> Sequence[int]:
+        raise AssertionError(f"files of {name} at version {version} are not asked for")
+
+    def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
+        assert name == "base"
+        return [
+            Commit(
+                version=number,
+                at_ms=1000 * number,
+                rows=len(self.table.changes(number)),
+                deletes=any(old is not None for _, old, _ in self.table.changes(number)),
+                feed=number not in self.table.plain,
+            )
+            for number in range(after + 1, until + 1)
+        ]
+
+    def key_ranges(self, name: str, version: int) -> KeyRanges:
+        assert name == "base"
+        rows, bounds = self.table.versions[version], self.table.bounds
+        if not rows:
+            return KeyRanges(bounds=(), rows=())
+        ends = (None, *bounds, None)
+        ranges = [KeyRange(after=after, upto=upto) for after, upto in pairwise(ends)]
+        return KeyRanges(bounds=bounds, rows=tuple(sum(inside(key, [each]) for key in rows) for each in ranges))
+
+    def check_readable(self, read: TableRead) -> None:
+        if isinstance(read, KeyRead) and read.version in self.table.gone:
+            raise VersionsLostError("gone", hint="none", version=read.version)
+        if isinstance(read, ChangesRead) and self.table.lost & set(range(read.first, read.last + 1)):
+            raise VersionsLostError("gone", hint="none", version=read.first)
+
+    def check_keys(self, versions: Mapping[str, int]) -> None:
+        pass
+
+
+@dataclass
+class View:
+    """Follows the decider as the protocol and Spark do: rows by sign, one by one, no knowledge of pairs."""
+
+    lake: Lake
+    buckets: int = 16
+    rows: Counter[tuple[Key, int]] = field(default_factory=Counter)
+    with_new_cursor: bool = False
+    """A mutant: filter changes by what has been read after the epoch."""
+
+    def __post_init__(self) -> None:
+        begin = self.decider.begin()
+        assert isinstance(begin.position, SnapshotPosition)
+        self.position, self.live = begin.position, begin.live
+
+    @property
+    def decider(self) -> TablesDecider:
+        return TablesDecider(
+            view="large",
+            upstreams=(TableUpstream(name="base", keyed=True),),
+            fingerprint=fingerprint(query="SELECT *", key=[]),
+            tables=self.lake,
+            histories={"arrangement": ArrangementHistory(tables=self.lake, buckets=self.buckets)},
+            strategy="arrangement",
+        )
+
+    @property
+    def at(self) -> TablePosition:
+        return self.position.tables["base"]
+
+    def step(self, budget: int, *, killed: bool = False) -> bool:
+        """One epoch; with `killed`, all but the commit. Tells whether there was anything to do."""
+        found = self.decider.next(self.position, live=self.live, budget=budget)
+        if found is None:
+            return False
+        assert isinstance(found.after, SnapshotPosition)
+        rows = Counter(self.rows)
+        for read in found.reads:
+            for row, sign in self._read(read, found.after):
+                rows[row] += sign
+        if not killed:
+            self.rows, self.position, self.live = +rows, found.after, found.live
+            assert min(rows.values(), default=0) >= 0, "what was never there was taken away"
+        return True
+
+    def _read(self, read: Read, after: SnapshotPosition) -> Iterable[tuple[tuple[Key, int], int]]:
+        match read:
+            case KeyRead():
+                held = self.lake.table.versions[read.version]
+                yield from (((key, value), 1) for key, value in held.items() if inside(key, read.keys))
+            case ChangesRead():
+                assert len({version in self.lake.table.plain for version in range(read.first, read.last + 1)}) == 1
+                within = done_ranges(after.tables["base"]) if self.with_new_cursor else read.within
+                for version in range(read.first, read.last + 1):
+                    for key, old, new in self.lake.table.changes(version):
+                        if within is None or inside(key, within):
+                            yield from (
+                                ((key, value), sign) for value, sign in ((old, -1), (new, 1)) if value is not None
+                            )
+            case _:
+                raise AssertionError(read)
+
+    def exact(self) -> bool:
+        """Whether it holds what the recorded version does within what has been read."""
+        done = done_ranges(self.at)
+        held = self.lake.table.versions[self.at.version]
+        return self.rows == Counter({(key, value): 1 for key, value in held.items() if inside(key, done)})
+
+
+PARTS = st.one_of(st.none(), st.sampled_from("abcdef"))
+KEYS = st.tuples(PARTS, PARTS)
+TABLES = st.dictionaries(KEYS, st.integers(0, 3), max_size=20)
+BOUNDS = st.one_of(
+    st.lists(KEYS, max_size=8, unique=True).map(lambda keys: tuple(sorted(keys, key=order))),
+    st.lists(st.tuples(PARTS), max_size=5, unique=True).map(lambda keys: tuple(sorted(keys, key=order))),
+)
+EPOCHS = st.lists(
+    st.tuples(st.lists(TABLES, max_size=3), st.integers(1, 15), st.booleans(), st.booleans()), min_size=1, max_size=10
+)
+
+
+@given(first=TABLES, bounds=BOUNDS, buckets=st.integers(1, 6), epochs=EPOCHS)
+def test_after_every_epoch_the_view_is_the_newest_version_as_far_as_its_keys_were_read(
+    first: Rows, bounds: tuple[Key, ...], buckets: int, epochs: list[tuple[list[Rows], int, bool, bool]]
+):
+    table = Moving([first], bounds)
+    view = View(Lake(table), buckets)
+    assert view.exact()
+    for moved, budget, killed, plain in epochs:
+        for rows in moved:
+            if plain:  # only ever adds rows, and has no change data feed
+                table.plain.add(len(table.versions))
+            table.versions.append({**rows, **table.versions[-1]} if plain else rows)
+        before = view.at
+        view.step(budget, killed=killed)
+        view.buckets = buckets + 1  # another setting must not move the buckets of a life
+        assert view.exact()
+        assert all(view.at.buckets[at].next >= bucket.next for at, bucket in before.buckets.items())
+        if not killed and not before.backfilled:
+            assert sum(each.next for each in view.at.buckets.values()) > sum(
+                each.next for each in before.buckets.values()
+            )
+            assert view.at.version == len(table.versions) - 1, "only the log since the last epoch is ever needed"
+    for _ in range(MOST_STEPS):
+        if not view.step(5):
+            break
+    assert view.live
+    assert view.rows == Counter(dict.fromkeys(table.versions[-1].items(), 1))
+    assert view.decider.done(view.position) - view.at.changes == len(first)
+    assert sum(view.decider.lag(view.position).values()) == 0
+
+
+def test_filtering_by_the_cursor_after_the_epoch_counts_rows_twice():
+    """The mutant differs by one row: it came between two epochs, into the range that the second one reads."""
+    results = {}
+    for with_new_cursor in (False, True):
+        table = Moving([{("a",): 1, ("c",): 1, ("e",): 1}], (("b",), ("d",)))
+        view = View(Lake(table), with_new_cursor=with_new_cursor)
+        view.step(1)
+        table.versions.append({**table.versions[-1], ("cc",): 1})
+        view.step(1)
+        results[with_new_cursor] = (view.exact(), view.rows[("cc",), 1])
+    assert results == {False: (True, 1), True: (False, 2)}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An update as a stream has it: the row before and the row after."""
+
+    old: Key
+    new: Key
+
+
+def by_rule(change: Pair, kept: tuple[bool, bool]) -> list[tuple[str, Key]]:
+    """What a pair is rewritten to, row by row: a pair that is split becomes a delete or an insert."""
+    match kept:
+        case (True, True):
+            return [("delete", change.old), ("insert", change.new)]
+        case (True, False):
+            return [("delete", change.old)]
+        case (False, True):
+            return [("insert", change.new)]
+        case _:
+            return []
+
+
+def state_keeps(table: TablePosition, key: Key) -> bool:
+    """The rule of one row, bucket by bucket: completed keeps, not started drops, in progress keeps up to the cursor."""
+    start, ends = 0, [*table.bounds]
+    for _, bucket in sorted(table.buckets.items()):
+        stop = start + bucket.parts
+        lowest, highest = (ends[start - 1] if start else None), (ends[stop - 1] if stop <= len(ends) else None)
+        mine = (lowest is None or order(key) > order(lowest)) and (highest is None or order(key) <= order(highest))
+        if mine:
+            if bucket.next in {0, bucket.parts}:
+                return bucket.next > 0
+            return order(key) <= order(ends[start + bucket.next - 1])
+        start = stop
+    raise AssertionError("every key is of some bucket")
+
+
+@given(data=st.data(), bounds=st.lists(KEYS, min_size=1, max_size=8, unique=True), pair=st.builds(Pair, KEYS, KEYS))
+def test_the_filter_is_the_rule_for_any_cursors_and_splits_pairs_into_deletes_and_inserts(
+    data: st.DataObject, bounds: list[Key], pair: Pair
+):
+    ends = tuple(sorted(bounds, key=order))
+    sizes = data.draw(st.lists(st.integers(1, 3), min_size=1).filter(lambda each: sum(each) <= len(ends) + 1))
+    sizes = [*sizes, *[len(ends) + 1 - sum(sizes)] * (sum(sizes) <= len(ends))]
+    table = TablePosition(
+        table_id="base",
+        pinned=0,
+        version=0,
+        at_ms=0,
+        buckets={at: BucketState(parts=size, next=data.draw(st.integers(0, size))) for at, size in enumerate(sizes)},
+        bounds=ends,
+        expected=(1,) * (len(ends) + 1),
+    )
+    done = done_ranges(table)
+    single_rows = [(what, key) for what, key in (("delete", pair.old), ("insert", pair.new)) if inside(key, done)]
+    kept = (state_keeps(table, pair.old), state_keeps(table, pair.new))
+    assert single_rows == by_rule(pair, kept)
+
+
+def test_ranges_are_read_in_the_order_of_the_key_and_sparse_ones_move_the_cursor():
+    view = View(Lake(Moving([{("a",): 1, ("b",): 1, ("f",): 1}], (("a",), ("b",), ("c",), ("d",), ("e",)))), buckets=2)
+    ends = []
+    while not view.live:
+        view.step(1)
+        ends.append([(each.after, each.upto) for each in done_ranges(view.at)])
+    assert ends == [[(None, ("a",))], [(None, ("e",))], [(None, None)]]
+
+
+def test_a_plan_whose_version_is_gone_is_superseded_unless_the_log_is_gone_too():
+    table = Moving([{("a",): 1, ("c",): 1}], (("b",),))
+    view = View(Lake(table))
+    view.step(1)
+    table.versions.append({("a",): 2, ("c",): 1})
+    found = view.decider.next(view.position, live=False, budget=1)
+    assert found is not None
+    plan = Plan(
+        target="views/large",
+        incarnation="life",
+        epoch=2,
+        fingerprint={},
+        reads=found.reads,
+        before=view.position,
+        after=found.after,
+        live=False,
+    )
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+    assert view.decider.readable(plan)
+    table.gone = {1}
+    assert not view.decider.readable(plan)
+    table.gone, table.lost = set(), {1}
+    with pytest.raises(VersionsLostError):
+        view.decider.readable(plan)
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(0, 40)), max_size=30), st.integers(2, 20))
+def test_files_make_near_even_ranges_of_whole_files_or_none(files: list[tuple[int, int, int]], ranges: int):
+    spans = [Span(low=low, high=low + length, text=str(low + length), rows=rows) for low, length, rows in files]
+    cut = by_files(spans, ranges=ranges, small=10)
+    held = sorted((span for span in spans if span.rows), key=lambda span: span.low)
+    total = sum(span.rows for span in held)
+    if cut is None:
+        overlap = any(after.low <= before.high for before, after in pairwise(held))
+        assert overlap or any(span.rows > max(10, 2 * total // ranges) for span in held)
+        return
+    assert (sum(cut.rows), len(cut.rows)) == (total, len(cut.bounds) + 1 if total else 0)
+    assert len(cut.rows) <= ranges
+    ends = [int(str(end)) for (end,) in cut.bounds]
+    counted = Counter(sum(span.high > end for end in ends) for span in held for _ in range(span.rows))
+    assert [counted[at] for at in range(len(cut.rows))] == list(cut.rows)
+    assert all(sum(span.low <= end < span.high for span in held) == 0 for end in ends), "no file is cut"
+
+
+@given(st.lists(KEYS, max_size=60).map(lambda keys: sorted(keys, key=order)), st.integers(0, 1000), st.integers(1, 9))
+def test_a_sample_makes_ranges_that_hold_all_rows_and_never_part_equal_keys(keys: list[Key], rows: int, ranges: int):
+    cut = by_sample(keys, rows, ranges=ranges)
+    assert sum(cut.rows) == rows
+    assert len(cut.rows) == (len(cut.bounds) + 1 if rows else 0)
+    assert len(cut.rows) <= ranges
+    assert list(cut.bounds) == sorted(set(cut.bounds), key=order)
+    if keys and rows:
+        share = -(-len(keys) // min(ranges, len(keys)))
+        sizes = Counter(sum(order(key) > order(end) for end in cut.bounds) for key in keys)
+        most_equal = max(Counter(keys).values())
+        assert max(sizes.values()) < share + most_equal
