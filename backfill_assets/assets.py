@@ -179,8 +179,7 @@ def _refresh(
     context: dg.AssetExecutionContext, workspace: Workspace, declared: Declared, limits: Limits
 ) -> Iterator[dg.AssetObservation | dg.MaterializeResult[None]]:
     if limits.dry_run:
-        record, step = plan(workspace, declared.name, limits)
-        yield dg.AssetObservation(declared.key, metadata=plan_metadata(record, step))
+        yield dg.AssetObservation(declared.key, metadata=plan_metadata(plan(workspace, declared.name, limits)))
         return
 
     def heartbeat(record: CommitRecord) -> None:

@@ -116,14 +116,12 @@ def status(
 
 @app.command()
 def plan(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
-    """What the next epoch would read; writes nothing."""
+    """What the next epoch would read, and which strategy a new view would take and why; writes nothing."""
     from backfill_assets.backfill.control import Limits
     from backfill_assets.operations import plan as plan_of
 
-    record, step = plan_of(_Project(module).workspace(), name, Limits())
-    reads = [] if step is None else [read.model_dump(mode="json") for read in step.reads]
-    document = {"exists": record is not None, "epoch": record.epoch if record else None, "reads": reads}
-    _say(document, as_json=as_json, text=lambda: plan_text(name, record, step))
+    found = plan_of(_Project(module).workspace(), name, Limits())
+    _say(found.document(), as_json=as_json, text=lambda: plan_text(name, found))
 
 
 @app.command()

@@ -20,6 +20,7 @@ __all__ = [
     "ForeignWriteError",
     "KafkaRefusedError",
     "LeaseHeldError",
+    "NoStrategyError",
     "OffsetsLostError",
     "PositionsLostError",
     "QueryError",
@@ -180,6 +181,12 @@ class UpstreamRefusedError(BackfillError):
     """A Delta table cannot be an upstream as it is; `facts["reason"]` says why, such as `NO_CHANGE_FEED` or `NO_KEY`."""
 
     code = "UPSTREAM_REFUSED"
+
+
+class NoStrategyError(BackfillError):
+    """No strategy reads a view's upstreams safely, or the one asked for cannot; `facts["reason"]` says why."""
+
+    code = "NO_STRATEGY"
 
 
 class UpstreamNotLiveError(BackfillError):

@@ -7,10 +7,9 @@ import dagster as dg
 
 from backfill_assets.backfill.control import Stop
 from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.backfill.ports import Next
 from backfill_assets.backfill.progress import SplitProgress, TableProgress, lag_numbers
 from backfill_assets.errors import LeaseHeldError, UpstreamNotLiveError
-from backfill_assets.operations import Refresh
+from backfill_assets.operations import Planned, Refresh
 
 __all__ = ["epoch_metadata", "held_metadata", "plan_metadata", "refresh_metadata", "summary_line"]
 
@@ -40,6 +39,8 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
         "rows_total": report.record.rows_total,
         "rows_per_second": progress.rows_per_second,
         "seconds": round(report.seconds, 3),
+        "epoch_seconds": round(sum(each.finished_at - each.started_at for each in report.epochs), 3),
+        "expected_seconds": round(sum(each.expected_seconds for each in report.epochs), 3),
         "epoch": progress.epoch,
         "epochs": len(report.epochs),
         "incarnation": report.record.incarnation,
@@ -100,14 +101,23 @@ def split_table(splits: list[SplitProgress]) -> dg.TableMetadataValue:
     )
 
 
-def plan_metadata(record: CommitRecord | None, step: Next | None) -> Mapping[str, Any]:
-    """Of a dry run: what the next epoch would read."""
-    if record is None:
-        return {"stopped_reason": Stop.DRY_RUN.value, "next": "create the table, then read its history"}
-    reads = [] if step is None else [read.model_dump(mode="json") for read in step.reads]
+def plan_metadata(planned: Planned) -> Mapping[str, Any]:
+    """Of a dry run: what the next epoch would read, and which strategy a new life would take."""
+    document = planned.document()
+    choice = document["choice"]
+    shown: dict[str, Any] = {"stopped_reason": Stop.DRY_RUN.value}
+    if choice is not None:
+        shown |= {
+            "strategy": choice["chosen"] or "none",
+            "why": choice["words"],
+            "choice": dg.MetadataValue.json(choice),
+        }
+    if planned.record is None:
+        return {**shown, "next": "create the table, then read its history"}
     return {
-        "stopped_reason": Stop.DRY_RUN.value,
-        "epoch": record.epoch + (1 if step else 0),
-        "next": "nothing to do" if step is None else f"{len(reads)} reads",
-        "reads": dg.MetadataValue.json(reads),
+        **shown,
+        "epoch": planned.record.epoch + (1 if planned.step else 0),
+        "next": "nothing to do" if planned.step is None else f"{len(document['reads'])} reads",
+        "expected_seconds": planned.expected_seconds,
+        "reads": dg.MetadataValue.json(document["reads"]),
     }

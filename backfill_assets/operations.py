@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
+from backfill_assets.backfill.choose import Choice
 from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord, Look
 from backfill_assets.backfill.ports import Controls, Next
 from backfill_assets.backfill.progress import Progress, SplitProgress, TableProgress, progress_of, splits_of
 from backfill_assets.backfill.protocol import begin_life, check_look, end_life, restate
 from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
+from backfill_assets.choosing import choice_of
 from backfill_assets.errors import BackfillError, DeclarationError, DroppedError, LeaseHeldError
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.readers import awaited_view, check_unneeded
@@ -25,6 +28,7 @@ from backfill_assets.workspace import Table, Workspace
 
 __all__ = [
     "Listener",
+    "Planned",
     "Refresh",
     "Status",
     "drop",
@@ -82,6 +86,27 @@ class Status:
     splits: list[SplitProgress] = field(default_factory=list)
     tables: list[TableProgress] = field(default_factory=list)
     problem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What a refresh would do. `record`: the newest commit (None: not created yet); `step`: the next epoch, which should
+    take `expected_seconds` (None: nothing to do); `choice`: the strategy of a new life, of a view that is not live."""
+
+    record: CommitRecord | None
+    step: Next | None
+    choice: Choice | None
+    expected_seconds: float
+
+    def document(self) -> dict[str, Any]:
+        """The same as plain JSON."""
+        return {
+            "exists": self.record is not None,
+            "epoch": self.record.epoch if self.record else None,
+            "reads": [read.model_dump(mode="json") for read in self.step.reads] if self.step else [],
+            "expected_seconds": self.expected_seconds,
+            "choice": self.choice.model_dump(mode="json") if self.choice else None,
+        }
 
 
 @dataclass
@@ -177,13 +202,21 @@ def refresh(
     return _refresh(workspace, table, done, first_live=first_live)
 
 
-def plan(workspace: Workspace, name: str, limits: Limits) -> tuple[CommitRecord | None, Next | None]:
-    """What a refresh would do next; writes nothing. (None, None) where the table is not created yet."""
-    table = workspace.table(workspace.find(name))
+def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
+    """What a refresh would do next, and for a view that is not live the strategy that a new life takes; writes nothing.
+
+    Errors: what choosing and deciding raise, such as `UpstreamRefusedError`.
+    """
+    declared = workspace.find(name)
+    table = workspace.table(declared)
     look = table.output.look()
-    if look.record is None or not look.exists:
-        return None, None
-    return look.record, plan_next(table.parts, look.record, limits)
+    record = look.record if look.exists else None
+    step = None if record is None else plan_next(table.parts, record, limits)
+    choice = None
+    if isinstance(declared, MaterializedView) and (record is None or not record.live):
+        choice = choice_of(workspace, declared)
+    expected = 0.0 if step is None else table.parts.costs().expected_seconds(step.reads)
+    return Planned(record=record, step=step, choice=choice, expected_seconds=expected)
 
 
 def reset(workspace: Workspace, name: str) -> CommitRecord:

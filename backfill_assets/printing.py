@@ -7,9 +7,8 @@ from rich.console import Group
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from backfill_assets.backfill.epoch import CommitRecord, Read
-    from backfill_assets.backfill.ports import Next
-    from backfill_assets.operations import Status
+    from backfill_assets.backfill.epoch import Read
+    from backfill_assets.operations import Planned, Status
     from backfill_assets.summary import RunSummary
 
 __all__ = ["plan_text", "run_text", "status_text"]
@@ -54,16 +53,22 @@ def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
     return Group(*parts)
 
 
-def plan_text(name: str, record: "CommitRecord | None", step: "Next | None") -> str:
-    """What the next epoch would do, in a few sentences."""
+def plan_text(name: str, planned: "Planned") -> str:
+    """What the next epoch would do, in a few sentences, and which strategy a new life would take and why."""
+    record, step = planned.record, planned.step
+    lines = []
     if record is None:
-        return f"{name} is not created yet: the first refresh creates it and reads its history."
-    if step is None:
-        return f"{name} is at epoch {record.epoch} and has nothing to read."
-    lines = [f"{name} is at epoch {record.epoch}. Epoch {record.epoch + 1} would read:"]
-    lines += [f"  {line}" for read in step.reads for line in _read_lines(read)]
-    if step.live and not record.live:
-        lines.append("  and then be live.")
+        lines.append(f"{name} is not created yet: the first refresh creates it and reads its history.")
+    elif step is None:
+        lines.append(f"{name} is at epoch {record.epoch} and has nothing to read.")
+    else:
+        lines.append(f"{name} is at epoch {record.epoch}. Epoch {record.epoch + 1} would read:")
+        lines += [f"  {line}" for read in step.reads for line in _read_lines(read)]
+        lines.append(
+            f"  in about {planned.expected_seconds:.1f} s{'' if record.live or not step.live else ', and then be live'}."
+        )
+    if planned.choice is not None:
+        lines.append(planned.choice.words if record is None else f"After a reset: {planned.choice.words}")
     return "\n".join(lines)
 
 

@@ -21,6 +21,7 @@ from backfill_assets.backfill.retention import forecast
 from backfill_assets.backfill.snapshot import SnapshotHistory
 from backfill_assets.backfill.snapshot_once import SnapshotOnceHistory
 from backfill_assets.backfill.tables import TablesDecider, TableUpstream
+from backfill_assets.choosing import decided
 from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError, UpstreamRefusedError
 from backfill_assets.model import DeltaTable, MaterializedView, has_key
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
@@ -118,6 +119,7 @@ class TablesOf:
             },
             order=self.view.backfill_order,
             strategy=self.view.strategy,
+            choose=lambda: decided(self.workspace, self.view),
         )
 
     def compute(self, output: TableLocation) -> TableCompute:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
+from typing import TypeVar
 
 from backfill_assets.backfill.epoch import Fingerprint, Look, fingerprint
 from backfill_assets.backfill.ingest import IngestDecider
@@ -16,6 +17,7 @@ from backfill_assets.backfill.positions import IngestPosition
 from backfill_assets.backfill.protocol import Parts, check_look
 from backfill_assets.backfill.run import create_if_missing
 from backfill_assets.backfill.source import SourceDecider, SourceUpstream
+from backfill_assets.choosing import learned_costs
 from backfill_assets.errors import DeclarationError, UpstreamChangedError
 from backfill_assets.model import PARSER, DeltaTable, KafkaSource, MaterializedView, Start
 from backfill_assets.query.ddl import ddl
@@ -33,6 +35,7 @@ from backfill_assets.upstreams import TablesOf
 __all__ = ["Declared", "Table", "Workspace"]
 
 Declared = KafkaSource | MaterializedView
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +110,7 @@ class Workspace:
             compute=self._compute(declared, location),
             clock=SystemClock(),
             new_id=lambda: uuid.uuid4().hex[:12],
+            costs=_once(lambda: learned_costs(output)),
             on_step=self.on_step,
         )
         return Table(declared=declared, parts=parts, output=output, runner=self.runner)
@@ -270,10 +274,10 @@ def _start_text(start: Start) -> str:
     return str(dict(sorted(start.items())) if isinstance(start, Mapping) else start)
 
 
-def _once(make: Callable[[], str]) -> Callable[[], str]:
-    made: list[str] = []
+def _once(make: Callable[[], T]) -> Callable[[], T]:
+    made: list[T] = []
 
-    def get() -> str:
+    def get() -> T:
         if not made:
             made.append(make())
         return made[0]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["in_ranges", "key_ranges"]
+__all__ = ["in_ranges", "key_ranges", "sortable_key", "spans"]
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 FLOATING = frozenset({"FLOAT", "DOUBLE"})
@@ -44,32 +44,23 @@ def key_ranges(runner: SparkRunner, upstream: DeltaUpstream, version: int) -> Ke
 
     Errors: `UpstreamRefusedError` with reason `NO_KEY` or `KEY_NOT_SORTABLE`.
     """
-    key = _sortable_key(upstream)
-    held = upstream.rows(version)
-    spans = [
-        _span(file, rows, key[0]) for file, rows in zip(upstream.version(version).files, held, strict=True) if rows
-    ]
-    known = [span for span in spans if span is not None]
-    cut = by_files(known) if len(known) == len(spans) else None
-    rows = sum(held)
+    key = sortable_key(upstream)
+    known = spans(upstream, version, key[0])
+    cut = by_files(known) if known is not None else None
+    rows = sum(upstream.rows(version))
     return cut or runner.run(lambda spark: by_sample(_sample(spark, upstream, version, key, rows), rows))
 
 
-def in_ranges(rows: "DataFrame", upstream: DeltaUpstream, ranges: Sequence[KeyRange]) -> "DataFrame":
-    """The rows whose key is in one of the ranges.
-
-    What holds for the leading column alone is said once more by itself: by that, Delta leaves out files.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    key = _sortable_key(upstream)
-    exact = reduce(lambda a, b: a | b, (_inside(each, key) for each in ranges), F.lit(False))
-    if key[0].type in FLOATING:  # statistics of files do not tell of NaN, which is the greatest
-        return rows.where(exact)
-    return rows.where(reduce(lambda a, b: a | b, (_near(each, key[0]) for each in ranges), F.lit(False))).where(exact)
+def spans(upstream: DeltaUpstream, version: int, leading: Column) -> list[Span] | None:
+    """From where to where each file with rows goes in the leading key column; None where one does not tell."""
+    files = zip(upstream.version(version).files, upstream.rows(version), strict=True)
+    found = [_span(file, rows, leading) for file, rows in files if rows]
+    known = [span for span in found if span is not None]
+    return known if len(known) == len(found) else None
 
 
-def _sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:
+def sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:
+    """The key of a table. Errors: `UpstreamRefusedError` with reason `NO_KEY` or `KEY_NOT_SORTABLE`."""
     columns = {each.name: each for each in upstream.columns()}
     key = tuple(columns[name] for name in upstream.key())
     if not key:
@@ -88,6 +79,20 @@ def _sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:
                 column=column.name,
             )
     return key
+
+
+def in_ranges(rows: "DataFrame", upstream: DeltaUpstream, ranges: Sequence[KeyRange]) -> "DataFrame":
+    """The rows whose key is in one of the ranges.
+
+    What holds for the leading column alone is said once more by itself: by that, Delta leaves out files.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    key = sortable_key(upstream)
+    exact = reduce(lambda a, b: a | b, (_inside(each, key) for each in ranges), F.lit(False))
+    if key[0].type in FLOATING:  # statistics of files do not tell of NaN, which is the greatest
+        return rows.where(exact)
+    return rows.where(reduce(lambda a, b: a | b, (_near(each, key[0]) for each in ranges), F.lit(False))).where(exact)
 
 
 def _inside(each: KeyRange, key: Sequence[Column]) -> "SparkColumn":

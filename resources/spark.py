@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from dagster import ConfigurableResource
-from pydantic import Field
+from pydantic import ByteSize, Field, TypeAdapter
 
 from backfill_assets.errors import EnvironmentSetupError
 from backfill_assets.resources.embedded import endpoints
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SparkResource", "SparkRunner", "do_nothing", "is_remote"]
 
 T = TypeVar("T")
+_SIZE = TypeAdapter(ByteSize)
 POLL_SECONDS = 0.25
 
 
@@ -43,6 +44,11 @@ class SparkResource(ConfigurableResource[Any]):
     driver_memory: str = Field(default="1g", description="Heap of an in-process session.")
     config: dict[str, str] = Field(default_factory=dict, description="Further Spark settings.")
     root: str = Field(default=".", description="The project's root folder.")
+
+    @property
+    def memory_bytes(self) -> int:
+        """The heap of an in-process session; of a server, what it is taken to have at least."""
+        return int(_SIZE.validate_python(f"{self.driver_memory.lower().removesuffix('b')}ib"))  # Spark's g is a GiB
 
     def runner(self, warehouse: Warehouse) -> "SparkRunner":
         """A runner of Spark actions; starts nothing yet."""

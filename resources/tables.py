@@ -24,7 +24,7 @@ from backfill_assets.resources.delta import read_commit
 from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, replay
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
-__all__ = ["DeltaUpstream"]
+__all__ = ["APPEND_ONLY", "FEED", "DeltaUpstream", "changed_rows", "committed_at"]
 
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
@@ -53,23 +53,23 @@ class DeltaUpstream:
 
     def now(self) -> TableOffer:
         """The newest version. Errors: `UpstreamRefusedError` for a table that is not there or cannot be followed."""
-        table = self._loaded()
+        table = self.loaded()
         self._check_followable(table.metadata().configuration, table.version())
         return TableOffer(
             table_id=str(table.metadata().id),
             version=table.version(),
-            at_ms=self._committed_at(table.version(), self._actions(table.version())),
+            at_ms=committed_at(self.location, table.version(), self._actions(table.version())),
         )
 
     def retention(self) -> tuple[float, float]:
         """How long, in seconds, removed files and log entries are kept at least, as the table's properties say."""
-        configuration = self._loaded().metadata().configuration
+        configuration = self.loaded().metadata().configuration
         files, log = (_seconds(configuration.get(name), days) for name, days in RETENTION)
         return files, log
 
     def columns(self) -> tuple[Column, ...]:
         """The table's columns now."""
-        return columns_of_delta(self._loaded().schema().to_json())
+        return columns_of_delta(self.loaded().schema().to_json())
 
     def has_feed(self, number: int) -> bool:
         """Whether a version wrote a change data feed; else its added files say what it changed."""
@@ -145,8 +145,8 @@ class DeltaUpstream:
                 self._check_metadata(described, number)
             self._commits[number] = Commit(
                 version=number,
-                at_ms=self._committed_at(number, actions),
-                rows=_changed_rows(actions),
+                at_ms=committed_at(self.location, number, actions),
+                rows=changed_rows(actions),
                 feed=self._writes_feed(number, described),
                 deletes=any(_data_change(action, "remove") for action in actions),
             )
@@ -199,7 +199,8 @@ class DeltaUpstream:
                 version=number,
             )
 
-    def _loaded(self) -> DeltaTable:
+    def loaded(self) -> DeltaTable:
+        """The newest version, as delta-rs loads it. Errors: `UpstreamRefusedError` where there is none."""
         table = self._log.newest()
         if table is None:
             raise UpstreamRefusedError(
@@ -215,14 +216,6 @@ class DeltaUpstream:
         path = unquote(file.path)
         with self.location.files().open_input_file(path) as stream:
             return int(pq.read_metadata(stream).num_rows) - file.deleted
-
-    def _committed_at(self, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
-        info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
-        stated = info.get("inCommitTimestamp") or info.get("timestamp")
-        if stated is not None:
-            return int(stated)
-        (file,) = self.location.files().get_file_info([f"_delta_log/{number:020d}.json"])
-        return int(file.mtime.timestamp() * 1000) if file.mtime else 0
 
     def _lost(self, number: int, what: str) -> VersionsLostError:
         return VersionsLostError(
@@ -241,7 +234,17 @@ def _data_change(action: Mapping[str, Any], kind: str) -> bool:
     return kind in action and bool(action[kind].get("dataChange", True))
 
 
-def _changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
+def committed_at(location: TableLocation, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
+    """When a commit was made, in milliseconds since 1970: as it says itself, else as its file does."""
+    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+    stated = info.get("inCommitTimestamp") or info.get("timestamp")
+    if stated is not None:
+        return int(stated)
+    (file,) = location.files().get_file_info([f"_delta_log/{number:020d}.json"])
+    return int(file.mtime.timestamp() * 1000) if file.mtime else 0
+
+
+def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
     """How many rows a commit changed, as the log lets it be told: exact for whole files, near for parts of them."""
     added = {each["add"]["path"]: each["add"] for each in actions if _data_change(each, "add")}
     removed = {each["remove"]["path"]: each["remove"] for each in actions if _data_change(each, "remove")}

@@ -126,6 +126,7 @@ class View:
             tables=self.lake,
             histories={"arrangement": ArrangementHistory(tables=self.lake, buckets=self.buckets)},
             strategy="arrangement",
+            choose=lambda: "arrangement",
         )
 
     @property

@@ -89,6 +89,7 @@ class Follower:
             tables=self.lake,
             order=self.order,
             histories={"snapshot": SnapshotHistory(tables=self.lake, buckets=self.buckets)},
+            choose=lambda: "snapshot",
         )
 
     def step(self, budget: int = PLENTY) -> Next | None:

@@ -4,15 +4,26 @@ Owns no clock and reads no table. All times are seconds.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import isfinite
 from statistics import median
 from typing import Annotated, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field
 
+from backfill_assets.backfill.epoch import (
+    BronzeRead,
+    ChangesRead,
+    CommitKind,
+    CommitRecord,
+    KafkaRead,
+    Read,
+    size_of,
+)
+from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.value import Value
 
-__all__ = ["STRATEGIES", "Costs", "EpochRan", "Strategy", "TableFacts"]
+__all__ = ["STRATEGIES", "Costs", "EpochRan", "Strategy", "TableFacts", "epochs_ran"]
 
 Strategy = Literal["source", "snapshot", "snapshot_once", "rearranged", "arrangement"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -99,6 +110,22 @@ class Costs(Value):
     spool_bytes_per_second: Constant = 50_000_000.0
     kills_per_hour: Amount = 0.05
 
+    def expected_seconds(self, reads: Sequence[Read]) -> float:
+        """How long an epoch of these reads should take."""
+        if not reads:
+            return 0.0
+        seconds = 0.0
+        for read in reads:
+            match read:
+                case ChangesRead():
+                    seconds += size_of(read) / self.merge_rows_per_second
+                case KafkaRead() | BronzeRead():
+                    seconds += size_of(read) / self.source_rows_per_second
+                case _:
+                    seconds += size_of(read) / self.snapshot_rows_per_second
+        merges = any(isinstance(read, ChangesRead) for read in reads)
+        return round(seconds + (self.merge_seconds if merges else self.epoch_seconds), 3)
+
     @classmethod
     def learned(cls, history: Iterable[EpochRan], base: Self | None = None) -> Self:
         """`base` (the defaults) corrected by epochs that ran: medians, so that a slow epoch or two change nothing.
@@ -120,6 +147,21 @@ class Costs(Value):
             ]
             found |= _fit(sizes, (rate, getattr(costs, rate)), (fixed, found.get(fixed, getattr(costs, fixed))))
         return costs.model_copy(update=found)
+
+
+def epochs_ran(records: Sequence[CommitRecord]) -> list[EpochRan]:
+    """The epochs among a table's records (newest first) whose predecessor is among them too, as they went."""
+    found = []
+    for after, before in pairwise(records):
+        if (after.incarnation, after.epoch) != (before.incarnation, before.epoch + 1) or after.kind != CommitKind.EPOCH:
+            continue
+        position = before.position
+        kind: Literal["source", "snapshot", "changes"] = "source"
+        if isinstance(position, SnapshotPosition):
+            kind = "changes" if position.backfilled else "snapshot"
+        changed = after.rows_written + after.rows_deleted
+        found.append(EpochRan(after.rows_read, changed, after.finished_at - after.started_at, kind))
+    return found
 
 
 _LEARNED = (

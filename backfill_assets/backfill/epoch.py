@@ -121,7 +121,10 @@ Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
 
 
 class Plan(Value):
-    """One epoch, decided: what is read, and where that leaves the table. Redone as it stands until it is committed."""
+    """One epoch, decided: what is read, and where that leaves the table. Redone as it stands until it is committed.
+
+    `expected_seconds` is how long it should take, by what earlier epochs took.
+    """
 
     target: str
     incarnation: str
@@ -131,6 +134,7 @@ class Plan(Value):
     before: Position
     after: Position
     live: bool
+    expected_seconds: float = 0.0
 
     @property
     def hash(self) -> str:
@@ -199,6 +203,7 @@ class CommitRecord(Value):
     engine: str = "append"
     total: int = 0
     done: int = 0
+    expected_seconds: float = 0.0
     started_at: float
     finished_at: float
     created_at: float

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from backfill_assets.backfill.choose_costs import Costs
 from backfill_assets.backfill.epoch import (
     CommitKind,
     CommitRecord,
@@ -59,6 +60,7 @@ class Parts:
     compute: Compute
     clock: Clock
     new_id: Callable[[], str]
+    costs: Callable[[], Costs] = Costs
     on_step: OnStep = field(default=_no_step)
 
     @property
@@ -104,6 +106,7 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
         engine=parts.output.engine(staged),
         total=last.total,
         done=parts.decider.done(plan.after),
+        expected_seconds=plan.expected_seconds,
         started_at=started,
         finished_at=parts.clock.now(),
         created_at=last.created_at,
@@ -236,6 +239,7 @@ def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
         before=last.position,
         after=step.after,
         live=step.live,
+        expected_seconds=parts.costs().expected_seconds(step.reads),
     )
     if not parts.ledger.append(plan):
         raise _fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")

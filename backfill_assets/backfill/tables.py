@@ -69,7 +69,7 @@ class TablesDecider:
     """Decides the epochs of one view over Delta tables and other views.
 
     `strategy` is the declared one; a life keeps the one that it began with until its history is read. `choose` is asked
-    when a life begins under "auto".
+    which one that is.
     """
 
     view: str
@@ -77,9 +77,9 @@ class TablesDecider:
     fingerprint: Fingerprint
     tables: Tables
     histories: Mapping[str, History]
+    choose: Callable[[], str]
     order: Order = field(default_factory=dict)
     strategy: str = "auto"
-    choose: Callable[[], str] = lambda: "snapshot"
 
     @property
     def target(self) -> str:
@@ -88,7 +88,7 @@ class TablesDecider:
     def begin(self) -> Begin:
         offers = {each.name: self.tables.table_now(each.name) for each in self.upstreams}
         self.tables.check_keys({name: offer.version for name, offer in offers.items()})
-        strategy = self.choose() if self.strategy == "auto" else self.strategy
+        strategy = self.choose()
         history = self.histories[strategy]
         begun = {name: history.begin(name, offer) for name, offer in offers.items()}
         tables = {name: table for name, (table, _) in begun.items()}
