@@ -246,6 +246,7 @@ def _entries(case: _Case, since: int) -> list[LedgerEntry]:
             epoch=int(str(row["epoch"])),
             plan_hash=str(row["plan_hash"]),
             plan=Plan.model_validate_json(str(row["plan"])) if row["plan"] else None,
+            found_hash=Plan.hash_of(str(row["plan"])) if row["plan"] else str(row["plan_hash"]),
         )
         for row in rows
     ]

@@ -1,5 +1,7 @@
 """The pure checks: what commits and the ledger must say together, and where records are read again as evidence."""
 
+from dataclasses import replace
+
 import pytest
 
 from backfill_assets.backfill.audit import LedgerEntry, conserved, consumed, contiguous, evidence, ledger_agrees
@@ -71,7 +73,9 @@ def commit(planned: Plan | None, rows: int = 0, total: int = 0) -> CommitRecord:
 
 
 def entry(planned: Plan, *, known: bool = True) -> LedgerEntry:
-    return LedgerEntry(epoch=planned.epoch, plan_hash=planned.hash, plan=planned if known else None)
+    return LedgerEntry(
+        epoch=planned.epoch, plan_hash=planned.hash, plan=planned if known else None, found_hash=planned.hash
+    )
 
 
 FIRST = plan(1, at(0), at(5), (0, 5))
@@ -94,13 +98,15 @@ def test_a_missing_epoch_is_named():
 def test_a_position_that_moves_without_its_offsets_being_read_is_named():
     jump = plan(2, at(5), at(9), (6, 9))
     (offence,) = contiguous([RECORDS[1], commit(jump)], [entry(jump)])
-    assert "epoch 2: split 0 moved from 5 to 9" in offence
+    assert "epoch 2: split 0 of the topic moved from 5 to 9" in offence
     assert "6" in offence.partition("read")[2]
 
 
 def test_a_position_that_goes_back_and_a_split_that_is_gone_are_named():
     back = plan(2, at(5), at(4), (4, 4))
-    assert contiguous([RECORDS[1], commit(back)], [entry(back)]) == ["epoch 2: split 0 went back from 5 to 4"]
+    assert contiguous([RECORDS[1], commit(back)], [entry(back)]) == [
+        "epoch 2: split 0 of the topic went back from 5 to 4"
+    ]
     gone = plan(2, at(5), at(), (5, 5))
     assert contiguous([RECORDS[1], commit(gone)], []) == ["epoch 2: split 0 of the topic is gone"]
 
@@ -137,11 +143,27 @@ def test_a_plan_that_another_one_replaced_is_named_and_a_superseded_one_is_not()
     assert ledger_agrees(RECORDS, [ENTRIES[0], entry(other), ENTRIES[1]], 2) == []
 
 
-def test_a_plan_whose_outcome_was_altered_is_named():
-    altered = LedgerEntry(epoch=2, plan_hash=SECOND.hash, plan=SECOND.model_copy(update={"after": at(7)}))
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"after": at(7)}, "position"),
+        ({"live": False}, "standing (live or not)"),
+        ({"fingerprint": {"query": "0"}}, "fingerprint"),
+    ],
+)
+def test_a_plan_of_another_outcome_than_was_committed_is_named(change: dict[str, object], part: str):
+    other = replace(entry(SECOND), plan=SECOND.model_copy(update=change))
+    assert ledger_agrees(RECORDS, [ENTRIES[0], other], 2) == [
+        f"epoch 2: the ledger planned another {part} than the table has"
+    ]
+
+
+def test_a_plan_that_is_not_what_it_was_entered_as_is_named():
+    text = SECOND.model_dump_json()
+    assert Plan.hash_of(text) == SECOND.hash
+    altered = replace(entry(SECOND), found_hash=Plan.hash_of(text.replace("read_committed", "read_uncommitted")))
     (offence,) = ledger_agrees(RECORDS, [ENTRIES[0], altered], 2)
-    assert "epoch 2" in offence
-    assert "position" in offence
+    assert offence.startswith(f"epoch 2: the plan was altered: it was entered as {SECOND.hash}")
 
 
 def test_epochs_before_a_rebuilt_entry_are_not_asked_for():

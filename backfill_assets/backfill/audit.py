@@ -16,9 +16,17 @@ from backfill_assets.backfill.epoch import (
     Position,
     Read,
     SnapshotRead,
+    size_of,
 )
 from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
-from backfill_assets.backfill.positions import IngestPosition, OffsetRange, Phase, SnapshotPosition, ViewPosition
+from backfill_assets.backfill.positions import (
+    IngestPosition,
+    OffsetRange,
+    Phase,
+    SnapshotPosition,
+    TablePosition,
+    ViewPosition,
+)
 from backfill_assets.backfill.source import SourceUpstream
 
 __all__ = ["Evidence", "LedgerEntry", "conserved", "consumed", "contiguous", "evidence", "ledger_agrees"]
@@ -30,11 +38,15 @@ CHANGE_LOG = -1
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """A row of the ledger; `plan` is None for one that was rebuilt from a commit."""
+    """A row of the ledger; `plan` is None for one that was rebuilt from a commit.
+
+    `plan_hash` is what the row says of its plan, `found_hash` the hash of the plan that is there.
+    """
 
     epoch: int
     plan_hash: str
     plan: Plan | None
+    found_hash: str
 
 
 def consumed(position: Position) -> dict[tuple[str, int], OffsetRange]:
@@ -155,12 +167,13 @@ def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: in
         net = after.rows_written - after.rows_updated - after.rows_deleted
         if after.rows_total != before.rows_total + net:
             offences.append(f"epoch {after.epoch}: total {after.rows_total} is not {before.rows_total} + {net}")
-        if isinstance(after.position, SnapshotPosition):
-            continue  # how many rows a change log holds is only estimated
-        if after.rows_written > copies * after.rows_read or after.rows_read > after.done - before.done:
+        # How many rows a change log holds is only estimated: more may come of them than it states.
+        estimated = isinstance(before.position, SnapshotPosition) and before.position.backfilled
+        offered = after.done - before.done
+        if after.rows_read > offered or (after.rows_written > copies * after.rows_read and not estimated):
             offences.append(
-                f"epoch {after.epoch}: {after.rows_written} rows were written of {after.rows_read} read from "
-                f"{after.done - before.done} offsets"
+                f"epoch {after.epoch}: {after.rows_written} rows were written of {after.rows_read} read from {offered} "
+                f"{'rows of tables' if isinstance(after.position, SnapshotPosition) else 'offsets'}"
             )
     return offences
 
@@ -170,33 +183,56 @@ def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[
     if not same:
         found = ", ".join(entry.plan_hash for entry in planned) or "none"
         return [f"epoch {record.epoch} was committed by plan {record.plan_hash}, the ledger has {found}"]
-    if any(entry.plan is not None and entry.plan.after != record.position for entry in same):
-        return [f"epoch {record.epoch}: the ledger planned another position than the table has"]
-    return []
+    offences = []
+    for entry in same:
+        if entry.found_hash != entry.plan_hash:
+            offences.append(f"the plan was altered: it was entered as {entry.plan_hash}, and is {entry.found_hash} now")
+        if entry.plan is not None:
+            offences.extend(
+                f"the ledger planned another {part} than the table has"
+                for part, planned_so, found in (
+                    ("position", entry.plan.after, record.position),
+                    ("standing (live or not)", entry.plan.live, record.live),
+                    ("fingerprint", entry.plan.fingerprint, record.fingerprint),
+                )
+                if planned_so != found
+            )
+    return [f"epoch {record.epoch}: {offence}" for offence in offences]
 
 
 def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[str]:
     was, now = consumed(before.position), consumed(after.position)
-    offences = [f"split {split[1]} of {split[0] or 'the topic'} is gone" for split in sorted(was.keys() - now.keys())]
+    place = _snapshot_place if isinstance(after.position, SnapshotPosition) else _split
+    offences = [f"{place(key)} is gone" for key in sorted(was.keys() - now.keys())]
     read = _ranges_read(plan) if plan is not None else None
-    for split, reach in sorted(now.items()):
-        since = was[split].end if split in was else reach.start
+    for key, reach in sorted(now.items()):
+        since = was[key].end if key in was else reach.start
         if reach.end < since:
-            offences.append(f"split {split[1]} went back from {since} to {reach.end}")
-        elif (
-            read is not None and not _covers(read.get(split, []), since, reach.end) and not _idle(split, before, after)
-        ):
-            found = ", ".join(f"{each.start} to {each.end}" for each in read.get(split, [])) or "nothing"
-            offences.append(f"split {split[1]} moved from {since} to {reach.end}, but the plan read {found}")
-    return [*offences, *_phase_offences(before.position, after.position)]
+            offences.append(f"{place(key)} went back from {since} to {reach.end}")
+        elif read is not None and not _covers(read.get(key, []), since, reach.end) and not _idle(key, before, after):
+            found = ", ".join(f"{each.start} to {each.end}" for each in read.get(key, [])) or "nothing"
+            offences.append(f"{place(key)} moved from {since} to {reach.end}, but the plan read {found}")
+    return [
+        *offences,
+        *_phase_offences(before.position, after.position),
+        *_table_offences(before.position, after.position, plan),
+    ]
 
 
-def _idle(split: tuple[str, int], before: CommitRecord, after: CommitRecord) -> bool:
+def _split(key: tuple[str, int]) -> str:
+    return f"split {key[1]} of {key[0] or 'the topic'}"
+
+
+def _snapshot_place(key: tuple[str, int]) -> str:
+    return f"the change log of {key[0]}" if key[1] == CHANGE_LOG else f"bucket {key[1]} of {key[0]}"
+
+
+def _idle(key: tuple[str, int], before: CommitRecord, after: CommitRecord) -> bool:
     """Whether versions of a change log were passed over because none of them changed a row."""
     was, now = before.position, after.position
-    if split[1] != CHANGE_LOG or not (isinstance(was, SnapshotPosition) and isinstance(now, SnapshotPosition)):
+    if key[1] != CHANGE_LOG or not (isinstance(was, SnapshotPosition) and isinstance(now, SnapshotPosition)):
         return False
-    return was.tables[split[0]].changes == now.tables[split[0]].changes
+    return key[0] in was.tables and was.tables[key[0]].changes == now.tables[key[0]].changes
 
 
 def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
@@ -211,7 +247,7 @@ def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
             for bucket, each in table.ranges.items():
                 found.setdefault((table.source, bucket), []).append(each)
         else:
-            versions = OffsetRange(start=table.first - 1, end=table.last)
+            versions = OffsetRange.model_construct(start=table.first - 1, end=table.last)  # of any plan, sound or not
             found.setdefault((table.source, CHANGE_LOG), []).append(versions)
     return found
 
@@ -235,3 +271,36 @@ def _phase_offences(before: Position, after: Position) -> list[str]:
         if split in after.sources[name].splits
         and order.index(after.sources[name].splits[split].phase) < order.index(state.phase)
     ]
+
+
+def _table_offences(before: Position, after: Position, plan: Plan | None) -> list[str]:
+    """What a view's life fixes of each table stays, and the plan read just that and as many rows as were counted."""
+    if not (isinstance(before, SnapshotPosition) and isinstance(after, SnapshotPosition)):
+        return []
+    offences = [f"table {name} joined" for name in sorted(after.tables.keys() - before.tables.keys())]
+    for name in sorted(before.tables.keys() & after.tables.keys()):
+        was, now = before.tables[name], after.tables[name]
+        offences.extend(
+            f"the {part} of {name} changed from {old} to {new}"
+            for part, old, new in (
+                ("table id", was.table_id, now.table_id),
+                ("incarnation", was.incarnation, now.incarnation),
+                ("pinned version", was.pinned, now.pinned),
+                ("files by bucket", _files(was), _files(now)),
+            )
+            if old != new
+        )
+        reads = [each for each in plan.table_reads if each.source == name] if plan is not None else []
+        for each in reads:
+            meant = (now.table_id, now.pinned) if isinstance(each, SnapshotRead) else (now.table_id,)
+            found = (each.table_id, each.version) if isinstance(each, SnapshotRead) else (each.table_id,)
+            if found != meant:
+                offences.append(f"the plan read {found} of {name}, the position is of {meant}")
+        counted, stated = now.rows - was.rows, sum(map(size_of, reads))
+        if plan is not None and counted != stated:
+            offences.append(f"{counted} rows of {name} were counted, but the plan read {stated}")
+    return offences
+
+
+def _files(table: TablePosition) -> dict[int, int]:
+    return {number: bucket.files for number, bucket in table.buckets.items()}

@@ -141,6 +141,11 @@ class Plan(Value):
         """A short digest of everything above; equal plans have equal hashes."""
         return _digest(self.model_dump(mode="json"))
 
+    @staticmethod
+    def hash_of(text: str) -> str:
+        """The hash of a plan as it is written, whichever fields plans have had since."""
+        return _digest(json.loads(text))
+
     @property
     def offset_reads(self) -> list[OffsetRead]:
         """The reads of shared sources."""
