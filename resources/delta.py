@@ -259,7 +259,7 @@ class DeltaOutput:
         return {record.incarnation for record in records if record is not None}
 
     def life(self, *, since: int) -> list[CommitRecord]:
-        """The commits of the current life from epoch `since` on, oldest first, one for each epoch still in the log."""
+        """The commits of the current life from epoch `since` on, oldest first: of each epoch its newest one."""
         table = self.location.load()
         found: dict[int, CommitRecord] = {}
         if table is None:
@@ -272,7 +272,7 @@ class DeltaOutput:
             incarnation = incarnation or record.incarnation
             if record.incarnation != incarnation or record.epoch < since:
                 break
-            found[record.epoch] = record
+            found.setdefault(record.epoch, record)  # one that restates the positions comes before what it restates
         return [found[epoch] for epoch in sorted(found)]
 
 
