@@ -1,6 +1,7 @@
 """Plants damage in the tables of a project: what checks must find. Nothing here goes through the product's protocol."""
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.backfill.epoch import CommitKind, Staged
+from backfill_assets.backfill.epoch import CommitKind, Plan, Position, Staged
 from tests.e2e.project import Project
 
 Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
@@ -34,6 +35,30 @@ def rewrite(project: Project, name: str, change: Change, *, epoch: int = 1) -> N
     after = pa.Table.from_pylist(change(before.to_pylist()), schema=before.schema)
     path.write_bytes(_padded(after, path.stat().st_size))
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's own check sum, on local disks only
+
+
+def recompact(project: Project, name: str, change: Change) -> None:
+    """Compact a table by hand, changing rows on the way: the commit says that it changes no data, as maintenance does."""
+    table, place = DeltaTable(str(folder(project, name))), folder(project, name)
+    before = table.to_pyarrow_table()
+    after = pa.Table.from_pylist(change(before.to_pylist()), schema=before.schema)
+    version = table.version() + 1
+    path = place / f"part-compacted-{version}.parquet"
+    pq.write_table(after, path)
+    removed = [
+        {"remove": {"path": old, "deletionTimestamp": 1, "dataChange": False}}
+        for old in table.get_add_actions().column("path").to_pylist()
+    ]
+    added = {
+        "path": path.name,
+        "partitionValues": {},
+        "size": path.stat().st_size,
+        "modificationTime": 1,
+        "dataChange": False,
+        "stats": json.dumps({"numRecords": after.num_rows}),
+    }
+    lines = [{"commitInfo": {"operation": "OPTIMIZE"}}, *removed, {"add": added}]
+    (place / "_delta_log" / f"{version:020d}.json").write_text("\n".join(map(json.dumps, lines)))
 
 
 def first(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Change:
@@ -63,6 +88,26 @@ def forge_commit(project: Project, name: str, **changes: Any) -> None:
     assert record is not None
     forged = {"kind": CommitKind.EPOCH, "attempt": "f" * 12, "rows_read": 0, "rows_written": 0, **changes}
     output.commit(record.model_copy(update=forged), Staged())
+
+
+def forge_epoch(project: Project, name: str, position: Position) -> None:
+    """An epoch that reads nothing and moves the position all the same, in ledger and table alike: a planner's bug."""
+    workspace = project.workspace()
+    record, ledger = project.record(name), workspace.state.ledger()
+    plan = Plan(
+        target=record.target,
+        incarnation=record.incarnation,
+        epoch=record.epoch + 1,
+        fingerprint=record.fingerprint,
+        reads=(),
+        before=record.position,
+        after=position,
+        live=record.live,
+    )
+    ledger.newest(plan.target, plan.incarnation)
+    assert ledger.append(plan)
+    nothing = {"rows_updated": 0, "rows_deleted": 0}
+    forge_commit(project, name, epoch=plan.epoch, plan_hash=plan.hash, position=position, **nothing)
 
 
 def append_by_hand(project: Project, name: str) -> int:
