@@ -5,9 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.e2e.project import Project
+
+# A test says whether something is right; how long a busy machine takes for it says nothing.
+settings.register_profile("backfill", deadline=None, print_blob=True)
+settings.load_profile("backfill")
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ def span(start: int, end: int) -> OffsetRange:
 
 def table(*nexts: int, version: int = 3, changes: int = 0, **other: Any) -> SnapshotPosition:
     """A position in table `t`, pinned at version 3, whose files lie in buckets of two."""
-    buckets = {number: BucketState(next=at, files=2, rows=at * FILE_ROWS) for number, at in enumerate(nexts)}
+    buckets = {number: BucketState(next=at, parts=2, rows=at * FILE_ROWS) for number, at in enumerate(nexts)}
     position = TablePosition(table_id="id", pinned=3, version=version, at_ms=0, buckets=buckets, changes=changes)
     return SnapshotPosition(tables={"t": position.model_copy(update=other)})
 
@@ -166,7 +166,7 @@ def test_steps_of_a_snapshot_and_its_change_log_that_are_not_sound_are_named(
 
 
 def test_a_bucket_that_lost_an_unread_file_is_named():
-    short = table(1, 0, buckets={0: BucketState(next=1, files=1, rows=10), 1: BucketState(files=2)})
+    short = table(1, 0, buckets={0: BucketState(next=1, parts=1, rows=10), 1: BucketState(parts=2)})
     assert stepped(table(0, 0), short, files(b0=(0, 1))) == [
         "the files by bucket of t changed from {0: 2, 1: 2} to {0: 1, 1: 2}"
     ]
@@ -273,7 +273,7 @@ def test_what_a_table_consumed_is_every_file_and_version_up_to_its_position(plan
     found = position.tables[name]
     assert reaches[-1][name, CHANGE_LOG] == span(found.pinned, found.version)
     assert {at: reaches[-1][name, at] for at in found.buckets} == {
-        at: span(0, bucket.files) for at, bucket in found.buckets.items()
+        at: span(0, bucket.parts) for at, bucket in found.buckets.items()
     }, "at the end of a history its snapshot is read through"
 
 

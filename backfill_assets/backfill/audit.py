@@ -303,4 +303,4 @@ def _table_offences(before: Position, after: Position, plan: Plan | None) -> lis
 
 
 def _files(table: TablePosition) -> dict[int, int]:
-    return {number: bucket.files for number, bucket in table.buckets.items()}
+    return {number: bucket.parts for number, bucket in table.buckets.items()}
