@@ -24,6 +24,7 @@ __all__ = [
     "OffsetsLostError",
     "PositionsLostError",
     "QueryError",
+    "SpoolFullError",
     "StagingError",
     "StateLostError",
     "StillNeededError",
@@ -193,6 +194,12 @@ class UpstreamNotLiveError(BackfillError):
     """A view that another view reads is not live yet; the reading one waits for it and has read nothing."""
 
     code = "UPSTREAM_NOT_LIVE"
+
+
+class SpoolFullError(BackfillError):
+    """The spool of a view has no room for the next version of an upstream; what was captured stays, nothing is skipped."""
+
+    code = "SPOOL_FULL"
 
 
 class VersionsLostError(BackfillError):

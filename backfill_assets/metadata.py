@@ -79,6 +79,7 @@ def _upstream_metadata(tables: list[TableProgress]) -> dict[str, Any]:
         "files": "int",
         "lag_rows": "int",
         "lag_seconds": "float",
+        "spool_bytes": "int",
         "level": "string",
         "forecast": "string",
         "awaits": "string",

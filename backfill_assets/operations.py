@@ -6,7 +6,7 @@ The Dagster shell and the command line both call these, so that they behave the 
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -23,7 +23,7 @@ from backfill_assets.errors import BackfillError, DeclarationError, DroppedError
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.readers import awaited_view, check_unneeded
 from backfill_assets.resources.spark import do_nothing
-from backfill_assets.resources.staging import delete_data, sweep
+from backfill_assets.resources.staging import delete_data, spooled_folders, sweep
 from backfill_assets.workspace import Table, Workspace
 
 __all__ = [
@@ -122,6 +122,7 @@ class _Beat:
     beaten: float = 0.0
     told: float = field(default_factory=time.monotonic)
     tidy_due: bool = False
+    spooled: Set[str] = frozenset()
     epochs: int = 0
 
     def controls(self) -> Controls:
@@ -153,9 +154,11 @@ class _Beat:
             self.endless = False
             if self.table.output.set_status("live"):
                 self.listener.on_live(record)
-        if self.tidy_due:
+        spooled = set(record.spooled.values())
+        if self.tidy_due or self.spooled - spooled:
             sweep(self.table.output.location, self.table.output.look)
             self.tidy_due = False
+        self.spooled = spooled
         if self.epochs % COMPACT_EVERY == 0:
             self.table.output.compact(COMPACT_FILES)
         self.epochs += 1
@@ -194,6 +197,7 @@ def refresh(
     try:
         look = _at_work_on(table)
         beat.tidy_due = _left_behind(table, look)
+        beat.spooled = _spooled(look)
         done = run(table.parts, look, limits, beat)
         first_live = _made_live(table, done)
     finally:
@@ -343,8 +347,9 @@ def _awaited(workspace: Workspace, table: Table) -> str:
 def _at_work_on(table: Table) -> Look:
     """The table as it stands, created if need be, saying that it is in creation as long as it is not live."""
     look = create_if_missing(table.parts, table)
-    if look.record is not None and look.record.epoch == 0:
-        sweep(table.output.location, table.output.look)  # what a creation that was given up had staged
+    if look.record is not None and (look.record.epoch == 0 or spooled_folders(table.output.location) - _spooled(look)):
+        # what a creation that was given up had staged, or a run that died had drained
+        sweep(table.output.location, table.output.look)
         look = check_look(table.parts, table.output.look())
     if look.record is not None and not look.record.live and table.output.set_status("creating"):
         return check_look(table.parts, table.output.look())
@@ -414,6 +419,11 @@ def _held(workspace: Workspace, table: Table, holder: str) -> Refresh:
         )
     report = RunReport(record=look.record, stopped=Stop.LEASE_HELD, detail=f"run {holder} is at work on it")
     return _refresh(workspace, table, report, first_live=False)
+
+
+def _spooled(look: Look) -> set[str]:
+    """The staged folders in the view's spool that its newest commit needs."""
+    return set(look.record.spooled.values()) if look.record is not None else set()
 
 
 def _left_behind(table: Table, look: Look) -> bool:

@@ -115,7 +115,15 @@ def _numbers(status: "Status") -> list[str]:
 
 
 def _read_lines(read: "Read") -> list[str]:
-    from backfill_assets.backfill.epoch import BronzeRead, ChangesRead, KafkaRead, KeyRead, SnapshotRead
+    from backfill_assets.backfill.epoch import (
+        BronzeRead,
+        CaptureRead,
+        ChangesRead,
+        KafkaRead,
+        KeyRead,
+        SnapshotRead,
+        SpoolRead,
+    )
 
     match read:
         case KafkaRead():
@@ -131,6 +139,14 @@ def _read_lines(read: "Read") -> list[str]:
         case ChangesRead():
             found = f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows"
             return [found if read.within is None else f"{found}, as far as their keys have been read"]
+        case CaptureRead():
+            return [
+                f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows, into the spool"
+            ]
+        case SpoolRead():
+            return [
+                f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows, from the spool"
+            ]
         case _:
             assert_never(read)
     return [

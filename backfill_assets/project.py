@@ -3,8 +3,11 @@
 import os
 from pathlib import Path
 
-__all__ = ["project_root", "warehouse_place"]
+from backfill_assets.errors import EnvironmentSetupError
 
+__all__ = ["project_root", "spool_bytes", "warehouse_place"]
+
+_SPOOL_BYTES = 10 * 2**30
 _MARKERS = ("workspace.yaml", "dagster.yaml", "pyproject.toml")
 
 
@@ -22,3 +25,13 @@ def project_root(start: Path) -> Path:
 def warehouse_place() -> str:
     """The warehouse as the environment names it; a relative path is meant against the project's root."""
     return os.environ.get("BACKFILL_WAREHOUSE") or "warehouse"
+
+
+def spool_bytes() -> int:
+    """How much the spool of one view may hold. Errors: `EnvironmentSetupError`."""
+    given = os.environ.get("BACKFILL_SPOOL_BYTES") or str(_SPOOL_BYTES)
+    if not (given.isascii() and given.isdigit()):
+        raise EnvironmentSetupError(
+            f"BACKFILL_SPOOL_BYTES is {given!r}: expected a number of bytes", hint="use digits alone, or leave it unset"
+        )
+    return int(given)

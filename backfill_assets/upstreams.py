@@ -6,17 +6,18 @@ Owns the wiring between a view and what it reads; what is read is decided in `ba
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.arrangement import ArrangementHistory, left_by_key
-from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, Fingerprint, TableRead
+from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, Fingerprint, SpoolRead, TableRead
 from backfill_assets.backfill.order import waits_for
 from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
+from backfill_assets.backfill.rearranged import RearrangedHistory
 from backfill_assets.backfill.retention import forecast
 from backfill_assets.backfill.snapshot import SnapshotHistory
 from backfill_assets.backfill.snapshot_once import SnapshotOnceHistory
@@ -24,12 +25,15 @@ from backfill_assets.backfill.tables import TablesDecider, TableUpstream
 from backfill_assets.choosing import decided
 from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError, UpstreamRefusedError
 from backfill_assets.model import DeltaTable, MaterializedView, has_key
+from backfill_assets.project import spool_bytes
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, analyze
 from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.resources.compute import query_schema
 from backfill_assets.resources.key_ranges import key_ranges
+from backfill_assets.resources.log_replay import Version
+from backfill_assets.resources.spool import kept_version
 from backfill_assets.resources.table_compute import TableCompute, check_unique
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation, Warehouse
@@ -116,6 +120,9 @@ class TablesOf:
                 "snapshot": SnapshotHistory(tables=self),
                 "snapshot_once": SnapshotOnceHistory(tables=self),
                 "arrangement": ArrangementHistory(tables=self),
+                "rearranged": RearrangedHistory(
+                    tables=self, view=self.view.name, limit=spool_bytes(), at_once=is_aggregate(self.view.text)
+                ),
             },
             order=self.view.backfill_order,
             strategy=self.view.strategy,
@@ -150,27 +157,39 @@ class TablesOf:
             found.append(progress)
         return found
 
+    def _kept(self, name: str, number: int) -> Version | None:
+        """A pinned version as the view's spool has it, for when the table's log has forgotten it."""
+        output = self.workspace.upstream(self.view).output
+        record = output.look().record
+        if record is None or not isinstance(record.position, SnapshotPosition):
+            return None
+        pinned = record.position.tables[name].pinned if name in record.position.tables else None
+        return kept_version(output.location, record.spooled, name) if pinned == number else None
+
     def _progress_in(self, name: str, table: TablePosition, lag: int, rate: float) -> TableProgress:
         newest = self.tables[name].now()
         done = table.backfilled and newest.version == table.version
         files, log = self.tables[name].retention()
+        captured = (table.held[1] - table.at_ms) / 1000  # from when on the log is needed, after the pin
         seen = forecast(
             now=time.time(),
             pinned_at=table.at_ms / 1000,
             left_rows=lag - left_by_key(table),  # what is read by key is read from what is newest
             rows_per_second=rate or None,
-            file_retention_seconds=files,
-            log_retention_seconds=log,
+            file_retention_seconds=files + (captured if table.backfilled else 0),
+            log_retention_seconds=log + captured,
         )
         return TableProgress(
             upstream=name,
-            phase="level" if done else "change log" if table.backfilled else "keys" if table.expected else "snapshot",
+            phase="level" if done else _phase(table),
             version=table.version,
             newest=newest.version,
             files_read=sum(bucket.next for bucket in table.buckets.values()),
             files=sum(bucket.parts for bucket in table.buckets.values()),
             lag_rows=lag,
-            lag_seconds=max(0, newest.at_ms - table.at_ms) / 1000,
+            lag_seconds=max(0, newest.at_ms - table.held[1]) / 1000,
+            captured=table.spool.captured if table.spool else None,
+            spool_bytes=table.spool.bytes if table.spool else 0,
             level="safe" if done else seen.level,
             headroom_seconds=None if done else seen.headroom_seconds,
             forecast="" if done else seen.message,
@@ -210,7 +229,9 @@ class TablesOf:
         """Refuse a read whose files or versions are gone."""
         table = self.tables[read.source]
         table.check_readable(read)
-        if isinstance(read, ChangesRead) and read.within is None and is_aggregate(self.view.text):
+        if isinstance(read, ChangesRead) and read.within is not None:
+            return  # groups that lose an extreme are computed again from what has been read by key
+        if isinstance(read, ChangesRead | SpoolRead) and is_aggregate(self.view.text):
             table.check_whole(read.last)  # groups that lose an extreme are computed again from all of it
 
     def check_keys(self, versions: Mapping[str, int]) -> None:
@@ -248,12 +269,18 @@ class TablesOf:
         return record.incarnation
 
     def _table(self, upstream: DeltaTable | MaterializedView) -> DeltaUpstream:
-        place = self.workspace.store.place
+        place, kept = self.workspace.store.place, partial(self._kept, upstream.name)
         if isinstance(upstream, MaterializedView):
             return DeltaUpstream(
-                name=upstream.name, location=place.table(upstream.target), key=lambda: self._key(upstream)
+                name=upstream.name, location=place.table(upstream.target), key=lambda: self._key(upstream), kept=kept
             )
         root = Path(self.workspace.store.root)
         location = Warehouse.at(upstream.path, root=root, storage_options=place.storage_options)
         found = TableLocation(uri=location.uri, storage_options=location.storage_options)
-        return DeltaUpstream(name=upstream.name, location=found, key=lambda: self._key(upstream))
+        return DeltaUpstream(name=upstream.name, location=found, key=lambda: self._key(upstream), kept=kept)
+
+
+def _phase(table: TablePosition) -> str:
+    if not table.backfilled:
+        return "keys" if table.expected else "snapshot"
+    return "spool" if table.spool else "change log"

@@ -1,8 +1,8 @@
 """Files that Spark wrote into a table's folder and no reader sees yet: finding, describing and sweeping them.
 
-A staged folder is named `<incarnation>-<epoch>-<attempt>`. Sweeping has one rule: only folders of epochs at or below
-the last committed one whose attempt did not win, or of other incarnations than the current one; never those of the
-epoch that may be in the making.
+A staged folder is named `<incarnation>-<epoch>-<attempt>`, in the spool too. Sweeping has one rule: only folders of epochs
+at or below the last committed one whose attempt did not win, or of other incarnations than the current one; never those
+of the epoch that may be in the making, and in the spool none that the newest commit still names.
 """
 
 import contextlib
@@ -10,17 +10,19 @@ import json
 import shutil
 from collections.abc import Callable
 from datetime import date
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from backfill_assets.backfill.epoch import CommitKind, Look, StagedFile
-from backfill_assets.backfill.staging import StagedFolder, sweepable
+from backfill_assets.backfill.staging import SPOOL, StagedFolder, sweepable
 from backfill_assets.resources.delta import commits_of, ours_in
 from backfill_assets.resources.warehouse import TableLocation
 
-__all__ = ["INPUTS", "collect", "delete_data", "delete_folder", "sweep"]
+__all__ = ["INPUTS", "collect", "delete_data", "delete_folder", "spooled_folders", "sweep"]
 
 INPUTS = "_inputs"
 """Inside a staged folder: what names the inputs of the attempt, gone as soon as it has been computed."""
@@ -44,20 +46,26 @@ def sweep(location: TableLocation, look: Callable[[], Look]) -> list[str]:
     that nothing a newer run needs can be taken for an old one's. A folder that was ever committed belongs to vacuum,
     as time travel and the change feed may still need its files.
     """
-    files = location.files()
-    folders = [
-        folder
-        for info in files.get_file_info(pafs.FileSelector("", allow_not_found=True))
-        if info.type is pafs.FileType.Directory and (folder := StagedFolder.parse(info.base_name))
-    ]
+    folders, spooled = _folders(location, ""), _folders(location, SPOOL)
     record = look().record
     if record is None:
         return []
-    allowed = {each.name for each in folders if sweepable(each, incarnation=record.incarnation, epoch=record.epoch)}
+    may_go = partial(sweepable, incarnation=record.incarnation, epoch=record.epoch)
+    needed = set(record.spooled.values())
+    allowed = {each.name for each in folders if may_go(each)}
     swept = sorted(allowed - _committed_folders(location, allowed))
+    swept += sorted(f"{SPOOL}/{each.name}" for each in spooled if may_go(each, needed=needed))
     for name in swept:
         delete_folder(location, name)
+    if spooled and not needed and location.is_local:
+        with contextlib.suppress(OSError):  # not empty: of an epoch that may be in the making
+            Path(location.child(SPOOL)).rmdir()
     return swept
+
+
+def spooled_folders(location: TableLocation) -> set[str]:
+    """The names of the staged folders in a table's spool."""
+    return {each.name for each in _folders(location, SPOOL)}
 
 
 def delete_data(location: TableLocation, look: Callable[[], Look]) -> bool:
@@ -85,6 +93,14 @@ def delete_folder(location: TableLocation, path: str) -> None:
     else:
         with contextlib.suppress(FileNotFoundError):
             location.files().delete_dir(path)
+
+
+def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
+    return [
+        folder
+        for info in location.files().get_file_info(pafs.FileSelector(place, allow_not_found=True))
+        if info.type is pafs.FileType.Directory and (folder := StagedFolder.parse(info.base_name))
+    ]
 
 
 def _committed_folders(location: TableLocation, candidates: set[str]) -> set[str]:

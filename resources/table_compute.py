@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from backfill_assets.backfill.arrangement import done_ranges
-from backfill_assets.backfill.epoch import ChangesRead, KeyRead, Plan, Read, SnapshotRead, Staged
-from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
+from backfill_assets.backfill.epoch import (
+    CaptureRead,
+    ChangesRead,
+    KeyRead,
+    Plan,
+    Read,
+    SnapshotRead,
+    SpoolRead,
+    Staged,
+    TableRead,
+    spooled_parts,
+)
+from backfill_assets.backfill.positions import SPOOLED_SNAPSHOT, SnapshotPosition, TablePosition
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.query.aggregate import AggregateQuery
@@ -39,6 +50,7 @@ from backfill_assets.resources.maintain import (
 )
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
+from backfill_assets.resources.spool import capture, keep_version, segments
 from backfill_assets.resources.staging import INPUTS, collect, delete_folder
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation
@@ -84,10 +96,13 @@ class TableCompute:
         from backfill_assets.query.apply import apply_rowwise
 
         query = self.query()
+        self._spool(spark, plan, folder)
+        if not plan.consumed:
+            return {"insert": 0, "update": 0, "delete": 0}
         if isinstance(query, AggregateQuery):
             return self._groups(spark, plan, at, folder)
-        result = apply_rowwise(query, self._inputs(spark, plan.reads, folder))
-        columns, place, tasks = view_columns(self.output), self._place(folder), _tasks(plan)
+        result = apply_rowwise(query, self._inputs(spark, plan, folder))
+        columns, place, tasks = view_columns(self.output), self._place(folder), _tasks(plan.offsets)
         if not _may_meet_old_rows(plan) or not query.key_columns:
             return write_new(result.select(*columns), place, tasks=tasks)
         rows = _netted(result, query.key_columns)
@@ -98,25 +113,48 @@ class TableCompute:
             self._check_new(spark, plan, place, at)
         return counts
 
-    def _inputs(self, spark: "SparkSession", reads: Sequence[Read], folder: str) -> "dict[str, DataFrame]":
+    def _inputs(self, spark: "SparkSession", plan: Plan, folder: str) -> "dict[str, DataFrame]":
         found: dict[str, list[DataFrame]] = {}
-        for number, read in enumerate(reads):
-            place = Scratch(table=self.output, path=f"{folder}/{INPUTS}/{number}")
-            found.setdefault(read.source, []).append(table_rows(spark, self.upstreams[read.source], read, place))
+        for number, read in enumerate(plan.consumed):
+            rows = self._rows(spark, plan, read, f"{folder}/{INPUTS}/{number}")
+            found.setdefault(read.source, []).append(rows)
         return {name: _together(rows, self.upstreams[name]) for name, rows in found.items()}
+
+    def _rows(self, spark: "SparkSession", plan: Plan, read: TableRead, scratch: str) -> "DataFrame":
+        upstream = self.upstreams[read.source]
+        if not isinstance(read, SpoolRead):
+            return table_rows(spark, upstream, read, Scratch(table=self.output, path=scratch))
+        parts = segments(spark, self.output, plan.spooled, [f"{read.source}/{first}" for first in read.segments])
+        return reduce(
+            lambda a, b: a.unionByName(b, allowMissingColumns=True), [_completed(each, upstream) for each in parts]
+        )
+
+    def _spool(self, spark: "SparkSession", plan: Plan, folder: str) -> None:
+        """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
+        for read in plan.table_reads:
+            if isinstance(read, CaptureRead):
+                segment = f"{read.source}/{read.first}"
+                scratch = Scratch(table=self.output, path=f"{folder}/{INPUTS}/{segment}")
+                rows = table_rows(spark, self.upstreams[read.source], read.changes, scratch)
+                capture(self.output, folder, segment, rows, tasks=_tasks(read.rows))
+        new = set(spooled_parts(plan.after)) - plan.spooled.keys()
+        tables = plan.after.tables if isinstance(plan.after, SnapshotPosition) else {}
+        for name, table in tables.items():
+            if f"{name}/{SPOOLED_SNAPSHOT}" in new:
+                keep_version(self.output, folder, name, self.upstreams[name].version(table.pinned))
 
     def _groups(self, spark: "SparkSession", plan: Plan, at: int, folder: str) -> dict[str, int]:
         """Stage the groups as they are to be; what cannot be taken away is computed anew from the last version read."""
         query = self.query()
         assert isinstance(query, AggregateQuery)
-        ((name, rows),) = self._inputs(spark, plan.reads, folder).items()
+        ((name, rows),) = self._inputs(spark, plan, folder).items()
         assert isinstance(plan.after, SnapshotPosition)
-        follows = any(isinstance(read, ChangesRead) for read in plan.table_reads)
+        follows = any(isinstance(read, ChangesRead | SpoolRead) for read in plan.consumed)
         whole = rows_done(spark, self.upstreams[name], plan.after.tables[name]) if follows else None
         with kept(signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)")) as changes:
             changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole)
             chosen = changed.select(*view_columns(self.output), OPERATION)
-            return write_changes(chosen, self._place(folder), tasks=_tasks(plan))
+            return write_changes(chosen, self._place(folder), tasks=_tasks(plan.offsets))
 
     def _place(self, folder: str) -> str:
         return self.output.child(f"{folder}/{ROWS}")
@@ -147,8 +185,8 @@ def _may_meet_old_rows(plan: Plan) -> bool:
     assert isinstance(plan.before, SnapshotPosition)
     pinned = {name: table.pinned for name, table in plan.before.tables.items()}
     return any(
-        isinstance(read, ChangesRead) or (isinstance(read, KeyRead) and read.version != pinned[read.source])
-        for read in plan.table_reads
+        isinstance(read, ChangesRead | SpoolRead) or (isinstance(read, KeyRead) and read.version != pinned[read.source])
+        for read in plan.consumed
     )
 
 
@@ -160,8 +198,8 @@ def _together(rows: "Sequence[DataFrame]", upstream: DeltaUpstream) -> "DataFram
     return reduce(lambda a, b: a.unionAll(b), (each.select(*columns) for each in rows))
 
 
-def _tasks(plan: Plan) -> int:
-    return 1 if plan.offsets <= SMALL_EPOCH else cores()
+def _tasks(rows: int) -> int:
+    return 1 if rows <= SMALL_EPOCH else cores()
 
 
 @dataclass(frozen=True, kw_only=True)

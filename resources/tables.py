@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from backfill_assets.backfill.epoch import ChangesRead, KeyRead, SnapshotRead, TableRead
+from backfill_assets.backfill.epoch import CaptureRead, ChangesRead, KeyRead, SnapshotRead, SpoolRead, TableRead
 from backfill_assets.backfill.ports import Commit, TableOffer
 from backfill_assets.backfill.retention import parse_interval
 from backfill_assets.backfill.snapshot import files_of
@@ -37,11 +37,13 @@ BYTES_OF_ROW = 50
 
 @dataclass
 class DeltaUpstream:
-    """One Delta table that views read; `key` tells the columns that identify a row, as far as they are known."""
+    """One Delta table that views read; `key` tells the columns that identify a row, as far as they are known, and `kept`
+    knows versions that the table's own log may have forgotten."""
 
     name: str
     location: TableLocation
     key: Callable[[], tuple[str, ...]] = tuple
+    kept: Callable[[int], Version | None] = lambda _number: None
     _log: LoadedTable = field(init=False)
     _versions: dict[int, Version] = field(default_factory=dict, init=False)
     _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
@@ -81,7 +83,10 @@ class DeltaUpstream:
             try:
                 self._versions[number] = replay(self.location.files(), number)
             except LogGoneError as error:
-                raise self._lost(number, str(error)) from None
+                kept = self.kept(number)
+                if kept is None:
+                    raise self._lost(number, str(error)) from None
+                self._versions[number] = kept
         return self._versions[number]
 
     def rows(self, number: int) -> Sequence[int]:
@@ -119,7 +124,9 @@ class DeltaUpstream:
                 self._check_there({each.path: read.version for each in self.chosen(read)})
             case KeyRead():
                 self.check_whole(read.version)
-            case ChangesRead():
+            case SpoolRead():
+                pass  # the table is not needed for it
+            case ChangesRead() | CaptureRead():
                 for number in range(read.first, read.last + 1):
                     self._commit(number)
                 self._check_there({
@@ -149,6 +156,7 @@ class DeltaUpstream:
                 rows=changed_rows(actions),
                 feed=self._writes_feed(number, described),
                 deletes=any(_data_change(action, "remove") for action in actions),
+                bytes=_changed_bytes(actions),
             )
             self._needed[number] = _needed(actions)
         return self._commits[number]
@@ -258,6 +266,13 @@ def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
         else:
             rows += _stated(added.get(path) or removed[path])
     return rows
+
+
+def _changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:
+    """How large the files are that hold what a commit changed, as far as the log states it."""
+    feed = [each["cdc"] for each in actions if "cdc" in each]
+    whole = [each[kind] for kind in ("add", "remove") for each in actions if _data_change(each, kind)]
+    return sum(int(each.get("size") or 0) for each in feed or whole)
 
 
 def _stated(action: Mapping[str, Any]) -> int:

@@ -1,11 +1,12 @@
 """How long a run works and why it ends: control, throttle, limits, and what "caught up" means."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from backfill_assets.backfill.control import Limits, Stop, TokenBucket
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Staged
 from backfill_assets.backfill.lag import TimeBound
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.run import RunReport, urgency
@@ -234,3 +235,17 @@ def test_a_view_behind_its_bound_takes_larger_batches_the_further_it_is_behind(
     )  # fmt: skip
     assert urgency(record) == times
     assert bool(position.behind) == (bound_ms is not None and lag_ms > bound_ms)
+
+
+def test_a_run_whose_inputs_a_rival_swept_after_committing_the_epoch_is_fenced_and_has_not_failed() -> None:
+    world = make(4)
+    mine = world.parts(SOURCE)
+
+    class Swept:
+        def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:  # noqa: ARG002
+            world.refresh(SOURCE)
+            raise FileNotFoundError("the segment was drained")
+
+    report = world.refresh(SOURCE, parts=replace(mine, compute=Swept()))
+    assert (report.stopped, report.epochs) == (Stop.FENCED, [])
+    assert right(world)

@@ -13,7 +13,7 @@ So after each epoch the view is its query over the rows of v whose keys have bee
 since the last epoch must still be there: the strategy outlives any retention of files and log.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -21,7 +21,7 @@ from backfill_assets.backfill.epoch import ChangesRead, KeyRead, TableRead
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.ports import Commit, KeyedTables, TableOffer
 from backfill_assets.backfill.positions import BucketState, KeyRange, OffsetRange, SnapshotPosition, TablePosition
-from backfill_assets.backfill.tables import Step
+from backfill_assets.backfill.tables import Step, Turn
 
 __all__ = ["BUCKETS", "ArrangementHistory", "done_ranges", "left_by_key"]
 
@@ -62,7 +62,7 @@ class ArrangementHistory:
         """Whether every key range of every table has been read."""
         return position.backfilled
 
-    def read(self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int) -> Step:
+    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
         """All that changed since the last epoch, and with what that leaves of the budget the next ranges; at least one.
 
         Changes are never put off: the ranges are read at the newest version, and what is put off may be vacuumed.
@@ -70,7 +70,7 @@ class ArrangementHistory:
         keys: list[TableRead] = []
         changes: list[TableRead] = []
         tables = dict(position.tables)
-        for name, offer in sorted(offers.items()):
+        for name, offer in sorted(turn.offers.items()):
             table = position.tables[name]
             waiting = self.tables.commits(name, table.version, offer.version)
             made = list(_changes(name, table, waiting))
@@ -82,8 +82,8 @@ class ArrangementHistory:
                     "changes": table.changes + sum(read.rows for read in made),
                 }
             )
-        left = budget - sum(read.rows for read in changes)
-        for name in sorted(offers):
+        left = turn.budget - sum(read.rows for read in changes)
+        for name in turn.names:
             table = tables[name]
             if table.backfilled or (keys and left <= 0):
                 continue

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from backfill_assets.backfill.epoch import (
     BronzeRead,
+    CaptureRead,
     CommitRecord,
     KafkaRead,
     KeyRead,
@@ -32,8 +33,8 @@ from backfill_assets.backfill.source import SourceUpstream
 __all__ = ["Evidence", "LedgerEntry", "conserved", "consumed", "contiguous", "evidence", "ledger_agrees"]
 
 
-CHANGE_LOG = -1
-"""Among the buckets of a table's snapshot: its change log, whose places are versions."""
+CHANGE_LOG, CAPTURED = -1, -2
+"""Among the buckets of a table's snapshot: its change log, and what is captured of it. Their places are versions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,11 @@ def consumed(position: Position) -> dict[tuple[str, int], OffsetRange]:
             found.update({
                 (name, CHANGE_LOG): OffsetRange(start=table.pinned, end=table.version)
                 for name, table in position.tables.items()
+            })
+            found.update({
+                (name, CAPTURED): OffsetRange(start=table.pinned, end=table.spool.captured)
+                for name, table in position.tables.items()
+                if table.spool is not None
             })
             return found
 
@@ -203,7 +209,11 @@ def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[
 def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[str]:
     was, now = consumed(before.position), consumed(after.position)
     place = _snapshot_place if isinstance(after.position, SnapshotPosition) else _split
-    offences = [f"{place(key)} is gone" for key in sorted(was.keys() - now.keys())]
+    offences = [
+        f"{place(key)} is gone"
+        for key in sorted(was.keys() - now.keys())
+        if key[1] != CAPTURED or now[key[0], CHANGE_LOG].end < was[key].end  # a spool ends when it is drained
+    ]
     read = _ranges_read(plan) if plan is not None else None
     for key, reach in sorted(now.items()):
         since = was[key].end if key in was else reach.start
@@ -230,9 +240,12 @@ def _snapshot_place(key: tuple[str, int]) -> str:
 def _idle(key: tuple[str, int], before: CommitRecord, after: CommitRecord) -> bool:
     """Whether versions of a change log were passed over because none of them changed a row."""
     was, now = before.position, after.position
-    if key[1] != CHANGE_LOG or not (isinstance(was, SnapshotPosition) and isinstance(now, SnapshotPosition)):
+    if not (isinstance(was, SnapshotPosition) and isinstance(now, SnapshotPosition)) or key[0] not in was.tables:
         return False
-    return key[0] in was.tables and was.tables[key[0]].changes == now.tables[key[0]].changes
+    one, two = was.tables[key[0]], now.tables[key[0]]
+    if key[1] == CAPTURED:
+        return one.spool is not None and two.spool is not None and one.spool.rows == two.spool.rows
+    return key[1] == CHANGE_LOG and one.changes == two.changes
 
 
 def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
@@ -248,7 +261,8 @@ def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
                 found.setdefault((table.source, bucket), []).append(each)
         else:
             versions = OffsetRange.model_construct(start=table.first - 1, end=table.last)  # of any plan, sound or not
-            found.setdefault((table.source, CHANGE_LOG), []).append(versions)
+            place = CAPTURED if isinstance(table, CaptureRead) else CHANGE_LOG
+            found.setdefault((table.source, place), []).append(versions)
     return found
 
 

@@ -23,6 +23,7 @@ from backfill_assets.backfill.value import Value
 
 __all__ = [
     "BronzeRead",
+    "CaptureRead",
     "ChangesRead",
     "CommitKind",
     "CommitRecord",
@@ -35,6 +36,7 @@ __all__ = [
     "Position",
     "Read",
     "SnapshotRead",
+    "SpoolRead",
     "Staged",
     "StagedFile",
     "TableRead",
@@ -44,6 +46,7 @@ __all__ = [
     "fingerprint",
     "judge",
     "size_of",
+    "spooled_parts",
 ]
 
 Position = Annotated[IngestPosition | ViewPosition | SnapshotPosition, Field(union_mode="left_to_right")]
@@ -115,8 +118,39 @@ class ChangesRead(Value):
     within: tuple[KeyRange, ...] | None = None
 
 
+class CaptureRead(Value):
+    """The changes that versions `first` to `last` of a Delta table made, to be put into the view's spool as a segment."""
+
+    kind: Literal["capture"] = "capture"
+    source: str
+    table_id: str
+    first: int
+    last: int
+    rows: int
+
+    @property
+    def changes(self) -> ChangesRead:
+        """What is read for it."""
+        return ChangesRead(source=self.source, table_id=self.table_id, first=self.first, last=self.last, rows=self.rows)
+
+
+class SpoolRead(Value):
+    """The changes that versions `first` to `last` of a Delta table made, from these `segments` of the view's spool.
+
+    A segment is named by its first version; versions that are in none changed nothing.
+    """
+
+    kind: Literal["spool"] = "spool"
+    source: str
+    table_id: str
+    first: int
+    last: int
+    segments: tuple[int, ...]
+    rows: int
+
+
 OffsetRead = KafkaRead | BronzeRead
-TableRead = SnapshotRead | KeyRead | ChangesRead
+TableRead = SnapshotRead | KeyRead | ChangesRead | CaptureRead | SpoolRead
 Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
 
 
@@ -124,6 +158,7 @@ class Plan(Value):
     """One epoch, decided: what is read, and where that leaves the table. Redone as it stands until it is committed.
 
     `expected_seconds` is how long it should take, by what earlier epochs took.
+    `spooled` says in which staged folder each part of the spool lies that `before` needs, as the commit before has it.
     """
 
     target: str
@@ -135,6 +170,7 @@ class Plan(Value):
     after: Position
     live: bool
     expected_seconds: float = 0.0
+    spooled: dict[str, str] = Field(default_factory=dict)
 
     @property
     def hash(self) -> str:
@@ -157,18 +193,33 @@ class Plan(Value):
         return [read for read in self.reads if isinstance(read, TableRead)]
 
     @property
+    def consumed(self) -> list[TableRead]:
+        """The reads of Delta tables whose rows go into the view now, and not only into its spool."""
+        return [read for read in self.table_reads if not isinstance(read, CaptureRead)]
+
+    @property
     def offsets(self) -> int:
         """How many offsets, or rows of Delta tables, are read; an upper bound of the source rows."""
         return sum(size_of(read) for read in self.reads)
 
 
 def size_of(read: Read) -> int:
-    """How much a read counts against a budget: offsets, or rows as the table's log states them."""
+    """How much a read counts against a budget: offsets, or rows as the table's log states them.
+
+    What is only captured counts when it is taken from the spool.
+    """
     match read:
-        case SnapshotRead() | KeyRead() | ChangesRead():
+        case CaptureRead():
+            return 0
+        case SnapshotRead() | KeyRead() | ChangesRead() | SpoolRead():
             return read.rows
         case _:
             return total(read.ranges.values())
+
+
+def spooled_parts(position: Position) -> list[str]:
+    """What of the view's spool a position needs."""
+    return position.spooled if isinstance(position, SnapshotPosition) else []
 
 
 class CommitKind(StrEnum):
@@ -187,6 +238,7 @@ class CommitRecord(Value):
     this life; `done` how many of all since its beginning have been consumed; `rows_written` the rows that were inserted
     or replaced (`rows_updated` of them replaced), `rows_deleted` those deleted, `rows_total` the rows that the table
     then holds. `engine` says what made the commit: `append` of staged files, or a merge by key in `delta-rs` or `spark`.
+    `spooled` says in which staged folder each part of the spool lies that the position needs.
     """
 
     format: Literal[1] = 1
@@ -206,6 +258,7 @@ class CommitRecord(Value):
     rows_deleted: int = 0
     rows_total: int = 0
     engine: str = "append"
+    spooled: dict[str, str] = Field(default_factory=dict)
     total: int = 0
     done: int = 0
     expected_seconds: float = 0.0

@@ -68,6 +68,8 @@ class Commit:
     rows: int
     deletes: bool = False
     """Whether it may have deleted or replaced rows, and not only added some."""
+    bytes: int = 0
+    """How large the files are that hold what it changed."""
     feed: bool = True
     """Whether it is in the table's change data feed; one read is never of versions with and without it."""
 

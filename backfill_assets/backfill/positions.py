@@ -20,15 +20,18 @@ from backfill_assets.backfill.lag import CountBound, LagBound, TimeBound
 from backfill_assets.backfill.value import Value
 
 __all__ = [
+    "SPOOLED_SNAPSHOT",
     "BucketState",
     "IngestPosition",
     "Key",
     "KeyRange",
     "OffsetRange",
     "Phase",
+    "Segment",
     "SnapshotPosition",
     "SourcePosition",
     "SplitState",
+    "Spool",
     "TablePosition",
     "ViewPosition",
     "deal",
@@ -168,6 +171,46 @@ class BucketState(Value):
         return self.next >= self.parts
 
 
+SPOOLED_SNAPSHOT = "snapshot"
+"""Among what lies in a spool: what a table's pinned version is made of."""
+
+
+class Segment(Value):
+    """Captured versions `first` to `last` (both inclusive) of a table, the newest committed at `at_ms`.
+
+    `rows` changed in `bytes`, as the table's log states them.
+    """
+
+    first: int
+    last: int
+    rows: int
+    bytes: int
+    at_ms: int
+
+
+class Spool(Value):
+    """What has been captured of a table's change log: all versions up to `captured`, which was committed at `at_ms`.
+
+    `rows` of them changed since the life began. `segments` are those not applied yet, oldest first; versions between
+    them changed nothing.
+    """
+
+    captured: int
+    at_ms: int
+    rows: int = 0
+    segments: tuple[Segment, ...] = ()
+
+    @property
+    def waiting(self) -> int:
+        """How many changed rows are still to be applied."""
+        return sum(segment.rows for segment in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        """How much the segments hold, as the table's log states it."""
+        return sum(segment.bytes for segment in self.segments)
+
+
 class TablePosition(Value):
     """A view's position in one Delta table.
 
@@ -177,7 +220,8 @@ class TablePosition(Value):
 
     Where history is read by key, the buckets are runs of key ranges, one after the other: `bounds` are their inclusive
     upper ends (the last range has none), `expected` the rows that each had when they were planned. Both are forgotten
-    once all ranges have been read.
+    once all ranges have been read. `spool` is what was captured of the change log ahead of `version`; None where nothing
+    is captured.
     """
 
     table_id: str
@@ -189,11 +233,17 @@ class TablePosition(Value):
     bounds: tuple[Key, ...] = ()
     expected: tuple[int, ...] = ()
     changes: int = 0
+    spool: Spool | None = None
 
     @property
     def backfilled(self) -> bool:
         """Whether the whole snapshot has been read."""
         return all(bucket.done for bucket in self.buckets.values())
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """The newest version that was consumed or captured, and when it was committed (milliseconds since 1970)."""
+        return (self.spool.captured, self.spool.at_ms) if self.spool else (self.version, self.at_ms)
 
     @property
     def rows(self) -> int:
@@ -235,6 +285,13 @@ class SnapshotPosition(Value):
     def lag(self) -> int:
         """The lag in the unit of its bound: commits or milliseconds."""
         return self.lag_commits if isinstance(self.bound, CountBound) else self.lag_ms
+
+    @property
+    def spooled(self) -> list[str]:
+        """What of the view's spool is still needed: `<upstream>/<first version>` of each segment, and each snapshot."""
+        spools = [(name, table, table.spool) for name, table in sorted(self.tables.items()) if table.spool]
+        segments = [f"{name}/{segment.first}" for name, _, spool in spools for segment in spool.segments]
+        return segments + [f"{name}/{SPOOLED_SNAPSHOT}" for name, table, _ in spools if not table.backfilled]
 
 
 def total(ranges: Iterable[OffsetRange]) -> int:

@@ -44,8 +44,9 @@ class TableProgress:
 
     `awaits`: the upstreams whose history comes first, while it has not been its turn yet.
 
-    `lag_seconds` is how far the view is behind in commit time. `level` and `forecast` say whether what it still has to
-    read outlives VACUUM and log clean-up, `headroom_seconds` by how much (None: not known, or nothing is left to read).
+    `lag_seconds` is how far the view is behind in commit time; where changes are captured, how far that is: up to and
+    including version `captured`, with `spool_bytes` still to be applied. `level` and `forecast` say whether what it still
+    has to read outlives VACUUM and log clean-up, `headroom_seconds` by how much (None: not known, or nothing is left).
     """
 
     upstream: str
@@ -56,6 +57,8 @@ class TableProgress:
     files: int
     lag_rows: int
     lag_seconds: float
+    captured: int | None = None
+    spool_bytes: int = 0
     level: str = "safe"
     headroom_seconds: float | None = None
     forecast: str = ""

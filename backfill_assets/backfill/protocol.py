@@ -24,8 +24,10 @@ from backfill_assets.backfill.epoch import (
     Verdict,
     changed_parts,
     judge,
+    spooled_parts,
 )
 from backfill_assets.backfill.ports import Begin, Clock, Compute, Decider, Ledger, OnStep, Output
+from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
@@ -84,6 +86,7 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
         return None
     parts.on_step("planned")
     attempt = parts.new_id()
+    mine = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
     staged = _stage(parts, plan, attempt, look)
     parts.decider.confirm(plan)
     parts.on_step("staged")
@@ -104,6 +107,7 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
         rows_deleted=staged.rows_deleted,
         rows_total=last.rows_total + staged.rows_written - staged.rows_updated - staged.rows_deleted,
         engine=parts.output.engine(staged),
+        spooled={part: plan.spooled.get(part, mine) for part in spooled_parts(plan.after)},
         total=last.total,
         done=parts.decider.done(plan.after),
         expected_seconds=plan.expected_seconds,
@@ -240,6 +244,7 @@ def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
         after=step.after,
         live=step.live,
         expected_seconds=parts.costs().expected_seconds(step.reads),
+        spooled=last.spooled,
     )
     if not parts.ledger.append(plan):
         raise _fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
@@ -247,14 +252,17 @@ def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
 
 
 def _stage(parts: Parts, plan: Plan, attempt: str, base: Look) -> Staged:
-    """Step 3. A reset or a drop sweeps the files under a run that is still writing: that is no failure of the run."""
+    """Step 3. Others who went on sweep the files under a run that is still at work: that is no failure of the run."""
     if not plan.reads:
         return Staged()
     try:
         return parts.compute.stage(plan, attempt, at=base.version)
     except Exception as error:
-        if parts.output.look().life != base.life:
+        found = parts.output.look()
+        if found.life != base.life:
             raise _fenced(plan.target, "the table was reset or dropped while this run was at work") from error
+        if found.record is not None and found.record.epoch >= plan.epoch:
+            raise _fenced(plan.target, f"epoch {plan.epoch} was committed by another run") from error
         raise
 
 

@@ -1,13 +1,13 @@
 """Strategy `snapshot`: history from one pinned version of each table, read file by file in buckets, resumable anywhere."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from backfill_assets.backfill.epoch import SnapshotRead, TableRead
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.ports import TableOffer, Tables
 from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
-from backfill_assets.backfill.tables import Step
+from backfill_assets.backfill.tables import Step, Turn
 
 __all__ = ["BUCKETS", "SnapshotHistory", "files_of"]
 
@@ -44,16 +44,12 @@ class SnapshotHistory:
         """Whether every file of every table has been read."""
         return position.backfilled
 
-    def read(self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int) -> Step:
-        """The next files of the tables that are offered."""
-        return self._files(position, sorted(offers), budget)
-
-    def _files(self, position: SnapshotPosition, names: Iterable[str], budget: int) -> Step:
+    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
         """The next files of every bucket: all tables share the budget, and each gives at least one file."""
         reads: list[TableRead] = []
         tables = dict(position.tables)
-        left = budget
-        for name in names:
+        left = turn.budget
+        for name in turn.names:
             table = position.tables[name]
             if table.backfilled or (reads and left <= 0):
                 continue

@@ -5,14 +5,12 @@ committed when a run begins is given up for a new life, over what is newest then
 """
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from backfill_assets.backfill.lag import CountBound, LagBound
-from backfill_assets.backfill.ports import TableOffer
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.snapshot import SnapshotHistory
-from backfill_assets.backfill.tables import Step
+from backfill_assets.backfill.tables import Step, Turn
 
 __all__ = ["SnapshotOnceHistory"]
 
@@ -24,11 +22,6 @@ class SnapshotOnceHistory(SnapshotHistory):
     bound: LagBound = field(default_factory=CountBound)
     resumable: bool = False
 
-    def read(
-        self,
-        position: SnapshotPosition,
-        offers: Mapping[str, TableOffer],  # noqa: ARG002  (a part of it would be visible)
-        budget: int,  # noqa: ARG002  (so would it be here)
-    ) -> Step:
-        """Every file of every table, whatever the budget and whoever's turn it is."""
-        return self._files(position, sorted(position.tables), sys.maxsize)
+    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
+        """Every file of every table, whatever the budget and whoever's turn it is: a part of it would be visible."""
+        return super().read(position, replace(turn, names=sorted(position.tables), budget=sys.maxsize))

@@ -1,10 +1,14 @@
 """Names of staged folders, and the one rule of which of them may be swept."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["StagedFolder", "sweepable"]
+__all__ = ["SPOOL", "StagedFolder", "sweepable"]
+
+SPOOL = "_spool"
+"""Inside a view's table: the staged folders with what its epochs captured."""
 
 _FOLDER = re.compile(r"([0-9a-f]{8,})-(\d+)-([0-9a-f]{8,})")
 
@@ -31,9 +35,9 @@ class StagedFolder:
         return cls(incarnation=match[1], epoch=int(match[2]), attempt=match[3])
 
 
-def sweepable(folder: StagedFolder, *, incarnation: str, epoch: int) -> bool:
+def sweepable(folder: StagedFolder, *, incarnation: str, epoch: int, needed: Collection[str] = ()) -> bool:
     """Whether a staged folder that was never committed may be deleted, given the table's life and last epoch.
 
-    Never one of a later epoch: a slow run may be about to commit it.
+    Never one of a later epoch: a slow run may be about to commit it. Nor one of the spool that the life still needs.
     """
-    return folder.incarnation != incarnation or folder.epoch <= epoch
+    return folder.incarnation != incarnation or (folder.epoch <= epoch and folder.name not in needed)

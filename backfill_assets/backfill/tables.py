@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from backfill_assets.backfill.epoch import ChangesRead, Fingerprint, KeyRead, Plan, Position, TableRead
+from backfill_assets.backfill.epoch import CaptureRead, ChangesRead, Fingerprint, KeyRead, Plan, Position, TableRead
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, Commit, Next, TableOffer, Tables
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, deal
 from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 
-__all__ = ["History", "Step", "TableUpstream", "TablesDecider"]
+__all__ = ["History", "Step", "TableUpstream", "TablesDecider", "Turn", "lagging", "within"]
 
 MOST_EMPTY_VERSIONS, EMPTY_MS = 50, 24 * 3_600_000
 """So many versions of mere maintenance may wait, and for so long: an epoch passes over them before the log forgets them."""
@@ -32,6 +32,15 @@ class TableUpstream:
 
     name: str
     keyed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What an epoch of a history may read: what all tables offer, whose turn it is (`names`), and how many rows."""
+
+    offers: Mapping[str, TableOffer]
+    names: Sequence[str]
+    budget: int
 
 
 class History(Protocol):
@@ -55,8 +64,8 @@ class History(Protocol):
         """Whether only change logs are left to read."""
         ...
 
-    def read(self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int) -> Step:
-        """The next epoch of a history that is not finished; of the tables that are offered, as the others wait."""
+    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
+        """The next epoch of a history that is not finished."""
         ...
 
     def left(self, name: str, table: TablePosition) -> int:
@@ -104,12 +113,15 @@ class TablesDecider:
             step = self._read_log(position, offers, budget, live=live)
         else:
             self._check_strategy(position)
-            step = history.read(position, self._in_turn(position, offers), budget)
+            step = history.read(position, Turn(offers=offers, names=self._in_turn(position), budget=budget))
         if step is None:
             return None
         reads, after = step
         level = all(after.tables[name].version == offer.version for name, offer in offers.items())
+        keyed = {each.name: each for each in self.upstreams}
         for read in reads:
+            if isinstance(read, CaptureRead):
+                self._check_followable(keyed[read.source], self.tables.commits(read.source, read.first - 1, read.last))
             self.tables.check_readable(read)
         return Next(reads=tuple(reads), after=after, live=live or (level and history.finished(after)))
 
@@ -151,7 +163,8 @@ class TablesDecider:
         for each in self.upstreams:
             table = position.tables[each.name]
             offer = self._offer(each.name, table)
-            waiting = self.tables.commits(each.name, table.version, offer.version)
+            held, _ = table.held
+            waiting = self.tables.commits(each.name, held, offer.version)
             lags[each.name] = self.histories[position.strategy].left(each.name, table) + sum(
                 commit.rows for commit in waiting
             )
@@ -187,10 +200,10 @@ class TablesDecider:
             )
         return offer
 
-    def _in_turn(self, position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> dict[str, TableOffer]:
+    def _in_turn(self, position: SnapshotPosition) -> list[str]:
         """The tables whose history waits for no other's."""
         unfinished = [name for name, table in position.tables.items() if not table.backfilled]
-        return {name: offer for name, offer in offers.items() if not waits_for(self.order, name, unfinished)}
+        return sorted(name for name in position.tables if not waits_for(self.order, name, unfinished))
 
     def _check_strategy(self, position: SnapshotPosition) -> None:
         if self.strategy not in {"auto", position.strategy}:
@@ -221,7 +234,7 @@ class TablesDecider:
         reads: list[TableRead] = []
         tables = dict(position.tables)
         for index, each in enumerate(self.upstreams):
-            taken = _within(waiting[each.name], shares.get(index, 0))
+            taken = within(waiting[each.name], shares.get(index, 0))
             if not taken:
                 continue
             table = position.tables[each.name]
@@ -230,7 +243,12 @@ class TablesDecider:
                 first, last = taken[0].version, taken[-1].version
                 reads.append(ChangesRead(source=each.name, table_id=table.table_id, first=first, last=last, rows=rows))
             tables[each.name] = table.model_copy(
-                update={"version": taken[-1].version, "at_ms": taken[-1].at_ms, "changes": table.changes + rows}
+                update={
+                    "version": taken[-1].version,
+                    "at_ms": taken[-1].at_ms,
+                    "changes": table.changes + rows,
+                    "spool": None,
+                }
             )
         return reads, _bounded(position, position.model_copy(update={"tables": tables}), offers)
 
@@ -254,7 +272,7 @@ class TablesDecider:
             )
 
 
-def _within(commits: Sequence[Commit], budget: int) -> list[Commit]:
+def within(commits: Sequence[Commit], budget: int) -> list[Commit]:
     """The versions from the oldest on that fit the budget; at least one, and with them mere maintenance after it.
 
     They end where the table's change data feed was turned on or off, as both are not read alike.
@@ -269,23 +287,27 @@ def _within(commits: Sequence[Commit], budget: int) -> list[Commit]:
     return taken
 
 
+def lagging(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
+    """The position with its lag behind what is offered: of what was consumed, or captured to be consumed."""
+    return position.model_copy(update={"lag_ms": _behind(position, offers), "lag_commits": _waiting(position, offers)})
+
+
 def _bounded(before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
     """The position with its lag, and its bound: set when the log phase begins, from then on it only shrinks."""
-    lag, waiting = _behind(after, offers), _waiting(after, offers)
+    after = lagging(after, offers)
+    lag, waiting = after.lag_ms, after.lag_commits
     if isinstance(before.bound, TimeBound):
         elapsed = max(after.tables[name].at_ms - table.at_ms for name, table in before.tables.items())
         step, pending, at_first = max(0, elapsed), lag, _behind(before, offers)
     else:
         step, pending, at_first = _waiting(before, offers) - waiting, waiting, _waiting(before, offers)
     bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound
-    return after.model_copy(
-        update={"lag_ms": lag, "lag_commits": waiting, "bound": bound.consumed(step, pending)},
-    )
+    return after.model_copy(update={"bound": bound.consumed(step, pending)})
 
 
 def _behind(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
-    return max(0, *(offer.at_ms - position.tables[name].at_ms for name, offer in offers.items()))
+    return max(0, *(offer.at_ms - position.tables[name].held[1] for name, offer in offers.items()))
 
 
 def _waiting(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
-    return sum(offer.version - position.tables[name].version for name, offer in offers.items())
+    return sum(offer.version - position.tables[name].held[0] for name, offer in offers.items())

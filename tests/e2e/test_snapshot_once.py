@@ -17,10 +17,11 @@ from backfill_assets.resources.embedded import down, up
 from backfill_assets.testing.crash import CrashPoint
 from tests.e2e.lake import Lake
 from tests.e2e.runner import over_lake, start
-from tests.e2e.test_kill import LIMIT, losers
+from tests.e2e.test_kill import losers
 
 pytestmark = pytest.mark.e2e
 
+LIMIT = 300
 QUERY = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
 SMALL = Limits(chunk_rows=10)
 

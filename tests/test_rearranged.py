@@ -1,0 +1,336 @@
+"""Strategy `rearranged`: versions are captured once and in order, and drained so, whatever the log forgets behind them."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backfill_assets.backfill.audit import LedgerEntry, contiguous
+from backfill_assets.backfill.epoch import (
+    CaptureRead,
+    CommitKind,
+    CommitRecord,
+    Plan,
+    SnapshotRead,
+    SpoolRead,
+    TableRead,
+)
+from backfill_assets.backfill.ports import Commit, Next
+from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.backfill.rearranged import RearrangedHistory
+from backfill_assets.backfill.staging import StagedFolder, sweepable
+from backfill_assets.backfill.tables import TablesDecider
+from backfill_assets.errors import SpoolFullError, UpstreamRefusedError, VersionsLostError
+from tests.test_snapshot_decider import FILES, FINGERPRINT, PLENTY, Follower, Lake, Table
+
+ROW = 10
+"""Bytes that a changed row takes."""
+
+
+@dataclass
+class Forgetful(Lake):
+    """Tables whose logs have forgotten all versions up to a given one, by table."""
+
+    cleaned: dict[str, int] = field(default_factory=dict)
+
+    def commits(self, name: str, after: int, until: int) -> list[Commit]:
+        if after < min(until, self.cleaned.get(name, 0)):
+            raise VersionsLostError("gone", hint="none", version=after + 1)
+        return [replace(each, bytes=ROW * each.rows) for each in super().commits(name, after, until)]
+
+    def check_readable(self, read: TableRead) -> None:
+        if isinstance(read, SpoolRead | SnapshotRead):
+            return
+        assert read.first > self.cleaned.get(read.source, 0)
+
+
+@dataclass
+class Spooling(Follower):
+    """Follows a view that captures, and has each version that it captured cleaned away behind it."""
+
+    limit: int = 10**12
+    at_once: bool = False
+    captured: dict[str, list[int]] = field(default_factory=dict)
+    records: list[CommitRecord] = field(default_factory=list)
+    entries: list[LedgerEntry] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._commit(None)
+
+    @property
+    def decider(self) -> TablesDecider:
+        history = RearrangedHistory(
+            tables=self.lake, buckets=self.buckets, view="large", limit=self.limit, at_once=self.at_once
+        )
+        return replace(
+            super().decider, histories={"rearranged": history}, strategy="rearranged", choose=lambda: "rearranged"
+        )
+
+    def step(self, budget: int = PLENTY) -> Next | None:
+        before = self.position
+        found = super().step(budget)
+        if found is None:
+            return None
+        for read in found.reads:
+            match read:
+                case CaptureRead():
+                    self.captured.setdefault(read.source, []).extend(range(read.first, read.last + 1))
+                case SpoolRead():
+                    self._note_drain(read)
+        self._commit(
+            Plan(
+                target="views/large",
+                incarnation="a" * 12,
+                epoch=len(self.records),
+                fingerprint=FINGERPRINT,
+                reads=found.reads,
+                before=before,
+                after=found.after,
+                live=found.live,
+            )
+        )
+        assert isinstance(self.lake, Forgetful)
+        self.lake.cleaned = {name: table.held[0] for name, table in self.position.tables.items()}
+        return found
+
+    def _note_drain(self, read: SpoolRead) -> None:
+        self.versions.setdefault(read.source, []).extend(range(read.first, read.last + 1))
+        table = self.lake.tables[read.source]
+        rows = {each.version: each.rows for each in table.commits if each.rows}
+        held = set(self.captured[read.source])
+        assert set(read.segments) <= held
+        assert all(at in held for at in range(read.first, read.last + 1) if at in rows), "what is drained was captured"
+        assert sum(rows.get(at, 0) for at in range(read.first, read.last + 1)) == read.rows
+
+    def _commit(self, plan: Plan | None) -> None:
+        record = CommitRecord(
+            kind=CommitKind.EPOCH if plan else CommitKind.CREATE,
+            target="views/large",
+            incarnation="a" * 12,
+            epoch=len(self.records),
+            attempt="b" * 12,
+            plan_hash=plan.hash if plan else "",
+            fingerprint=FINGERPRINT,
+            position=self.position,
+            live=self.live,
+            started_at=0.0,
+            finished_at=0.0,
+            created_at=0.0,
+        )
+        self.records.append(record)
+        self.entries.append(
+            LedgerEntry(epoch=record.epoch, plan_hash=record.plan_hash, plan=plan, found_hash=record.plan_hash)
+        )
+
+    def finish(self, budget: int = PLENTY) -> int:
+        steps = super().finish(budget)
+        self.assert_all_read_once()
+        for each in self.captured.values():
+            assert each == sorted(set(each)), "no version is captured twice"
+        assert contiguous(self.records, self.entries) == []
+        assert all(table.spool is None or not table.spool.segments for table in self.position.tables.values())
+        return steps
+
+
+def busy(files: int, commits: int, rows: int = 10, **given: object) -> Spooling:
+    """A table of files with ten rows each, whose first step has already seen some commits."""
+    follower = Spooling(Forgetful({"a": Table((10,) * files)}), **given)
+    for _ in range(commits):
+        follower.lake.tables["a"].commit(rows)
+    return follower
+
+
+@given(
+    files=st.tuples(FILES, FILES),
+    budgets=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    commits=st.lists(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_size=6), max_size=8),
+    feeds=st.lists(st.booleans(), min_size=1, max_size=5),
+    at_once=st.booleans(),
+)
+def test_every_file_and_version_counts_once_though_the_log_forgets_each_as_soon_as_it_is_captured(
+    files: tuple[tuple[int, ...], ...],
+    budgets: list[int],
+    commits: list[list[tuple[str, int]]],
+    feeds: list[bool],
+    at_once: bool,
+):
+    follower = Spooling(Forgetful(dict(zip("ab", map(Table, files), strict=True))), at_once=at_once)
+    for at, batch in enumerate(commits):
+        for name, rows in batch:
+            follower.lake.tables[name].commit(rows, feed=feeds[at % len(feeds)])
+        before, offsets = follower.decider.lag(follower.position), follower.decider.offsets(follower.position)
+        follower.step(budgets[at % len(budgets)])
+        after, now = follower.decider.lag(follower.position), follower.decider.offsets(follower.position)
+        assert {name: before[name] + offsets[name] for name in before} == {
+            name: after[name] + now[name] for name in after
+        }
+    follower.finish(budgets[0])
+    assert follower.live
+    assert sum(follower.decider.lag(follower.position).values()) == 0
+
+
+def test_freshness_is_told_of_what_is_captured_while_files_are_read_and_what_counts_stays_pinned():
+    follower = busy(3, 0)
+    for number in range(1, 3):
+        follower.lake.tables["a"].commit(5)
+        follower.step(10)
+        table = follower.position.tables["a"]
+        assert (follower.position.lag_ms, table.version, table.held) == (0, 0, (number, 1000 * number))
+
+
+def test_the_drain_goes_by_segments_and_what_comes_meanwhile_is_captured_behind_them():
+    follower = busy(2, 3)
+    kinds = []
+    for at in range(6):
+        follower.step(10)
+        kinds.append([
+            (read.kind, read.first) for read in follower_reads(follower) if not isinstance(read, SnapshotRead)
+        ])
+        if at in {0, 2}:
+            follower.lake.tables["a"].commit(10)
+    assert kinds == [
+        [("capture", 1), ("capture", 2), ("capture", 3)],
+        [("capture", 4)],
+        [("spool", 1)],
+        [("spool", 2), ("capture", 5)],
+        [("spool", 3)],
+        [("spool", 4)],
+    ]
+    follower.finish(10)
+
+
+def follower_reads(follower: Spooling) -> list[TableRead]:
+    plan = follower.entries[-1].plan
+    assert plan is not None
+    return plan.table_reads
+
+
+def test_the_epoch_that_drains_the_rest_captures_nothing_so_a_busy_upstream_cannot_keep_it_from_ending():
+    follower = busy(2, 4)
+    for _ in range(10):
+        follower.step(20)
+        follower.lake.tables["a"].commit(10)
+    assert follower.position.tables["a"].spool is None
+    assert follower.live or follower.step(20) is not None
+
+
+def test_without_changes_the_spool_is_never_used():
+    follower = busy(2, 0)
+    follower.finish(10)
+    assert (follower.captured, follower.live) == ({}, True)
+
+
+def test_an_empty_table_is_live_at_once_and_goes_on_from_the_log():
+    follower = Spooling(Forgetful({"a": Table()}))
+    assert follower.live
+    follower.lake.tables["a"].commit(3)
+    follower.finish()
+    assert follower.captured == {}
+
+
+def test_what_aggregates_captured_is_drained_in_one_epoch():
+    follower = busy(2, 5, at_once=True)
+    follower.step(1)
+    follower.step(1)
+    found = follower.step(1)
+    assert found is not None
+    assert [(read.kind, read.rows) for read in found.reads if isinstance(read, SpoolRead)] == [("spool", 50)]
+
+
+def test_a_spool_that_is_full_stops_by_name_and_goes_on_where_it_stopped_once_it_may_hold_more():
+    follower = busy(4, 3, limit=25 * ROW)
+    follower.step(10)
+    assert follower.captured == {"a": [1, 2]}
+    with pytest.raises(
+        SpoolFullError, match="at most 250 bytes, found 200, and version 3 of table 'a' needs 100 more"
+    ) as full:
+        follower.step(10)
+    assert "BACKFILL_SPOOL_BYTES" in full.value.hint
+    assert len(follower.records) == 2, "nothing was planned"
+    follower.limit = 10**6
+    follower.finish(10)
+
+
+def test_while_it_is_drained_a_spool_gets_room_by_itself():
+    follower = busy(2, 2, limit=25 * ROW)
+    follower.step(10)
+    for _ in range(4):
+        follower.lake.tables["a"].commit(10)
+    follower.finish(10)
+    assert follower.live
+
+
+def test_deletes_in_a_table_without_a_key_are_refused_before_they_are_captured():
+    follower = busy(2, 1, keyed=False)
+    follower.lake.tables["a"].commit(1, deletes=True)
+    with pytest.raises(UpstreamRefusedError) as refused:
+        follower.step(10)
+    assert refused.value.facts["version"] == 2
+
+
+def test_a_version_that_was_forgotten_before_it_was_captured_is_an_error_and_never_a_hole():
+    follower = busy(2, 2)
+    assert isinstance(follower.lake, Forgetful)
+    follower.lake.cleaned = {"a": 1}
+    with pytest.raises(VersionsLostError):
+        follower.step(10)
+
+
+@pytest.mark.parametrize("which", [CaptureRead, SpoolRead])
+def test_a_version_that_was_not_captured_or_not_drained_is_found_by_the_audit(which: type[CaptureRead | SpoolRead]):
+    follower = busy(2, 3)
+    follower.finish(10)
+    assert contiguous(follower.records, follower.entries) == []
+    at = next(
+        at
+        for at, each in enumerate(follower.entries)
+        if each.plan and any(isinstance(r, which) for r in each.plan.reads)
+    )
+    plan = follower.entries[at].plan
+    assert plan is not None
+    less = plan.model_copy(update={"reads": tuple(read for read in plan.reads if not isinstance(read, which))})
+    follower.entries[at] = replace(follower.entries[at], plan=less)
+    (offence, *_) = contiguous(follower.records, follower.entries)
+    assert "but the plan read" in offence
+
+
+def test_a_spool_that_is_given_up_before_it_is_drained_is_found_by_the_audit():
+    follower = busy(2, 3)
+    follower.step(10)
+    before = follower.records[-1]
+    position = follower.position.tables["a"].model_copy(update={"spool": None})
+    after = before.model_copy(
+        update={"epoch": before.epoch + 1, "position": follower.position.model_copy(update={"tables": {"a": position}})}
+    )
+    assert any("is gone" in each for each in contiguous([before, after], []))
+
+
+def test_positions_name_what_they_need_of_the_spool_and_are_read_back():
+    follower = busy(2, 2)
+    assert follower.position.spooled == ["a/snapshot"]
+    follower.step(10)
+    assert follower.position.spooled == ["a/1", "a/2", "a/snapshot"]
+    assert SnapshotPosition.model_validate_json(follower.position.model_dump_json()) == follower.position
+    follower.step(10)
+    assert follower.position.spooled == ["a/1", "a/2"]
+    follower.finish(10)
+    assert follower.position.spooled == []
+
+
+def test_folders_of_the_spool_go_when_nothing_names_them_and_never_while_their_epoch_may_be_in_the_making():
+    life, earlier = "0123456789ab", "ba9876543210"
+    won, lost, making, dead = (
+        StagedFolder(incarnation=incarnation, epoch=epoch, attempt=attempt)
+        for incarnation, epoch, attempt in (
+            (life, 2, "aaaaaaaa"),
+            (life, 2, "bbbbbbbb"),
+            (life, 4, "cccccccc"),
+            (earlier, 9, "dddddddd"),
+        )
+    )
+    needed = {won.name}
+    found = [sweepable(each, incarnation=life, epoch=3, needed=needed) for each in (won, lost, making, dead)]
+    assert found == [False, True, False, True]
+    assert sweepable(won, incarnation=life, epoch=3, needed=())
