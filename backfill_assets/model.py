@@ -270,6 +270,9 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     `backfill_order` says whose history is read before whose: names of upstreams from first to last, or a mapping from a
     name to those that come before it. An upstream that waits is not read at all until then.
 
+    `strategy` says how their history is read: `snapshot` (a pinned version file by file, then the change log),
+    `snapshot_once` (all files in one commit), or `rearranged` (file by file while changes are captured beside the view).
+
     Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
     """
     check_name("materialized_view", name)

@@ -17,6 +17,7 @@ from backfill_assets.backfill.epoch import CommitRecord, Look, Plan
 from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
 from backfill_assets.backfill.positions import IngestPosition, OffsetRange, SnapshotPosition
 from backfill_assets.backfill.source import SourceUpstream
+from backfill_assets.errors import VersionsLostError
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.resources.state_store import CheckPass
@@ -187,13 +188,12 @@ def _equal_to_query(case: _Case, view: MaterializedView) -> Outcome:
     position = case.record.position
     assert isinstance(position, SnapshotPosition)
     reads = case.workspace.reads(view)
-    found = recomputed(
-        case.workspace.runner,
-        reads.query,
-        at_position(position, reads.tables),
-        case.table.output.location,
-        case.look.version,
-    )
+    try:
+        inputs = at_position(position, reads.tables)
+    except VersionsLostError as error:
+        return Outcome(passed=False, summary=f"cannot be proved: {error.message}", facts={"not_provable": error.facts})
+    place = case.table.output.location
+    found = recomputed(case.workspace.runner, reads.query, inputs, place, case.look.version)
     facts = {
         "rows_expected": found.rows_expected,
         "rows_found": found.rows_found,

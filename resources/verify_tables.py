@@ -33,11 +33,17 @@ class Recorded:
 
 
 def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
-    """What the recorded position means, table by table."""
+    """What the recorded position means, table by table.
+
+    Errors: `VersionsLostError` for a version whose changes came from the view's spool and which the table forgot.
+    """
     found = {}
     for name, table in position.tables.items():
         read = None
-        if not table.backfilled and not table.expected:
+        kept = table.spool is not None and table.version == table.pinned and bool(table.buckets)
+        if table.spool is not None and table.backfilled and not kept:
+            tables[name].check_whole(table.version)
+        if kept or not (table.backfilled or table.expected):
             read = SnapshotRead(
                 source=name,
                 table_id=table.table_id,

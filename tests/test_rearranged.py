@@ -216,6 +216,15 @@ def test_the_epoch_that_drains_the_rest_captures_nothing_so_a_busy_upstream_cann
     assert follower.live or follower.step(20) is not None
 
 
+def test_a_small_budget_does_not_make_a_segment_of_every_version():
+    follower = busy(3, 100)
+    follower.step(1)
+    captures = [read for read in follower_reads(follower) if isinstance(read, CaptureRead)]
+    assert (captures[0].first, captures[-1].last) == (1, 100)
+    assert len(captures) <= 20
+    follower.finish(1)
+
+
 def test_without_changes_the_spool_is_never_used():
     follower = busy(2, 0)
     follower.finish(10)
@@ -314,7 +323,10 @@ def test_positions_name_what_they_need_of_the_spool_and_are_read_back():
     assert follower.position.spooled == ["a/1", "a/2", "a/snapshot"]
     assert SnapshotPosition.model_validate_json(follower.position.model_dump_json()) == follower.position
     follower.step(10)
-    assert follower.position.spooled == ["a/1", "a/2"]
+    assert follower.position.backfilled
+    assert follower.position.spooled == ["a/1", "a/2", "a/snapshot"], "it is still to be proved"
+    follower.step(10)
+    assert follower.position.spooled == ["a/2"]
     follower.finish(10)
     assert follower.position.spooled == []
 

@@ -288,10 +288,14 @@ class SnapshotPosition(Value):
 
     @property
     def spooled(self) -> list[str]:
-        """What of the view's spool is still needed: `<upstream>/<first version>` of each segment, and each snapshot."""
+        """What of the view's spool is still needed: `<upstream>/<first version>` of each segment, and each snapshot.
+
+        A snapshot is needed as long as it is read, and then to prove what was read of it until the drain begins.
+        """
         spools = [(name, table, table.spool) for name, table in sorted(self.tables.items()) if table.spool]
         segments = [f"{name}/{segment.first}" for name, _, spool in spools for segment in spool.segments]
-        return segments + [f"{name}/{SPOOLED_SNAPSHOT}" for name, table, _ in spools if not table.backfilled]
+        pinned = [name for name, table, _ in spools if table.buckets and table.version == table.pinned]
+        return segments + [f"{name}/{SPOOLED_SNAPSHOT}" for name in pinned]
 
 
 def total(ranges: Iterable[OffsetRange]) -> int:

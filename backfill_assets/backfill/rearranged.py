@@ -20,6 +20,9 @@ from backfill_assets.errors import SpoolFullError
 
 __all__ = ["RearrangedHistory"]
 
+MOST_SEGMENTS = 16
+"""So many segments of a table an epoch captures at the most: each is a Spark job, and a line in every position."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RearrangedHistory(SnapshotHistory):
@@ -110,7 +113,7 @@ class RearrangedHistory(SnapshotHistory):
             fitting = _fitting(commits, self.limit - held)
             if commits and not fitting and not after.backfilled:
                 raise self._full(name, commits[0], held)
-            parts = _parts(fitting, budget)
+            parts = _parts(fitting, max(budget, sum(commit.rows for commit in fitting) // MOST_SEGMENTS))
             segments = tuple(_segment(part) for part in parts if any(commit.rows for commit in part))
             held += sum(each.bytes for each in segments)
             reads.extend(

@@ -112,6 +112,8 @@ def test_what_comes_while_files_are_read_is_captured_and_every_epoch_equals_the_
             break
         if number < FILES:
             change(lake, number)
+        view = DeltaTable(lake.location("large"))
+        view.vacuum(0, enforce_retention_duration=False, dry_run=False, full=True)
         (table,) = done.tables
         phases.append(table.phase)
         assert position(done.report.record).lag_ms == 0, "freshness is that of what is captured"
@@ -134,6 +136,10 @@ def test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it(lake:
     assert position(lake.project.record("large")).backfilled
     with pytest.raises(VersionsLostError):
         lake.project.workspace().reads(lake.project.declared["large"]).tables["base"].commits(FILES, FILES + 1)
+    check(lake, "exactly_once")
+    assert not lake.project.refresh("large", Limits(chunk_rows=1, max_rows=1)).report.record.live
+    outcome = lake.project.check("large")
+    assert (outcome.passed, outcome.summary.split(":")[0]) == (False, "cannot be proved"), "the log forgot that version"
     finish(lake)
 
 
