@@ -11,6 +11,7 @@ from backfill_assets.backfill.choose_reasons import HARD
 from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS
 from backfill_assets.errors import NoStrategyError
 from backfill_assets.model import MaterializedView
+from backfill_assets.project import spool_bytes
 from backfill_assets.resources.delta import DeltaOutput
 from backfill_assets.resources.table_facts import table_facts
 
@@ -39,7 +40,7 @@ def choice_of(workspace: "Workspace", view: MaterializedView) -> Choice:
         costs=learned_costs(workspace.upstream(view).output),
         chunk_rows=DEFAULT_CHUNK_ROWS,
         memory_bytes=workspace.spark.memory_bytes,
-        spool_bytes=0,
+        spool_bytes=spool_bytes(),
         requested=None if view.strategy == "auto" else view.strategy,
     )
 

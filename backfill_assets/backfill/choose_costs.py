@@ -18,6 +18,7 @@ from backfill_assets.backfill.epoch import (
     CommitRecord,
     KafkaRead,
     Read,
+    SpoolRead,
     size_of,
 )
 from backfill_assets.backfill.positions import SnapshotPosition
@@ -117,13 +118,13 @@ class Costs(Value):
         seconds = 0.0
         for read in reads:
             match read:
-                case ChangesRead():
+                case ChangesRead() | SpoolRead():
                     seconds += size_of(read) / self.merge_rows_per_second
                 case KafkaRead() | BronzeRead():
                     seconds += size_of(read) / self.source_rows_per_second
                 case _:
                     seconds += size_of(read) / self.snapshot_rows_per_second
-        merges = any(isinstance(read, ChangesRead) for read in reads)
+        merges = any(isinstance(read, ChangesRead | SpoolRead) for read in reads)
         return round(seconds + (self.merge_seconds if merges else self.epoch_seconds), 3)
 
     @classmethod
