@@ -111,7 +111,8 @@ def _near(each: KeyRange, leading: Column) -> "SparkColumn":
 
     column, found = F.col(quoted(leading.name)), F.lit(True)
     if each.after is not None and each.after[0] is not None:
-        found = found & (column >= _value(leading, each.after[0]))
+        start = _value(leading, each.after[0])  # of a cut by this column alone, what is equal lies before it
+        found = found & (column > start if len(each.after) == 1 else column >= start)
     if each.upto is not None and each.upto[0] is not None:
         found = found & (column.isNull() | (column <= _value(leading, each.upto[0])))
     return found

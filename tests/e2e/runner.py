@@ -35,10 +35,11 @@ def declared(topic: str) -> list[Declared]:
 
 
 def over_lake(root: Path, strategy: Strategy = "auto") -> list[Declared]:
-    """A view over a Delta table below `root`."""
+    """Views over a Delta table below `root`, one of them read by key."""
     table = delta_table("base", path=str(root / "lake" / "base"), primary_key="id")
     query = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
-    return [materialized_view("large", query=query, upstreams=[table], strategy=strategy)]
+    by_key = materialized_view("by_key", query=query, upstreams=[table], strategy="arrangement")
+    return [materialized_view("large", query=query, upstreams=[table], strategy=strategy), by_key]
 
 
 def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> subprocess.Popen[str]:

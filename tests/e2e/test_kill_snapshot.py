@@ -1,4 +1,4 @@
-"""kill -9 at every step of the protocol, in a chunk of a snapshot and in a merge of its change log."""
+"""kill -9 at every step of the protocol: in a chunk of a snapshot, in a merge of its change log, in a range of a key."""
 
 import signal
 from collections import Counter
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.protocol import STEPS
@@ -42,15 +43,15 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def killed(lake: Lake, remote: str, step: str) -> None:
+def killed(lake: Lake, remote: str, step: str, view: str = "large") -> None:
     """A refresh in a process of its own that kills itself at a step of its first epoch, having left what it must."""
-    before = lake.project.record("large").epoch
-    order = {"refresh": "large", "chunk_rows": CHUNK.chunk_rows, "die": [step, 1]}
+    before = lake.project.record(view).epoch
+    order = {"refresh": view, "chunk_rows": CHUNK.chunk_rows, "die": [step, 1]}
     process = start(lake.project, "", remote, order)
     output, _ = process.communicate(timeout=LIMIT)
     assert (process.returncode, output) == (-signal.SIGKILL, "")
-    assert lake.project.record("large").epoch == before + (step == "committed")
-    assert len(losers(lake.project, "large")) == int(step in {"staged", "verified"})
+    assert lake.project.record(view).epoch == before + (step == "committed")
+    assert len(losers(lake.project, view)) == int(step in {"staged", "verified"})
 
 
 def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake: Lake, remote: str):
@@ -78,3 +79,37 @@ def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake
     for check in CHECKS:
         outcome = lake.project.check("large", check)
         assert outcome.passed, (check, outcome)
+
+
+def test_a_kill_at_any_step_by_key_loses_and_doubles_nothing_of_a_table_that_moves(lake: Lake, remote: str):
+    """Rows change on both sides of the cursor before each kill and after it, so that what was planned is outdated."""
+    lake.append("base", ({"id": at, "v": at % 10} for at in range(FILES * 10, FILES * 10 + 10)))
+    lake.project.refresh("by_key", CHUNK)
+    expected = {at: at % 10 * 2 for at in range(FILES * 10 + 10) if at % 10 != 3}
+    for number, step in enumerate(STEPS):
+        change(lake, expected, number, 1000 + number, -1 - number)
+        killed(lake, remote, step, "by_key")
+        change(lake, expected, FILES * 10 + 9 - number, 2000 + number, -100 - number)
+        lake.project.refresh("by_key", CHUNK)
+        assert losers(lake.project, "by_key") == []
+        for check in ("exactly_once", "positions_contiguous", "ledger_matches_table"):
+            outcome = lake.project.check("by_key", check)
+            assert outcome.passed, (step, check, outcome)
+    assert not lake.project.record("by_key").live, "every kill was while keys were read"
+    assert lake.project.refresh("by_key").report.record.live
+    assert lake.project.rows("by_key", "id", "twice") == Counter(expected.items())
+    assert epochs(lake.project, "by_key") == list(range(lake.project.record("by_key").epoch + 1)), "each epoch once"
+    for check in CHECKS:
+        outcome = lake.project.check("by_key", check)
+        assert outcome.passed, (check, outcome)
+
+
+def change(lake: Lake, expected: dict[int, int], moved: int, last: int, first: int) -> None:
+    """Rows come at both ends of the key, one is moved from there over any cursor, one is changed in place."""
+    lake.append("base", [{"id": last, "v": 1}, {"id": first, "v": 1}])
+    table = DeltaTable(lake.path("base"))
+    table.update(predicate=f"id = {moved}", updates={"id": "id + 5000"})
+    table.update(predicate=f"id = {last}", updates={"v": "7"})
+    if moved in expected:
+        expected[moved + 5000] = expected.pop(moved)
+    expected.update({last: 14, first: 2})
