@@ -225,6 +225,10 @@ class TablesOf:
         """The key of a version, cut into ranges. Errors: `UpstreamRefusedError` for a key that has no order."""
         return key_ranges(self.workspace.runner, self.tables[name], version)
 
+    def stated_at(self, name: str, version: int) -> int | None:
+        """When a version says that it was committed."""
+        return self.tables[name].stated_at(version)
+
     def check_readable(self, read: TableRead) -> None:
         """Refuse a read whose files or versions are gone."""
         table = self.tables[read.source]

@@ -49,6 +49,7 @@ class DeltaUpstream:
     _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
     _commits: dict[int, Commit] = field(default_factory=dict, init=False)
     _needed: dict[int, list[str]] = field(default_factory=dict, init=False)
+    _stated_at: dict[int, int | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._log = LoadedTable(self.location)
@@ -116,6 +117,13 @@ class DeltaUpstream:
     def commits(self, after: int, until: int) -> list[Commit]:
         """What each version after one and up to another changed. Errors: `VersionsLostError`, `UpstreamChangedError`."""
         return [self._commit(number) for number in range(after + 1, until + 1)]
+
+    def stated_at(self, number: int) -> int | None:
+        """When a version says that it was committed; None where the log has it no more, or it does not say."""
+        if number not in self._stated_at:
+            actions = read_commit(self.location.files(), number)
+            self._stated_at[number] = None if actions is None else _stated_at(actions)
+        return self._stated_at[number]
 
     def check_readable(self, read: TableRead) -> None:
         """See that every file that a read needs is there. Errors: `VersionsLostError`, naming the first that is not."""
@@ -244,10 +252,9 @@ def _data_change(action: Mapping[str, Any], kind: str) -> bool:
 
 def committed_at(location: TableLocation, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
     """When a commit was made, in milliseconds since 1970: as it says itself, else as its file does."""
-    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
-    stated = info.get("inCommitTimestamp") or info.get("timestamp")
+    stated = _stated_at(actions)
     if stated is not None:
-        return int(stated)
+        return stated
     (file,) = location.files().get_file_info([f"_delta_log/{number:020d}.json"])
     return int(file.mtime.timestamp() * 1000) if file.mtime else 0
 
@@ -273,6 +280,12 @@ def _changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:
     feed = [each["cdc"] for each in actions if "cdc" in each]
     whole = [each[kind] for kind in ("add", "remove") for each in actions if _data_change(each, kind)]
     return sum(int(each.get("size") or 0) for each in feed or whole)
+
+
+def _stated_at(actions: Sequence[Mapping[str, Any]]) -> int | None:
+    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+    stated = info.get("inCommitTimestamp") or info.get("timestamp")
+    return None if stated is None else int(stated)
 
 
 def _stated(action: Mapping[str, Any]) -> int:

@@ -55,6 +55,12 @@ class Lake:
     def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
         return self.tables[name].commits[after:until]
 
+    def stated_at(self, name: str, version: int) -> int | None:
+        commits = self.tables[name].commits
+        if version in self.tables[name].lost or version > len(commits):
+            return None
+        return commits[version - 1].at_ms if version else 0
+
     def check_readable(self, read: SnapshotRead | ChangesRead) -> None:
         versions = {read.version} if isinstance(read, SnapshotRead) else set(range(read.first, read.last + 1))
         if lost := versions & self.tables[read.source].lost:
@@ -305,12 +311,19 @@ def test_deletes_in_a_table_without_a_key_are_refused_by_version(after_snapshot:
     assert refused.value.facts["version"] == 2
 
 
+def grown_again(table: Table) -> list[Commit]:
+    """The table was put back to its first version, and others were committed later, as many as before and one more."""
+    later = [replace(commit, at_ms=commit.at_ms + 77) for commit in table.commits]
+    return [*later, replace(later[-1], version=len(later) + 1, at_ms=later[-1].at_ms + 1)]
+
+
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
         (lambda table: replace(table, table_id="second"), "another one"),
         (lambda table: replace(table, incarnation="life"), "reset or dropped"),
         (lambda table: replace(table, commits=[]), "put back"),
+        (lambda table: replace(table, commits=grown_again(table)), "put back and written to again"),
     ],
 )
 def test_another_table_another_life_and_a_table_put_back_are_refused(changed, what: str):

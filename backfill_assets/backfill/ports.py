@@ -99,6 +99,10 @@ class Tables(Protocol):
         """The versions after one and up to another, oldest first, without a gap; an error where one is gone."""
         ...
 
+    def stated_at(self, name: str, version: int) -> int | None:
+        """When a version says that it was committed (milliseconds since 1970); None where it is gone or does not say."""
+        ...
+
     def check_readable(self, read: TableRead) -> None:
         """Refuse a read whose files or versions are gone: `VersionsLostError`."""
         ...

@@ -198,6 +198,16 @@ class TablesDecider:
                 expected=position.version,
                 found=offer.version,
             )
+        stated = self.tables.stated_at(name, position.version)
+        if stated not in {None, position.at_ms}:
+            raise UpstreamChangedError(
+                f"view {self.view!r}: table {name!r} was put back and written to again: the view has consumed a version "
+                f"{position.version} that was committed at {position.at_ms}, and the one there is of {stated} (milliseconds "
+                "since 1970)",
+                hint=f"restore the versions that were lost, or {redo}",
+                expected=position.at_ms,
+                found=stated,
+            )
         return offer
 
     def _in_turn(self, position: SnapshotPosition) -> list[str]:
