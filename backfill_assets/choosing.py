@@ -30,15 +30,15 @@ def learned_costs(output: DeltaOutput) -> Costs:
     return Costs.learned(epochs_ran(output.records(EPOCHS_LEARNED_FROM)))
 
 
-def choice_of(workspace: "Workspace", view: MaterializedView) -> Choice:
+def choice_of(workspace: "Workspace", view: MaterializedView, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Choice:
     """The strategy for a view, with what each is expected to take. Reads metadata only, and writes nothing.
 
     Errors: `UpstreamRefusedError` where an upstream is not there, and what a broker that does not answer raises.
     """
     return choose(
-        _facts(workspace, view),
+        _facts(workspace, view, chunk_rows),
         costs=learned_costs(workspace.upstream(view).output),
-        chunk_rows=DEFAULT_CHUNK_ROWS,
+        chunk_rows=chunk_rows,
         memory_bytes=workspace.spark.memory_bytes,
         spool_bytes=spool_bytes(),
         requested=None if view.strategy == "auto" else view.strategy,
@@ -67,7 +67,7 @@ def decided(workspace: "Workspace", view: MaterializedView) -> Strategy:
     return choice.chosen
 
 
-def _facts(workspace: "Workspace", view: MaterializedView) -> Sequence[TableFacts]:
+def _facts(workspace: "Workspace", view: MaterializedView, chunk_rows: int) -> Sequence[TableFacts]:
     if view.sources:
         offers = [(source, workspace.topic(source.name)) for source in view.sources]
         return [
@@ -85,7 +85,7 @@ def _facts(workspace: "Workspace", view: MaterializedView) -> Sequence[TableFact
         table_facts(
             reads.tables[each.name],
             kind="view" if isinstance(each, MaterializedView) else "table",
-            chunk_rows=DEFAULT_CHUNK_ROWS,
+            chunk_rows=chunk_rows,
             now=now,
         )
         for each in view.tables

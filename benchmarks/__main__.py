@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import backfill, epochs, idle, ingest, refresh, tables
+from benchmarks import backfill, epochs, idle, ingest, refresh, situations, tables
 from benchmarks.measure import Comparison, machine
 from benchmarks.world import world
 
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "epochs": epochs.run,
     "idle": idle.run,
     "tables": tables.run,
+    "situations": situations.run,
 }
 SIZED = {"ingest", "backfill", "tables"}
 """Those whose size is a number of rows that `--rows` sets."""

@@ -63,7 +63,8 @@ def _table(world: World, place: Path, rows: int) -> None:
 
 
 def _view(place: Path) -> MaterializedView:
-    return materialized_view("copy", query=QUERY, upstreams=[delta_table("orders", path=str(place), primary_key="id")])
+    table = delta_table("orders", path=str(place), primary_key="id")
+    return materialized_view("copy", query=QUERY, upstreams=[table], strategy="snapshot")
 
 
 def _history(world: World, folder: Path, rows: int, repetitions: int, warmups: int) -> Comparison:
