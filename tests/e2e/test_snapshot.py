@@ -90,14 +90,25 @@ def test_deletion_vectors_partitions_of_any_value_and_folders_with_spaces(tmp_pa
 
 
 def test_each_chunk_reads_its_own_files_and_no_others(lake: Lake):
-    lake.append("orders", ({"id": at, "part": at % 300} for at in range(900)), partition_by=["part"])
-    lake.append("orders", [{"id": 900, "part": 1}])
+    lake.append("orders", ({"id": at, "part": at} for at in range(5000)), partition_by=["part"])
+    lake.append("orders", [{"id": 5000, "part": 1}])
     lake.view("large", "SELECT id FROM orders", lake.table("orders"))
     taken: list[set[Path]] = []
-    done = lake.project.refresh("large", Limits(chunk_rows=400), on_step=only_planned_files(lake, taken))
-    assert sum(each.rows_read for each in done.report.epochs) == 901
-    assert [sum(map(len, taken)), len(set.union(*taken)), len(taken)] == [301, 301, 3], "each file in one chunk"
-    assert lake.found("large", ["id"]) == {(at,): 1 for at in range(901)}
+    done = lake.project.refresh("large", Limits(chunk_rows=2000), on_step=only_planned_files(lake, taken))
+    assert sum(each.rows_read for each in done.report.epochs) == 5001
+    assert [sum(map(len, taken)), len(set.union(*taken)), len(taken)] == [5001, 5001, 3], "each file in one chunk"
+    assert lake.found("large", ["id"]) == {(at,): 1 for at in range(5001)}
+
+
+def test_one_large_file_is_never_cut_and_its_rows_are_read_once(lake: Lake):
+    lake.write("orders", lake.spark.range(0, 2_000_000, 1, 1))
+    lake.view("large", "SELECT id, id % 7 AS day FROM orders", lake.table("orders"), strategy="snapshot")
+    (epoch,) = lake.project.refresh("large", Limits(chunk_rows=1000)).report.epochs
+    assert (epoch.rows_read, epoch.rows_written, epoch.live) == (2_000_000, 2_000_000, True)
+    held = lake.spark.read.format("delta").load(lake.location("large"))
+    assert [tuple(row) for row in held.selectExpr("count(*)", "count(DISTINCT id)", "sum(day)").collect()] == [
+        (2_000_000, 2_000_000, sum(at % 7 for at in range(2_000_000)))
+    ]
 
 
 def only_planned_files(lake: Lake, taken: list[set[Path]]) -> Callable[[str], None]:
