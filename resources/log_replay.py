@@ -8,7 +8,7 @@ below the version (of one file, of several, or with sidecars), then the commits 
 import json
 import re
 from base64 import b85decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from backfill_assets.resources.delta import read_commit
 
-__all__ = ["DataFile", "LogGoneError", "Version", "replay"]
+__all__ = ["DataFile", "LogGoneError", "Version", "is_plain", "replay"]
 
 _LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)")
@@ -87,10 +87,18 @@ class Version:
     @property
     def is_plain(self) -> bool:
         """Whether its files hold all columns as they are: no partitions, no mapped names, nothing that reading needs."""
-        features = set(self.protocol.get("readerFeatures") or ())
-        least = self.protocol.get("minReaderVersion")
-        simple = least == 1 or (least == 3 and features <= _PLAIN_FEATURES)  # 2 is column mapping
-        return simple and not self.metadata.get("partitionColumns")
+        protocol = self.protocol
+        return is_plain(
+            protocol.get("minReaderVersion"), protocol.get("readerFeatures"), self.metadata.get("partitionColumns")
+        )
+
+
+def is_plain(
+    reader_version: int | None, reader_features: Iterable[str] | None, partition_columns: Sequence[str] | None
+) -> bool:
+    """Whether files of a table with such a protocol, and so partitioned, hold all columns as they are."""
+    simple = reader_version == 1 or (reader_version == 3 and set(reader_features or ()) <= _PLAIN_FEATURES)
+    return simple and not partition_columns  # reader version 2 is column mapping
 
 
 def replay(files: pafs.FileSystem, version: int) -> Version:

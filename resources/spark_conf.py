@@ -53,6 +53,8 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         # Small work is the common case; the defaults (200 and 50 partitions) pay a task for each.
         "spark.sql.shuffle.partitions": str(min(cores(), _MOST_SHUFFLE_PARTITIONS)),
         "spark.databricks.delta.snapshotPartitions": "2",
+        # More than 32 files are looked up by a Spark job, and more tasks than cores only cost here.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.enabled": "true",
         # Files of a task show only when the whole job commits, so those of a failed attempt are never staged.

@@ -52,7 +52,7 @@ from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
 from backfill_assets.resources.spool import capture, keep_version, segments
 from backfill_assets.resources.staging import INPUTS, collect, delete_folder
-from backfill_assets.resources.tables import DeltaUpstream
+from backfill_assets.resources.tables import ChangeFiles, DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
@@ -251,6 +251,9 @@ def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place
             every = table_rows(spark, upstream, read.model_copy(update={"within": None}), place)
             return in_ranges(every, upstream, read.within)
         case ChangesRead() if upstream.has_feed(read.first):
+            files = upstream.change_files(read)
+            if files is not None:
+                return _completed(_changes(spark, upstream, files), upstream)
             feed = spark.read.format("delta").option("readChangeFeed", "true")
             between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
             return _completed(between.load(upstream.location.uri), upstream)
@@ -284,10 +287,7 @@ def _files(
     log of their own), else through a log that names no others."""
     paths = [each.path for each in files]
     if version.is_plain and not any(each.deleted for each in files) and not any(":" in path for path in paths):
-        from pyspark.sql.types import StructType
-
-        schema = StructType.fromJson(json.loads(version.metadata["schemaString"]))
-        return spark.read.schema(schema).parquet(*(upstream.location.child(unquote(path)) for path in paths))
+        return _parquet(spark, upstream, str(version.metadata["schemaString"]), paths)
     adds = [{"add": each.absolute(upstream.location.uri)} for each in files]
     mapping = {
         name: value
@@ -299,6 +299,32 @@ def _files(
     text = "\n".join(json.dumps(each, default=str) for each in log)
     place.table.write(f"{place.path}/_delta_log/00000000000000000000.json", text.encode())
     return spark.read.format("delta").load(place.table.child(place.path))
+
+
+def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles) -> "DataFrame":
+    """What versions changed, from the files that hold it. Delta's reader of the feed gives the same rows, but plans the
+    log's versions in Spark first, which for many small versions takes longer than reading them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    parts = []
+    if files.feed:
+        parts.append(_parquet(spark, upstream, files.schema, files.feed, CHANGE.name))
+    if files.added:
+        rows = _parquet(spark, upstream, files.schema, files.added)
+        parts.append(rows.withColumn(CHANGE.name, F.lit("insert")))
+    return reduce(lambda some, more: some.unionByName(more), parts)
+
+
+def _parquet(
+    spark: "SparkSession", upstream: DeltaUpstream, schema: str, paths: Sequence[str], *texts: str
+) -> "DataFrame":
+    """Parquet files of a table with the columns of its schema, and columns of `texts` beside them."""
+    from pyspark.sql.types import StringType, StructType
+
+    columns = StructType.fromJson(json.loads(schema))
+    for name in texts:
+        columns = columns.add(name, StringType())
+    return spark.read.schema(columns).parquet(*(upstream.location.child(unquote(path)) for path in paths))
 
 
 def _present(action: Mapping[str, Any]) -> dict[str, Any]:
@@ -315,7 +341,9 @@ def _netted(rows: "DataFrame", key: Sequence[str]) -> "DataFrame":
 
     columns = [each for each in rows.columns if each != CARRIED_CHANGE]
     sums = F.expr(f"sum(IF({CARRIED_CHANGE} {COMES}, 1, -1))").alias("__rows")
-    left = rows.groupBy(*map(quoted, columns)).agg(sums).where("__rows <> 0")
+    # Rows of a key are brought together once: Spark then adds up rows, and keys after them, without another shuffle.
+    together = rows.repartition(*map(quoted, key))
+    left = together.groupBy(*map(quoted, columns)).agg(sums).where("__rows <> 0")
     netted = left.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(
         F.max_by(F.struct(*map(quoted, columns)), "__rows").alias("__last"),
         F.sum(F.greatest("__rows", F.lit(0))).alias("__came"),

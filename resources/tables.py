@@ -4,7 +4,7 @@ Reads logs only, never data, and never with Spark. What is made of it is decided
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -21,10 +21,10 @@ from backfill_assets.backfill.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.query.ddl import Column, columns_of_delta
 from backfill_assets.resources.delta import read_commit
-from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, replay
+from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, is_plain, replay
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
-__all__ = ["APPEND_ONLY", "FEED", "DeltaUpstream", "changed_rows", "committed_at"]
+__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows", "committed_at"]
 
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
@@ -33,6 +33,37 @@ RETENTION = (("delta.deletedFileRetentionDuration", 7), ("delta.logRetentionDura
 
 BYTES_OF_ROW = 50
 """What a changed row is taken to be in a file whose rows the log does not state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeFiles:
+    """The Parquet files, relative to the table, that hold what versions changed: `feed` with the columns of the table
+    and `_change_type`, `added` with nothing but rows that were inserted. `schema` is the table's, as JSON."""
+
+    schema: str
+    feed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Changed:
+    """What a version's entry in the log says of changed rows; `described` if it came with a protocol or metadata."""
+
+    feed: tuple[str, ...]
+    added: tuple[DataFile, ...]
+    removed: tuple[str, ...]
+    described: bool
+
+    @property
+    def needed(self) -> Iterable[str]:
+        """The files that hold the changes: its change files if there are any, else those it added and removed."""
+        return self.feed or (*(each.path for each in self.added), *self.removed)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the files themselves tell the changes: change files, or new files of rows none of which is hidden."""
+        inserts = not self.removed and not any(each.deleted for each in self.added)
+        return not self.described and (bool(self.feed) or inserts)
 
 
 @dataclass
@@ -48,7 +79,7 @@ class DeltaUpstream:
     _versions: dict[int, Version] = field(default_factory=dict, init=False)
     _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
     _commits: dict[int, Commit] = field(default_factory=dict, init=False)
-    _needed: dict[int, list[str]] = field(default_factory=dict, init=False)
+    _changed: dict[int, _Changed] = field(default_factory=dict, init=False)
     _stated_at: dict[int, int | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -107,12 +138,29 @@ class DeltaUpstream:
 
     def added(self, read: ChangesRead) -> list[DataFile]:
         """The files that versions of an append-only table added."""
-        return [
-            DataFile(action["add"])
-            for number in range(read.first, read.last + 1)
-            for action in self._actions(number)
-            if _data_change(action, "add")
-        ]
+        return [each for number in range(read.first, read.last + 1) for each in self._changes(number).added]
+
+    def change_files(self, read: ChangesRead) -> ChangeFiles | None:
+        """The files that hold all that versions of a table with a feed changed, and nothing else. None where it takes
+        Delta's own reader to tell: rows hidden by deletion vectors, files removed whole, partitions, mapped columns.
+
+        Source: the Delta protocol, "Reader Requirements for CDC": change files, where a version has any, are all of it.
+        """
+        versions = [self._changes(number) for number in range(read.first, read.last + 1)]
+        feed = tuple(path for each in versions for path in each.feed)
+        added = tuple(file.path for each in versions if not each.feed for file in each.added)
+        if not all(each.is_plain for each in versions) or any(":" in path for path in (*feed, *added)):
+            return None
+        try:
+            table = self.location.load(version=read.last)
+        except DeltaError:  # what delta-rs cannot load is nothing plain, and Spark may well read it
+            return None
+        if table is None or not (feed or added):
+            return None
+        protocol = table.protocol()
+        if not is_plain(protocol.min_reader_version, protocol.reader_features, table.metadata().partition_columns):
+            return None
+        return ChangeFiles(schema=table.schema().to_json(), feed=feed, added=added)
 
     def commits(self, after: int, until: int) -> list[Commit]:
         """What each version after one and up to another changed. Errors: `VersionsLostError`, `UpstreamChangedError`."""
@@ -135,11 +183,8 @@ class DeltaUpstream:
             case SpoolRead():
                 pass  # the table is not needed for it
             case ChangesRead() | CaptureRead():
-                for number in range(read.first, read.last + 1):
-                    self._commit(number)
-                self._check_there({
-                    path: number for number in range(read.first, read.last + 1) for path in self._needed[number]
-                })
+                versions = range(read.first, read.last + 1)
+                self._check_there({path: number for number in versions for path in self._changes(number).needed})
 
     def check_whole(self, number: int) -> None:
         """See that every file of a version is there. Errors: `VersionsLostError`."""
@@ -166,8 +211,12 @@ class DeltaUpstream:
                 deletes=any(_data_change(action, "remove") for action in actions),
                 bytes=_changed_bytes(actions),
             )
-            self._needed[number] = _needed(actions)
+            self._changed[number] = _changed(actions)
         return self._commits[number]
+
+    def _changes(self, number: int) -> _Changed:
+        self._commit(number)
+        return self._changed[number]
 
     def _actions(self, number: int) -> list[dict[str, Any]]:
         actions = read_commit(self.location.files(), number)
@@ -294,8 +343,10 @@ def _stated(action: Mapping[str, Any]) -> int:
     return max(1, estimate) if rows is None else int(rows)
 
 
-def _needed(actions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The files that hold what a commit changed: its change files if there are any, else those it added and removed."""
-    feed = [each["cdc"]["path"] for each in actions if "cdc" in each]
-    whole = [each[kind]["path"] for kind in ("add", "remove") for each in actions if _data_change(each, kind)]
-    return feed or whole
+def _changed(actions: Sequence[Mapping[str, Any]]) -> _Changed:
+    return _Changed(
+        feed=tuple(each["cdc"]["path"] for each in actions if "cdc" in each),
+        added=tuple(DataFile(each["add"]) for each in actions if _data_change(each, "add")),
+        removed=tuple(each["remove"]["path"] for each in actions if _data_change(each, "remove")),
+        described=any("metaData" in each or "protocol" in each for each in actions),
+    )

@@ -1,5 +1,6 @@
 """Strategy `snapshot` on real Delta tables: history from one pinned version, then every version of the change log."""
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,10 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import SnapshotRead
+from backfill_assets.backfill.epoch import ChangesRead, SnapshotRead
+from backfill_assets.resources.table_compute import Scratch, table_rows
+from backfill_assets.resources.tables import DeltaUpstream
+from backfill_assets.resources.warehouse import TableLocation
 from tests.e2e.lake import Lake
 
 pytestmark = pytest.mark.e2e
@@ -190,3 +194,37 @@ def test_changes_by_every_command_that_delta_has_are_followed(lake: Lake):
     assert done.record.rows_total == 115
     assert lake.found("large", columns) == lake.expected("large", f"SELECT {', '.join(columns)} FROM orders", "orders")
     check(lake, *CHECKS)
+
+
+def test_change_files_hold_what_the_feed_gives_wherever_they_are_taken_for_it(lake: Lake):
+    lake.write("orders", lake.spark.range(100).selectExpr("id", "id % 10 AS amount").repartition(2))
+    lake.append("orders", [{"id": 100, "amount": 1}, {"id": 101, "amount": None}])
+    lake.sql(
+        "orders",
+        "UPDATE {t} SET amount = amount + 1 WHERE id % 3 = 0",
+        "MERGE INTO {t} t USING (SELECT id, 7L AS amount FROM range(90, 110)) s ON t.id = s.id "
+        "WHEN MATCHED AND s.id < 95 THEN DELETE WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+        "ALTER TABLE {t} ADD COLUMN (note STRING)",
+        "INSERT INTO {t} VALUES (200, 1, 'new')",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        "DELETE FROM {t} WHERE id = 50",
+        "UPDATE {t} SET note = 'u' WHERE id = 51",
+        "DELETE FROM {t}",
+    )
+    upstream = DeltaUpstream("orders", TableLocation(uri=lake.path("orders")))
+    direct = {number: taken_directly(lake, upstream, number, number) for number in range(1, upstream.now().version + 1)}
+    assert {number for number, taken in direct.items() if taken} == {1, 2, 3, 5, 8}
+    assert taken_directly(lake, upstream, 1, 3)
+    assert not taken_directly(lake, upstream, 3, 5), "the columns changed within"
+
+
+def taken_directly(lake: Lake, upstream: DeltaUpstream, first: int, last: int) -> bool:
+    """Whether versions are read from their files alone; if so, those must give exactly the rows of Delta's own feed."""
+    read = ChangesRead(source="orders", table_id="", first=first, last=last, rows=1)
+    if upstream.change_files(read) is None:
+        return False
+    rows = table_rows(lake.spark, upstream, read, Scratch(table=upstream.location, path="unused"))
+    feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", first)
+    told = feed.option("endingVersion", last).load(upstream.location.uri).select(*rows.columns)
+    assert Counter(rows.collect()) == Counter(told.collect()) != Counter()
+    return True
