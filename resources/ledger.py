@@ -2,14 +2,20 @@
 
 The swap is a transaction number per life, numbered by epoch, checked on the version that `newest` loaded: only a rival
 for the same epoch loses, writers for other tables never do.
+
+delta-rs lists the whole log twice with each plan, so all but the newest commits are cut off, oldest first. Whoever wrote
+on a version that is cut off meanwhile cannot trust that his commit counts, and looks whether his entry is there.
 """
 
+import contextlib
+import re
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
@@ -30,14 +36,17 @@ SCHEMA = pa.schema([
 ])
 COMPACT_FILES = 25
 KEPT_HOURS = 24
-# Its log is listed with every plan, so it must not grow for ever; a day outlasts any run that is stalled.
+"""So long stay the files of rows that were compacted: more than enough for one who reads them."""
+KEPT_COMMITS = 100
+"""So many are left in the log: more than others commit while one who loaded the ledger reads or writes it."""
 PROPERTIES = {
     "delta.checkpointInterval": "10",
-    "delta.logRetentionDuration": f"interval {KEPT_HOURS} hours",
     "delta.deletedFileRetentionDuration": f"interval {KEPT_HOURS} hours",
 }
-# Looking for expired log entries lists the whole log: compaction does it, not every plan.
+# Looking for old log entries lists the whole log: compaction does it, not every plan.
 _NO_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+_LOG = "_delta_log"
+_NUMBERED = re.compile(r"(\d{20})\.(json|checkpoint\.parquet)")
 
 
 @dataclass
@@ -87,18 +96,23 @@ class DeltaLedger:
             "plan": plan.model_dump_json(),
             "planned_at": datetime.now(UTC),
         }
+        version = None if self._table is None else self._table.version()
+        failure: Exception | None = None
         try:
             self._write(row)
         except Exception as error:
-            self._table = None
-            self._log.forget()
-            rows = self.entries(plan.target, plan.incarnation, since=plan.epoch, until=plan.epoch)
-            if any(row["entry"] == entry for row in rows):
-                return True
-            if isinstance(error, CommitFailedError):  # only a commit in between makes one; anything else is a fault
-                return False
-            raise
-        return True
+            failure = error
+        cut_off = self._cut_off(version)
+        if failure is None and not cut_off:
+            return True
+        self._table = None
+        self._log.forget()
+        rows = self.entries(plan.target, plan.incarnation, since=plan.epoch, until=plan.epoch)
+        if any(row["entry"] == entry for row in rows):
+            return True
+        if failure is None or cut_off or isinstance(failure, CommitFailedError):  # others' commits came in between
+            return False
+        raise failure  # anything else is a fault
 
     def rebuild(self, record: CommitRecord) -> None:
         """Enter a table's newest commit, so that a ledger that was lost, or put back, can go on from there."""
@@ -140,12 +154,34 @@ class DeltaLedger:
             self._compact()
 
     def _compact(self) -> None:
-        """Small files into one, and away with what is older than a day; changes no data, so no swap fails by it."""
+        """Small files into one, and away with old files and commits; changes no data, so no swap fails by it."""
         table = self.location.load()
         if table is not None:
             table.optimize.compact()
             table.vacuum(KEPT_HOURS, dry_run=False)
-            table.cleanup_metadata()
+            self._shorten()
+
+    def _shorten(self) -> None:
+        """Delete what the log holds below a checkpoint that `KEPT_COMMITS` come after, oldest first."""
+        files = self.location.files()
+        listed = files.get_file_info(pafs.FileSelector(_LOG))
+        found = sorted(
+            (int(match[1]), match[2], each.path) for each in listed if (match := _NUMBERED.fullmatch(each.base_name))
+        )
+        newest = found[-1][0]
+        checkpoints = [version for version, kind, _ in found if kind != "json" and version <= newest - KEPT_COMMITS]
+        for version, _, path in found:
+            if version < max(checkpoints, default=0):
+                with contextlib.suppress(FileNotFoundError):  # another run does the same
+                    files.delete_file(path)
+
+    def _cut_off(self, version: int | None) -> bool:
+        """Whether the log no longer has the commit of a version. A commit after it may then have taken the free name of one
+        that was cut off, where no reader looks: as the oldest go first, no name is free while the one before it is there."""
+        if version is None:
+            return False
+        (commit,) = self.location.files().get_file_info([f"{_LOG}/{version:020d}.json"])
+        return not commit.is_file
 
 
 def _number(value: object) -> int:

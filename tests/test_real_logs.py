@@ -9,11 +9,12 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Staged
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Staged
 from backfill_assets.backfill.positions import IngestPosition
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.resources.delta import DeltaOutput
 from backfill_assets.resources.keyed_log import KeyedLog
+from backfill_assets.resources.ledger import COMPACT_FILES, KEPT_COMMITS, DeltaLedger
 from backfill_assets.resources.staging import collect, delete_data, sweep
 from backfill_assets.resources.warehouse import TableLocation
 
@@ -129,3 +130,44 @@ def test_a_later_setting_wins_although_its_writers_clock_is_behind(tmp_path: Pat
     log.put({"name": "a", "paused": False}, at=now)
     log.put({"name": "a", "paused": True}, at=now - timedelta(minutes=2))
     assert [row["paused"] for row in log.newest()] == [True]
+
+
+def planned(target: str, epoch: int) -> Plan:
+    before, after = (record(CommitKind.EPOCH, "11111111", at).position for at in (epoch - 1, epoch))
+    return Plan(
+        target=target,
+        incarnation="11111111",
+        epoch=epoch,
+        fingerprint={},
+        reads=(),
+        before=before,
+        after=after,
+        live=True,
+    )
+
+
+def test_the_ledgers_log_stays_short_and_who_was_cut_off_by_that_loses_without_harm(tmp_path: Path):
+    location, epochs = TableLocation(uri=str(tmp_path / "ledger")), KEPT_COMMITS + 3 * COMPACT_FILES
+    busy, slow, paused = (DeltaLedger(location) for _ in range(3))
+    for epoch in range(1, epochs + 1):
+        assert busy.newest("sources/busy", "11111111") == (epoch - 1 or None)
+        assert busy.append(planned("sources/busy", epoch))
+        if epoch == COMPACT_FILES:
+            assert slow.newest("sources/slow", "11111111") is None
+            assert paused.newest("sources/paused", "11111111") is None
+    log = sorted(each.name for each in (tmp_path / "ledger/_delta_log").iterdir() if each.name[0] == "0")
+    assert len([name for name in log if name.endswith(".json")]) <= KEPT_COMMITS + COMPACT_FILES + 10 < epochs
+    assert DeltaLedger(location).newest("sources/busy", "11111111") == epochs
+    assert len(busy.entries("sources/busy", "11111111", since=1, until=epochs)) == epochs
+
+    assert not slow.append(planned("sources/slow", 1)), "what it loaded is no longer in the log"
+    assert slow.newest("sources/slow", "11111111") is None
+    assert slow.append(planned("sources/slow", 1))
+    assert slow.plan("sources/slow", "11111111", 1) == planned("sources/slow", 1)
+
+    # One who listed the log, slept, and then took a name that had become free again: no reader ever looks there.
+    free = tmp_path / "ledger/_delta_log" / f"{COMPACT_FILES + 5:020d}.json"
+    paused._write = lambda _row: free.write_text("{}")  # type: ignore[assignment,method-assign]
+    assert not paused.append(planned("sources/paused", 1))
+    assert free.exists()
+    assert DeltaLedger(location).newest("sources/paused", "11111111") is None
