@@ -223,7 +223,7 @@ def check_unique(runner: SparkRunner, query: Query, versions: Mapping[str, tuple
             f"({', '.join(query.key_columns)}) is not unique in {', '.join(versions)}; more than one row has "
             f"{', '.join(str(tuple(each[name] for name in query.key_columns)) for each in found)}",
             hint="nothing was written. Correct the rows, or declare the columns that do identify a row",
-            keys=[{name: str(value) for name, value in each.items()} for each in found],
+            keys=[[str(each[name]) for name in query.key_columns] for each in found],
         )
 
 
