@@ -21,7 +21,7 @@ from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.rearranged import RearrangedHistory
 from backfill_assets.backfill.staging import StagedFolder, sweepable
 from backfill_assets.backfill.tables import TablesDecider
-from backfill_assets.errors import SpoolFullError, UpstreamRefusedError, VersionsLostError
+from backfill_assets.errors import SpoolFullError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from tests.test_snapshot_decider import FILES, FINGERPRINT, PLENTY, Follower, Lake, Table
 
 ROW = 10
@@ -284,6 +284,20 @@ def test_a_version_that_was_forgotten_before_it_was_captured_is_an_error_and_nev
     assert isinstance(follower.lake, Forgetful)
     follower.lake.cleaned = {"a": 1}
     with pytest.raises(VersionsLostError):
+        follower.step(10)
+
+
+@pytest.mark.parametrize(("kept", "newest"), [(2, 3), (2, 6), (4, 6)])
+def test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of_it_is_captured(kept: int, newest: int):
+    follower = busy(3, 5)
+    follower.step(10)
+    assert (follower.position.tables["a"].version, follower.position.tables["a"].held[0]) == (0, 5)
+    commits = follower.lake.tables["a"].commits
+    del commits[kept:]
+    commits.extend(
+        Commit(version=at, at_ms=77_000 + at, rows=9, deletes=False, feed=True) for at in range(kept + 1, newest + 1)
+    )
+    with pytest.raises(UpstreamChangedError, match="put back"):
         follower.step(10)
 
 

@@ -190,22 +190,23 @@ class TablesDecider:
                 expected=position.incarnation,
                 found=offer.incarnation,
             )
-        if offer.version < position.version:
+        version, at_ms = position.held  # what was captured is as much of that history as what was consumed
+        if offer.version < version:
             raise UpstreamChangedError(
-                f"view {self.view!r}: table {name!r} was put back to version {offer.version}; the view has consumed it "
-                f"up to version {position.version}",
+                f"view {self.view!r}: table {name!r} was put back to version {offer.version}; the view has consumed or "
+                f"captured it up to version {version}",
                 hint=f"restore the table's newer versions, or {redo}",
-                expected=position.version,
+                expected=version,
                 found=offer.version,
             )
-        stated = self.tables.stated_at(name, position.version)
-        if stated not in {None, position.at_ms}:
+        stated = self.tables.stated_at(name, version)
+        if stated not in {None, at_ms}:
             raise UpstreamChangedError(
-                f"view {self.view!r}: table {name!r} was put back and written to again: the view has consumed a version "
-                f"{position.version} that was committed at {position.at_ms}, and the one there is of {stated} (milliseconds "
-                "since 1970)",
+                f"view {self.view!r}: table {name!r} was put back and written to again: the view has consumed or captured a "
+                f"version {version} that was committed at {at_ms}, and the one there is of {stated} (milliseconds since "
+                "1970)",
                 hint=f"restore the versions that were lost, or {redo}",
-                expected=position.at_ms,
+                expected=at_ms,
                 found=stated,
             )
         return offer
