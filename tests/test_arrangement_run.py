@@ -1,0 +1,134 @@
+"""A run of a view that reads by key, whole: when it ends, and that its commits stand up to the audit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backfill_assets.backfill.arrangement import ArrangementHistory
+from backfill_assets.backfill.audit import conserved
+from backfill_assets.backfill.control import Limits, Stop
+from backfill_assets.backfill.epoch import CommitRecord, KeyRead, Plan, Staged, TableRead, fingerprint
+from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer
+from backfill_assets.backfill.protocol import Parts
+from backfill_assets.backfill.run import RunReport, create_if_missing, run
+from backfill_assets.backfill.tables import TablesDecider, TableUpstream
+from backfill_assets.testing.simulation import Operator, World
+from backfill_assets.testing.table import SimulatedOutput
+from tests.test_arrangement_decider import Lake, Moving, Rows, inside
+
+TARGET = "views/both"
+LETTERS: Rows = {(letter, None): 0 for letter in "abcdef"}
+BOUNDS = (("c", None),)
+MOST_EPOCHS = 30
+
+
+@dataclass
+class Lakes:
+    """`ports.KeyedTables` over several tables in memory."""
+
+    tables: Mapping[str, Moving]
+
+    def table_now(self, name: str) -> TableOffer:
+        return self._of(name).table_now("base")
+
+    def files(self, name: str, version: int) -> Sequence[int]:
+        return self._of(name).files(name, version)
+
+    def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
+        return self._of(name).commits("base", after, until)
+
+    def key_ranges(self, name: str, version: int) -> KeyRanges:
+        return self._of(name).key_ranges("base", version)
+
+    def stated_at(self, name: str, version: int) -> int | None:
+        return self._of(name).stated_at("base", version)
+
+    def check_readable(self, read: TableRead) -> None:
+        self._of(read.source).check_readable(read)
+
+    def check_keys(self, versions: Mapping[str, int]) -> None:
+        pass
+
+    def _of(self, name: str) -> Lake:
+        return Lake(self.tables[name])
+
+
+@dataclass(frozen=True)
+class Inserting:
+    """`ports.Compute` of a world in which rows are only ever added: counts what a plan's ranges hold."""
+
+    lakes: Lakes
+
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:  # noqa: ARG002  (ports.Compute)
+        held = sum(self._rows(read) for read in plan.table_reads)
+        return Staged(rows_read=plan.offsets, rows_written=held)
+
+    def _rows(self, read: TableRead) -> int:
+        table = self.lakes.tables[read.source]
+        if isinstance(read, KeyRead):
+            return sum(inside(key, read.keys) for key in table.versions[read.version])
+        assert read.kind == "changes"
+        return sum(
+            read.within is None or inside(key, read.within)
+            for version in range(read.first, read.last + 1)
+            for key, _, _ in table.changes(version)
+        )
+
+
+@dataclass
+class Running:
+    """One view over tables `a` and `b`, the second of which gets a row after every epoch."""
+
+    lakes: Lakes
+
+    def __post_init__(self) -> None:
+        world = World()
+        self.table = world.table(TARGET)
+        decider = TablesDecider(
+            view="both",
+            upstreams=tuple(TableUpstream(name=name, keyed=True) for name in self.lakes.tables),
+            fingerprint=fingerprint(query="SELECT *", key=[]),
+            tables=self.lakes,
+            histories={"arrangement": ArrangementHistory(tables=self.lakes)},
+            strategy="arrangement",
+            choose=lambda: "arrangement",
+        )
+        self.parts = Parts(
+            decider=decider,
+            output=SimulatedOutput(self.table),
+            ledger=world.parts("sources/none").ledger,
+            compute=Inserting(self.lakes),
+            clock=world.clock,
+            new_id=world.parts("sources/none").new_id,
+        )
+        create_if_missing(self.parts, self.table)
+
+    def add(self, name: str, *keys: str) -> None:
+        versions = self.lakes.tables[name].versions
+        versions.append({**versions[-1], **{(key, None): 0 for key in keys}})
+
+    def refresh(self) -> RunReport:
+        running = self
+
+        class Busy(Operator):
+            def after_epoch(self, record: CommitRecord) -> None:
+                assert record.epoch < MOST_EPOCHS, "the run never ends"
+                running.add("b", f"z{record.epoch:03}")
+
+        look = self.parts.output.look()
+        return run(self.parts, look, Limits(chunk_rows=3), Busy())
+
+
+def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_ending_under_a_busy_upstream():
+    view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
+    view.add("a", "g", "h", "i")  # never counted as changes: their range is read with them in it
+    report = view.refresh()
+    assert (report.stopped, report.record.live) == (Stop.CAUGHT_UP, True)
+
+
+def test_rows_that_came_to_a_range_since_it_was_planned_are_no_offence():
+    view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
+    view.add("a", *(f"a{number}" for number in range(20)))
+    record = view.refresh().record
+    held = sum(len(view.lakes.tables[name].versions[at.version]) for name, at in record.position.tables.items())
+    assert record.rows_total == held
+    assert conserved(view.table.commits, held, copies=1) == []
