@@ -132,7 +132,7 @@ class TableCompute:
     def _spool(self, spark: "SparkSession", plan: Plan, folder: str) -> None:
         """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
         for read in plan.table_reads:
-            if isinstance(read, CaptureRead):
+            if isinstance(read, CaptureRead) and read.rows:
                 segment = f"{read.source}/{read.first}"
                 scratch = Scratch(table=self.output, path=f"{folder}/{INPUTS}/{segment}")
                 rows = table_rows(spark, self.upstreams[read.source], read.changes, scratch)

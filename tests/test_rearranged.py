@@ -225,6 +225,23 @@ def test_a_small_budget_does_not_make_a_segment_of_every_version():
     follower.finish(1)
 
 
+@pytest.mark.parametrize(
+    "commits", [[(5, True), (0, False)], [(0, True), (5, False)], [(5, True), (0, False), (5, True)]]
+)
+def test_a_feed_that_is_turned_on_or_off_by_a_version_without_rows_makes_no_segment_and_no_hole(
+    commits: list[tuple[int, bool]],
+):
+    follower = busy(3, 0)
+    for rows, feed in commits:
+        follower.lake.tables["a"].commit(rows, feed=feed)
+    follower.step(10)
+    spool = follower.position.tables["a"].spool
+    assert spool is not None
+    assert [each.rows for each in spool.segments] == [5] * (len(spool.segments))
+    assert follower.captured == {"a": list(range(1, len(commits) + 1))}
+    follower.finish(10)
+
+
 def test_without_changes_the_spool_is_never_used():
     follower = busy(2, 0)
     follower.finish(10)

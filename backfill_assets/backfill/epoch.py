@@ -119,7 +119,10 @@ class ChangesRead(Value):
 
 
 class CaptureRead(Value):
-    """The changes that versions `first` to `last` of a Delta table made, to be put into the view's spool as a segment."""
+    """The changes that versions `first` to `last` of a Delta table made, to be put into the view's spool as a segment.
+
+    Versions that changed no row make no segment.
+    """
 
     kind: Literal["capture"] = "capture"
     source: str

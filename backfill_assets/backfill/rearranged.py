@@ -114,11 +114,12 @@ class RearrangedHistory(SnapshotHistory):
             if commits and not fitting and not after.backfilled:
                 raise self._full(name, commits[0], held)
             parts = _parts(fitting, max(budget, sum(commit.rows for commit in fitting) // MOST_SEGMENTS))
-            segments = tuple(_segment(part) for part in parts if any(commit.rows for commit in part))
+            found = tuple(map(_segment, parts))
+            segments = tuple(each for each in found if each.rows)
             held += sum(each.bytes for each in segments)
-            reads.extend(
+            reads.extend(  # parts without rows too, so that reads follow each other: there is nothing to write of them
                 CaptureRead(source=name, table_id=table.table_id, first=each.first, last=each.last, rows=each.rows)
-                for each in segments
+                for each in (found if segments else ())
             )
             if fitting:
                 tables[name] = table.model_copy(update={"spool": _longer(table.spool, fitting[-1], segments)})
