@@ -57,9 +57,8 @@ def sweep(location: TableLocation, look: Callable[[], Look]) -> list[str]:
     swept += sorted(f"{SPOOL}/{each.name}" for each in spooled if may_go(each, needed=needed))
     for name in swept:
         delete_folder(location, name)
-    if spooled and not needed and location.is_local:
-        with contextlib.suppress(OSError):  # not empty: of an epoch that may be in the making
-            Path(location.child(SPOOL)).rmdir()
+    if spooled and not needed:
+        _delete_if_empty(location, SPOOL)
     return swept
 
 
@@ -72,17 +71,22 @@ def delete_data(location: TableLocation, look: Callable[[], Look]) -> bool:
     """Delete what lies in a dropped table's folder except its log; tells whether the table is still dropped.
 
     As with `sweep`, the folder is listed before the table is looked at: what a life begun in between writes is not
-    among what was listed, and if there is such a life nothing is deleted at all.
+    among what was listed, and if there is such a life nothing is deleted at all. All lives share the spool's folder, so
+    what lies in it is listed, too.
     """
     listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
+    spooled = spooled_folders(location)
     record = look().record
     if record is None or record.kind is not CommitKind.DROP:
         return False
     for info in listed:
         if info.type is not pafs.FileType.Directory:
             location.files().delete_file(info.path)
-        elif info.base_name != "_delta_log":
+        elif info.base_name not in {"_delta_log", SPOOL}:
             delete_folder(location, info.path)
+    for name in spooled:
+        delete_folder(location, f"{SPOOL}/{name}")
+    _delete_if_empty(location, SPOOL)
     return True
 
 
@@ -93,6 +97,12 @@ def delete_folder(location: TableLocation, path: str) -> None:
     else:
         with contextlib.suppress(FileNotFoundError):
             location.files().delete_dir(path)
+
+
+def _delete_if_empty(location: TableLocation, path: str) -> None:
+    if location.is_local:
+        with contextlib.suppress(OSError):  # not empty: of an epoch that may be in the making
+            Path(location.child(path)).rmdir()
 
 
 def _folders(location: TableLocation, place: str) -> list[StagedFolder]:

@@ -78,6 +78,29 @@ def test_a_drop_deletes_what_was_there_before_it_looked_and_nothing_staged_since
     assert sorted(each.name for each in Path(output.location.uri).iterdir()) == ["22222222-1-aaaaaaaa", "_delta_log"]
 
 
+def test_a_drop_deletes_the_spool_but_for_what_a_life_begun_since_has_captured(output: DeltaOutput):
+    commit(output, record(CommitKind.CREATE, "11111111", 0))
+    commit(output, record(CommitKind.DROP, "11111111", 0))
+    spool = Path(output.location.child("_spool"))
+    look = output.look
+
+    def captured(life: str) -> Path:
+        segment = spool / f"{life}-1-aaaaaaaa" / "orders" / "1"
+        segment.mkdir(parents=True)
+        return segment
+
+    captured("11111111")
+
+    def look_late():
+        captured("22222222")
+        return look()
+
+    assert delete_data(output.location, look_late)
+    assert [each.name for each in spool.iterdir()] == ["22222222-1-aaaaaaaa"]
+    assert delete_data(output.location, look)
+    assert not spool.exists()
+
+
 def test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile(output: DeltaOutput):
     commit(output, record(CommitKind.CREATE, "11111111", 0))
     commit(output, record(CommitKind.EPOCH, "11111111", 1), stage(output, "11111111", 1, [1]))
