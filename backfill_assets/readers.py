@@ -42,17 +42,19 @@ def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
         table = position.tables.get(name) if position is not None else None
         if table is None:
             continue
-        waiting = workspace.reads(view).commits(name, table.version, newest)
-        if table.backfilled and not any(commit.rows for commit in waiting):
-            continue
-        behind = time.time() - table.at_ms / 1000
+        version, at_ms = table.version, table.at_ms
+        if not table.reads_pinned:  # what is needed is the change log alone
+            version, at_ms = table.held
+            if not any(commit.rows for commit in workspace.reads(view).commits(name, version, newest)):
+                continue
+        behind = time.time() - at_ms / 1000
         if behind > hours * 3600:
             raise StillNeededError(
                 f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
-                f"{table.version} of {newest}, which is {behind / 3600:.1f} h old",
+                f"{version} of {newest}, which is {behind / 3600:.1f} h old",
                 hint=f"`backfill refresh {view.name}` first, or keep at least {int(behind / 3600) + 1} h",
                 view=view.name,
-                version=table.version,
+                version=version,
             )
 
 

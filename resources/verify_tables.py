@@ -35,15 +35,13 @@ class Recorded:
 def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
     """What the recorded position means, table by table.
 
-    Errors: `VersionsLostError` for a version whose changes came from the view's spool and which the table forgot.
+    Errors: `VersionsLostError` for a version that the table forgot, or whose files are gone, since it was read.
     """
     found = {}
     for name, table in position.tables.items():
         read = None
         kept = table.spool is not None and table.version == table.pinned and bool(table.buckets)
-        if table.spool is not None and table.backfilled and not kept:
-            tables[name].check_whole(table.version)
-        if kept or not (table.backfilled or table.expected):
+        if kept or table.reads_pinned:
             read = SnapshotRead(
                 source=name,
                 table_id=table.table_id,
@@ -52,6 +50,9 @@ def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream])
                 ranges={at: OffsetRange(start=0, end=bucket.next) for at, bucket in table.buckets.items()},
                 rows=table.rows,
             )
+            tables[name].check_readable(read)
+        else:
+            tables[name].check_whole(table.version)
         found[name] = Recorded(upstream=tables[name], position=table, files=read)
     return found
 

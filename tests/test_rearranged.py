@@ -362,6 +362,16 @@ def test_positions_name_what_they_need_of_the_spool_and_are_read_back():
     assert follower.position.spooled == []
 
 
+def test_of_the_pinned_version_nothing_is_needed_once_its_files_are_read_and_of_the_log_nothing_that_is_captured():
+    follower = busy(2, 2)
+    found = []
+    for _ in range(3):
+        follower.step(10)
+        table = follower.position.tables["a"]
+        found.append((table.reads_pinned, table.version, table.held[0]))
+    assert found == [(True, 0, 2), (False, 0, 2), (False, 1, 2)]
+
+
 def test_folders_of_the_spool_go_when_nothing_names_them_and_never_while_their_epoch_may_be_in_the_making():
     life, earlier = "0123456789ab", "ba9876543210"
     won, lost, making, dead = (

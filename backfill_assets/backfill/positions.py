@@ -241,6 +241,11 @@ class TablePosition(Value):
         return all(bucket.done for bucket in self.buckets.values())
 
     @property
+    def reads_pinned(self) -> bool:
+        """Whether files of the pinned version are still to be read: never where history is read by key."""
+        return not (self.backfilled or self.expected)
+
+    @property
     def held(self) -> tuple[int, int]:
         """The newest version that was consumed or captured, and when it was committed (milliseconds since 1970)."""
         return (self.spool.captured, self.spool.at_ms) if self.spool else (self.version, self.at_ms)
