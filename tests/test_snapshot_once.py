@@ -183,3 +183,19 @@ def test_of_two_that_give_up_the_same_creation_one_begins_the_next_and_the_other
     creations = [each for each in orders.table(SOURCE).commits if each.kind is CommitKind.CREATE]
     assert look.record is not None
     assert [each.incarnation for each in creations][1:] == [look.record.incarnation]
+
+
+def test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on():
+    orders = world()
+    with pytest.raises(Crash):
+        orders.refresh(SOURCE, parts=parts(orders, on_step=CrashPoint("planned")))
+    mine, life = parts(orders), orders.table(SOURCE).look().life
+
+    class Late(NotResumed):
+        def begin(self) -> object:  # which takes as long as checking the keys: the slow one gets done meanwhile
+            orders.refresh(SOURCE)
+            return self.decider.begin()
+
+    report = orders.refresh(SOURCE, parts=replace(mine, decider=Late(mine.decider)))
+    assert (report.record.incarnation, report.record.epoch, report.record.live) == (life[0], 1, True)
+    assert orders.table(SOURCE).rows == orders.expected(SOURCE)

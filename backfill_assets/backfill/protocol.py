@@ -146,10 +146,11 @@ def check_look(parts: Parts, look: Look) -> Look:
     return look
 
 
-def begin_life(parts: Parts, base: Look, begin: Begin, *, incarnation: str) -> CommitRecord:
+def begin_life(parts: Parts, base: Look, begin: Begin, *, incarnation: str, gives_up: bool = False) -> CommitRecord:
     """Give a table a new life: one commit that removes all data and is epoch 0 of a fresh incarnation.
 
-    Serves creation, reset, and creation after a drop alike. Errors: `FencedError` where another run did so first.
+    Serves creation, reset, and creation after a drop alike. With `gives_up` it ends only the life as it was looked at,
+    and not one that went on since. Errors: `FencedError` where another run did so first, or went on.
     """
     now = parts.clock.now()
     record = CommitRecord(
@@ -167,7 +168,7 @@ def begin_life(parts: Parts, base: Look, begin: Begin, *, incarnation: str) -> C
         finished_at=now,
         created_at=now,
     )
-    _commit(parts, record, Staged(), base)
+    _commit(parts, record, Staged(), base, ends=base if gives_up else None)
     return record
 
 
@@ -266,8 +267,11 @@ def _stage(parts: Parts, plan: Plan, attempt: str, base: Look) -> Staged:
         raise
 
 
-def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> None:
-    """Step 4. Every error is unknown until a fresh look has judged it; only maintenance in between is tried again."""
+def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look, *, ends: Look | None = None) -> None:
+    """Step 4. Every error is unknown until a fresh look has judged it; only maintenance in between is tried again.
+
+    With `ends`, a commit that ends a life is not tried again on a later epoch of it.
+    """
     errors: list[Exception] = []
     for _ in range(COMMIT_TRIES):
         _verify(parts, record, staged, base)
@@ -279,11 +283,17 @@ def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> N
         found = parts.output.look()
         if _settled(found, record, base, errors):
             return
+        if ends is not None and _epoch(found) != _epoch(ends):
+            raise _fenced(record.target, "the life that was to be given up goes on")
     raise UnsettledCommitError(
         f"{record.target}: the commit of epoch {record.epoch} did not go through in {COMMIT_TRIES} tries; the last error "
         f"was: {errors[-1] if errors else 'none'}",
         hint="nothing was lost; run it again. If it persists, look for a job that keeps changing the table",
     ) from (errors[-1] if errors else None)
+
+
+def _epoch(look: Look) -> int | None:
+    return look.record.epoch if look.record is not None else None
 
 
 def _verify(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> None:

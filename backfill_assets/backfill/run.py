@@ -99,8 +99,8 @@ def _begun(parts: Parts, make: "Make", look: Look) -> Look:
         make.empty()
         look = parts.output.look()
     if look.life == old:
-        with suppress(FencedError):  # a rival gave it a life at the same moment, which is as good
-            begin_life(parts, look, begin, incarnation=parts.new_id())
+        with suppress(FencedError):  # a rival gave it a life, or finished the one to be given up, which is as good
+            begin_life(parts, look, begin, incarnation=parts.new_id(), gives_up=look.exists)
         look = parts.output.look()
     return check_look(parts, look)
 
