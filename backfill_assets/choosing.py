@@ -52,7 +52,8 @@ def decided(workspace: "Workspace", view: MaterializedView) -> Strategy:
     """
     choice = choice_of(workspace, view)
     if choice.chosen is None:
-        first = next(each for each in choice.ruled_out if choice.requested in {None, each.strategy})
+        first = choice.refusal
+        assert first is not None
         raise NoStrategyError(
             f"view {view.name!r}: {choice.words}",
             hint=f"{first.remedy}; or name a strategy to go on at that risk"

@@ -200,3 +200,20 @@ def test_without_upstreams_or_rows_in_a_chunk_there_is_nothing_to_choose():
         chosen()
     with pytest.raises(ValueError, match="chunk_rows=0"):
         chosen(table(), chunk_rows=0)
+
+
+@pytest.mark.parametrize(
+    ("choice", "code"),
+    [
+        (chosen(table(rows=LARGE, file_retention_seconds=MINUTE)), Code.RETENTION_TOO_SHORT),
+        (chosen(table(changes_per_second=10.0**6)), Code.NOT_CONVERGING),
+        (chosen(table(has_feed=False)), Code.NO_CHANGE_FEED),
+        (chosen(table(), topic()), Code.MULTIPLE_UPSTREAMS),
+        (chosen(table(keyed=False), requested="arrangement"), Code.NO_KEY),
+        (chosen(table(), requested="source"), Code.WRONG_UPSTREAM),
+    ],
+)
+def test_a_refusal_names_what_speaks_against_the_nearest_and_not_that_a_table_is_no_topic(choice: Choice, code: Code):
+    assert choice.refusal is not None
+    assert choice.refusal.code is code
+    assert chosen(table()).refusal is None

@@ -43,6 +43,16 @@ class Choice(Value):
     ruled_out: tuple[RuledOut, ...]
     words: str
 
+    @property
+    def refusal(self) -> RuledOut | None:
+        """Why nothing is chosen: what speaks against the strategy asked for, else against the one that comes nearest."""
+        if self.chosen is not None:
+            return None
+        named = self.requested or self.least_bad
+        against = [each for each in self.ruled_out if each.strategy == named]
+        read = [each for each in self.ruled_out if each.code is not Code.WRONG_UPSTREAM]
+        return next(iter((*against, *read, *self.ruled_out)), None)
+
     def estimate_of(self, strategy: Strategy) -> Estimate | None:
         """The estimate of one strategy; None if it does not read this kind of upstream."""
         return next((each for each in self.estimates if each.strategy == strategy), None)
