@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 def learned_costs(output: DeltaOutput) -> Costs:
     """The costs as a table's newest epochs, of whatever life, tell them."""
-    return Costs.learned(epochs_ran(output.records(EPOCHS_LEARNED_FROM)))
+    return Costs.learned(epochs_ran(output.timed_records(EPOCHS_LEARNED_FROM)))
 
 
 def choice_of(workspace: "Workspace", view: MaterializedView, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Choice:

@@ -6,7 +6,7 @@ computed; `staging` makes the files that are committed here.
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,17 @@ from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Stage
 from backfill_assets.errors import PositionsLostError, StagingError
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
-__all__ = ["STATUS_PROPERTY", "TABLE_PROPERTIES", "DeltaOutput", "commits_of", "ours_in", "read_commit", "record_of"]
+__all__ = [
+    "STATUS_PROPERTY",
+    "TABLE_PROPERTIES",
+    "DeltaOutput",
+    "commits_of",
+    "committed_at",
+    "ours_in",
+    "read_commit",
+    "record_of",
+    "stated_at",
+]
 
 STATUS_PROPERTY = "backfill.status"
 
@@ -239,14 +249,18 @@ class DeltaOutput:
 
     def records(self, count: int) -> list[CommitRecord]:
         """The newest `count` commits of ours, newest first; for reports."""
+        return [record for record, _ in self.timed_records(count)]
+
+    def timed_records(self, count: int) -> list[tuple[CommitRecord, float]]:
+        """The newest `count` commits of ours, newest first, each with when it was made (seconds since 1970)."""
         table = self.location.load()
-        found: list[CommitRecord] = []
+        found: list[tuple[CommitRecord, float]] = []
         if table is None or count <= 0:
             return found
-        for _, actions in commits_of(self.location, table.version()):
+        for version, actions in commits_of(self.location, table.version()):
             record = record_of(actions, self.target)
             if record is not None:
-                found.append(record)
+                found.append((record, committed_at(self.location, version, actions) / 1000))
             if len(found) == count:
                 break
         return found
@@ -284,6 +298,22 @@ def commits_of(location: TableLocation, newest: int) -> Iterator[tuple[int, list
         if actions is None:
             return
         yield version, actions
+
+
+def committed_at(location: TableLocation, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
+    """When a commit was made, in milliseconds since 1970: as it says itself, else as its file does."""
+    stated = stated_at(actions)
+    if stated is not None:
+        return stated
+    (file,) = location.files().get_file_info([f"_delta_log/{number:020d}.json"])
+    return int(file.mtime.timestamp() * 1000) if file.mtime else 0
+
+
+def stated_at(actions: Sequence[Mapping[str, Any]]) -> int | None:
+    """When a commit says that it was made, in milliseconds since 1970; None where it does not say."""
+    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+    stated = info.get("inCommitTimestamp") or info.get("timestamp")
+    return None if stated is None else int(stated)
 
 
 def read_commit(files: pafs.FileSystem, version: int) -> list[dict[str, Any]] | None:

@@ -18,9 +18,9 @@ from backfill_assets.resources.log_replay import DataFile, Version
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-__all__ = ["capture", "keep_version", "kept_version", "segments"]
+__all__ = ["capture", "keep_version", "kept_version", "segment_files"]
 
 _FILES = "files.json"
 
@@ -34,11 +34,9 @@ def capture(view: TableLocation, folder: str, segment: str, rows: "DataFrame", *
     view.write(f"{place}/{_FILES}", json.dumps(sizes).encode())
 
 
-def segments(
-    spark: "SparkSession", view: TableLocation, spooled: Mapping[str, str], names: Sequence[str]
-) -> "list[DataFrame]":
-    """The rows of segments, each with the columns that it was captured with. Errors: `VersionsLostError`."""
-    return [spark.read.parquet(*map(view.child, _held(view, spooled, name))) for name in names]
+def segment_files(view: TableLocation, spooled: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """The addresses of the files of segments. Errors: `VersionsLostError`."""
+    return [view.child(path) for name in names for path in _held(view, spooled, name)]
 
 
 def keep_version(view: TableLocation, folder: str, upstream: str, version: Version) -> None:

@@ -29,7 +29,7 @@ from backfill_assets.backfill.positions import SPOOLED_SNAPSHOT, SnapshotPositio
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.query.aggregate import AggregateQuery
-from backfill_assets.query.ddl import quoted
+from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.query import Query
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
 from backfill_assets.resources.compute import SMALL_EPOCH, computed
@@ -50,7 +50,7 @@ from backfill_assets.resources.maintain import (
 )
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
-from backfill_assets.resources.spool import capture, keep_version, segments
+from backfill_assets.resources.spool import capture, keep_version, segment_files
 from backfill_assets.resources.staging import INPUTS, collect, delete_folder
 from backfill_assets.resources.tables import ChangeFiles, DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation
@@ -124,10 +124,9 @@ class TableCompute:
         upstream = self.upstreams[read.source]
         if not isinstance(read, SpoolRead):
             return table_rows(spark, upstream, read, Scratch(table=self.output, path=scratch))
-        parts = segments(spark, self.output, plan.spooled, [f"{read.source}/{first}" for first in read.segments])
-        return reduce(
-            lambda a, b: a.unionByName(b, allowMissingColumns=True), [_completed(each, upstream) for each in parts]
-        )
+        found = segment_files(self.output, plan.spooled, [f"{read.source}/{first}" for first in read.segments])
+        columns = ddl((*upstream.columns(), CHANGE))  # those that came after a segment was captured are null in it
+        return spark.read.schema(columns).parquet(*found)
 
     def _spool(self, spark: "SparkSession", plan: Plan, folder: str) -> None:
         """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""

@@ -7,20 +7,23 @@ from backfill_assets.backfill.choose_costs import TableFacts
 from backfill_assets.backfill.key_ranges import clustering
 from backfill_assets.errors import UpstreamRefusedError
 from backfill_assets.query.ddl import Column
-from backfill_assets.resources.delta import commits_of
+from backfill_assets.resources.delta import commits_of, committed_at
 from backfill_assets.resources.key_ranges import sortable_key, spans
-from backfill_assets.resources.tables import APPEND_ONLY, FEED, DeltaUpstream, changed_rows, committed_at
+from backfill_assets.resources.tables import APPEND_ONLY, FEED, DeltaUpstream, changed_rows
 
-__all__ = ["table_facts"]
+__all__ = ["rate_span", "table_facts"]
 
 DAY, HOUR = 86_400.0, 3_600.0
 MOST_COMMITS = 200
-"""So many commits of the last day are looked at for the rates; a shorter time than an hour tells of no rate."""
+"""So many commits of the last day are looked at for the rates at the most."""
+AT_REST = 10
+"""A table that has not changed for so many times its mean gap is at rest: what came before was a load, or is over."""
 
 
 class _Recent(NamedTuple):
-    at_ms: int
+    at: float
     rows: int
+    inserts: int
     bytes: int
 
 
@@ -34,7 +37,7 @@ def table_facts(upstream: DeltaUpstream, *, kind: Literal["table", "view"], chun
     key = _key(upstream)
     known = spans(upstream, version, key[0]) if key else None
     file_retention, log_retention = upstream.retention()
-    span = max(HOUR, now - min((each.at_ms for each in found), default=0) / 1000)
+    span = rate_span([each.at for each in found], now=now)
     # One commit that outweighs the others is the table's load, which does not come again.
     changes = sorted(found, key=lambda each: each.rows)[:-1]
     return TableFacts(
@@ -51,10 +54,26 @@ def table_facts(upstream: DeltaUpstream, *, kind: Literal["table", "view"], chun
         file_retention_seconds=file_retention,
         log_retention_seconds=log_retention,
         changes_per_second=sum(each.rows for each in changes) / span,
+        inserts_per_second=sum(each.inserts for each in changes) / span,
         versions_per_second=len(changes) / span,
         change_bytes_per_second=sum(each.bytes for each in changes) / span,
-        newest_commit_age_seconds=max(0.0, now - found[0].at_ms / 1000) if found else 0.0,
+        newest_commit_age_seconds=max(0.0, now - found[0].at) if found else 0.0,
     )
+
+
+def rate_span(times: Sequence[float], *, now: float) -> float:
+    """Over how many seconds the commits made at these times (newest first) are to be spread for a rate.
+
+    The time since the oldest of them, an hour at the least: fewer commits than are looked at tell of no rate in a shorter
+    time. Where so many were made that older ones were not looked at, the time that they took; of a table that has come to
+    rest since, a day.
+    """
+    if len(times) < 2:
+        return DAY
+    if now - times[0] > AT_REST * (times[0] - times[-1]) / (len(times) - 1) and now - times[0] > AT_REST:
+        return DAY
+    taken = now - times[-1]
+    return max(1.0, taken) if len(times) >= MOST_COMMITS else max(HOUR, taken)
 
 
 def _key(upstream: DeltaUpstream) -> Sequence[Column]:
@@ -68,10 +87,12 @@ def _key(upstream: DeltaUpstream) -> Sequence[Column]:
 def _recent(upstream: DeltaUpstream, version: int, now: float) -> Iterator[_Recent]:
     """The newest commits that the log still has, newest first."""
     for seen, (number, actions) in enumerate(commits_of(upstream.location, version)):
-        at_ms = committed_at(upstream.location, number, actions)
-        if seen and (seen >= MOST_COMMITS or now - at_ms / 1000 > DAY):
+        at = committed_at(upstream.location, number, actions) / 1000
+        if seen and (seen >= MOST_COMMITS or now - at > DAY):
             return
-        yield _Recent(at_ms, changed_rows(actions), sum(map(_size, actions)))
+        rows = changed_rows(actions)
+        removes = any("remove" in each and each["remove"].get("dataChange", True) for each in actions)
+        yield _Recent(at, rows, 0 if removes else rows, sum(map(_size, actions)))
 
 
 def _size(action: Mapping[str, Any]) -> int:

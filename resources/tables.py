@@ -20,16 +20,19 @@ from backfill_assets.backfill.retention import parse_interval
 from backfill_assets.backfill.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.query.ddl import Column, columns_of_delta
-from backfill_assets.resources.delta import read_commit
+from backfill_assets.resources.delta import committed_at, read_commit, stated_at
 from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, is_plain, replay
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
-__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows", "committed_at"]
+__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows"]
 
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
 RETENTION = (("delta.deletedFileRetentionDuration", 7), ("delta.logRetentionDuration", 30))
 """The properties that say for how long removed files and log entries are kept, and Delta's own days without them."""
+
+KEPT_VERSIONS = 3
+"""So many versions are kept in memory with their files: a pinned one, and the newest."""
 
 BYTES_OF_ROW = 50
 """What a changed row is taken to be in a file whose rows the log does not state."""
@@ -112,6 +115,9 @@ class DeltaUpstream:
     def version(self, number: int) -> Version:
         """One version, with its files. Errors: `VersionsLostError`."""
         if number not in self._versions:
+            while len(self._versions) >= KEPT_VERSIONS:  # a run may go on for ever
+                self._rows.pop(next(iter(self._versions)), None)
+                del self._versions[next(iter(self._versions))]
             try:
                 self._versions[number] = replay(self.location.files(), number)
             except LogGoneError as error:
@@ -170,7 +176,7 @@ class DeltaUpstream:
         """When a version says that it was committed; None where the log has it no more, or it does not say."""
         if number not in self._stated_at:
             actions = read_commit(self.location.files(), number)
-            self._stated_at[number] = None if actions is None else _stated_at(actions)
+            self._stated_at[number] = None if actions is None else stated_at(actions)
         return self._stated_at[number]
 
     def check_readable(self, read: TableRead) -> None:
@@ -299,15 +305,6 @@ def _data_change(action: Mapping[str, Any], kind: str) -> bool:
     return kind in action and bool(action[kind].get("dataChange", True))
 
 
-def committed_at(location: TableLocation, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
-    """When a commit was made, in milliseconds since 1970: as it says itself, else as its file does."""
-    stated = _stated_at(actions)
-    if stated is not None:
-        return stated
-    (file,) = location.files().get_file_info([f"_delta_log/{number:020d}.json"])
-    return int(file.mtime.timestamp() * 1000) if file.mtime else 0
-
-
 def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
     """How many rows a commit changed, as the log lets it be told: exact for whole files, near for parts of them."""
     added = {each["add"]["path"]: each["add"] for each in actions if _data_change(each, "add")}
@@ -329,12 +326,6 @@ def _changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:
     feed = [each["cdc"] for each in actions if "cdc" in each]
     whole = [each[kind] for kind in ("add", "remove") for each in actions if _data_change(each, kind)]
     return sum(int(each.get("size") or 0) for each in feed or whole)
-
-
-def _stated_at(actions: Sequence[Mapping[str, Any]]) -> int | None:
-    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
-    stated = info.get("inCommitTimestamp") or info.get("timestamp")
-    return None if stated is None else int(stated)
 
 
 def _stated(action: Mapping[str, Any]) -> int:

@@ -17,6 +17,7 @@ from backfill_assets.backfill.epoch import (
     CommitKind,
     CommitRecord,
     KafkaRead,
+    Position,
     Read,
     SpoolRead,
     size_of,
@@ -46,7 +47,8 @@ class TableFacts(Value):
 
     Retention is how long removed files and old commits are kept (of a topic, `log_retention_seconds` is how long its
     records are; None: for ever). Rates are means over the recent history, so a table that had no commit in it counts as
-    one that stays as it is; `versions_per_second` counts maintenance too, as that removes files.
+    one that stays as it is; `versions_per_second` counts maintenance too, as that removes files. `inserts_per_second` are
+    those of the changes that came in versions which only added rows.
     """
 
     name: str
@@ -62,9 +64,15 @@ class TableFacts(Value):
     file_retention_seconds: Amount | None = None
     log_retention_seconds: Amount | None = None
     changes_per_second: Amount = 0.0
+    inserts_per_second: Amount = 0.0
     versions_per_second: Amount = 0.0
     change_bytes_per_second: Amount = 0.0
     newest_commit_age_seconds: Amount = 0.0
+
+    @property
+    def only_grows(self) -> bool:
+        """Whether all that changes are rows that come: then nothing of a view has to be rewritten."""
+        return self.append_only or 0 < self.changes_per_second <= self.inserts_per_second
 
     @property
     def moves(self) -> bool:
@@ -150,19 +158,29 @@ class Costs(Value):
         return costs.model_copy(update=found)
 
 
-def epochs_ran(records: Sequence[CommitRecord]) -> list[EpochRan]:
-    """The epochs among a table's records (newest first) whose predecessor is among them too, as they went."""
+def epochs_ran(records: Sequence[tuple[CommitRecord, float]]) -> list[EpochRan]:
+    """The epochs among a table's records (newest first, each with the time of its commit) as they went.
+
+    Those whose predecessor is not among them are left out, and so are those that read history and changes together.
+    """
     found = []
-    for after, before in pairwise(records):
+    for (after, committed), (before, _) in pairwise(records):
         if (after.incarnation, after.epoch) != (before.incarnation, before.epoch + 1) or after.kind != CommitKind.EPOCH:
             continue
-        position = before.position
-        kind: Literal["source", "snapshot", "changes"] = "source"
-        if isinstance(position, SnapshotPosition):
-            kind = "changes" if position.backfilled else "snapshot"
-        changed = after.rows_written + after.rows_deleted
-        found.append(EpochRan(after.rows_read, changed, after.finished_at - after.started_at, kind))
+        kind = _kind_of(before.position, after.position)
+        if kind is not None:
+            changed = after.rows_written + after.rows_deleted
+            found.append(EpochRan(after.rows_read, changed, committed - after.started_at, kind))
     return found
+
+
+def _kind_of(before: Position, after: Position) -> Literal["source", "snapshot", "changes"] | None:
+    if not (isinstance(before, SnapshotPosition) and isinstance(after, SnapshotPosition)):
+        return "source"
+    if before.backfilled:
+        return "changes"
+    moved = any(after.tables[name].version != table.version for name, table in before.tables.items())
+    return None if moved or any(table.spool for table in after.tables.values()) else "snapshot"
 
 
 _LEARNED = (

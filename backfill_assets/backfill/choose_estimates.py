@@ -144,7 +144,7 @@ class Workload:
 
     def applying(self, log: float, *, grown: float = 1.0) -> float:
         """Seconds of an epoch that applies `log` seconds of change log to a view grown to a part of its size."""
-        churning = [table for table in self.facts if not table.append_only]
+        churning = [table for table in self.facts if not table.only_grows]
         rewritten = sum(
             min(table.rows * grown, table.changes_per_second * log * table.rows / max(1, table.files))
             for table in churning
@@ -164,7 +164,7 @@ class Workload:
     def _applied(self, table: TableFacts) -> float:
         if table.kind == "topic":
             return self.costs.source_rows_per_second
-        return self.costs.snapshot_rows_per_second if table.append_only else self.costs.merge_rows_per_second
+        return self.costs.snapshot_rows_per_second if table.only_grows else self.costs.merge_rows_per_second
 
 
 def estimate(strategy: Strategy, work: Workload) -> Estimate:
