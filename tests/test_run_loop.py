@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from backfill_assets.backfill.control import Limits, Stop, TokenBucket
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Staged
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Staged, size_of
 from backfill_assets.backfill.lag import TimeBound
 from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.run import RunReport, urgency
+from backfill_assets.backfill.run import RunReport, plan_next, urgency
 from backfill_assets.testing.clock import ManualClock
 from backfill_assets.testing.crash import Crash, CrashPoint
 from backfill_assets.testing.simulation import Operator, World
@@ -248,4 +248,20 @@ def test_a_run_whose_inputs_a_rival_swept_after_committing_the_epoch_is_fenced_a
 
     report = world.refresh(SOURCE, parts=replace(mine, compute=Swept()))
     assert (report.stopped, report.epochs) == (Stop.FENCED, [])
+    assert right(world)
+
+
+def test_a_dry_run_shows_the_plan_that_a_killed_run_left_and_that_will_be_redone() -> None:
+    world = make(4)
+    crash = CrashPoint("planned")
+    with pytest.raises(Crash):
+        world.refresh(SOURCE, parts=world.parts(SOURCE, on_step=crash))
+    produce(world, 3)
+    record = world.create(SOURCE).record
+    assert record is not None
+    step = plan_next(world.parts(SOURCE), record, Limits())
+    assert step is not None
+    assert sum(size_of(read) for read in step.reads) == 4, "not the 7 that there are now"
+    report = world.refresh(SOURCE)
+    assert report.epochs[0].position == step.after
     assert right(world)

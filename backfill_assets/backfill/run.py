@@ -120,7 +120,12 @@ def _abandoned(parts: Parts, look: Look) -> bool:
 
 
 def plan_next(parts: Parts, record: CommitRecord, limits: Limits) -> Next | None:
-    """What the next epoch would read; decides only (a dry run)."""
+    """What the next epoch would read (a dry run): what is planned already and would be redone, else what is decided now."""
+    epoch = record.epoch + 1
+    if parts.ledger.newest(record.target, record.incarnation) == epoch:
+        plan = parts.ledger.plan(record.target, record.incarnation, epoch)
+        if plan is not None and plan.before == record.position and parts.decider.resumable(plan):
+            return Next(reads=plan.reads, after=plan.after, live=plan.live)
     return parts.decider.next(record.position, live=record.live, budget=limits.chunk_rows)
 
 
