@@ -5,6 +5,7 @@ Any cut is right, as a range is whatever lies between two of them; an even one m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,13 @@ SMALL = 100_000
 
 MOST_CHUNKS = 64
 """Into how many chunks a table is cut at the most to see how many files each touches."""
+FEWEST_STEPS = 8
+"""How finely the keys of a file are told apart at the least."""
+
+TOLD_BYTES = 128
+"""So much of a text is looked at; statistics have its first 32 letters."""
+DIGITS = 38
+"""So many digits may follow the point of a decimal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,24 +77,38 @@ def by_sample(keys: Sequence[Key], rows: int, *, ranges: int = RANGES) -> KeyRan
 def clustering(spans: Sequence[Span], *, chunk_rows: int) -> float:
     """The share of the files that a key range of `chunk_rows` rows touches on average, by the leading key column alone.
 
-    About 1/chunks where files follow each other in the order of the key; 1 where each holds keys from all over.
+    About 1/chunks where files follow each other in the order of the key; 1 where each holds keys from all over. The rows
+    of a file are taken to lie evenly between its lowest and its highest key.
     """
-    ordered = sorted((span for span in spans if span.rows), key=lambda span: (span.low, span.high))
-    rows = sum(span.rows for span in ordered)
-    chunks = min(MOST_CHUNKS, -(-rows // chunk_rows))
+    held = [(_place(span.low), _place(span.high), span.rows) for span in spans if span.rows]
+    chunks = min(MOST_CHUNKS, -(-sum(rows for *_, rows in held) // chunk_rows))
     if chunks <= 1:
         return 1.0
-    highs = sorted((span.high, span.rows) for span in ordered)
-    cuts: list[Any] = []
-    held = 0
-    for high, count in highs:
-        held += count
-        while held * chunks >= rows * (len(cuts) + 1) and len(cuts) < chunks - 1:
-            cuts.append(high)
+    ends = [*_cuts(held, chunks), max(high for _, high, _ in held)]
     touched = sum(
         1
-        for after, upto in pairwise([None, *cuts, None])
-        for span in ordered
-        if (after is None or span.high > after) and (upto is None or span.low <= upto)
+        for after, upto in zip([None, *ends[:-1]], ends, strict=True)
+        for low, high, _ in held
+        if (after is None or high > after or high == after == upto) and low <= upto
     )
-    return touched / (chunks * len(ordered))
+    return touched / (chunks * len(held))
+
+
+def _cuts(held: Sequence[tuple[int, int, int]], chunks: int) -> list[int]:
+    """Where to cut files, each from a place to another with its rows, into chunks of as many rows each."""
+    steps = FEWEST_STEPS + 4 * MOST_CHUNKS // len(held)
+    points = sorted((low + (high - low) * at // steps, rows) for low, high, rows in held for at in range(1, steps + 1))
+    all_rows, passed = sum(rows for _, rows in points), 0
+    cuts: list[int] = []
+    for place, rows in points:
+        passed += rows
+        while passed * chunks >= all_rows * (len(cuts) + 1) and len(cuts) < chunks - 1:
+            cuts.append(place)
+    return cuts
+
+
+def _place(value: int | Decimal | str) -> int:
+    """A number that is ordered as values of one column are, and says how far apart they are."""
+    if isinstance(value, str):
+        return int.from_bytes(value.encode()[:TOLD_BYTES].ljust(TOLD_BYTES, b"\0"))
+    return int(Decimal(value).scaleb(DIGITS))
