@@ -182,7 +182,8 @@ def refresh(
     lease = workspace.state.leases().get(table.target)
     if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
         return _held(workspace, table, lease.run_id)
-    if lease is not None and lease.held and lease.run_id != run_id:
+    taken_over = lease is not None and lease.held and lease.run_id != run_id
+    if lease is not None and taken_over:
         listener.on_takeover(lease.run_id)
     beat = _Beat(
         workspace=workspace,
@@ -196,9 +197,12 @@ def refresh(
     beat.beat()
     try:
         look = _at_work_on(table)
-        beat.tidy_due = _left_behind(table, look)
+        # A run that died may have left staged files, even of an epoch that it or another one committed.
+        beat.tidy_due = taken_over or _left_behind(table, look)
         beat.spooled = _spooled(look)
         done = run(table.parts, look, limits, beat)
+        if taken_over and beat.tidy_due:  # no epoch came, and nobody else will know that a run died here
+            sweep(table.output.location, table.output.look)
         first_live = _made_live(table, done)
     finally:
         workspace.runner.on_wait = do_nothing
