@@ -290,3 +290,14 @@ def test_rows_that_no_file_of_a_snapshot_held_are_named_and_those_of_a_change_lo
     log = committed(planned(3, table(*DONE), table(*DONE, version=4, changes=1), (versions(4, 4, 1),)))
     estimated = log.model_copy(update={"rows_written": 7, "rows_total": done.rows_total + 7})
     assert conserved([done, estimated], 47, copies=1) == []
+
+
+def test_more_rows_may_be_written_of_a_key_range_than_it_had_when_it_was_cut():
+    """The range is read as it is by now; of files, which never change, one row more is one too many."""
+    cut = {"bounds": ((None,), ("7",), ("14",)), "expected": (FILE_ROWS,) * 4}
+    for by_key, offences in ((cut, 0), ({}, 1)):
+        start = committed(planned(1, table(0, 0, **by_key), table(0, 0, **by_key), ()))
+        chunk = committed(planned(2, table(0, 0, **by_key), table(1, 0, **by_key), (files(b0=(0, 1)),)))
+        grown = chunk.model_copy(update={"rows_written": 11, "rows_total": 11})
+        assert len(conserved([start, grown], 11, copies=1)) == offences
+        assert len(conserved([start, grown], 10, copies=1)) == offences + 1, "what was written must be there"
