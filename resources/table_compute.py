@@ -173,8 +173,8 @@ class TableCompute:
         return DuplicateKeyError(
             f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key "
             f"({', '.join(self.query().key_columns)}), first: {named}",
-            hint="nothing was written. Correct the upstream's rows, or declare the columns that do identify a row; then "
-            f"`backfill reset {plan.target.partition('/')[2]}`: the versions that were planned do not change any more",
+            hint="nothing was written. Correct the upstream's rows and refresh again; or declare the columns that do "
+            f"identify a row, then `backfill reset {plan.target.partition('/')[2]}`",
             keys=[list(map(str, each)) for each in found],
         )
 

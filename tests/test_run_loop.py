@@ -10,6 +10,7 @@ from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Stage
 from backfill_assets.backfill.lag import TimeBound
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.run import RunReport, plan_next, urgency
+from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.testing.clock import ManualClock
 from backfill_assets.testing.crash import Crash, CrashPoint
 from backfill_assets.testing.simulation import Operator, World
@@ -264,4 +265,30 @@ def test_a_dry_run_shows_the_plan_that_a_killed_run_left_and_that_will_be_redone
     assert sum(size_of(read) for read in step.reads) == 4, "not the 7 that there are now"
     report = world.refresh(SOURCE)
     assert report.epochs[0].position == step.after
+    assert right(world)
+
+
+class Strict:
+    """Computes as the world does, but refuses plans of fewer than so many offsets: "what corrects the rows comes later"."""
+
+    def __init__(self, world: World, least: int) -> None:
+        self.inner, self.least = world.parts(SOURCE).compute, least
+
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
+        if plan.offsets < self.least:
+            raise DuplicateKeyError("a key came twice", hint="correct it")
+        return self.inner.stage(plan, attempt, at=at)
+
+
+def test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them() -> None:
+    world = make(4)
+    strict = replace(world.parts(SOURCE), compute=Strict(world, least=6))
+    for _ in range(2):
+        with pytest.raises(DuplicateKeyError):
+            world.refresh(SOURCE, parts=strict)
+    produce(world, 3)
+    report = world.refresh(
+        SOURCE, Limits(chunk_rows=1, max_rows=1), parts=replace(strict, decider=world.decider(SOURCE))
+    )
+    assert [each.rows_written for each in report.epochs] == [7], "all of it, whatever the budget"
     assert right(world)

@@ -11,6 +11,7 @@ reads and clean-up removes once another attempt has won; after 4, nothing is mis
 """
 
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -26,11 +27,12 @@ from backfill_assets.backfill.epoch import (
     judge,
     spooled_parts,
 )
-from backfill_assets.backfill.ports import Begin, Clock, Compute, Decider, Ledger, OnStep, Output
+from backfill_assets.backfill.ports import Begin, Clock, Compute, Decider, Ledger, Next, OnStep, Output
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
+    DuplicateKeyError,
     FencedError,
     ForeignWriteError,
     StagingError,
@@ -86,8 +88,15 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
         return None
     parts.on_step("planned")
     attempt = parts.new_id()
+    try:
+        staged = _stage(parts, plan, attempt, look)
+    except DuplicateKeyError:
+        corrected = _corrected(parts, last, plan)
+        if corrected is None:
+            raise
+        plan, attempt = corrected, parts.new_id()
+        staged = _stage(parts, plan, attempt, look)
     mine = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
-    staged = _stage(parts, plan, attempt, look)
     parts.decider.confirm(plan)
     parts.on_step("staged")
     record = CommitRecord(
@@ -233,8 +242,11 @@ def _feasible(parts: Parts, plan: Plan) -> bool:
 
 def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
     step = parts.decider.next(last.position, live=last.live, budget=budget)
-    if step is None:
-        return None
+    return None if step is None else _entered(parts, last, step)
+
+
+def _entered(parts: Parts, last: CommitRecord, step: Next) -> Plan:
+    """The plan of a step, entered into the ledger."""
     plan = Plan(
         target=last.target,
         incarnation=last.incarnation,
@@ -250,6 +262,19 @@ def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
     if not parts.ledger.append(plan):
         raise _fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
     return plan
+
+
+def _corrected(parts: Parts, last: CommitRecord, refused: Plan) -> Plan | None:
+    """A plan over all that there is now, in place of one that nobody can carry out, as its rows give a key twice.
+
+    What corrects the rows comes after the versions that were planned; None where nothing came.
+    """
+    step = parts.decider.next(last.position, live=last.live, budget=sys.maxsize)
+    if step is None or step.reads == refused.reads:
+        return None
+    if parts.ledger.newest(refused.target, refused.incarnation) != refused.epoch:
+        raise _fenced(refused.target, f"epoch {refused.epoch} was planned or committed by another run")
+    return _entered(parts, last, step)
 
 
 def _stage(parts: Parts, plan: Plan, attempt: str, base: Look) -> Staged:
