@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.backfill.key_ranges import RANGES, Span, by_files, by_sample
+from backfill_assets.backfill.key_ranges import RANGES, Span, by_files, by_sample, thinned
 from backfill_assets.backfill.ports import KeyRanges
 from backfill_assets.backfill.positions import Key, KeyRange
 from backfill_assets.errors import UpstreamRefusedError
@@ -48,7 +48,7 @@ def key_ranges(runner: SparkRunner, upstream: DeltaUpstream, version: int) -> Ke
     known = spans(upstream, version, key[0])
     cut = by_files(known) if known is not None else None
     rows = sum(upstream.rows(version))
-    return cut or runner.run(lambda spark: by_sample(_sample(spark, upstream, version, key, rows), rows))
+    return thinned(cut or runner.run(lambda spark: by_sample(_sample(spark, upstream, version, key, rows), rows)))
 
 
 def spans(upstream: DeltaUpstream, version: int, leading: Column) -> list[Span] | None:

@@ -12,7 +12,7 @@ from typing import Any
 from backfill_assets.backfill.ports import KeyRanges
 from backfill_assets.backfill.positions import Key
 
-__all__ = ["RANGES", "Span", "by_files", "by_sample", "clustering"]
+__all__ = ["RANGES", "Span", "by_files", "by_sample", "clustering", "thinned"]
 
 RANGES = 256
 """Into how many ranges a key is cut at the most."""
@@ -20,6 +20,9 @@ RANGES = 256
 SMALL = 100_000
 """So many rows are one range without harm."""
 
+
+BOUND_LETTERS = 16_384
+"""So many letters the bounds of a table have at the most, long keys though they may be."""
 
 MOST_CHUNKS = 64
 """Into how many chunks a table is cut at the most to see how many files each touches."""
@@ -72,6 +75,16 @@ def by_sample(keys: Sequence[Key], rows: int, *, ranges: int = RANGES) -> KeyRan
     cuts = {keys[end - 1]: end for end in ends}  # of keys that are equal, the last one: they stay together
     shares = [0, *(end * rows // len(keys) for end in cuts.values()), rows]
     return KeyRanges(bounds=tuple(cuts), rows=tuple(after - before for before, after in pairwise(shares)))
+
+
+def thinned(planned: KeyRanges, *, most: int = BOUND_LETTERS) -> KeyRanges:
+    """The same ranges, joined by so many each that their bounds have at most `most` letters: every commit holds them."""
+    letters = sum(len(text or "") for key in planned.bounds for text in key)
+    step = max(1, -(-letters // most))
+    ends = range(step - 1, len(planned.bounds), step)
+    starts = [0, *(end + 1 for end in ends)]
+    rows = [sum(planned.rows[start:end]) for start, end in pairwise([*starts, len(planned.rows)])]
+    return KeyRanges(bounds=tuple(planned.bounds[end] for end in ends), rows=tuple(rows) if planned.rows else ())
 
 
 def clustering(spans: Sequence[Span], *, chunk_rows: int) -> float:
