@@ -27,9 +27,14 @@ OUT: dict[Code, tuple[Choice, set[str], str]] = {
         "changes of items cannot be read: no change data feed, and not append-only",
     ),
     Code.NO_KEY: (
+        chosen(table(), table("items", keyed=False, key_sortable=False)),
+        {"arrangement"},
+        "items has no key, in whose order it could be read",
+    ),
+    Code.KEY_NOT_SORTABLE: (
         chosen(table(), table("items", key_sortable=False)),
         {"arrangement"},
-        "items cannot be read in the order of a key",
+        "a column of the key of items is binary or nested, which has no order",
     ),
     Code.RETENTION_TOO_SHORT: (
         chosen(table(rows=LARGE, log_retention_seconds=20 * MINUTE)),

@@ -137,13 +137,23 @@ def _impossible(each: Estimate, work: Workload) -> Iterable[RuledOut]:
             reason=f"changes of {_list(feedless)} cannot be read: no change data feed, and not append-only",
             remedy=f"set delta.enableChangeDataFeed = true on {_list(feedless)}, or delta.appendOnly = true",
         )
-    keyless = [table.name for table in work.facts if not (table.keyed and table.key_sortable)]
-    if each.strategy == "arrangement" and keyless:
+    if each.strategy != "arrangement":
+        return
+    keyless = [table.name for table in work.facts if not table.keyed]
+    if keyless:
         yield RuledOut(
             strategy=each.strategy,
             code=Code.NO_KEY,
-            reason=f"{_list(keyless)} cannot be read in the order of a key",
-            remedy="declare a primary_key whose columns have an order",
+            reason=f"{_list(keyless)} has no key, in whose order it could be read",
+            remedy="declare a primary_key",
+        )
+    unsorted = [table.name for table in work.facts if table.keyed and not table.key_sortable]
+    if unsorted:
+        yield RuledOut(
+            strategy=each.strategy,
+            code=Code.KEY_NOT_SORTABLE,
+            reason=f"a column of the key of {_list(unsorted)} is binary or nested, which has no order",
+            remedy="declare a primary_key of numbers, texts, booleans, dates or times",
         )
 
 

@@ -15,6 +15,7 @@ class Code(StrEnum):
     MULTIPLE_UPSTREAMS = "MULTIPLE_UPSTREAMS"
     NO_CHANGE_FEED = "NO_CHANGE_FEED"
     NO_KEY = "NO_KEY"
+    KEY_NOT_SORTABLE = "KEY_NOT_SORTABLE"
 
     RETENTION_TOO_SHORT = "RETENTION_TOO_SHORT"
     NOT_CONVERGING = "NOT_CONVERGING"
@@ -30,7 +31,7 @@ class Code(StrEnum):
     NOT_RESUMABLE = "NOT_RESUMABLE"
 
 
-HARD = (Code.WRONG_UPSTREAM, Code.MULTIPLE_UPSTREAMS, Code.NO_CHANGE_FEED, Code.NO_KEY)
+HARD = (Code.WRONG_UPSTREAM, Code.MULTIPLE_UPSTREAMS, Code.NO_CHANGE_FEED, Code.NO_KEY, Code.KEY_NOT_SORTABLE)
 """Codes of what cannot work: refused even where it is asked for."""
 FORECAST = (Code.RETENTION_TOO_SHORT, Code.NOT_CONVERGING, Code.TOO_LARGE_AT_ONCE, Code.SPOOL_TOO_SMALL)
 """Codes of what is expected to fail, the worst first: never chosen, but a warning where it is asked for."""

@@ -12,7 +12,7 @@ from backfill_assets.backfill.arrangement import done_ranges
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, KeyRead
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
-from backfill_assets.errors import DuplicateKeyError, UpstreamRefusedError, VersionsLostError
+from backfill_assets.errors import DuplicateKeyError, NoStrategyError, VersionsLostError
 from backfill_assets.model import MaterializedView
 from backfill_assets.resources.table_compute import Scratch, table_rows
 from backfill_assets.resources.tables import DeltaUpstream
@@ -342,6 +342,7 @@ def test_a_table_without_a_key_that_has_an_order_is_refused(lake: Lake, key: str
         "INSERT INTO {t} VALUES (1, X'00', array('a'))",
     )
     by_key(lake, "large", "SELECT id FROM base", lake.table("base", key=key))
-    with pytest.raises(UpstreamRefusedError) as refused:
+    with pytest.raises(NoStrategyError) as refused:
         lake.project.refresh("large")
     assert refused.value.facts["reason"] == reason
+    assert not Path(lake.location("large")).exists()
