@@ -1,6 +1,7 @@
-"""The Spark session of the tests that look at Spark code alone, without a broker."""
+"""Sparks that tests share: a session in this process, and a server for the runs that are killed."""
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,3 +23,15 @@ def spark() -> "SparkSession":
         os.environ["JAVA_HOME"] = home
     conf = {**spark_conf(), "spark.master": "local[2]"}
     return SparkSession.builder.config(map=conf).getOrCreate()
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Spark Connect server that all killed runs share."""
+    from backfill_assets.resources.embedded import down, up
+
+    root = tmp_path_factory.mktemp("spark")
+    address = up(root, kafka=False).spark_remote
+    assert address is not None
+    yield address
+    down(root)

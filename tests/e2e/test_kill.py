@@ -3,7 +3,7 @@
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.operations import tend
 from backfill_assets.proofs import CHECKS
 from backfill_assets.resources.delta import commits_of, ours_in
-from backfill_assets.resources.embedded import down, up
 from tests.e2e.project import Project
 from tests.e2e.runner import declared, start
 
@@ -25,16 +24,6 @@ QUICK_CHECKS = ("positions_contiguous", "ledger_matches_table", "rows_conserved"
 EVENTS = [{"id": number, "amount": number / 4} for number in range(30)]
 SOURCE = Counter((each["id"], each["amount"]) for each in EVENTS)
 LARGE = Counter((each["id"], each["amount"] * 2) for each in EVENTS)
-
-
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server that all killed runs share."""
-    root = tmp_path_factory.mktemp("spark")
-    address = up(root, kafka=False).spark_remote
-    assert address is not None
-    yield address
-    down(root)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from deltalake import DeltaTable
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.proofs import CHECKS
-from backfill_assets.resources.embedded import down, up
 from tests.e2e.lake import Lake
 from tests.e2e.runner import over_lake, start
 from tests.e2e.test_kill import LIMIT, epochs, losers
@@ -20,16 +18,6 @@ pytestmark = pytest.mark.e2e
 
 CHUNK = Limits(chunk_rows=10, max_rows=10)
 FILES = len(STEPS) + 2
-
-
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server that all killed runs share."""
-    root = tmp_path_factory.mktemp("spark")
-    address = up(root, kafka=False).spark_remote
-    assert address is not None
-    yield address
-    down(root)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.errors import SpoolFullError, VersionsLostError
 from backfill_assets.operations import drop, refresh, reset
 from backfill_assets.proofs import CHECKS
-from backfill_assets.resources.embedded import down, up
 from backfill_assets.testing.crash import Crash, CrashPoint
 from tests.e2e.lake import Lake
 from tests.e2e.runner import over_lake, start
@@ -171,16 +169,6 @@ def test_a_crash_at_any_step_of_a_capture_or_a_drain_loses_and_doubles_nothing(l
             assert losers(lake.project, "large") == []
             check(lake, "exactly_once", "positions_contiguous")
     finish(lake, Limits(chunk_rows=30, max_rows=30))
-
-
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server that all killed runs share."""
-    root = tmp_path_factory.mktemp("spark")
-    address = up(root, kafka=False).spark_remote
-    assert address is not None
-    yield address
-    down(root)
 
 
 def test_killed_processes_are_resumed_and_leave_nothing(lake: Lake, remote: str):

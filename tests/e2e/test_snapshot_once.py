@@ -2,7 +2,6 @@
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from backfill_assets.backfill.lag import CountBound
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.proofs import CHECKS
-from backfill_assets.resources.embedded import down, up
 from backfill_assets.testing.crash import CrashPoint
 from tests.e2e.lake import Lake
 from tests.e2e.runner import over_lake, start
@@ -24,16 +22,6 @@ pytestmark = pytest.mark.e2e
 LIMIT = 300
 QUERY = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
 SMALL = Limits(chunk_rows=10)
-
-
-@pytest.fixture(scope="module")
-def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server that all killed runs share."""
-    root = tmp_path_factory.mktemp("spark")
-    address = up(root, kafka=False).spark_remote
-    assert address is not None
-    yield address
-    down(root)
 
 
 @pytest.fixture
