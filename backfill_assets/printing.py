@@ -54,7 +54,7 @@ def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
 
 
 def plan_text(name: str, planned: "Planned") -> str:
-    """What the next epoch would do, in a few sentences, and which strategy a new life would take and why."""
+    """What the next epoch would do, in a few sentences; of a view to be created, which strategy it takes and why."""
     record, step = planned.record, planned.step
     lines = []
     if record is None:
@@ -67,8 +67,8 @@ def plan_text(name: str, planned: "Planned") -> str:
         lines.append(
             f"  in about {planned.expected_seconds:.1f} s{'' if record.live or not step.live else ', and then be live'}."
         )
-    if planned.choice is not None:
-        lines.append(planned.choice.words if record is None else f"After a reset: {planned.choice.words}")
+    if planned.choice is not None and record is None:
+        lines.append(planned.choice.words)
     return "\n".join(lines)
 
 

@@ -86,8 +86,10 @@ def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine) -> None:
         ("orders", "not created"),
         ("even", "not created"),
     ]
-    assert "even is not created yet" in cli.call("plan", "even")
-    assert cli.json("plan", "even") == {"exists": False, "epoch": None, "reads": []}
+    assert re.search(r"even is not created yet.*\n`source` .* orders", cli.call("plan", "even"))
+    planned = cli.json("plan", "even")
+    assert (planned["exists"], planned["epoch"], planned["reads"]) == (False, None, [])
+    assert (planned["choice"]["requested"], planned["choice"]["chosen"]) == (None, "source")
 
     stopped = cli.json("refresh", "even", "--max-rows", "10", "--chunk-rows", "5", code=3)
     assert stopped["tables"]["even"]["stopped_reason"] == "max_rows"
