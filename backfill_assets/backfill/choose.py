@@ -300,6 +300,8 @@ def _words(choice: Choice, work: Workload) -> str:
     ]
     grouped: defaultdict[tuple[Code, str, str], list[Strategy]] = defaultdict(list)
     for each in choice.ruled_out:
+        if each.code is Code.WRONG_UPSTREAM and each.strategy != choice.requested:
+            continue  # that tables are not read as topics are, nor topics as tables, is no news to anybody
         grouped[each.code, each.reason, each.remedy].append(each.strategy)
     sentences += [
         f"Not {_list([f'`{each}`' for each in strategies])} ({code}): {reason}. To have it, {remedy}."
