@@ -17,7 +17,9 @@ pytestmark = pytest.mark.e2e
 NUMBERS = {
     "backfill_percent",
     "epoch",
+    "epoch_seconds",
     "epochs",
+    "expected_seconds",
     "lag_rows",
     "rows_bad",
     "rows_per_second",
