@@ -213,7 +213,7 @@ def test_all_strategies_come_to_the_same_rows_through_the_same_history_of_change
     for name, view in views.items():
         world.lake.view(view, groups, world.lake.table("base"), strategy=name)
         world.project.refresh(view, NOTHING)
-    for _ in range(4):
+    for _ in range(3):
         for name, view in views.items():
             if random.random() < 0.4:
                 job = {"refresh": view, "query": groups, "strategy": name, "die": [random.choice(STEPS), 1]}
