@@ -53,6 +53,12 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         # Small work is the common case; the defaults (200 and 50 partitions) pay a task for each.
         "spark.sql.shuffle.partitions": str(min(cores(), _MOST_SHUFFLE_PARTITIONS)),
         "spark.databricks.delta.snapshotPartitions": "2",
+        # What Spark and Delta remember of the past fills a small heap in a session that goes on for long: Delta keeps 10,000
+        # tables with their plans for an hour, Spark the plans of a thousand queries.
+        "spark.databricks.delta.delta.log.cacheSize": "20",
+        "spark.sql.ui.retainedExecutions": "20",
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "100",
         # More than 32 files are looked up by a Spark job, and more tasks than cores only cost here.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
         "spark.sql.adaptive.enabled": "true",
