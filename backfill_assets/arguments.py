@@ -2,11 +2,25 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
 
 from backfill_assets.backfill.order import Order, order_of
 from backfill_assets.errors import DeclarationError
 
-__all__ = ["check_choice", "check_name", "checked_key", "checked_order", "wrong_argument"]
+__all__ = [
+    "Start",
+    "check_choice",
+    "check_name",
+    "checked_key",
+    "checked_order",
+    "checked_settings",
+    "checked_start",
+    "wrong_argument",
+]
+
+Start: TypeAlias = "Literal['earliest', 'latest'] | datetime | Mapping[int, int]"
+"""Where a source's history begins; offsets by split."""
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
@@ -62,3 +76,37 @@ def checked_order(kind: str, name: str, order: object, upstreams: Collection[str
         return order_of(order)
     except ValueError as error:
         raise wrong_argument(kind, name, "backfill_order", f"it goes in a circle: {error}", hint) from None
+
+
+def checked_start(kind: str, name: str, start: object) -> Start:
+    """Where history begins; a point in time in UTC. Errors: `DeclarationError`."""
+    hint = 'use "earliest", "latest", a time zone aware datetime, or offsets as {split: offset}'
+    if start == "earliest":
+        return "earliest"
+    if start == "latest":
+        return "latest"
+    if isinstance(start, datetime):
+        if start.tzinfo is None:
+            raise wrong_argument(kind, name, "start", f"{start!r} has no time zone", hint)
+        return start.astimezone(UTC)
+    if isinstance(start, Mapping) and start and all(_is_offset(k) and _is_offset(v) for k, v in start.items()):
+        return dict(start)
+    raise wrong_argument(kind, name, "start", f"it is {start!r}", hint)
+
+
+def checked_settings(kind: str, name: str, settings: object) -> dict[str, str]:
+    """A client's settings, all of them text. Errors: `DeclarationError`."""
+    hint = "pass names and values as text, such as {'client.id': 'orders', 'sasl.password': 'env:ORDERS_PASSWORD'}"
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        raise wrong_argument(kind, name, "client_config", f"it is {settings!r}", hint)
+    for setting, value in settings.items():
+        if not isinstance(setting, str) or not isinstance(value, str):
+            found = f"{setting!r} is of type {type(value).__name__}, not text"  # the value may be a secret
+            raise wrong_argument(kind, name, "client_config", found, hint)
+    return dict(settings)
+
+
+def _is_offset(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

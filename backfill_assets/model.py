@@ -6,10 +6,18 @@ so that declaring is instant and works offline.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 
-from backfill_assets.arguments import check_choice, check_name, checked_key, checked_order, wrong_argument
+from backfill_assets.arguments import (
+    Start,
+    check_choice,
+    check_name,
+    checked_key,
+    checked_order,
+    checked_settings,
+    checked_start,
+    wrong_argument,
+)
 from backfill_assets.backfill.order import Order
 from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
@@ -42,7 +50,6 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 TableStrategy = Literal["snapshot", "snapshot_once", "arrangement", "rearranged"]
 Strategy = Literal["auto", "source"] | TableStrategy
 RefreshMode = Literal["auto", "incremental", "incremental_strict"]
-Start: TypeAlias = "Literal['earliest', 'latest'] | datetime | Mapping[int, int]"
 
 STRATEGIES = ("auto", "source", *get_args(TableStrategy))
 
@@ -237,10 +244,10 @@ def kafka_source(  # noqa: PLR0913  (a public declaration)
         topic=topic,
         columns=_source_columns(name, schema, format),
         format=format,
-        start=_checked_start(name, start),
+        start=checked_start("kafka_source", name, start),
         bronze=bronze,
         isolation=isolation,
-        client_config=_checked_settings(name, client_config),
+        client_config=checked_settings("kafka_source", name, client_config),
         labels=Labels(**labels),
     )
 
@@ -263,15 +270,14 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     or Delta tables and other views. Of Kafka sources it sees good records only (`_error IS NULL`), and the view's key is
     where each record came from, `(_partition, _offset)`, carried as hidden columns (`__partition`, `__offset`) where the
     query leaves them out; `primary_key` is refused there. Over Delta tables and views the key is theirs, carried the same
-    way, unless `primary_key` names columns of the view. `strategy` is how history is read: over Delta tables and views
-    `"snapshot"` from one pinned version, `"arrangement"` in the order of their keys from what is newest each time, so that
-    it outlives any retention of theirs.
+    way, unless `primary_key` names columns of the view.
 
-    `backfill_order` says whose history is read before whose: names of upstreams from first to last, or a mapping from a
-    name to those that come before it. An upstream that waits is not read at all until then.
-
-    `strategy` says how their history is read: `snapshot` (a pinned version file by file, then the change log),
-    `snapshot_once` (all files in one commit), or `rearranged` (file by file while changes are captured beside the view).
+    `strategy` is how history is read. Kafka sources have one, `"source"`. Delta tables and views are read from a pinned
+    version and then by their change log, in chunks (`"snapshot"`) or in one commit (`"snapshot_once"`); or in the order
+    of their keys from what is newest each time, which outlives any retention of theirs (`"arrangement"`); or from a
+    pinned version while their changes are captured beside the view (`"rearranged"`). `"auto"` takes the cheapest that
+    can finish; `backfill plan` explains it. `backfill_order` says whose history is read before whose: names of upstreams
+    from first to last, or a mapping from a name to those that come before it. One that waits is not read at all.
 
     Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
     """
@@ -347,38 +353,6 @@ def _source_columns(name: str, schema: str, record_format: RecordFormat) -> tupl
             "kafka_source", name, "schema", f"it is {schema!r}", 'format="raw" takes one STRING or BINARY column'
         )
     return columns
-
-
-def _checked_start(name: str, start: object) -> Start:
-    hint = 'use "earliest", "latest", a time zone aware datetime, or offsets as {split: offset}'
-    if start == "earliest":
-        return "earliest"
-    if start == "latest":
-        return "latest"
-    if isinstance(start, datetime):
-        if start.tzinfo is None:
-            raise wrong_argument("kafka_source", name, "start", f"{start!r} has no time zone", hint)
-        return start.astimezone(UTC)
-    if isinstance(start, Mapping) and start and all(_is_offset(k) and _is_offset(v) for k, v in start.items()):
-        return dict(start)
-    raise wrong_argument("kafka_source", name, "start", f"it is {start!r}", hint)
-
-
-def _checked_settings(name: str, settings: object) -> dict[str, str]:
-    hint = "pass names and values as text, such as {'client.id': 'orders', 'sasl.password': 'env:ORDERS_PASSWORD'}"
-    if settings is None:
-        return {}
-    if not isinstance(settings, Mapping):
-        raise wrong_argument("kafka_source", name, "client_config", f"it is {settings!r}", hint)
-    for setting, value in settings.items():
-        if not isinstance(setting, str) or not isinstance(value, str):
-            found = f"{setting!r} is of type {type(value).__name__}, not text"  # the value may be a secret
-            raise wrong_argument("kafka_source", name, "client_config", found, hint)
-    return dict(settings)
-
-
-def _is_offset(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _checked_upstreams(name: str, upstreams: object) -> "tuple[Upstream, ...]":

@@ -5,8 +5,7 @@ The Dagster shell and the command line both call these, so that they behave the 
 
 import logging
 import math
-import time
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -20,8 +19,9 @@ from backfill_assets.backfill.protocol import begin_life, check_look, end_life, 
 from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
 from backfill_assets.choosing import choice_of
 from backfill_assets.errors import BackfillError, DeclarationError, DroppedError, LeaseHeldError
+from backfill_assets.heartbeat import Heartbeat, Listener
 from backfill_assets.model import KafkaSource, MaterializedView
-from backfill_assets.readers import awaited_view, check_unneeded
+from backfill_assets.readers import check_unneeded
 from backfill_assets.resources.spark import do_nothing
 from backfill_assets.resources.staging import delete_data, spooled_folders, sweep
 from backfill_assets.workspace import Table, Workspace
@@ -41,22 +41,9 @@ __all__ = [
     "tend",
 ]
 
-HEARTBEAT_SECONDS = 10.0
-COMPACT_FILES = 100
-COMPACT_EVERY = 50
 RATE_EPOCHS = 10
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listener:
-    """Who wants to hear of a run: of commits, by time; that an endless run's table became live, as its end will not tell;
-    and of the id of a dead run whose lease it took over."""
-
-    on_commit: Callable[[CommitRecord], None] = lambda _record: None
-    on_live: Callable[[CommitRecord], None] = lambda _record: None
-    on_takeover: Callable[[str], None] = lambda _run_id: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,61 +96,6 @@ class Planned:
         }
 
 
-@dataclass
-class _Beat:
-    """`run.Between` for one run of one table: lease, control, reports by time, small files."""
-
-    workspace: Workspace
-    table: Table
-    run_id: str
-    listener: Listener
-    endless: bool
-    heeds_views: bool
-    beaten: float = 0.0
-    told: float = field(default_factory=time.monotonic)
-    tidy_due: bool = False
-    spooled: Set[str] = frozenset()
-    epochs: int = 0
-
-    def controls(self) -> Controls:
-        self.beat()
-        return self.workspace.state.controls(self.table.target)
-
-    def must_wait(self) -> str:
-        if not self.heeds_views:
-            return ""
-        return awaited_view(self.workspace, self.table.declared.name, run_id=self.run_id)
-
-    def beat(self) -> None:
-        """Renew the lease by time; called between epochs and while Spark works."""
-        now = time.monotonic()
-        if self.beaten and now - self.beaten < HEARTBEAT_SECONDS:
-            return
-        self.beaten = now
-        try:
-            self.workspace.state.put_lease(self.table.target, self.run_id, held=True)
-        except Exception:  # the lease is a courtesy: that it cannot be renewed must not end the work it announces
-            _log.warning("%s: the lease could not be renewed", self.table.target, exc_info=True)
-
-    def after_epoch(self, record: CommitRecord) -> None:
-        now = time.monotonic()
-        if now - self.told >= HEARTBEAT_SECONDS:
-            self.listener.on_commit(record)
-            self.told = now
-        if self.endless and record.live:
-            self.endless = False
-            if self.table.output.set_status("live"):
-                self.listener.on_live(record)
-        spooled = set(record.spooled.values())
-        if self.tidy_due or self.spooled - spooled:
-            sweep(self.table.output.location, self.table.output.look)
-            self.tidy_due = False
-        self.spooled = spooled
-        if self.epochs % COMPACT_EVERY == 0:
-            self.table.output.compact(COMPACT_FILES)
-        self.epochs += 1
-
-
 def refresh(
     workspace: Workspace,
     name: str,
@@ -185,7 +117,7 @@ def refresh(
     taken_over = lease is not None and lease.held and lease.run_id != run_id
     if lease is not None and taken_over:
         listener.on_takeover(lease.run_id)
-    beat = _Beat(
+    beat = Heartbeat(
         workspace=workspace,
         table=table,
         run_id=run_id,
@@ -321,10 +253,8 @@ def status(workspace: Workspace, name: str) -> Status:
     except BackfillError as error:
         return replace(known, state="broken", problem=error.message)
     if look.record is None or not look.exists:
-        awaited = _awaited(workspace, table)
-        if awaited:
-            return replace(known, state="waiting", problem=awaited)
-        return known if running or look.record is None else replace(known, state="dropped")
+        absent = known if running or look.record is None else replace(known, state="dropped")
+        return absent if running else _waiting(workspace, table, absent)
     lag, problem = _lag(table, look.record)
     progress = progress_of(table.output.records(RATE_EPOCHS), lag)
     return replace(
@@ -337,15 +267,16 @@ def status(workspace: Workspace, name: str) -> Status:
     )
 
 
-def _awaited(workspace: Workspace, table: Table) -> str:
-    """Which view a view that was not created yet waits for; empty if for none."""
+def _waiting(workspace: Workspace, table: Table, absent: Status) -> Status:
+    """How a table stands that does not exist: a view may wait for another one, or be kept from its upstreams."""
     declared = table.declared
     if not isinstance(declared, MaterializedView) or not declared.tables:
-        return ""
+        return absent
     try:
-        return workspace.reads(declared).awaits()
+        awaited = workspace.reads(declared).awaits()
     except BackfillError as error:
-        return error.message
+        return replace(absent, problem=error.message)
+    return replace(absent, state="waiting", problem=awaited) if awaited else absent
 
 
 def _at_work_on(table: Table) -> Look:

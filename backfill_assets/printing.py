@@ -136,17 +136,11 @@ def _read_lines(read: "Read") -> list[str]:
         case KeyRead():
             parts = sum(len(each) for each in read.ranges.values())
             return [f"{read.source} at version {read.version}: {parts:,} key ranges with about {read.rows:,} rows"]
-        case ChangesRead():
+        case ChangesRead() | CaptureRead() | SpoolRead():
             found = f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows"
-            return [found if read.within is None else f"{found}, as far as their keys have been read"]
-        case CaptureRead():
-            return [
-                f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows, into the spool"
-            ]
-        case SpoolRead():
-            return [
-                f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows, from the spool"
-            ]
+            if isinstance(read, ChangesRead):
+                return [found if read.within is None else f"{found}, as far as their keys have been read"]
+            return [f"{found}, {'into' if isinstance(read, CaptureRead) else 'from'} the spool"]
         case _:
             assert_never(read)
     return [

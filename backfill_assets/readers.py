@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, StillNeededError
 from backfill_assets.model import MaterializedView
@@ -25,9 +26,11 @@ def awaited_view(workspace: Workspace, name: str, *, run_id: str) -> str:
             continue
         if workspace.state.controls(view.target).paused:
             continue
-        position = _position(workspace, view, live=False)
-        if position is not None and position.behind:
-            return f"view {view.name!r} catches up in run {lease.run_id}: {position.behind}"
+        record = _record(workspace, view)
+        if record is None or record.live or not isinstance(record.position, SnapshotPosition):
+            continue
+        if record.position.behind:
+            return f"view {view.name!r} catches up in run {lease.run_id}: {record.position.behind}"
     return ""
 
 
@@ -38,10 +41,10 @@ def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
     """
     newest = workspace.upstream(workspace.find(name)).output.look().version
     for view in _readers(workspace, name):
-        position = _position(workspace, view)
-        table = position.tables.get(name) if position is not None else None
-        if table is None:
+        record = _record(workspace, view)
+        if record is None or not isinstance(record.position, SnapshotPosition) or name not in record.position.tables:
             continue
+        table = record.position.tables[name]
         version, at_ms = table.version, table.at_ms
         if not table.reads_pinned:  # what is needed is the change log alone
             version, at_ms = table.held
@@ -64,12 +67,10 @@ def _readers(workspace: Workspace, name: str) -> Iterator[MaterializedView]:
             yield each
 
 
-def _position(workspace: Workspace, view: MaterializedView, *, live: bool | None = None) -> SnapshotPosition | None:
-    """Where a view that goes on stands in its tables; with `live`, only one that is (not) live."""
+def _record(workspace: Workspace, view: MaterializedView) -> CommitRecord | None:
+    """The newest commit of a view that goes on; None for one that does not, or cannot be looked at."""
     try:
         look = workspace.upstream(view).output.look()
     except BackfillError:  # what is wrong with a reader is told by its own run, and holds up nobody else
         return None
-    if look.record is None or not look.exists or (live is not None and look.record.live is not live):
-        return None
-    return look.record.position if isinstance(look.record.position, SnapshotPosition) else None
+    return look.record if look.exists else None

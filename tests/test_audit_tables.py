@@ -168,7 +168,7 @@ def test_steps_of_a_snapshot_and_its_change_log_that_are_not_sound_are_named(
 def test_a_bucket_that_lost_an_unread_file_is_named():
     short = table(1, 0, buckets={0: BucketState(next=1, parts=1, rows=10), 1: BucketState(parts=2)})
     assert stepped(table(0, 0), short, files(b0=(0, 1))) == [
-        "the files by bucket of t changed from {0: 2, 1: 2} to {0: 1, 1: 2}"
+        "the parts by bucket of t changed from {0: 2, 1: 2} to {0: 1, 1: 2}"
     ]
 
 

@@ -263,7 +263,6 @@ def test_constants_are_learned_from_epochs_and_outliers_do_not_matter():
     for name, value in truth:
         assert getattr(learned, name) == pytest.approx(value, rel=0.25), name
     assert Costs.learned(ran[:2]) == Costs(), "two epochs tell nothing"
-    assert Costs.learned(ran[:2], base=truth) == truth
 
 
 def test_what_was_learned_makes_the_next_estimate_that_of_the_machine():

@@ -20,13 +20,10 @@ from itertools import groupby
 from backfill_assets.backfill.epoch import ChangesRead, KeyRead, TableRead
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.ports import Commit, KeyedTables, TableOffer
-from backfill_assets.backfill.positions import BucketState, KeyRange, OffsetRange, SnapshotPosition, TablePosition
-from backfill_assets.backfill.tables import Step, Turn
+from backfill_assets.backfill.positions import KeyRange, OffsetRange, SnapshotPosition, TablePosition
+from backfill_assets.backfill.tables import BUCKETS, Step, Turn, begun
 
-__all__ = ["BUCKETS", "ArrangementHistory", "done_ranges", "left_by_key"]
-
-BUCKETS = 16
-"""How many runs the key ranges are dealt to; fixed when a life begins."""
+__all__ = ["ArrangementHistory", "done_ranges", "left_by_key"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,19 +40,8 @@ class ArrangementHistory:
         planned = self.tables.key_ranges(name, offer.version)
         ranges = len(planned.rows)
         count = min(self.buckets, ranges)
-        position = TablePosition(
-            table_id=offer.table_id,
-            incarnation=offer.incarnation,
-            pinned=offer.version,
-            version=offer.version,
-            at_ms=offer.at_ms,
-            buckets={
-                bucket: BucketState(parts=(bucket + 1) * ranges // count - bucket * ranges // count)
-                for bucket in range(count)
-            },
-            bounds=planned.bounds,
-            expected=planned.rows,
-        )
+        parts = [(bucket + 1) * ranges // count - bucket * ranges // count for bucket in range(count)]
+        position = begun(offer, parts).model_copy(update={"bounds": planned.bounds, "expected": planned.rows})
         return position, sum(planned.rows)
 
     def finished(self, position: SnapshotPosition) -> bool:

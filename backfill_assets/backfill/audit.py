@@ -306,7 +306,7 @@ def _table_offences(before: Position, after: Position, plan: Plan | None) -> lis
                 ("table id", was.table_id, now.table_id),
                 ("incarnation", was.incarnation, now.incarnation),
                 ("pinned version", was.pinned, now.pinned),
-                ("files by bucket", _files(was), _files(now)),
+                ("parts by bucket", _parts(was), _parts(now)),
             )
             if old != new
         )
@@ -322,5 +322,5 @@ def _table_offences(before: Position, after: Position, plan: Plan | None) -> lis
     return offences
 
 
-def _files(table: TablePosition) -> dict[int, int]:
+def _parts(table: TablePosition) -> dict[int, int]:
     return {number: bucket.parts for number, bucket in table.buckets.items()}

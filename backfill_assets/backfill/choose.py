@@ -7,6 +7,9 @@ What `plan` prints is this choice, and what then runs is `Choice.chosen`. Owns n
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
+
+from pydantic import ByteSize
 
 from backfill_assets.backfill.choose_costs import STRATEGIES, Costs, Strategy, TableFacts
 from backfill_assets.backfill.choose_estimates import NEVER, Estimate, Limit, Workload, estimate, limits
@@ -129,10 +132,10 @@ def _reads(strategy: Strategy, work: Workload) -> RuledOut | None:
 def _impossible(each: Estimate, work: Workload) -> Iterable[RuledOut]:
     if each.strategy == "source":
         return
+    out = partial(RuledOut, strategy=each.strategy)
     feedless = [table.name for table in work.facts if not (table.append_only or table.has_feed)]
     if feedless:
-        yield RuledOut(
-            strategy=each.strategy,
+        yield out(
             code=Code.NO_CHANGE_FEED,
             reason=f"changes of {_list(feedless)} cannot be read: no change data feed, and not append-only",
             remedy=f"set delta.enableChangeDataFeed = true on {_list(feedless)}, or delta.appendOnly = true",
@@ -141,16 +144,14 @@ def _impossible(each: Estimate, work: Workload) -> Iterable[RuledOut]:
         return
     keyless = [table.name for table in work.facts if not table.keyed]
     if keyless:
-        yield RuledOut(
-            strategy=each.strategy,
+        yield out(
             code=Code.NO_KEY,
             reason=f"{_list(keyless)} has no key, in whose order it could be read",
             remedy="declare a primary_key",
         )
     unsorted = [table.name for table in work.facts if table.keyed and not table.key_sortable]
     if unsorted:
-        yield RuledOut(
-            strategy=each.strategy,
+        yield out(
             code=Code.KEY_NOT_SORTABLE,
             reason=f"a column of the key of {_list(unsorted)} is binary or nested, which has no order",
             remedy="declare a primary_key of numbers, texts, booleans, dates or times",
@@ -160,34 +161,33 @@ def _impossible(each: Estimate, work: Workload) -> Iterable[RuledOut]:
 def _forecast(each: Estimate, work: Workload) -> Iterable[RuledOut]:
     """What is expected to fail. Where changes arrive too fast, no other forecast of time or space says anything."""
 
-    def out(code: Code, reason: str, remedy: str) -> RuledOut:
-        return RuledOut(strategy=each.strategy, code=code, reason=reason, remedy=remedy)
-
+    out = partial(RuledOut, strategy=each.strategy)
     if not each.converges:
         yield out(
-            Code.NOT_CONVERGING,
-            f"changes arrive {each.busy:,.1f} times as fast as they can be applied",
-            "raise chunk_rows, or give Spark more cores",
+            code=Code.NOT_CONVERGING,
+            reason=f"changes arrive {each.busy:,.1f} times as fast as they can be applied",
+            remedy="raise chunk_rows, or give Spark more cores",
         )
     short = [limit for limit in limits(work, each.retention_needed_seconds) if _fits(limit) < SAFETY]
     if short and each.converges:
         yield out(
-            Code.RETENTION_TOO_SHORT,
-            f"{'; '.join(_short(limit) for limit in short)} ({_ASKED})",
-            f"{_raise(short)}, or give Spark more cores",
+            code=Code.RETENTION_TOO_SHORT,
+            reason=f"{'; '.join(_short(limit) for limit in short)} ({_ASKED})",
+            remedy=f"{_raise(short)}, or give Spark more cores",
         )
     if each.converges and SAFETY * each.spool_bytes > work.spool_bytes:
+        held, expected = _size(work.spool_bytes), _size(each.spool_bytes)
         yield out(
-            Code.SPOOL_TOO_SMALL,
-            f"the spool may hold {_size(work.spool_bytes)}, and {_size(each.spool_bytes)} are expected ({_ASKED})",
-            f"raise the spool's limit to {_size(SAFETY * each.spool_bytes)}",
+            code=Code.SPOOL_TOO_SMALL,
+            reason=f"the spool may hold {held}, and {expected} are expected ({_ASKED})",
+            remedy=f"raise the spool's limit to {_size(SAFETY * each.spool_bytes)}",
         )
     if each.strategy == "snapshot_once" and each.memory_bytes > work.memory_bytes:
+        needed, there = _size(each.memory_bytes), _size(work.memory_bytes)
         yield out(
-            Code.TOO_LARGE_AT_ONCE,
-            f"one epoch of {work.rows:,} rows takes about {_size(each.memory_bytes)}, "
-            f"and there are {_size(work.memory_bytes)}",
-            "use `snapshot`, which reads in chunks, or give Spark more memory",
+            code=Code.TOO_LARGE_AT_ONCE,
+            reason=f"one epoch of {work.rows:,} rows takes about {needed}, and there are {there}",
+            remedy="use `snapshot`, which reads in chunks, or give Spark more memory",
         )
 
 
@@ -346,12 +346,7 @@ def _cost(named: Estimate) -> str:
 
 
 def _size(size: float) -> str:
-    """Bytes in the largest unit that they fill."""
-    unit, name = next(((unit, name) for unit, name in _UNITS if size >= unit), _UNITS[-1])
-    return f"{size / unit:,.1f} {name}" if unit > 1 else f"{size:,.0f} {name}"
-
-
-_UNITS = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "bytes"))
+    return ByteSize(size).human_readable(separator=" ")
 
 
 def _list(names: Sequence[str]) -> str:

@@ -136,14 +136,14 @@ class Costs(Value):
         return round(seconds + (self.merge_seconds if merges else self.epoch_seconds), 3)
 
     @classmethod
-    def learned(cls, history: Iterable[EpochRan], base: Self | None = None) -> Self:
-        """`base` (the defaults) corrected by epochs that ran: medians, so that a slow epoch or two change nothing.
+    def learned(cls, history: Iterable[EpochRan]) -> Self:
+        """The defaults corrected by epochs that ran: medians, so that a slow epoch or two change nothing.
 
         Epochs too small for their rows to matter tell what an epoch takes at least, the others the rate. A constant
         that fewer than three epochs tell of stays; none moves to less than a hundredth or more than a hundredfold.
         Epochs without a length, or with negative numbers, tell nothing.
         """
-        costs = base or cls()
+        costs = cls()
         kept = [
             ran for ran in history if isfinite(ran.seconds) and ran.seconds > 0 and ran.rows >= 0 <= ran.rows_changed
         ]

@@ -20,7 +20,6 @@ RANGES = 256
 SMALL = 100_000
 """So many rows are one range without harm."""
 
-
 BOUND_LETTERS = 16_384
 """So many letters the bounds of a table have at the most, long keys though they may be."""
 

@@ -177,7 +177,7 @@ def begin_life(parts: Parts, base: Look, begin: Begin, *, incarnation: str, give
         finished_at=now,
         created_at=now,
     )
-    _commit(parts, record, Staged(), base, ends=base if gives_up else None)
+    _commit(parts, record, Staged(), base, gives_up=gives_up)
     return record
 
 
@@ -292,10 +292,10 @@ def _stage(parts: Parts, plan: Plan, attempt: str, base: Look) -> Staged:
         raise
 
 
-def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look, *, ends: Look | None = None) -> None:
+def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look, *, gives_up: bool = False) -> None:
     """Step 4. Every error is unknown until a fresh look has judged it; only maintenance in between is tried again.
 
-    With `ends`, a commit that ends a life is not tried again on a later epoch of it.
+    With `gives_up`, a commit that ends a life is not tried again on a later epoch of it.
     """
     errors: list[Exception] = []
     for _ in range(COMMIT_TRIES):
@@ -308,7 +308,7 @@ def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look, *, e
         found = parts.output.look()
         if _settled(found, record, base, errors):
             return
-        if ends is not None and _epoch(found) != _epoch(ends):
+        if gives_up and _epoch(found) != _epoch(base):
             raise _fenced(record.target, "the life that was to be given up goes on")
     raise UnsettledCommitError(
         f"{record.target}: the commit of epoch {record.epoch} did not go through in {COMMIT_TRIES} tries; the last error "

@@ -15,7 +15,7 @@ from backfill_assets.backfill.epoch import CaptureRead, SpoolRead, TableRead
 from backfill_assets.backfill.ports import Commit, TableOffer
 from backfill_assets.backfill.positions import Segment, SnapshotPosition, Spool, TablePosition, deal
 from backfill_assets.backfill.snapshot import SnapshotHistory
-from backfill_assets.backfill.tables import Step, Turn, lagging, within
+from backfill_assets.backfill.tables import Step, Turn, within
 from backfill_assets.errors import SpoolFullError
 
 __all__ = ["RearrangedHistory"]
@@ -60,7 +60,7 @@ class RearrangedHistory(SnapshotHistory):
         else:
             captures, after = self._captured(after, turn.offers, turn.budget)
             reads = [*reads, *captures]
-        return reads, lagging(after, turn.offers)
+        return reads, after
 
     def left(self, name: str, table: TablePosition) -> int:
         """Rows of files that are still to be read, and of captured versions that are still to be drained."""

@@ -7,12 +7,9 @@ from backfill_assets.backfill.epoch import SnapshotRead, TableRead
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.ports import TableOffer, Tables
 from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
-from backfill_assets.backfill.tables import Step, Turn
+from backfill_assets.backfill.tables import BUCKETS, Step, Turn, begun
 
-__all__ = ["BUCKETS", "SnapshotHistory", "files_of"]
-
-BUCKETS = 16
-"""How many buckets the files of a snapshot are dealt to; fixed when a life begins."""
+__all__ = ["SnapshotHistory", "files_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,17 +24,8 @@ class SnapshotHistory:
     def begin(self, name: str, offer: TableOffer) -> tuple[TablePosition, int]:
         """Pin the version that is offered, and deal its files to buckets."""
         files = self.tables.files(name, offer.version)
-        position = TablePosition(
-            table_id=offer.table_id,
-            incarnation=offer.incarnation,
-            pinned=offer.version,
-            version=offer.version,
-            at_ms=offer.at_ms,
-            buckets={
-                bucket: BucketState(parts=len(files_of(len(files), bucket, self.buckets)))
-                for bucket in range(min(self.buckets, len(files)))
-            },
-        )
+        count = min(self.buckets, len(files))
+        position = begun(offer, [len(files_of(len(files), bucket, self.buckets)) for bucket in range(count)])
         return position, sum(files)
 
     def finished(self, position: SnapshotPosition) -> bool:

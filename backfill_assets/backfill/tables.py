@@ -14,10 +14,13 @@ from backfill_assets.backfill.epoch import CaptureRead, ChangesRead, Fingerprint
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, Commit, Next, TableOffer, Tables
-from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, deal
+from backfill_assets.backfill.positions import BucketState, SnapshotPosition, TablePosition, deal
 from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 
-__all__ = ["History", "Step", "TableUpstream", "TablesDecider", "Turn", "lagging", "within"]
+__all__ = ["BUCKETS", "History", "Step", "TableUpstream", "TablesDecider", "Turn", "begun", "within"]
+
+BUCKETS = 16
+"""How many buckets the parts of a history are dealt to; fixed when a life begins."""
 
 MOST_EMPTY_VERSIONS, EMPTY_MS = 50, 24 * 3_600_000
 """So many versions of mere maintenance may wait, and for so long: an epoch passes over them before the log forgets them."""
@@ -113,7 +116,8 @@ class TablesDecider:
             step = self._read_log(position, offers, budget, live=live)
         else:
             self._check_strategy(position)
-            step = history.read(position, Turn(offers=offers, names=self._in_turn(position), budget=budget))
+            reads, after = history.read(position, Turn(offers=offers, names=self._in_turn(position), budget=budget))
+            step = reads, _lagging(after, offers)
         if step is None:
             return None
         reads, after = step
@@ -298,14 +302,26 @@ def within(commits: Sequence[Commit], budget: int) -> list[Commit]:
     return taken
 
 
-def lagging(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
+def begun(offer: TableOffer, parts: Sequence[int]) -> TablePosition:
+    """The first position in a table at the version that it offers; `parts` tells how many parts each bucket has."""
+    return TablePosition(
+        table_id=offer.table_id,
+        incarnation=offer.incarnation,
+        pinned=offer.version,
+        version=offer.version,
+        at_ms=offer.at_ms,
+        buckets={bucket: BucketState(parts=count) for bucket, count in enumerate(parts)},
+    )
+
+
+def _lagging(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
     """The position with its lag behind what is offered: of what was consumed, or captured to be consumed."""
     return position.model_copy(update={"lag_ms": _behind(position, offers), "lag_commits": _waiting(position, offers)})
 
 
 def _bounded(before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
     """The position with its lag, and its bound: set when the log phase begins, from then on it only shrinks."""
-    after = lagging(after, offers)
+    after = _lagging(after, offers)
     lag, waiting = after.lag_ms, after.lag_commits
     if isinstance(before.bound, TimeBound):
         elapsed = max(after.tables[name].at_ms - table.at_ms for name, table in before.tables.items())

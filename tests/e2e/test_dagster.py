@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from backfill_assets import kafka_source, materialized_view, operations
+from backfill_assets import heartbeat, kafka_source, materialized_view, operations
 from backfill_assets.checks import CHEAP_TAG
 from backfill_assets.proofs import CHECKS
 from tests.e2e.dagster_project import DagsterProject, failure, materialized, observed, passed
@@ -45,7 +45,7 @@ def shop(project: Project) -> Iterator[DagsterProject]:
 @pytest.fixture(autouse=True)
 def no_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the machine: what a run observes is then its end alone."""
-    monkeypatch.setattr(operations, "HEARTBEAT_SECONDS", 3600.0)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 3600.0)
 
 
 def more(shop: DagsterProject, count: int = 10) -> None:
@@ -136,7 +136,7 @@ def test_until_a_view_is_live_its_stops_are_observations_and_nothing_below_it_st
 
 
 def test_a_long_run_tells_how_far_it_is(shop: DagsterProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.0)
     beats = observed(shop.refresh("even", chunk_rows=20), "even")
     assert [each["epoch"] for each in beats] == [1, 2, 3]
     assert [each["phase"] for each in beats] == ["backfilling", "backfilling", "live"]

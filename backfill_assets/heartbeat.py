@@ -1,0 +1,85 @@
+"""What a run does between its epochs: keep the lease, ask for control, tell of commits, keep the table's files few."""
+
+import logging
+import time
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field
+
+from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.backfill.ports import Controls
+from backfill_assets.readers import awaited_view
+from backfill_assets.resources.staging import sweep
+from backfill_assets.workspace import Table, Workspace
+
+__all__ = ["Heartbeat", "Listener"]
+
+HEARTBEAT_SECONDS = 10.0
+COMPACT_FILES = 100
+COMPACT_EVERY = 50
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listener:
+    """Who wants to hear of a run: of commits, by time; that an endless run's table became live, as its end will not tell;
+    and of the id of a dead run whose lease it took over."""
+
+    on_commit: Callable[[CommitRecord], None] = lambda _record: None
+    on_live: Callable[[CommitRecord], None] = lambda _record: None
+    on_takeover: Callable[[str], None] = lambda _run_id: None
+
+
+@dataclass
+class Heartbeat:
+    """`run.Between` for one run of one table: lease, control, reports by time, small files."""
+
+    workspace: Workspace
+    table: Table
+    run_id: str
+    listener: Listener
+    endless: bool
+    heeds_views: bool
+    beaten: float = 0.0
+    told: float = field(default_factory=time.monotonic)
+    tidy_due: bool = False
+    spooled: Set[str] = frozenset()
+    epochs: int = 0
+
+    def controls(self) -> Controls:
+        self.beat()
+        return self.workspace.state.controls(self.table.target)
+
+    def must_wait(self) -> str:
+        if not self.heeds_views:
+            return ""
+        return awaited_view(self.workspace, self.table.declared.name, run_id=self.run_id)
+
+    def beat(self) -> None:
+        """Renew the lease by time; called between epochs and while Spark works."""
+        now = time.monotonic()
+        if self.beaten and now - self.beaten < HEARTBEAT_SECONDS:
+            return
+        self.beaten = now
+        try:
+            self.workspace.state.put_lease(self.table.target, self.run_id, held=True)
+        except Exception:  # the lease is a courtesy: that it cannot be renewed must not end the work it announces
+            _log.warning("%s: the lease could not be renewed", self.table.target, exc_info=True)
+
+    def after_epoch(self, record: CommitRecord) -> None:
+        now = time.monotonic()
+        if now - self.told >= HEARTBEAT_SECONDS:
+            self.listener.on_commit(record)
+            self.told = now
+        if self.endless and record.live:
+            self.endless = False
+            if self.table.output.set_status("live"):
+                self.listener.on_live(record)
+        spooled = set(record.spooled.values())
+        if self.tidy_due or self.spooled - spooled:
+            sweep(self.table.output.location, self.table.output.look)
+            self.tidy_due = False
+        self.spooled = spooled
+        if self.epochs % COMPACT_EVERY == 0:
+            self.table.output.compact(COMPACT_FILES)
+        self.epochs += 1
