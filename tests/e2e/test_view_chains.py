@@ -104,9 +104,10 @@ def test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused(lake:
     refresh(lake, "first", "left")
     lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
     refresh(lake, "first")
-    with pytest.raises(StillNeededError, match="view 'left' has read it up to version"):
-        tend(lake.project.workspace(), "first", vacuum_hours=0)
-    tend(lake.project.workspace(), "first", vacuum_hours=1)
+    for asked in ({"vacuum_hours": 0}, {"log_hours": 0}, {"vacuum_hours": 1, "log_hours": 0}):
+        with pytest.raises(StillNeededError, match="view 'left' has read it up to version"):
+            tend(lake.project.workspace(), "first", **asked)
+    tend(lake.project.workspace(), "first", vacuum_hours=1, log_hours=1)
     refresh(lake, "left")
     lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
     tend(lake.project.workspace(), "first", vacuum_hours=0)
