@@ -1,153 +1,221 @@
 """Whether the strategy that is chosen is the fastest: constructed situations, each measured with every strategy.
 
-A table is made as the situation says; then, for each strategy that nothing speaks against, a view over it is refreshed
-epoch by epoch until it is live and level, with a step of changes to the table after each of the first epochs, which is not
-part of the measure. The "peer" is the fastest strategy, so a ratio of 1 means that the choice was the best one.
+An upstream is made as the situation says; then, for each strategy that nothing speaks against, a view over it is refreshed
+epoch by epoch until it is live and level, with a step of changes to the upstream after each of the first epochs, which is
+not part of the measure. The "peer" is the fastest strategy, so a ratio of 1 means that the choice was the best one. Where
+every strategy would lose data there is nothing to measure but how long it takes to say so.
 """
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Protocol
 
 from deltalake import DeltaTable
 
-from backfill_assets import delta_table, materialized_view
+from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.backfill.choose import Choice
 from backfill_assets.backfill.choose_costs import Strategy
 from backfill_assets.backfill.control import Limits
 from backfill_assets.choosing import choice_of
 from backfill_assets.model import MaterializedView
+from backfill_assets.workspace import Declared
 from benchmarks.measure import Comparison
-from benchmarks.world import World
+from benchmarks.world import SCHEMA, World
 
 __all__ = ["SITUATIONS", "Situation", "run"]
 
-QUERY = "SELECT id, customer, amount FROM orders"
-STEPS = 6
-"""How often the table changes while a view is read; then it rests, so that every strategy has the same to do."""
+COLUMNS = ("id", "customer", "amount")
+BEFORE, STEPS = 3, 6
+"""How often an upstream changed before the view begins, and how often it changes while it is read; then it rests, so that
+every strategy has the same to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """A table and a budget. `churn`: rows updated in each step; `grown`: rows appended in each; `chunk`: rows of an epoch.
-
-    `clustered`: the files follow each other in the order of the key. `kept_hours`: how long removed files are kept.
-    """
+    """An upstream and a budget. `churn`: rows updated in each step; `grown`: rows appended in each; `chunk`: rows of an
+    epoch. `clustered`: the files follow each other in the order of the key. `kept_seconds`: how long removed files are
+    kept; what is older is vacuumed after each epoch."""
 
     name: str
     rows: int
-    chunk: int
+    chunk: int = 100_000
     files: int = 8
+    topic: bool = False
     clustered: bool = True
-    keyed: bool = True
     append_only: bool = False
     churn: int = 0
     grown: int = 0
-    kept_hours: int = 168
+    kept_seconds: int = 7 * 86_400
 
 
-BASE = Situation(name="", rows=400_000, chunk=100_000)
-SITUATIONS = tuple(
-    replace(BASE, name=f"{size}, {kind}, {layout}", **sized, **kinds, **laid)
-    for size, sized in {
-        "one chunk": {"rows": 50_000},
-        "four chunks": {"rows": 400_000},
-        "sixteen chunks": {"rows": 1_600_000},
-    }.items()
-    for kind, kinds in {
-        "at rest": {},
-        "appended to": {"append_only": True, "keyed": False, "grown": 1_000},
-        "updated a little": {"churn": 100},
-        "updated a lot": {"churn": 20_000},
-        "appended and updated": {"churn": 1_000, "grown": 1_000},
-    }.items()
-    for layout, laid in {"clustered": {}, "not clustered": {"clustered": False}}.items()
+KINDS = {
+    "at rest": {},
+    "appended to": {"append_only": True, "grown": 1_000},
+    "updated a little": {"churn": 100},
+    "updated a lot": {"churn": 20_000},
+    "removed files kept for 5 s": {"churn": 1_000, "kept_seconds": 5},
+    "removed files not kept": {"churn": 1_000, "kept_seconds": 0},
+}
+SITUATIONS = (
+    *(
+        Situation(name=f"table, {rows:,} rows, {layout}, {kind}", rows=rows, clustered=layout == "clustered", **kinds)
+        for rows in (50_000, 800_000)
+        for layout in ("clustered", "not clustered")
+        for kind, kinds in KINDS.items()
+    ),
+    *(
+        Situation(name=f"topic, {rows:,} records, {kind}", rows=rows, topic=True, grown=grown)
+        for rows in (50_000, 400_000, 800_000)
+        for kind, grown in (("at rest", 0), ("appended to", 1_000))
+    ),
 )
 """Thirty of them."""
 
 
+class Upstream(Protocol):
+    """What a situation's view reads."""
+
+    def declared(self, strategy: Strategy | str) -> dict[str, Declared]:
+        """The view `copy` and what it reads."""
+        ...
+
+    def change(self, step: int) -> None:
+        """One step of changes, and what happens to the upstream's past."""
+        ...
+
+    def content(self, view: Path) -> tuple[object, object]:
+        """What the view holds, and what it must hold."""
+        ...
+
+
 def run(world: World, *, repetitions: int = 1, situations: int = len(SITUATIONS)) -> Iterator[Comparison]:
     """The first so many situations; of several repetitions the fastest counts for each strategy."""
+    _measured(world, SITUATIONS[0], "snapshot")  # so that whoever is measured first does not warm up for the others
     for situation in SITUATIONS[:situations]:
-        with world.folder() as folder:
-            _table(world, folder / "orders", situation)
-            choice = _choice(world, folder, situation)
-            ruled_out = {each.strategy for each in choice.ruled_out}
-            possible = [each.strategy for each in choice.estimates if each.strategy not in ruled_out]
-        taken = {
-            strategy: min(_measured(world, situation, strategy) for _ in range(repetitions)) for strategy in possible
-        }
-        assert choice.chosen is not None, choice.words
-        fastest = min(taken, key=lambda each: taken[each])
+        with _upstream(world, situation) as (folder, upstream):
+            started = time.perf_counter()
+            choice = _choice(world, folder, upstream.declared("auto"), situation)
+            decided = time.perf_counter() - started
+        ruled_out = {each.strategy for each in choice.ruled_out}
+        possible = {each.strategy: each for each in choice.estimates if each.strategy not in ruled_out}
+        taken = {each: min(_measured(world, situation, each) for _ in range(repetitions)) for each in possible}
+        refused = f"refused, {choice.refusal.code}" if choice.refusal else ""
+        fastest = min(taken, key=lambda each: taken[each], default=None)
         yield Comparison(
             benchmark="situations",
-            case=f"{situation.name}: {choice.chosen}",
-            peer=f"the fastest, {fastest}",
+            case=f"{situation.name}: {choice.chosen or refused}",
+            peer=f"the fastest, {fastest}" if fastest else "the same: nothing can be measured",
             rows=situation.rows,
-            ours=(taken[choice.chosen],),
-            theirs=(taken[fastest],),
-            details=dict(taken),
+            ours=(taken[choice.chosen] if choice.chosen else decided,),
+            theirs=(taken[fastest] if fastest else decided,),
+            details={f"measured_{each}": seconds for each, seconds in taken.items()}
+            | {f"estimated_{each}": estimate.cost_seconds for each, estimate in possible.items()},
         )
 
 
-def _choice(world: World, folder: Path, situation: Situation) -> Choice:
-    declared = {"copy": _view(folder / "orders", situation, "auto")}
-    workspace = world.workspace(folder, declared)
+@contextmanager
+def _upstream(world: World, situation: Situation) -> Iterator[tuple[Path, Upstream]]:
+    """A folder, and the upstream as the situation says, which has changed a few times."""
+    with world.folder() as folder:
+        upstream = _Topic(world, situation) if situation.topic else _Table(world, situation, folder / "orders")
+        for step in range(BEFORE):
+            upstream.change(step)
+        yield folder, upstream
+
+
+def _choice(world: World, folder: Path, declared: dict[str, Declared], situation: Situation) -> Choice:
+    workspace, view = world.workspace(folder, declared), declared["copy"]
+    assert isinstance(view, MaterializedView)
     try:
-        return choice_of(workspace, declared["copy"], chunk_rows=situation.chunk)
+        return choice_of(workspace, view, chunk_rows=situation.chunk)
     finally:
         workspace.runner.close()
 
 
 def _measured(world: World, situation: Situation, strategy: Strategy) -> float:
-    """Seconds that the view takes to be live; the table is made anew and changes in the same way for each strategy."""
-    with world.folder() as folder:
-        place = folder / "orders"
-        _table(world, place, situation)
-        declared = {"copy": _view(place, situation, strategy)}
+    """Seconds that the view takes to be live; the upstream is made anew and changes in the same way for each strategy."""
+    with _upstream(world, situation) as (folder, upstream):
+        declared = upstream.declared(strategy)
         limits = Limits(chunk_rows=situation.chunk, max_rows=situation.chunk)
         seconds = 0.0
-        for step in count():
+        for step in count(BEFORE):
             started = time.perf_counter()
-            report = world.refresh(folder, declared, "copy", limits).report
+            for name in sorted(declared, reverse=True):  # the source, if there is one, before its view
+                report = world.refresh(folder, declared, name, limits).report
             seconds += time.perf_counter() - started
-            if step < STEPS:
-                _change(world, place, situation, step)
+            if step < BEFORE + STEPS:
+                upstream.change(step)
             elif report.record.live and not report.epochs:
                 break
-        held = world.content(folder / "warehouse" / "views" / "copy", "id", "customer", "amount")
-        assert held == world.content(place, "id", "customer", "amount"), "the view must hold what the table holds"
+        held, expected = upstream.content(folder / "warehouse" / "views" / "copy")
+        assert held == expected, f"{situation.name}, {strategy}: the view must hold what its query gives"
     return seconds
 
 
-def _table(world: World, place: Path, situation: Situation) -> None:
-    rows = world.spark.range(0, situation.rows, numPartitions=situation.files).selectExpr(
-        "id", "concat('customer-', id % 50000) AS customer", "CAST(id % 100000 AS DOUBLE) / 8 AS amount"
-    )
-    if not situation.clustered:
-        rows = rows.repartition(situation.files, rows["customer"])
-    options = {
-        "delta.enableChangeDataFeed": "true",
-        "delta.deletedFileRetentionDuration": f"interval {situation.kept_hours} hours",
-        **({"delta.appendOnly": "true"} if situation.append_only else {}),
-    }
-    rows.write.format("delta").options(**options).save(str(place))
+class _Table:
+    """A Delta table that is updated and appended to."""
 
-
-def _change(world: World, place: Path, situation: Situation, step: int) -> None:
-    if situation.churn:
-        every = max(1, situation.rows // situation.churn)
-        DeltaTable(str(place)).update({"amount": "amount + 1.0"}, predicate=f"id % {every} = {step}")
-    if situation.grown:
-        first = situation.rows + step * situation.grown
-        new = world.spark.range(first, first + situation.grown, numPartitions=1).selectExpr(
-            "id", "'new' AS customer", "CAST(0 AS DOUBLE) AS amount"
+    def __init__(self, world: World, situation: Situation, place: Path) -> None:
+        self.world, self.situation, self.place = world, situation, place
+        rows = world.spark.range(0, situation.rows, numPartitions=situation.files).selectExpr(
+            "id", "concat('customer-', id % 50000) AS customer", "CAST(id % 100000 AS DOUBLE) / 8 AS amount"
         )
-        new.write.format("delta").mode("append").save(str(place))
+        if not situation.clustered:
+            rows = rows.repartition(situation.files, rows["customer"])
+        options = {
+            "delta.enableChangeDataFeed": "true",
+            "delta.deletedFileRetentionDuration": f"interval {situation.kept_seconds} seconds",
+            **({"delta.appendOnly": "true"} if situation.append_only else {}),
+        }
+        rows.write.format("delta").options(**options).save(str(place))
+
+    def declared(self, strategy: Strategy | str) -> dict[str, Declared]:
+        orders = delta_table("orders", path=str(self.place), primary_key="id")
+        query = f"SELECT {', '.join(COLUMNS)} FROM orders"
+        return {"copy": materialized_view("copy", query=query, upstreams=[orders], strategy=strategy)}  # type: ignore[arg-type]
+
+    def change(self, step: int) -> None:
+        situation = self.situation
+        DeltaTable(str(self.place)).vacuum(dry_run=False)
+        if situation.churn:
+            every = max(1, situation.rows // situation.churn)
+            DeltaTable(str(self.place)).update({"amount": "amount + 1.0"}, predicate=f"id % {every} = {step % every}")
+        if situation.grown:
+            first = situation.rows + step * situation.grown
+            new = self.world.spark.range(first, first + situation.grown, numPartitions=1).selectExpr(
+                "id", "'new' AS customer", "CAST(0 AS DOUBLE) AS amount"
+            )
+            new.write.format("delta").mode("append").save(str(self.place))
+
+    def content(self, view: Path) -> tuple[object, object]:
+        return self.world.content(view, *COLUMNS), self.world.content(self.place, *COLUMNS)
 
 
-def _view(place: Path, situation: Situation, strategy: Strategy | str) -> MaterializedView:
-    table = delta_table("orders", path=str(place), primary_key="id" if situation.keyed else None)
-    return materialized_view("copy", query=QUERY, upstreams=[table], strategy=strategy)  # type: ignore[arg-type]
+class _Topic:
+    """A topic that is appended to."""
+
+    def __init__(self, world: World, situation: Situation) -> None:
+        self.world, self.situation, self.name = world, situation, world.topic()
+        self.end = situation.rows
+        world.produce(self.name, self.end)
+
+    def declared(self, strategy: Strategy | str) -> dict[str, Declared]:
+        orders = kafka_source("orders", topic=self.name, schema=SCHEMA)
+        query = "SELECT order_id AS id, customer, amount FROM orders"
+        view = materialized_view("copy", query=query, upstreams=[orders], strategy=strategy)  # type: ignore[arg-type]
+        return {"orders": orders, "copy": view}
+
+    def change(self, step: int) -> None:  # noqa: ARG002  (all steps are alike)
+        if self.situation.grown:
+            self.world.produce(self.name, self.situation.grown, first=self.end)
+            self.end += self.situation.grown
+
+    def content(self, view: Path) -> tuple[object, object]:
+        expected = self.world.spark.range(0, self.end).selectExpr(
+            "id", "concat('customer-', id % 50000) AS customer", "CAST(id % 100000 AS DOUBLE) / 8 AS amount"
+        )
+        return self.world.content(view, *COLUMNS), self.world.digest(expected, *COLUMNS)

@@ -124,8 +124,11 @@ class World:
             shutil.rmtree(made, ignore_errors=True)
 
     def content(self, table: Path, *columns: str) -> tuple[int, Any]:
-        """The number of rows and a digest of these columns that does not depend on order."""
-        rows = self.spark.read.format("delta").load(str(table))
+        """The number of rows of a table and a digest of these columns that does not depend on order."""
+        return self.digest(self.spark.read.format("delta").load(str(table)), *columns)
+
+    def digest(self, rows: "DataFrame", *columns: str) -> tuple[int, Any]:
+        """The same of any rows."""
         digest = f"sum(CAST(xxhash64({', '.join(columns)}) AS DECIMAL(38, 0)))"
         (found,) = rows.selectExpr("count(*) AS rows", f"{digest} AS digest").collect()
         return found["rows"], found["digest"]
