@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.choose import Choice, choose
@@ -10,7 +11,7 @@ from backfill_assets.backfill.choose_costs import Costs, Strategy, TableFacts, e
 from backfill_assets.backfill.choose_reasons import HARD
 from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS
 from backfill_assets.errors import NoStrategyError
-from backfill_assets.model import MaterializedView
+from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.project import spool_bytes
 from backfill_assets.resources.delta import DeltaOutput
 from backfill_assets.resources.table_facts import table_facts
@@ -41,7 +42,8 @@ def choice_of(workspace: "Workspace", view: MaterializedView, *, chunk_rows: int
         chunk_rows=chunk_rows,
         memory_bytes=workspace.spark.memory_bytes,
         spool_bytes=spool_bytes(),
-        requested=None if view.strategy == "auto" else view.strategy,
+        # Topics are read in one way: what is forecast to fail is a risk of it, and no reason to read nothing.
+        requested="source" if view.sources else None if view.strategy == "auto" else view.strategy,
     )
 
 
@@ -70,17 +72,7 @@ def decided(workspace: "Workspace", view: MaterializedView) -> Strategy:
 
 def _facts(workspace: "Workspace", view: MaterializedView, chunk_rows: int) -> Sequence[TableFacts]:
     if view.sources:
-        offers = [(source, workspace.topic(source.name)) for source in view.sources]
-        return [
-            TableFacts(
-                name=source.name,
-                kind="topic",
-                rows=sum(len(held) for held in offer.splits.values()),
-                bytes=0,
-                append_only=True,
-            )
-            for source, offer in offers
-        ]
+        return [_topic_facts(workspace, source) for source in view.sources]
     now, reads = time.time(), workspace.reads(view)
     return [
         table_facts(
@@ -91,3 +83,18 @@ def _facts(workspace: "Workspace", view: MaterializedView, chunk_rows: int) -> S
         )
         for each in view.tables
     ]
+
+
+def _topic_facts(workspace: "Workspace", source: KafkaSource) -> TableFacts:
+    offer, client = workspace.topic(source.name), workspace.client(source)
+    rate = client.arriving(offer, now=datetime.now(UTC))
+    return TableFacts(
+        name=source.name,
+        kind="topic",
+        rows=sum(len(held) for held in offer.splits.values()),
+        bytes=0,
+        append_only=True,
+        log_retention_seconds=client.keeps(source.topic),
+        changes_per_second=rate,
+        inserts_per_second=rate,
+    )

@@ -29,7 +29,7 @@ from benchmarks.world import SCHEMA, World
 __all__ = ["SITUATIONS", "Situation", "run"]
 
 COLUMNS = ("id", "customer", "amount")
-BEFORE, STEPS = 3, 6
+BEFORE, STEPS = 2, 3
 """How often an upstream changed before the view begins, and how often it changes while it is read; then it rests, so that
 every strategy has the same to do."""
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +35,8 @@ READING = {
     "max.partition.fetch.bytes": str(8 * 2**20),
 }
 """How Spark's tasks read, unless `client_config` says otherwise."""
+RATE_SECONDS = 3_600.0
+"""Over so long a time it is counted how fast records come."""
 _ISOLATION = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
@@ -105,7 +107,7 @@ class KafkaClient:
         """What several topics hold, each under its isolation level, in a fixed number of calls."""
         found = self._call(lambda admin: admin.describe_topics(TopicCollection(sorted(topics))))
         described = {name: self._result(future, name) for name, future in found.items()}
-        compacted = self._compacted(described)
+        settings = self._settings(described)
         splits = {
             name: [TopicPartition(name, each.id) for each in topic.partitions] for name, topic in described.items()
         }
@@ -126,7 +128,7 @@ class KafkaClient:
                     )
                     for each in splits[name]
                 },
-                compacted=compacted[name],
+                compacted="compact" in settings[name]["cleanup.policy"],
             )
             for name, topic in described.items()
         }
@@ -141,6 +143,17 @@ class KafkaClient:
             for split, held in offer.splits.items()
         }
 
+    def keeps(self, topic: str) -> float | None:
+        """For how many seconds a topic keeps its records; None for ever, or as long as no newer one has their key."""
+        settings = self._settings([topic])[topic]
+        kept = int(settings["retention.ms"])
+        return None if kept < 0 or "delete" not in settings["cleanup.policy"] else kept / 1000
+
+    def arriving(self, offer: TopicOffer, *, now: datetime) -> float:
+        """How many records have come in a second, over the last hour."""
+        before = self.offsets_at(offer, now - timedelta(seconds=RATE_SECONDS))
+        return sum(held.end - max(held.start, before[split]) for split, held in offer.splits.items()) / RATE_SECONDS
+
     def spark_options(self) -> dict[str, str]:
         """The options of Spark's Kafka source that reach the same broker in the same way."""
         java = {
@@ -150,11 +163,11 @@ class KafkaClient:
         }
         return {f"kafka.{name}": value for name, value in java.items()}
 
-    def _compacted(self, topics: Iterable[str]) -> dict[str, bool]:
+    def _settings(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         found = self._call(lambda admin: admin.describe_configs(resources))
         return {
-            resource.name: "compact" in self._result(future, resource.name)["cleanup.policy"].value
+            resource.name: {each.name: each.value for each in self._result(future, resource.name).values()}
             for resource, future in found.items()
         }
 

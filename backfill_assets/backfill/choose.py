@@ -316,12 +316,12 @@ def _verdict(choice: Choice, names: str) -> str:
         if choice.requested:
             return f"`{choice.requested}`, which was asked for, cannot read {names}{nearest}."
         return f"No strategy reads {names} safely{nearest}."
-    if choice.requested:
-        return f"`{choice.chosen}` reads {names}, as asked."
     out = {each.strategy for each in choice.ruled_out}
     costs = {each.strategy: each.cost_seconds for each in choice.estimates if each.strategy not in out}
     if len(costs) == 1:
         return f"`{choice.chosen}` reads {names}: nothing else can."
+    if choice.requested:
+        return f"`{choice.chosen}` reads {names}, as asked."
     if costs[choice.chosen] > min(costs.values()):
         return f"`{choice.chosen}` reads {names}: it costs about as little as anything that can, and is the simplest."
     return f"`{choice.chosen}` reads {names}: it costs the least of what can."

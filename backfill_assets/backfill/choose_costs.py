@@ -79,6 +79,11 @@ class TableFacts(Value):
         """Whether commits are to be expected while history is read: only then can anything be removed."""
         return self.changes_per_second > 0 or self.versions_per_second > 0
 
+    @property
+    def expires(self) -> bool:
+        """Whether what is read may be gone in time: what a table replaced, and any record of a topic."""
+        return self.moves or self.kind == "topic"
+
 
 class EpochRan(NamedTuple):
     """One epoch as it went: rows read, rows changed in the view, seconds, and what it read."""

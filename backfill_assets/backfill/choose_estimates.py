@@ -183,9 +183,12 @@ def estimate(strategy: Strategy, work: Workload) -> Estimate:
 
 
 def limits(work: Workload, needed: Mapping[Resource, float]) -> list[Limit]:
-    """What is needed of each upstream that moves, beside how long it is kept."""
+    """What is needed of each upstream that may expire, beside how long it is kept."""
     return [
-        _limit(table, resource, seconds) for table in work.facts for resource, seconds in needed.items() if table.moves
+        _limit(table, resource, seconds)
+        for table in work.facts
+        for resource, seconds in needed.items()
+        if table.expires
     ]
 
 
@@ -344,7 +347,7 @@ def _made(work: Workload, strategy: Strategy, *, parts: _Parts, needed: dict[Res
         epochs=parts.chunks + parts.after.epochs,
         rows_read=parts.rows,
         passes=parts.rows / work.rows if work.rows else 1.0,
-        retention_needed_seconds=known if work.moves else dict.fromkeys(known, 0.0),
+        retention_needed_seconds=known if any(table.expires for table in work.facts) else dict.fromkeys(known, 0.0),
         headroom_seconds=min(headrooms, default=None),
         memory_bytes=work.memory(work.largest_chunk(parts.chunks)),
         spool_bytes=ceil(parts.spool),

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from deltalake import DeltaTable
 
 from backfill_assets.backfill.choose import Choice
@@ -90,10 +91,26 @@ def test_a_life_over_a_table_begins_with_the_strategy_that_plan_has_named(tmp_pa
 
 def test_a_life_over_a_topic_begins_with_source(tmp_path: Path, broker: str):
     world = TopicWorld(tmp_path, broker)
-    assert planned(world).chosen == "source"
+    choice = planned(world)
+    assert choice.chosen == "source"
+    assert choice.words.startswith("`source` reads orders: nothing else can.")
+    assert "Nothing it needs can expire." in choice.words
     world.refresh(NOTHING)
     assert isinstance(world.record.position, ViewPosition)
     world.finish("exactly_once")
+
+
+def test_a_topic_that_may_lose_records_before_they_are_read_is_begun_with_a_warning(tmp_path: Path, broker: str):
+    world = TopicWorld(tmp_path, broker)
+    keep(world, "60000")
+    found = planned(world).estimate_of("source")
+    assert found is not None
+    assert 59 < (found.headroom_seconds or 0) < 60
+    keep(world, "1")
+    choice = planned(world)
+    assert choice.chosen == "source", "there is no other way to read it, and waiting makes it worse"
+    assert f"Mind {Code.RETENTION_TOO_SHORT}: the records of orders may be gone after" in choice.words
+    assert "raise retention.ms of orders" in choice.words
 
 
 def test_where_nothing_is_safe_nothing_is_written_unless_a_strategy_is_named(tmp_path: Path):
@@ -142,3 +159,11 @@ def test_a_dry_run_shows_the_same_plan_and_writes_nothing(tmp_path: Path):
     world.refresh(Limits())
     said: Any = plan(world.project.workspace(), "large", Limits())
     assert (said.choice, said.step) == (None, None), "a live view goes on as it is"
+
+
+def keep(world: TopicWorld, milliseconds: str) -> None:
+    """Let the topic keep its records for so long."""
+    entry = ConfigEntry("retention.ms", milliseconds, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, world.topic, incremental_configs=[entry])
+    for future in world.project.admin.incremental_alter_configs([resource]).values():
+        future.result(timeout=30)
