@@ -233,12 +233,11 @@ def tend(
     module: Module = "definitions",
     as_json: AsJson = False,
     vacuum_hours: Annotated[int | None, typer.Option(min=0, help="Also delete files unused for so long.")] = None,
-    log_hours: Annotated[int | None, typer.Option(min=1, help="Also delete older entries of the table's log.")] = None,
 ) -> None:
     """Compact small files and sweep what dead runs left behind; positions are restated first."""
     from backfill_assets.operations import tend as tend_table
 
-    swept = tend_table(_Project(module).workspace(), name, vacuum_hours=vacuum_hours, log_hours=log_hours)
+    swept = tend_table(_Project(module).workspace(), name, vacuum_hours=vacuum_hours)
     _say(
         {"name": name, "swept": swept},
         as_json=as_json,

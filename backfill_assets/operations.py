@@ -188,32 +188,23 @@ def drop(workspace: Workspace, name: str) -> None:
         workspace.state.forget(table.target, lives)
 
 
-def tend(
-    workspace: Workspace, name: str, *, vacuum_hours: int | None = None, log_hours: int | None = None
-) -> list[str]:
-    """Keep a table's files few: restate its positions, compact, sweep staged files; and if asked to, delete files that are
-    unused, and entries of the log that are older, than so many hours.
+def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
+    """Keep a table's files few: restate its positions, compact, sweep staged files, and vacuum if asked to.
 
     The positions are said again before anything is cleaned, so that they outlive the log's older entries. Errors:
-    `StillNeededError`, before anything is done, where cleaning would take what a view has still to read.
+    `StillNeededError`, before anything is done, where vacuuming would take what a view has still to read.
     """
     table = workspace.table(workspace.find(name))
     look = table.output.look()
     if not look.exists:
         return []
-    asked = [hours for hours in (vacuum_hours, log_hours) if hours is not None]
-    if asked:
-        check_unneeded(workspace, name, hours=min(asked))
+    if vacuum_hours is not None:
+        check_unneeded(workspace, name, hours=vacuum_hours)
     restate(table.parts, look)
     table.output.compact(2)
     swept = sweep(table.output.location, table.output.look)
     if vacuum_hours is not None:
         table.output.vacuum(vacuum_hours)
-    if log_hours is not None:
-        past = table.output.lives() - {look.life[0]}
-        table.output.shorten_log(log_hours)
-        for life in past - table.output.lives():  # of which nothing will be known any more when the table is dropped
-            workspace.state.ledger().remove(table.target, life)
     return swept
 
 

@@ -35,7 +35,7 @@ def awaited_view(workspace: Workspace, name: str, *, run_id: str) -> str:
 
 
 def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
-    """Refuse to delete what table `name` has not used for `hours`, files or log, where a view has still to read it.
+    """Refuse to delete files of table `name` that it has not used for `hours` where a view has still to read them.
 
     Errors: `StillNeededError`, naming the view.
     """
@@ -53,7 +53,7 @@ def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
         behind = time.time() - at_ms / 1000
         if behind > hours * 3600:
             raise StillNeededError(
-                f"{name!r} cannot be cleaned of what is older than {hours} h: view {view.name!r} has read it up to version "
+                f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
                 f"{version} of {newest}, which is {behind / 3600:.1f} h old",
                 hint=f"`backfill refresh {view.name}` first, or keep at least {int(behind / 3600) + 1} h",
                 view=view.name,

@@ -43,13 +43,12 @@ __all__ = [
 ]
 
 STATUS_PROPERTY = "backfill.status"
-LOG_RETENTION = "delta.logRetentionDuration"
 
 TABLE_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
-    # Positions are in commit metadata: the log must not expire by itself (`tend` restates them before it cleans).
+    # Positions are in commit metadata: the log must not expire by itself.
     "delta.enableExpiredLogCleanup": "false",
-    LOG_RETENTION: "interval 3650 days",
+    "delta.logRetentionDuration": "interval 3650 days",
     # A later life may have such a column, and a protocol cannot change in the commit that brings it.
     "delta.feature.timestampNtz": "supported",
     "delta.checkpointInterval": "10",
@@ -247,18 +246,6 @@ class DeltaOutput:
         table = self.location.load()
         if table is not None:
             table.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=False)
-
-    def shorten_log(self, hours: int) -> None:
-        """Delete what the log holds of versions older than `hours` that a newer checkpoint covers. From then on the table
-        says that it keeps its log for so long, by which those who follow it can judge how far they may fall behind."""
-        table = self.location.load()
-        if table is None:
-            return
-        kept = f"interval {hours} hours"
-        if table.metadata().configuration.get(LOG_RETENTION) != kept:
-            table.alter.set_table_properties({LOG_RETENTION: kept})
-        table.create_checkpoint()
-        table.cleanup_metadata()
 
     def records(self, count: int) -> list[CommitRecord]:
         """The newest `count` commits of ours, newest first; for reports."""

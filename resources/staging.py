@@ -8,7 +8,7 @@ of the epoch that may be in the making, and in the spool none that the newest co
 import contextlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -52,8 +52,8 @@ def sweep(location: TableLocation, look: Callable[[], Look]) -> list[str]:
         return []
     may_go = partial(sweepable, incarnation=record.incarnation, epoch=record.epoch)
     needed = set(record.spooled.values())
-    allowed = {each.name for each in folders if may_go(each)}
-    swept = sorted(allowed - _committed_folders(location, allowed))
+    allowed = [each for each in folders if may_go(each)]
+    swept = sorted({each.name for each in allowed} - _maybe_committed(location, allowed))
     swept += sorted(f"{SPOOL}/{each.name}" for each in spooled if may_go(each, needed=needed))
     for name in swept:
         delete_folder(location, name)
@@ -113,18 +113,25 @@ def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
     ]
 
 
-def _committed_folders(location: TableLocation, candidates: set[str]) -> set[str]:
+def _maybe_committed(location: TableLocation, folders: Sequence[StagedFolder]) -> set[str]:
+    """The names of folders whose files were once committed, or may have been, as the log was cut off and does not tell.
+
+    It tells of an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life.
+    """
     table = location.load()
-    if table is None or not candidates:
-        return set(candidates)
-    active = {path.partition("/")[0] for path in table.get_add_actions().column("path").to_pylist()}
-    attempts = {
-        f"{record['incarnation']}-{record['epoch']}-{record['attempt']}"
-        for _, actions in commits_of(location, table.version())
-        for record in [ours_in(actions)]
-        if record
-    }
-    return active | attempts
+    if table is None or not folders:
+        return {each.name for each in folders}
+    names = {path.partition("/")[0] for path in table.get_add_actions().column("path").to_pylist()}
+    earliest: dict[str, int] = {}
+    oldest = table.version()
+    for version, actions in commits_of(location, table.version()):
+        oldest, record = version, ours_in(actions)
+        if record:
+            names.add(f"{record['incarnation']}-{record['epoch']}-{record['attempt']}")
+            earliest[record["incarnation"]] = min(record["epoch"], earliest.get(record["incarnation"], record["epoch"]))
+    if oldest > 0:
+        names |= {each.name for each in folders if each.epoch <= earliest.get(each.incarnation, each.epoch)}
+    return names
 
 
 def _describe(files: pafs.FileSystem, info: pafs.FileInfo) -> StagedFile:

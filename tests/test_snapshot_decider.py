@@ -141,6 +141,8 @@ class Follower:
             assert now.version >= before.version
             assert now.rows >= before.rows
             assert all(now.buckets[at].next >= each.next for at, each in before.buckets.items())
+        behind = [len(table.commits) - after.tables[name].held[0] for name, table in self.lake.tables.items()]
+        assert (after.lag_commits, after.lag_ms) == (sum(behind), 1000 * max(behind)), "told while history is read, too"
         if self.position.bound.max_lag is not None:
             assert after.bound.max_lag is not None
             assert after.bound.max_lag <= self.position.bound.max_lag

@@ -59,6 +59,10 @@ def test_a_chain_and_a_diamond_are_exact_at_their_recorded_versions(lake: Lake):
     fails(lake, "second", UpstreamNotLiveError)
     shown = status(lake.project.workspace(), "second")
     assert (shown.state, "waits for view 'first'" in shown.problem) == ("waiting", True)
+    workspace = lake.project.workspace()
+    workspace.state.put_lease("views/second", "another", held=True)
+    assert status(workspace, "second").state == "starting", "the run at work tells what it waits for"
+    workspace.state.put_lease("views/second", "another", held=False)
     assert not Path(lake.location("second")).exists(), "nothing was written"
     refresh(lake, "first", "second", "third", "left")
     lake.append("base", [{"id": 100, "v": 45, "name": "new"}])
@@ -100,14 +104,19 @@ def test_a_parent_that_is_reset_or_dropped_is_seen_and_the_child_begins_anew(lak
     assert lake.project.record("left") == again
 
 
+def test_a_view_over_a_table_that_is_not_there_says_so_and_does_not_claim_to_wait(lake: Lake):
+    lake.view("lost", "SELECT id FROM nowhere", lake.table("nowhere"))
+    shown = status(lake.project.workspace(), "lost")
+    assert (shown.state, "there is no Delta table" in shown.problem) == ("not created", True)
+
+
 def test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused(lake: Lake):
     refresh(lake, "first", "left")
     lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
     refresh(lake, "first")
-    for asked in ({"vacuum_hours": 0}, {"log_hours": 0}, {"vacuum_hours": 1, "log_hours": 0}):
-        with pytest.raises(StillNeededError, match="view 'left' has read it up to version"):
-            tend(lake.project.workspace(), "first", **asked)
-    tend(lake.project.workspace(), "first", vacuum_hours=1, log_hours=1)
+    with pytest.raises(StillNeededError, match="view 'left' has read it up to version"):
+        tend(lake.project.workspace(), "first", vacuum_hours=0)
+    tend(lake.project.workspace(), "first", vacuum_hours=1)
     refresh(lake, "left")
     lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
     tend(lake.project.workspace(), "first", vacuum_hours=0)
