@@ -107,7 +107,7 @@ def run(world: World, *, repetitions: int = 1, situations: int = len(SITUATIONS)
         ruled_out = {each.strategy for each in choice.ruled_out}
         possible = {each.strategy: each for each in choice.estimates if each.strategy not in ruled_out}
         rounds = [
-            {each: _measured(world, situation, each) for each in (possible, reversed(possible))[number % 2]}
+            {each: _if_it_can(world, situation, each) for each in (possible, reversed(possible))[number % 2]}
             for number in range(repetitions)
         ]
         taken = {each: min(seconds[each] for seconds in rounds) for each in possible}
@@ -145,22 +145,24 @@ def _choice(world: World, folder: Path, declared: dict[str, Declared], situation
         workspace.runner.close()
 
 
-def _measured(world: World, situation: Situation, strategy: Strategy) -> float:
-    """Seconds that the view takes to be live; the upstream is made anew and changes in the same way for each strategy.
+def _if_it_can(world: World, situation: Situation, strategy: Strategy) -> float:
+    """As `_measured`; `NEVER` where what the view had still to read was vacuumed."""
+    try:
+        return _measured(world, situation, strategy)
+    except VersionsLostError:
+        return NEVER
 
-    `NEVER` where what it had still to read was vacuumed.
-    """
+
+def _measured(world: World, situation: Situation, strategy: Strategy) -> float:
+    """Seconds that the view takes to be live; the upstream is made anew and changes in the same way for each strategy."""
     with _upstream(world, situation) as (folder, upstream):
         declared = upstream.declared(strategy)
         limits = Limits(chunk_rows=situation.chunk, max_rows=situation.chunk)
         seconds = 0.0
         for step in count(BEFORE):
             started = time.perf_counter()
-            try:
-                for name in sorted(declared, reverse=True):  # the source, if there is one, before its view
-                    report = world.refresh(folder, declared, name, limits).report
-            except VersionsLostError:
-                return NEVER
+            for name in sorted(declared, reverse=True):  # the source, if there is one, before its view
+                report = world.refresh(folder, declared, name, limits).report
             seconds += time.perf_counter() - started
             if step < BEFORE + STEPS:
                 upstream.change(step)
