@@ -18,7 +18,7 @@ from backfill_assets.backfill.progress import Progress, SplitProgress, TableProg
 from backfill_assets.backfill.protocol import begin_life, check_look, end_life, restate
 from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
 from backfill_assets.choosing import choice_of
-from backfill_assets.errors import BackfillError, DeclarationError, DroppedError, LeaseHeldError
+from backfill_assets.errors import BackfillError, DeclarationError, DroppedError, FencedError, LeaseHeldError
 from backfill_assets.heartbeat import Heartbeat, Listener
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.readers import check_unneeded
@@ -200,7 +200,12 @@ def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) ->
         return []
     if vacuum_hours is not None:
         check_unneeded(workspace, name, hours=vacuum_hours)
-    restate(table.parts, look)
+    try:
+        restate(table.parts, look)
+    except FencedError:
+        if table.output.look().life != look.life:
+            raise
+        _log.info("%s: an epoch came in between, which says the positions as well", table.target)
     table.output.compact(2)
     swept = sweep(table.output.location, table.output.look)
     if vacuum_hours is not None:

@@ -52,10 +52,10 @@ def main(
                 found["comparisons"].append(summary)
                 table.add_row(*_cells(summary))
                 console.log(" ".join(_cells(summary)))
+                if json_file is not None:  # after each of them: a benchmark that fails takes no other's numbers with it
+                    json_file.write_text(json.dumps(found, indent=1))
     console.print(table)
     console.print(json.dumps(found["machine"]))
-    if json_file is not None:
-        json_file.write_text(json.dumps(found, indent=1))
 
 
 def _empty_table() -> Table:

@@ -58,6 +58,22 @@ def test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_witho
     assert_exact(orders, rows=24)
 
 
+def test_tending_a_busy_table_is_not_held_up_by_an_epoch_in_between(orders: Project):
+    orders.refresh("large", CHUNKED)
+    more(orders, 12)
+    orders.refresh("orders")
+    workspace, epochs = orders.workspace(), []
+
+    def go_on(step: str) -> None:
+        if step == "verified" and not epochs:
+            epochs.extend(orders.refresh("large", CHUNKED).report.epochs)
+
+    workspace.on_step = go_on
+    assert tend(workspace, "large") == []
+    assert [each.epoch for each in epochs] == [3, 4]
+    assert_exact(orders, rows=24)
+
+
 def test_files_that_were_committed_outlive_a_sweep_though_the_log_forgot_their_commits(orders: Project):
     orders.refresh("large", CHUNKED)
     output = table_of(orders, "large").output
