@@ -14,7 +14,7 @@ from rich.table import Table
 
 from benchmarks import backfill, epochs, idle, ingest, refresh, situations, tables
 from benchmarks.measure import Comparison, machine
-from benchmarks.world import world
+from benchmarks.world import World, world
 
 BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "ingest": ingest.run,
@@ -45,17 +45,21 @@ def main(
     console = Console()
     table = _empty_table()
     with world() as place:
-        for name in names or BENCHMARKS:
-            given = {"rows": rows if name in SIZED else None, "repetitions": repetitions}
-            for each in BENCHMARKS[name](place, **{key: value for key, value in given.items() if value is not None}):
-                summary = each.summary()
-                found["comparisons"].append(summary)
-                table.add_row(*_cells(summary))
-                console.log(" ".join(_cells(summary)))
-                if json_file is not None:  # after each of them: a benchmark that fails takes no other's numbers with it
-                    json_file.write_text(json.dumps(found, indent=1))
+        for each in _measured(place, names or list(BENCHMARKS), rows, repetitions):
+            summary = each.summary()
+            found["comparisons"].append(summary)
+            table.add_row(*_cells(summary))
+            console.log(" ".join(_cells(summary)))
+            if json_file is not None:  # after each of them: a benchmark that fails takes no other's numbers with it
+                json_file.write_text(json.dumps(found, indent=1))
     console.print(table)
     console.print(json.dumps(found["machine"]))
+
+
+def _measured(place: World, names: list[str], rows: int | None, repetitions: int | None) -> Iterator[Comparison]:
+    for name in names:
+        given = {"rows": rows if name in SIZED else None, "repetitions": repetitions}
+        yield from BENCHMARKS[name](place, **{key: value for key, value in given.items() if value is not None})
 
 
 def _empty_table() -> Table:
