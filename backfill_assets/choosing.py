@@ -36,15 +36,17 @@ def choice_of(workspace: "Workspace", view: MaterializedView, *, chunk_rows: int
 
     Errors: `UpstreamRefusedError` where an upstream is not there, and what a broker that does not answer raises.
     """
-    return choose(
+    asked = None if view.strategy == "auto" else view.strategy
+    choice = choose(
         _facts(workspace, view, chunk_rows),
         costs=learned_costs(workspace.upstream(view).output),
         chunk_rows=chunk_rows,
         memory_bytes=workspace.spark.memory_bytes,
         spool_bytes=spool_bytes(),
         # Topics are read in one way: what is forecast to fail is a risk of it, and no reason to read nothing.
-        requested="source" if view.sources else None if view.strategy == "auto" else view.strategy,
+        requested="source" if view.sources else asked,
     )
+    return choice.model_copy(update={"requested": asked})
 
 
 def decided(workspace: "Workspace", view: MaterializedView) -> Strategy:
