@@ -95,9 +95,11 @@ class Upstream(Protocol):
         ...
 
 
-def run(world: World, *, repetitions: int = 1, situations: int = len(SITUATIONS)) -> Iterator[Comparison]:
+def run(
+    world: World, *, repetitions: int = 1, warmups: int = 1, situations: int = len(SITUATIONS)
+) -> Iterator[Comparison]:
     """The first so many situations; of several repetitions the fastest counts for each strategy."""
-    for strategy in ("snapshot", "snapshot_once", "arrangement", "rearranged"):
+    for strategy in ("snapshot", "snapshot_once", "arrangement", "rearranged") * warmups:
         _measured(world, SITUATIONS[0], strategy)  # so that who is measured first does not warm up for the others
     for situation in SITUATIONS[:situations]:
         with _upstream(world, situation) as (folder, upstream):
