@@ -36,17 +36,14 @@ def choice_of(workspace: "Workspace", view: MaterializedView, *, chunk_rows: int
 
     Errors: `UpstreamRefusedError` where an upstream is not there, and what a broker that does not answer raises.
     """
-    asked = None if view.strategy == "auto" else view.strategy
-    choice = choose(
+    return choose(
         _facts(workspace, view, chunk_rows),
         costs=learned_costs(workspace.upstream(view).output),
         chunk_rows=chunk_rows,
         memory_bytes=workspace.spark.memory_bytes,
         spool_bytes=spool_bytes(),
-        # Topics are read in one way: what is forecast to fail is a risk of it, and no reason to read nothing.
-        requested="source" if view.sources else asked,
+        requested=None if view.strategy == "auto" else view.strategy,
     )
-    return choice.model_copy(update={"requested": asked})
 
 
 def decided(workspace: "Workspace", view: MaterializedView) -> Strategy:
@@ -88,15 +85,15 @@ def _facts(workspace: "Workspace", view: MaterializedView, chunk_rows: int) -> S
 
 
 def _topic_facts(workspace: "Workspace", source: KafkaSource) -> TableFacts:
-    offer, client = workspace.topic(source.name), workspace.client(source)
-    rate = client.arriving(offer, now=datetime.now(UTC))
+    offer = workspace.topic(source.name)
+    rate = workspace.client(source).arriving(offer, now=datetime.now(UTC))
     return TableFacts(
         name=source.name,
         kind="topic",
         rows=sum(len(held) for held in offer.splits.values()),
         bytes=0,
         append_only=True,
-        log_retention_seconds=client.keeps(source.topic),
+        log_retention_seconds=offer.kept_seconds,
         changes_per_second=rate,
         inserts_per_second=rate,
     )

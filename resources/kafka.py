@@ -129,6 +129,7 @@ class KafkaClient:
                     for each in splits[name]
                 },
                 compacted="compact" in settings[name]["cleanup.policy"],
+                kept_seconds=_kept_seconds(settings[name]),
             )
             for name, topic in described.items()
         }
@@ -142,12 +143,6 @@ class KafkaClient:
             split: min(held.end, found[offer.topic, split]) if found[offer.topic, split] >= 0 else held.end
             for split, held in offer.splits.items()
         }
-
-    def keeps(self, topic: str) -> float | None:
-        """For how many seconds a topic keeps its records; None for ever, or as long as no newer one has their key."""
-        settings = self._settings([topic])[topic]
-        kept = int(settings["retention.ms"])
-        return None if kept < 0 or "delete" not in settings["cleanup.policy"] else kept / 1000
 
     def arriving(self, offer: TopicOffer, *, now: datetime) -> float:
         """How many records have come in a second, over the last hour."""
@@ -227,6 +222,11 @@ class KafkaClient:
             hint="check the topic's name and the rights of this client (describe and read on the topic)",
             topic=topic,
         )
+
+
+def _kept_seconds(settings: Mapping[str, str]) -> float | None:
+    milliseconds = int(settings["retention.ms"])
+    return None if milliseconds < 0 or "delete" not in settings["cleanup.policy"] else milliseconds / 1000
 
 
 def java_settings(settings: Mapping[str, str]) -> dict[str, str]:

@@ -61,7 +61,7 @@ def of_chosen(choice: Choice):
 @given(worlds, limits)
 def test_a_choice_never_loses_data_by_its_own_forecast(world: World, limits: dict[str, Any]):
     choice = chosen(*world, **limits)
-    assume(choice.chosen)
+    assume(choice.chosen and choice.chosen != "source")
     named = of_chosen(choice)
     assert named.busy < 1
     assert SAFETY * named.spool_bytes <= limits["spool_bytes"]
@@ -74,8 +74,23 @@ def test_a_choice_never_loses_data_by_its_own_forecast(world: World, limits: dic
             assert SAFETY * needed.get("log", 0.0) <= each.log_retention_seconds
             left = each.log_retention_seconds - each.newest_commit_age_seconds
             assert "pinned" not in needed or SAFETY * needed["pinned"] <= left
-        if each.file_retention_seconds is not None and each.kind != "topic":
+        if each.file_retention_seconds is not None:
             assert SAFETY * needed["files"] <= each.file_retention_seconds
+
+
+@given(st.tuples(facts("a", st.just("topic")), facts("b", st.just("topic"))), limits)
+def test_topics_are_read_in_the_one_way_there_is_and_a_forecast_against_it_is_told(
+    world: World, limits: dict[str, Any]
+):
+    choice = chosen(*world, **limits)
+    assert choice.chosen == "source"
+    named = of_chosen(choice)
+    told = {risk.code for risk in named.risks}
+    assert (Code.NOT_CONVERGING in told) == (named.busy >= 1)
+    needed = named.retention_needed_seconds["log"]
+    kept = [each.log_retention_seconds for each in world if each.log_retention_seconds is not None]
+    assume(named.converges)
+    assert (Code.RETENTION_TOO_SHORT in told) == any(seconds < SAFETY * needed for seconds in kept)
 
 
 @given(worlds, limits)

@@ -88,13 +88,13 @@ SITUATIONS = [
     Situation("a topic", "source", (topic(),)),
     Situation("two topics", "source", (topic(), topic("views"))),
     Situation("a topic kept for ever", "source", (topic(rows=LARGE, log_retention_seconds=None),)),
-    Situation("a topic that expires faster than it is read", None, (topic(rows=LARGE, log_retention_seconds=HOUR),)),
+    Situation("a topic that expires faster than it is read", "source", (topic(rows=LARGE, log_retention_seconds=HOUR),)),
     Situation(
         "a topic at rest that expires faster than it is read",
-        None,
+        "source",
         (topic(rows=LARGE, log_retention_seconds=HOUR, changes_per_second=0.0),),
     ),
-    Situation("a topic that grows faster than it is read", None, (topic(changes_per_second=10.0**6),)),
+    Situation("a topic that grows faster than it is read", "source", (topic(changes_per_second=10.0**6),)),
     Situation("a topic and a table", None, (topic(), table())),
 ]  # fmt: skip
 

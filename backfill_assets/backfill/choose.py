@@ -72,8 +72,9 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
 ) -> Choice:
     """Choose the cheapest strategy that is not ruled out, the simplest of those within 5 %.
 
-    With `requested`, that strategy or nothing: a forecast that speaks against it becomes a risk of its estimate. The
-    order of `facts` does not matter. Errors: `ValueError` without facts, or with `chunk_rows` below 1.
+    With `requested`, that strategy or nothing: a forecast that speaks against it becomes a risk of its estimate. So it
+    does where there is one way only to read such upstreams (topics). The order of `facts` does not matter. Errors:
+    `ValueError` without facts, or with `chunk_rows` below 1.
     """
     if not facts or chunk_rows < 1:
         raise ValueError(
@@ -87,15 +88,17 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
         memory_bytes=memory_bytes,
         spool_bytes=spool_bytes,
     )
-    estimates = [estimate(strategy, work) for strategy in STRATEGIES if _reads(strategy, work) is None]
+    fitting = [strategy for strategy in STRATEGIES if _reads(strategy, work) is None]
+    named = requested or (fitting[0] if len(fitting) == 1 else None)
+    estimates = [estimate(strategy, work) for strategy in fitting]
     estimates = [each.model_copy(update={"risks": tuple(_risks(each, work))}) for each in estimates]
     ruled_out = [reason for reason in (_reads(strategy, work) for strategy in STRATEGIES) if reason]
     ruled_out += [reason for each in estimates for reason in (*_impossible(each, work), *_forecast(each, work))]
-    if requested is not None:
-        estimates, ruled_out = _as_asked(requested, estimates, ruled_out)
+    if named is not None:
+        estimates, ruled_out = _as_asked(named, estimates, ruled_out)
     best = _cheapest(estimates, ruled_out)
-    refused = requested is not None and any(each.strategy == requested for each in ruled_out)
-    chosen = None if refused else requested or best
+    refused = named is not None and any(each.strategy == named for each in ruled_out)
+    chosen = None if refused else named or best
     decided = Choice(
         requested=requested,
         chosen=chosen,
@@ -228,17 +231,17 @@ def _clustering_risks(each: Estimate, work: Workload) -> Iterable[Risk]:
 
 
 def _as_asked(
-    requested: Strategy, estimates: list[Estimate], ruled_out: list[RuledOut]
+    named: Strategy, estimates: list[Estimate], ruled_out: list[RuledOut]
 ) -> tuple[list[Estimate], list[RuledOut]]:
-    """Forecasts against the strategy asked for as risks of it, unless it cannot be used anyway."""
-    against = [each for each in ruled_out if each.strategy == requested]
+    """Forecasts against the strategy that is to be taken as risks of it, unless it cannot be used anyway."""
+    against = [each for each in ruled_out if each.strategy == named]
     if any(each.code in HARD for each in against):
         return estimates, ruled_out
     warnings = tuple(Risk(code=each.code, message=f"{each.reason}; {each.remedy}") for each in against)
     return [
-        each.model_copy(update={"risks": warnings + each.risks}) if each.strategy == requested else each
+        each.model_copy(update={"risks": warnings + each.risks}) if each.strategy == named else each
         for each in estimates
-    ], [each for each in ruled_out if each.strategy != requested]
+    ], [each for each in ruled_out if each.strategy != named]
 
 
 def _cheapest(estimates: Sequence[Estimate], ruled_out: Sequence[RuledOut]) -> Strategy | None:

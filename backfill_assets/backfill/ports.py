@@ -42,12 +42,16 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class TopicOffer:
-    """What a topic holds now: its identity and, per split, the earliest offset and the end that may be read."""
+    """What a topic holds now: its identity and, per split, the earliest offset and the end that may be read.
+
+    `kept_seconds`: for how long it keeps its records (None: for ever, or as long as no newer one has their key).
+    """
 
     topic: str
     topic_id: str | None
     splits: Mapping[int, OffsetRange]
     compacted: bool = False
+    kept_seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
