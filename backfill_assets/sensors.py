@@ -112,23 +112,35 @@ def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
 
 @dataclass
 class _OneLook(Workspace):
-    """A workspace that asks for each topic once, and a broker that does not answer only once, however many need it."""
+    """A workspace that asks a broker once, for all topics that are read from it, however many tables need them."""
 
-    _offers: dict[str, TopicOffer] = field(default_factory=dict, init=False)
+    _seen: dict[str, TopicOffer | BackfillError] = field(default_factory=dict, init=False)
     _silent: dict[str, BrokerUnavailableError] = field(default_factory=dict, init=False)
 
     def topic(self, source: str) -> TopicOffer:
         """The topic of a source as first seen."""
-        if source not in self._offers:
-            servers = self.client(self.source(source)).servers
-            if servers in self._silent:
-                raise self._silent[servers]
-            try:
-                self._offers[source] = super().topic(source)
-            except BrokerUnavailableError as error:
-                self._silent[servers] = error
-                raise
-        return self._offers[source]
+        if source not in self._seen:
+            self._seen |= self._asked(self.source(source))
+        found = self._seen[source]
+        if isinstance(found, BackfillError):
+            raise found
+        return found
+
+    def _asked(self, source: KafkaSource) -> dict[str, TopicOffer | BackfillError]:
+        """The topics of a source and of all that are reached in the same way."""
+        client = self.client(source)
+        if client.servers in self._silent:
+            raise self._silent[client.servers]
+        sources = [each for each in self.declared.values() if isinstance(each, KafkaSource)]
+        alike = {
+            each.name: (each.topic, each.isolation) for each in sources if each.client_config == source.client_config
+        }
+        try:
+            offers = client.offers(set(alike.values()))
+        except BrokerUnavailableError as error:
+            self._silent[client.servers] = error
+            raise
+        return {name: offers[wanted] for name, wanted in alike.items()}
 
 
 @dataclass

@@ -1,10 +1,11 @@
 """Kafka: what topics hold, and the settings under which both clients (librdkafka here, Java in Spark) reach a broker."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from backfill_assets.resources.embedded import endpoints
 __all__ = ["KafkaClient", "KafkaConnector", "java_settings"]
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 READING = {
     # Only offsets that exist are ever read, so waiting for more is in vain: Kafka's half second for each split.
     "fetch.max.wait.ms": "10",
@@ -99,46 +101,55 @@ class KafkaClient:
     def offer(self, topic: str, *, isolation: str) -> TopicOffer:
         """What a topic holds now. With `read_committed`, ends are last stable offsets: what may be read.
 
-        Errors: `UnknownTopicError`, `BrokerUnavailableError`.
+        Errors: `UnknownTopicError`, `KafkaRefusedError`, `BrokerUnavailableError`.
         """
-        return self.offers({topic: isolation})[topic]
+        found = self.offers({(topic, isolation)})[topic, isolation]
+        if isinstance(found, BackfillError):
+            raise found
+        return found
 
-    def offers(self, topics: Mapping[str, str]) -> dict[str, TopicOffer]:
-        """What several topics hold, each under its isolation level, in a fixed number of calls."""
-        found = self._call(lambda admin: admin.describe_topics(TopicCollection(sorted(topics))))
-        described = {name: self._result(future, name) for name, future in found.items()}
-        settings = self._settings(described)
+    def offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicOffer | BackfillError]":
+        """What several topics hold, each under an isolation level: four requests in two round trips, however many.
+
+        What speaks against one topic stands in its place. Errors: `BrokerUnavailableError`, which concerns all of them.
+        """
+        topics = sorted({topic for topic, _ in wanted})
+        failed: dict[str, BackfillError] = {}
+        asked = self._call(lambda admin: admin.describe_topics(TopicCollection(topics)))
+        configured = self._configs(topics)
+        described = self._results(asked, lambda topic: topic, failed)
+        settings = {key.name: found for key, found in self._results(configured, lambda key: key.name, failed).items()}
         splits = {
-            name: [TopicPartition(name, each.id) for each in topic.partitions] for name, topic in described.items()
-        }
-        everything = [split for each in splits.values() for split in each]
-        lows = self._offsets(everything, OffsetSpec.earliest(), "read_uncommitted")
-        ends: dict[tuple[str, int], int] = {}
-        for isolation in set(topics.values()):
-            wanted = [split for name, each in splits.items() if topics[name] == isolation for split in each]
-            ends.update(self._offsets(wanted, OffsetSpec.latest(), isolation))
-        return {
-            name: TopicOffer(
-                topic=name,
-                topic_id=str(topic.topic_id) if topic.topic_id is not None else None,
-                splits={
-                    each.partition: OffsetRange(
-                        start=lows[name, each.partition],
-                        end=max(lows[name, each.partition], ends[name, each.partition]),
-                    )
-                    for each in splits[name]
-                },
-                compacted="compact" in settings[name]["cleanup.policy"],
-                kept_seconds=_kept_seconds(settings[name]),
-            )
+            name: [TopicPartition(name, each.id) for each in topic.partitions]
             for name, topic in described.items()
+            if name not in failed
+        }
+        earliest = self._list(splits.values(), OffsetSpec.earliest(), "read_uncommitted")
+        latest = {
+            isolation: self._list(
+                (splits[topic] for topic, each in wanted if each == isolation and topic in splits),
+                OffsetSpec.latest(),
+                isolation,
+            )
+            for isolation in {each for _, each in wanted}
+        }
+        lows = self._offsets(earliest, failed)
+        ends = {isolation: self._offsets(listed, failed) for isolation, listed in latest.items()}
+        return {
+            (name, isolation): failed[name]
+            if name in failed
+            else _offer(name, described[name], settings[name], lows, ends[isolation])
+            for name, isolation in wanted
         }
 
     def offsets_at(self, offer: TopicOffer, moment: datetime) -> dict[int, int]:
         """Per split, the first offset at or after a time; the end where there is none."""
         splits = [TopicPartition(offer.topic, split) for split in offer.splits]
         spec = OffsetSpec.for_timestamp(int(moment.timestamp() * 1000))
-        found = self._offsets(splits, spec, "read_uncommitted")
+        failed: dict[str, BackfillError] = {}
+        found = self._offsets(self._list([splits], spec, "read_uncommitted"), failed)
+        if failed:
+            raise failed[offer.topic]
         return {
             split: min(held.end, found[offer.topic, split]) if found[offer.topic, split] >= 0 else held.end
             for split, held in offer.splits.items()
@@ -158,23 +169,39 @@ class KafkaClient:
         }
         return {f"kafka.{name}": value for name, value in java.items()}
 
-    def _settings(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    def _configs(self, topics: Iterable[str]) -> "dict[Any, Future[Any]]":
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-        found = self._call(lambda admin: admin.describe_configs(resources))
-        return {
-            resource.name: {each.name: each.value for each in self._result(future, resource.name).values()}
-            for resource, future in found.items()
-        }
+        return self._call(lambda admin: admin.describe_configs(resources))
 
-    def _offsets(self, splits: list[TopicPartition], spec: OffsetSpec, isolation: str) -> dict[tuple[str, int], int]:
-        if not splits:
+    def _list(
+        self, splits: Iterable[Iterable[TopicPartition]], spec: OffsetSpec, isolation: str
+    ) -> "dict[TopicPartition, Future[Any]]":
+        wanted = dict.fromkeys(chain.from_iterable(splits), spec)
+        if not wanted:
             return {}
-        found = self._call(
-            lambda admin: admin.list_offsets(
-                dict.fromkeys(splits, spec), isolation_level=_ISOLATION[isolation], request_timeout=self.timeout
-            )
-        )
-        return {(split.topic, split.partition): self._result(each, split.topic).offset for split, each in found.items()}
+        level = _ISOLATION[isolation]
+        return self._call(lambda admin: admin.list_offsets(wanted, isolation_level=level, request_timeout=self.timeout))
+
+    def _offsets(
+        self, listed: "Mapping[TopicPartition, Future[Any]]", failed: dict[str, BackfillError]
+    ) -> dict[tuple[str, int], int]:
+        found = self._results(listed, lambda split: split.topic, failed)
+        return {(split.topic, split.partition): each.offset for split, each in found.items()}
+
+    def _results(
+        self, futures: "Mapping[K, Future[T]]", topic_of: Callable[[K], str], failed: dict[str, BackfillError]
+    ) -> dict[K, T]:
+        """What was answered; a topic that something else was answered of is put into `failed`."""
+        found = {}
+        for key, future in futures.items():
+            topic = topic_of(key)
+            try:
+                found[key] = self._result(future, topic)
+            except BrokerUnavailableError:
+                raise
+            except BackfillError as error:
+                failed.setdefault(topic, error)
+        return found
 
     def _call(self, call: Callable[[AdminClient], dict[Any, Future[Any]]]) -> dict[Any, Future[Any]]:
         if self._admin is None:
@@ -224,9 +251,23 @@ class KafkaClient:
         )
 
 
-def _kept_seconds(settings: Mapping[str, str]) -> float | None:
-    milliseconds = int(settings["retention.ms"])
-    return None if milliseconds < 0 or "delete" not in settings["cleanup.policy"] else milliseconds / 1000
+def _offer(
+    name: str,
+    topic: Any,
+    settings: Mapping[str, Any],
+    lows: Mapping[tuple[str, int], int],
+    ends: Mapping[tuple[str, int], int],
+) -> TopicOffer:
+    """What a topic holds, from what Kafka answered; `topic` and `settings` as its client describes them."""
+    held = {each.id: (lows[name, each.id], ends[name, each.id]) for each in topic.partitions}
+    policy, kept = settings["cleanup.policy"].value, int(settings["retention.ms"].value)
+    return TopicOffer(
+        topic=name,
+        topic_id=str(topic.topic_id) if topic.topic_id is not None else None,
+        splits={split: OffsetRange(start=low, end=max(low, end)) for split, (low, end) in held.items()},
+        compacted="compact" in policy,
+        kept_seconds=None if kept < 0 or "delete" not in policy else kept / 1000,
+    )
 
 
 def java_settings(settings: Mapping[str, str]) -> dict[str, str]:

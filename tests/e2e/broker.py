@@ -49,9 +49,14 @@ def add_splits(project: Project, topic: str, splits: int) -> None:
     wait_until(lambda: len(project.admin.list_topics(topic).topics[topic].partitions) == splits)
 
 
+def delete_topic(project: Project, topic: str) -> None:
+    """Delete a topic with all its records."""
+    project.admin.delete_topics([topic])[topic].result(timeout=SECONDS)
+
+
 def recreate(project: Project, topic: str, *, splits: int = 1) -> None:
     """Delete a topic and make a new one of the same name."""
-    project.admin.delete_topics([topic])[topic].result(timeout=SECONDS)
+    delete_topic(project, topic)
 
     def create() -> bool:
         try:

@@ -13,9 +13,11 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from backfill_assets import kafka_source, materialized_view, sensors
 from backfill_assets.resources import spark
+from backfill_assets.resources.kafka import KafkaClient
 from backfill_assets.resources.ports import free_port
 from backfill_assets.resources.state_store import State
 from backfill_assets.sensors import TABLE_TAG, TRANSITION_TAG
+from tests.e2e.broker import delete_topic
 from tests.e2e.dagster_project import DagsterProject
 from tests.e2e.project import Project
 
@@ -137,6 +139,33 @@ def test_what_a_run_is_at_work_on_is_left_alone(shop: DagsterProject) -> None:
 def test_a_broker_that_is_down_is_a_reason_and_no_error(shop: DagsterProject) -> None:
     found = reason(tick(shop, servers=f"127.0.0.1:{free_port()}"))
     assert found.startswith("orders: [BROKER_UNAVAILABLE] no Kafka broker answered at 127.0.0.1:")
+
+
+def test_a_broker_is_asked_once_for_all_topics_and_one_that_is_gone_keeps_no_other_waiting(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # these tables, too, are made with Spark
+    topics = [project.topic() for _ in range(3)]
+    sources = [kafka_source(f"s{number}", topic=topic, schema="id LONG") for number, topic in enumerate(topics)]
+    loose = kafka_source("loose", topic=topics[0], schema="id LONG", isolation="read_uncommitted")
+    project.declare(*sources, loose)
+    for each in (*sources, loose):
+        project.refresh(each.name)
+    delete_topic(project, topics[1])
+    for topic in (topics[0], topics[2]):
+        project.produce(topic, [{"id": 1}])
+    asked_for = []
+    call = KafkaClient._call
+
+    def counted(self: KafkaClient, request: Any) -> Any:
+        asked_for.append(request)
+        return call(self, request)
+
+    monkeypatch.setattr(KafkaClient, "_call", counted)
+    with dg.DagsterInstance.ephemeral() as instance:
+        found = tick(DagsterProject(project, instance))
+    assert sorted(asked(found)) == [["loose"], ["s0"], ["s2"]]
+    assert len(asked_for) == 5, "topics, their settings, earliest and, for each isolation level, latest offsets"
 
 
 def test_runs_that_fail_are_asked_for_again_but_not_at_once(
