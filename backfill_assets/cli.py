@@ -107,10 +107,13 @@ def status(
     """How sources and views stand: phase, rows, percent, rate, ETA, lag per split."""
     from backfill_assets.operations import status as status_of
 
-    workspace = _Project(module).workspace()
+    project = _Project(module)
+    workspace = project.workspace()
     names = [workspace.find(name).name] if name else list(workspace.declared)
     with ThreadPoolExecutor(max_workers=8) as pool:  # a broker that does not answer is then waited for only once
         found = list(pool.map(lambda each: status_of(workspace, each), names))
+    submitted = project.submitted()
+    found = [each.queued() if workspace.find(each.name).key in submitted else each for each in found]
     _say([asdict(each) for each in found], as_json=as_json, text=lambda: status_text(found, splits=name is not None))
 
 
@@ -291,6 +294,13 @@ class _Project:
         return self._execute(
             TABLES_JOB, keys, refreshed=names, run_config=refresh_run_config(config), asset_selection=list(keys)
         )
+
+    def submitted(self) -> "set[dg.AssetKey]":
+        """The tables that runs of the instance are about to refresh."""
+        from backfill_assets.jobs import queued
+
+        with open_instance(dagster_home(self.root)) as instance:
+            return queued(instance)
 
     def verify(self, name: str) -> "RunSummary":
         """Run every check of one table in one run of the instance."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     # Dagster names this type only here.
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-__all__ = ["QUIET", "TABLES_JOB", "build_jobs", "refresh_run_config"]
+__all__ = ["QUIET", "TABLES_JOB", "build_jobs", "queued", "refresh_run_config"]
 
 TABLES_JOB = "backfill_tables"
 """The job over all tables, of which sensors and the command line select some."""
@@ -41,6 +41,13 @@ QUIET: Mapping[str, object] = {"loggers": {"console": {"config": {"log_level": "
 def refresh_run_config(config: Mapping[str, object]) -> dict[str, object]:
     """Run config of a refresh from the command line."""
     return {**QUIET, "ops": {OP_NAME: {"config": dict(config)}}}
+
+
+def queued(instance: dg.DagsterInstance) -> set[dg.AssetKey]:
+    """The tables for which runs are submitted that have not begun."""
+    waiting = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
+    runs = instance.get_runs(dg.RunsFilter(statuses=waiting))
+    return {key for run in runs for key in run.asset_selection or ()}
 
 
 def build_jobs(

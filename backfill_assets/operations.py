@@ -74,6 +74,11 @@ class Status:
     tables: list[TableProgress] = field(default_factory=list)
     problem: str = ""
 
+    def queued(self) -> "Status":
+        """The same of a table that a submitted run is about to work on."""
+        at_rest = self.state in {"not created", "dropped", "waiting", "idle"}
+        return replace(self, state="queued") if at_rest else self
+
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:

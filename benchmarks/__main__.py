@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import backfill, epochs, idle, ingest, refresh, situations, tables
+from benchmarks import backfill, changes, epochs, idle, ingest, refresh, situations, tables
 from benchmarks.measure import Comparison, machine
 from benchmarks.world import World, world
 
@@ -23,15 +23,16 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "epochs": epochs.run,
     "idle": idle.run,
     "tables": tables.run,
+    "changes": changes.run,
     "situations": situations.run,
 }
-SIZED = {"ingest", "backfill", "tables"}
+SIZED = {"ingest", "backfill", "tables", "changes"}
 """Those whose size is a number of rows that `--rows` sets."""
 
 
 def main(
     names: Annotated[list[str] | None, typer.Argument(help=f"Some of {', '.join(BENCHMARKS)}; all without it.")] = None,
-    rows: Annotated[int | None, typer.Option(min=32, help="Rows of ingest, backfill and tables.")] = None,
+    rows: Annotated[int | None, typer.Option(min=32, help=f"Rows of {', '.join(sorted(SIZED))}.")] = None,
     repetitions: Annotated[int | None, typer.Option(min=1, help="How often each side is measured.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
 ) -> None:

@@ -19,12 +19,11 @@ from deltalake import DeltaTable
 
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.backfill.choose import Choice
-from backfill_assets.backfill.choose_costs import Strategy
 from backfill_assets.backfill.choose_estimates import NEVER
 from backfill_assets.backfill.control import Limits
 from backfill_assets.choosing import choice_of
 from backfill_assets.errors import VersionsLostError
-from backfill_assets.model import MaterializedView
+from backfill_assets.model import MaterializedView, Strategy
 from backfill_assets.workspace import Declared
 from benchmarks.measure import Comparison
 from benchmarks.world import SCHEMA, World
@@ -82,7 +81,7 @@ SITUATIONS = (
 class Upstream(Protocol):
     """What a situation's view reads."""
 
-    def declared(self, strategy: Strategy | str) -> dict[str, Declared]:
+    def declared(self, strategy: Strategy) -> dict[str, Declared]:
         """The view `copy` and what it reads."""
         ...
 
@@ -92,6 +91,10 @@ class Upstream(Protocol):
 
     def content(self, view: Path) -> tuple[object, object]:
         """What the view holds, and what it must hold."""
+        ...
+
+    def remove(self) -> None:
+        """Leave nothing of it that does not go with its folder."""
         ...
 
 
@@ -136,7 +139,10 @@ def _upstream(world: World, situation: Situation) -> Iterator[tuple[Path, Upstre
         upstream = _Topic(world, situation) if situation.topic else _Table(world, situation, folder / "orders")
         for step in range(BEFORE):
             upstream.change(step)
-        yield folder, upstream
+        try:
+            yield folder, upstream
+        finally:
+            upstream.remove()
 
 
 def _choice(world: World, folder: Path, declared: dict[str, Declared], situation: Situation) -> Choice:
@@ -193,10 +199,10 @@ class _Table:
         }
         rows.write.format("delta").options(**options).save(str(place))
 
-    def declared(self, strategy: Strategy | str) -> dict[str, Declared]:
+    def declared(self, strategy: Strategy) -> dict[str, Declared]:
         orders = delta_table("orders", path=str(self.place), primary_key="id")
         query = f"SELECT {', '.join(COLUMNS)} FROM orders"
-        return {"copy": materialized_view("copy", query=query, upstreams=[orders], strategy=strategy)}  # type: ignore[arg-type]
+        return {"copy": materialized_view("copy", query=query, upstreams=[orders], strategy=strategy)}
 
     def change(self, step: int) -> None:
         situation = self.situation
@@ -214,6 +220,9 @@ class _Table:
     def content(self, view: Path) -> tuple[object, object]:
         return self.world.content(view, *COLUMNS), self.world.content(self.place, *COLUMNS)
 
+    def remove(self) -> None:
+        pass
+
 
 class _Topic:
     """A topic that is appended to."""
@@ -223,10 +232,10 @@ class _Topic:
         self.end = situation.rows
         world.produce(self.name, self.end)
 
-    def declared(self, strategy: Strategy | str) -> dict[str, Declared]:
+    def declared(self, strategy: Strategy) -> dict[str, Declared]:
         orders = kafka_source("orders", topic=self.name, schema=SCHEMA)
         query = "SELECT order_id AS id, customer, amount FROM orders"
-        view = materialized_view("copy", query=query, upstreams=[orders], strategy=strategy)  # type: ignore[arg-type]
+        view = materialized_view("copy", query=query, upstreams=[orders], strategy=strategy)
         return {"orders": orders, "copy": view}
 
     def change(self, step: int) -> None:  # noqa: ARG002  (all steps are alike)
@@ -239,3 +248,6 @@ class _Topic:
             "id", "concat('customer-', id % 50000) AS customer", "CAST(id % 100000 AS DOUBLE) / 8 AS amount"
         )
         return self.world.content(view, *COLUMNS), self.world.digest(expected, *COLUMNS)
+
+    def remove(self) -> None:
+        self.world.remove_topic(self.name)

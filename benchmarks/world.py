@@ -65,6 +65,10 @@ class World:
         session: SparkSession = self.workspace(self.root, {}).runner.run(lambda spark: spark)
         return session
 
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.servers})
+
     def workspace(self, folder: Path, declared: dict[str, Declared]) -> Workspace:
         """What one run of this project works with."""
         return Workspace(
@@ -98,9 +102,12 @@ class World:
         """A new empty topic."""
         name = f"orders-{uuid.uuid4().hex[:8]}"
         new = NewTopic(name, num_partitions=SPLITS, replication_factor=1)
-        admin = AdminClient({"bootstrap.servers": self.servers})
-        admin.create_topics([new])[name].result(timeout=30)
+        self._admin.create_topics([new])[name].result(timeout=30)
         return name
+
+    def remove_topic(self, name: str) -> None:
+        """Let the broker forget a topic: it stalls where it holds too many records."""
+        self._admin.delete_topics([name])[name].result(timeout=30)
 
     def produce(self, topic: str, rows: int, *, first: int = 0) -> None:
         """Write orders as JSON, spread evenly over the splits."""

@@ -15,8 +15,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.jobs import TABLES_JOB
 from backfill_assets.proofs import CHECKS
 from backfill_assets.resources.ports import free_port
+from tests.e2e.dagster_project import DagsterProject
 from tests.e2e.project import Project
 
 pytestmark = pytest.mark.e2e
@@ -182,6 +185,18 @@ def test_status_goes_on_when_the_broker_is_down_a_source_is_gone_or_a_view_is_on
     (even,) = cli.json("status", "even")
     assert even["problem"] == "source 'orders' was dropped: expected its table"
     assert "was dropped" in cli.call("status")
+
+
+def test_a_refresh_that_is_submitted_is_shown_before_it_begins(cli: CommandLine, project: Project) -> None:
+    orders = kafka_source("orders", topic="t", schema="id LONG")
+    project.declare(orders, materialized_view("even", query="SELECT id FROM orders", upstreams=[orders]))
+    assert cli.json("status", "even")[0]["state"] == "not created"
+    with dg.DagsterInstance.from_config(str(cli.root / ".dagster")) as instance:
+        job = DagsterProject(project, instance).definitions().resolve_job_def(TABLES_JOB)
+        key = project.declared["even"].key
+        instance.create_run_for_job(job.get_subset(asset_selection={key}), asset_selection=frozenset({key}))
+    states = [(each["name"], each["state"]) for each in cli.json("status")]
+    assert states == [("orders", "not created"), ("even", "queued")]
 
 
 def test_another_module_may_hold_the_definitions(cli: CommandLine) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits, Stop
@@ -108,6 +109,16 @@ def test_a_view_over_a_table_that_is_not_there_does_not_claim_to_wait(lake: Lake
     lake.view("lost", "SELECT id FROM nowhere", lake.table("nowhere"))
     shown = status(lake.project.workspace(), "lost")
     assert (shown.state, shown.problem) == ("not created", "")
+
+
+def test_a_view_that_is_kept_from_its_parent_says_why_and_does_not_claim_to_wait(lake: Lake):
+    refresh(lake, "first")
+    parent = DeltaTable(lake.location("first"))
+    parent.create_checkpoint()
+    for entry in Path(lake.location("first"), "_delta_log").glob("*.json"):
+        entry.unlink()
+    shown = status(lake.project.workspace(), "second")
+    assert (shown.state, "log was cleaned up" in shown.problem) == ("not created", True)
 
 
 def test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused(lake: Lake):
