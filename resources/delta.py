@@ -4,14 +4,12 @@ The commit's metadata lies in `userMetadata`, where Spark's DESCRIBE HISTORY sho
 computed; `staging` makes the files that are committed here.
 """
 
-import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import takewhile
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import (
     ColumnProperties,
@@ -28,18 +26,21 @@ from deltalake.transaction import AddAction
 
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Staged, StagedFile, app_id
 from backfill_assets.errors import PositionsLostError, StagingError
+from backfill_assets.resources.commits import (
+    Actions,
+    changes_data,
+    commits_of,
+    committed_at,
+    metadata_of,
+    read_commit,
+    record_of,
+)
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
 __all__ = [
     "STATUS_PROPERTY",
     "TABLE_PROPERTIES",
     "DeltaOutput",
-    "commits_of",
-    "committed_at",
-    "ours_in",
-    "read_commit",
-    "record_of",
-    "stated_at",
 ]
 
 STATUS_PROPERTY = "backfill.status"
@@ -117,17 +118,31 @@ class DeltaOutput:
         version = table.version()
         foreign = None
         described: list[tuple[int, str]] = []
-        for at, actions in commits_of(self.location, version):
+        log = commits_of(self.location, version)
+        for at, actions in log:
             record = record_of(actions, self.target)
             if record is not None:
-                foreign = foreign if foreign is not None else self._reshaped(at, described)
+                found = (foreign, self._reshaped(at, described), self._slipped_in(record, at, log))
+                foreign = min((each for each in found if each is not None), default=None)
                 self._life = record.incarnation
                 number = table.transaction_version(app_id(self.target, record.incarnation))
                 return Look(version=version, record=record, at=at, transaction=number, foreign=foreign)
-            if _changes_data(actions):
+            if changes_data(actions):
                 foreign = at
             described.extend((at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action)
         return Look(version=version, foreign=foreign)
+
+    @staticmethod
+    def _slipped_in(record: CommitRecord, at: int, before: Iterable[tuple[int, Actions]]) -> int | None:
+        """The first version that changed data between a commit and the version that it was to be made on.
+
+        Spark takes the newest version for its merge, whichever was looked at.
+        """
+        base = record.base
+        if base is None or base >= at - 1:
+            return None
+        later = takewhile(lambda commit: commit[0] > base, before)
+        return min((number for number, actions in later if changes_data(actions)), default=None)
 
     def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
         """The first version after our commit `since` that changed the columns; properties are free to change."""
@@ -139,6 +154,7 @@ class DeltaOutput:
         """One commit on the version loaded by the last `look`, without retries."""
         table = self._table
         assert table is not None
+        record = record.model_copy(update={"base": table.version()})
         try:
             if staged.appends:
                 self._append(table, record, staged)
@@ -290,63 +306,6 @@ class DeltaOutput:
         return [found[epoch] for epoch in sorted(found)]
 
 
-def commits_of(location: TableLocation, newest: int) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """The log's commits from `newest` back to the oldest that is still there."""
-    files = location.files()
-    for version in range(newest, -1, -1):
-        actions = read_commit(files, version)
-        if actions is None:
-            return
-        yield version, actions
-
-
-def committed_at(location: TableLocation, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
-    """When a commit was made, in milliseconds since 1970: as it says itself, else as its file does."""
-    stated = stated_at(actions)
-    if stated is not None:
-        return stated
-    (file,) = location.files().get_file_info([f"_delta_log/{number:020d}.json"])
-    return int(file.mtime.timestamp() * 1000) if file.mtime else 0
-
-
-def stated_at(actions: Sequence[Mapping[str, Any]]) -> int | None:
-    """When a commit says that it was made, in milliseconds since 1970; None where it does not say."""
-    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
-    stated = info.get("inCommitTimestamp") or info.get("timestamp")
-    return None if stated is None else int(stated)
-
-
-def read_commit(files: pafs.FileSystem, version: int) -> list[dict[str, Any]] | None:
-    """The actions of one commit; None where the log has it no more."""
-    try:
-        with files.open_input_stream(f"_delta_log/{version:020d}.json") as stream:
-            return [json.loads(line) for line in stream.read().splitlines() if line]
-    except FileNotFoundError:
-        return None
-
-
-def ours_in(actions: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """What a commit's metadata says of an epoch, as plain JSON; None for a commit that is not ours."""
-    info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    try:
-        found = json.loads(info.get("userMetadata") or "{}").get("backfill")
-    except (ValueError, AttributeError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def record_of(actions: list[dict[str, Any]], target: str) -> CommitRecord | None:
-    """The record in a commit's metadata, if the commit is ours and speaks of this table (not of a copied one)."""
-    found = ours_in(actions)
-    return CommitRecord.model_validate(found) if found and found.get("target") == target else None
-
-
-def _changes_data(actions: list[dict[str, Any]]) -> bool:
-    return any(
-        action[kind].get("dataChange", True) for action in actions for kind in ("add", "remove") if kind in action
-    )
-
-
 def _bounds_where_exact(table: DeltaTable) -> WriterProperties:
     """Bounds for plain columns that are no floats: a float's leave NaN out, and Spark would skip files that hold some."""
     exact = [
@@ -358,11 +317,6 @@ def _bounds_where_exact(table: DeltaTable) -> WriterProperties:
         default_column_properties=ColumnProperties(statistics_enabled="NONE"),
         column_properties={name: ColumnProperties(statistics_enabled="CHUNK") for name in exact},
     )
-
-
-def metadata_of(record: CommitRecord) -> dict[str, str]:
-    """A commit's own metadata, under the name that Spark shows in DESCRIBE HISTORY."""
-    return {"userMetadata": json.dumps({"backfill": record.model_dump(mode="json")})}
 
 
 def changed_rows(location: TableLocation, staged: Staged) -> pa.Table:

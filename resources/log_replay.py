@@ -17,7 +17,7 @@ from uuid import UUID
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from backfill_assets.resources.delta import read_commit
+from backfill_assets.resources.commits import read_commit
 
 __all__ = ["DataFile", "LogGoneError", "Version", "is_plain", "replay"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.epoch import CommitRecord, Staged, app_id
 from backfill_assets.query.ddl import quoted
-from backfill_assets.resources.delta import metadata_of
+from backfill_assets.resources.commits import metadata_of
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.warehouse import TableLocation
 

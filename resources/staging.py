@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from backfill_assets.backfill.epoch import CommitKind, Look, StagedFile
 from backfill_assets.backfill.staging import SPOOL, StagedFolder, sweepable
-from backfill_assets.resources.delta import commits_of, ours_in
+from backfill_assets.resources.commits import commits_of, ours_in
 from backfill_assets.resources.warehouse import TableLocation
 
 __all__ = ["INPUTS", "collect", "delete_data", "delete_folder", "spooled_folders", "sweep"]

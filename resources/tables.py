@@ -20,7 +20,7 @@ from backfill_assets.backfill.retention import parse_interval
 from backfill_assets.backfill.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.query.ddl import Column, columns_of_delta
-from backfill_assets.resources.delta import committed_at, read_commit, stated_at
+from backfill_assets.resources.commits import committed_at, read_commit, stated_at
 from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, is_plain, replay
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 

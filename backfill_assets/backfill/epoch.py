@@ -241,7 +241,8 @@ class CommitRecord(Value):
     this life; `done` how many of all since its beginning have been consumed; `rows_written` the rows that were inserted
     or replaced (`rows_updated` of them replaced), `rows_deleted` those deleted, `rows_total` the rows that the table
     then holds. `engine` says what made the commit: `append` of staged files, or a merge by key in `delta-rs` or `spark`.
-    `spooled` says in which staged folder each part of the spool lies that the position needs.
+    `spooled` says in which staged folder each part of the spool lies that the position needs. `base` is the version that
+    the table was at when it was looked at for this commit: nothing but maintenance may lie between the two.
     """
 
     format: Literal[1] = 1
@@ -268,6 +269,7 @@ class CommitRecord(Value):
     started_at: float
     finished_at: float
     created_at: float
+    base: int | None = None
 
 
 class StagedFile(Value):
@@ -310,7 +312,8 @@ class Look(Value):
     """What one loaded version of a table's log says.
 
     `record` is the newest commit of ours (None where there is none yet), found at version `at`; `transaction` the
-    transaction number of its incarnation; `foreign` the first later version that changed data without being ours.
+    transaction number of its incarnation; `foreign` the first version that changed data without being ours, after that
+    commit or between it and the version that it was made on.
     """
 
     version: int

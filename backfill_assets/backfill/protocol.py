@@ -141,7 +141,7 @@ def check_look(parts: Parts, look: Look) -> Look:
         raise ForeignWriteError(
             f"{parts.decider.target}: version {look.foreign} of the table changed data, but was not written by an epoch",
             hint=f"see DESCRIBE HISTORY for who wrote it. `backfill reset {parts.name}` builds the table anew; to keep "
-            f"it, restore the table's folder from a backup of version {look.at}",
+            f"it, restore the table's folder from a backup of version {look.foreign - 1}",
             version=look.foreign,
         )
     changed = changed_parts(record.fingerprint, parts.decider.fingerprint)
@@ -338,6 +338,8 @@ def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exc
                 _log.warning(
                     "%s: epoch %d landed although its commit failed: %s", record.target, record.epoch, errors[-1]
                 )
+            if record.kind is CommitKind.EPOCH and found.foreign is not None:
+                raise _foreign(record, found.foreign)
             return True
         case Verdict.RETRY:
             return False
@@ -351,12 +353,16 @@ def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exc
                 f"{there} at epoch {found.record.epoch if found.record else '-'}",
             )
         case Verdict.FOREIGN:
-            raise ForeignWriteError(
-                f"{record.target}: version {found.foreign} of the table changed data while epoch {record.epoch} was "
-                "computed, but was not written by an epoch",
-                hint=f"`backfill reset {record.target.partition('/')[2]}` builds the table anew",
-                version=found.foreign,
-            )
+            raise _foreign(record, found.foreign)
+
+
+def _foreign(record: CommitRecord, version: int | None) -> ForeignWriteError:
+    return ForeignWriteError(
+        f"{record.target}: version {version} of the table changed data while epoch {record.epoch} was at work, but was not "
+        "written by an epoch",
+        hint=f"`backfill reset {record.target.partition('/')[2]}` builds the table anew",
+        version=version,
+    )
 
 
 def _fenced(target: str, what: str) -> FencedError:

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.operations import tend
 from backfill_assets.proofs import CHECKS
-from backfill_assets.resources.delta import commits_of, ours_in
+from backfill_assets.resources.commits import commits_of, ours_in
 from tests.e2e.project import Project
 from tests.e2e.runner import declared, start
 

@@ -1,13 +1,15 @@
 """Keys of views over Delta tables: composite, null, NaN, hidden, oddly named, of several parts; and Spark's merge."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import Staged
-from backfill_assets.errors import QueryError
+from backfill_assets.errors import ForeignWriteError, QueryError
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.operations import refresh, reset
 from backfill_assets.resources.merge import merge_large
@@ -34,15 +36,27 @@ def exact(lake: Lake, view: str, query: str, columns: list[str], *names: str) ->
 class Large(Workspace):
     """A workspace in which every keyed change counts as too large for this process's memory."""
 
+    between: Callable[[], object]
+    """What happens after the look and before Spark merges."""
+
     def table(self, declared: KafkaSource | MaterializedView) -> Table:
         found = super().table(declared)
         found.output.merge_memory = 0
+        merge = found.output.merge_large
+
+        def merge_late(*given: Any) -> None:
+            self.between()
+            merge(*given)
+
+        found.output.merge_large = merge_late
         return found
 
 
-def large(lake: Lake) -> Workspace:
+def large(lake: Lake, between: Callable[[], object] = lambda: None) -> Workspace:
     plain = lake.project.workspace()
-    return Large(declared=plain.declared, store=plain.store, kafka=plain.kafka, spark=plain.spark)
+    made = Large(declared=plain.declared, store=plain.store, kafka=plain.kafka, spark=plain.spark)
+    made.between = between
+    return made
 
 
 ODD = "SELECT `Key` AS `Select`, name AS OddName FROM odd"
@@ -105,6 +119,35 @@ def assert_stale_merge_changes_nothing(lake: Lake) -> None:
     after = table.output.look()
     assert (after.version, after.record) == (before.version, before.record)
     assert sum(lake.found("large", ["OddName"]).values()) == 0
+
+
+def test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon(lake: Lake):
+    for first in (0, 10):
+        lake.append("base", ({"id": at, "v": at} for at in range(first, first + 10)))
+    query = "SELECT id, v FROM base"
+    lake.view("copy", query, lake.table("base"))
+    lake.project.refresh("copy", Limits(chunk_rows=10))
+    place = f"delta.`{lake.location('copy')}`"
+
+    lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id < 5")
+    refresh(large(lake, lambda: lake.spark.sql(f"OPTIMIZE {place}")), "copy", Limits(), run_id="one")
+    workspace = lake.project.workspace()
+    found = workspace.table(workspace.declared["copy"]).output.look()
+    assert found.record is not None
+    assert found.record.base is not None
+    assert (found.record.engine, found.at) == ("spark", found.record.base + 2)
+    exact(lake, "copy", query, ["id", "v"], "base")
+
+    lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id < 5")
+    by_hand = large(lake, lambda: lake.spark.sql(f"DELETE FROM {place} WHERE id = 7"))
+    seen = f"version {found.at + 1} of the table changed data"
+    with pytest.raises(ForeignWriteError, match=seen):
+        refresh(by_hand, "copy", Limits(), run_id="two")
+    with pytest.raises(ForeignWriteError, match=seen):
+        lake.project.refresh("copy")
+    reset(lake.project.workspace(), "copy")
+    lake.project.refresh("copy")
+    exact(lake, "copy", query, ["id", "v"], "base")
 
 
 def test_columns_that_are_mapped_by_name(lake: Lake):
