@@ -99,7 +99,7 @@ class SparkCompute:
                 return write_observed(rows, place, {"insert": "count(1)", "bad": "count(_error)"}, tasks=tasks)
             case AggregateQuery() as query:
                 with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
-                    rows = changed_groups(query, changes, rows_at(spark, self.output, at))
+                    rows = changed_groups(query, changes, rows_at(spark, self.output, at), rows=plan.offsets)
                     chosen = rows.select(*view_columns(self.output), OPERATION)
                     return write_changes(chosen, f"{place}/{ROWS}", tasks=tasks)
             case query:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
+    "FEW_KEYS",
     "OPERATION",
     "ROWS",
     "batch",
@@ -33,6 +34,8 @@ __all__ = [
     "write_observed",
 ]
 
+FEW_KEYS = 2_000_000
+"""So many keys are sent to every task, so that a large table needs no sorting to find them; more would fill its memory."""
 OPERATION = "__op"
 ROWS = "rows"
 """The folder, inside of a staged one, that keyed changes are written to."""
@@ -55,15 +58,15 @@ def empty_batch(spark: "SparkSession", query: Query, columns: Mapping[str, Seque
 
 
 def changed_groups(
-    query: AggregateQuery, changes: "DataFrame", old: "DataFrame", upstream: "DataFrame | None" = None
+    query: AggregateQuery, changes: "DataFrame", old: "DataFrame", upstream: "DataFrame | None" = None, *, rows: int
 ) -> "DataFrame":
-    """The groups that `changes` (see `signed`) touch, as they are to be, with the view's `old` rows.
+    """The groups that `changes` (see `signed`), so many `rows`, touch, as they are to be, with the view's `old` rows.
 
     `upstream` has all rows, for what cannot be taken away again; without it rows are only ever added.
     """
     from backfill_assets.query.apply_aggregate import maintained
 
-    return maintained(query, changes, old, upstream)
+    return maintained(query, changes, old, upstream, few=rows <= FEW_KEYS)
 
 
 def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":

@@ -36,6 +36,7 @@ from backfill_assets.resources.compute import SMALL_EPOCH, computed
 from backfill_assets.resources.key_ranges import in_ranges
 from backfill_assets.resources.log_replay import DataFile, Version
 from backfill_assets.resources.maintain import (
+    FEW_KEYS,
     OPERATION,
     ROWS,
     batch,
@@ -110,7 +111,7 @@ class TableCompute:
         if counts["twice"]:
             raise self._duplicate(plan, rows.where(TWICE).select(*map(quoted, query.key_columns)))
         if counts["insert"]:
-            self._check_new(spark, plan, place, at)
+            self._check_new(spark, plan, place, at, few=counts["insert"] <= FEW_KEYS)
         return counts
 
     def _inputs(self, spark: "SparkSession", plan: Plan, folder: str) -> "dict[str, DataFrame]":
@@ -151,19 +152,19 @@ class TableCompute:
         follows = any(isinstance(read, ChangesRead | SpoolRead) for read in plan.consumed)
         whole = rows_done(spark, self.upstreams[name], plan.after.tables[name]) if follows else None
         with kept(signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)")) as changes:
-            changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole)
+            changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole, rows=plan.offsets)
             chosen = changed.select(*view_columns(self.output), OPERATION)
             return write_changes(chosen, self._place(folder), tasks=_tasks(plan.offsets))
 
     def _place(self, folder: str) -> str:
         return self.output.child(f"{folder}/{ROWS}")
 
-    def _check_new(self, spark: "SparkSession", plan: Plan, staged: str, at: int) -> None:
+    def _check_new(self, spark: "SparkSession", plan: Plan, staged: str, at: int, *, few: bool) -> None:
         """Refuse an insert of a key that the view holds: its upstream's key is not unique, and one row would be lost."""
         key = self.query().key_columns
         new = spark.read.parquet(f"{staged}/{OPERATION}=insert").select(*map(quoted, key))
         held = rows_at(spark, self.output, at).select(*map(quoted, key))
-        twice = _semi(held, new, key)
+        twice = _semi(held, new, key, few=few)
         if not twice.isEmpty():
             raise self._duplicate(plan, twice)
 
@@ -354,10 +355,10 @@ def _netted(rows: "DataFrame", key: Sequence[str]) -> "DataFrame":
     return netted.withColumn(OPERATION, operation).withColumn(TWICE, twice).select(*kept, OPERATION, TWICE)
 
 
-def _semi(left: "DataFrame", right: "DataFrame", key: Sequence[str]) -> "DataFrame":
-    """The rows of `left` whose key is in `right`, which is small; null is equal to null."""
+def _semi(left: "DataFrame", right: "DataFrame", key: Sequence[str], *, few: bool) -> "DataFrame":
+    """The rows of `left` whose key is in `right`, which may be `few`; null is equal to null."""
     from pyspark.sql import functions as F  # noqa: N812
 
     renamed = right.toDF(*(f"__right_{at}" for at in range(len(key))))
     same: Sequence[Column] = [F.col(quoted(name)).eqNullSafe(F.col(f"__right_{at}")) for at, name in enumerate(key)]
-    return left.join(F.broadcast(renamed), reduce(lambda a, b: a & b, same), "left_semi")
+    return left.join(F.broadcast(renamed) if few else renamed, reduce(lambda a, b: a & b, same), "left_semi")

@@ -91,12 +91,13 @@ def stored(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
 
 
 def maintained(
-    query: AggregateQuery, changes: "DataFrame", old: "DataFrame", upstream: "DataFrame | None"
+    query: AggregateQuery, changes: "DataFrame", old: "DataFrame", upstream: "DataFrame | None", *, few: bool = True
 ) -> "DataFrame":
     """The new rows of all groups that `changes` touch, as `stored` gives them, with what becomes of each (`__op`).
 
     `changes` are rows of the upstream with `__sign`, `old` the stored rows, `upstream` all rows of the upstream after the
-    changes; None says that it is append-only. In a row of a group that is deleted only the key counts.
+    changes; None says that it is append-only. In a row of a group that is deleted only the key counts. `few` says that
+    the keys of all groups that are touched fit in memory.
 
     Errors: those of `stored`; when the rows are computed, Spark's own if rows are retracted that never were counted, or
     from an upstream that is append-only.
@@ -105,12 +106,13 @@ def maintained(
         read = _read(query, changes, SIGN)
         plan = _plan(query, read)
         touched = read.select(*plan.groups).distinct()
-        kept = _only(plan, _kept(plan, old), touched)
+        kept = _only(plan, _kept(plan, old), touched, few=few)
         merged = _merged(plan, _partial(plan, read, sign=SIGN).unionAll(kept))
         merged = merged.where(f"__count != 0 OR {_OLD} > 0")
         if upstream is not None and plan.may_read_again:
             again = merged.where(_AGAIN)
-            rows = _only(plan, _partial(plan, _read(query, upstream), sign="1"), again.select(*plan.groups))
+            rows = _partial(plan, _read(query, upstream), sign="1")
+            rows = _only(plan, rows, again.select(*plan.groups), few=few)
             merged = merged.where(f"NOT {_AGAIN}").unionAll(_merged(plan, rows.unionAll(_emptied(plan, again))))
         groups = _finished(plan, merged, f"{_op()} AS {OP}")
         _ = groups.schema
@@ -238,11 +240,11 @@ def _emptied(plan: _Plan, groups: "DataFrame") -> "DataFrame":
     return groups.selectExpr(*plan.groups, "0L AS __count", *states, f"1 AS {SIGN}", _OLD)
 
 
-def _only(plan: _Plan, rows: "DataFrame", keys: "DataFrame") -> "DataFrame":
+def _only(plan: _Plan, rows: "DataFrame", keys: "DataFrame", *, few: bool) -> "DataFrame":
     """The rows of the groups that `keys` has; null is a group as any other."""
     named = keys.selectExpr(*(f"{group} AS {_key(group)}" for group in plan.groups))
     same = " AND ".join(f"{group} <=> {_key(group)}" for group in plan.groups)
-    return rows.join(F.broadcast(named), F.expr(same), "left_semi")
+    return rows.join(F.broadcast(named) if few else named, F.expr(same), "left_semi")
 
 
 def _key(group: str) -> str:

@@ -20,6 +20,7 @@ from backfill_assets.errors import (
     VersionsLostError,
 )
 from backfill_assets.operations import reset
+from backfill_assets.resources import table_compute
 from tests.e2e.lake import FEED, Lake
 
 pytestmark = pytest.mark.e2e
@@ -95,7 +96,9 @@ def test_a_feed_that_was_turned_off_since_is_still_read_where_it_was_written(lak
     assert lake.found("large", ["id"]) == {(at,): 1 for at in (0, 2, 4, 6, 8, 11)}
 
 
-def test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later(lake: Lake):
+def test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+):
     lake.append("orders", [{"id": 1, "at": 1}, {"id": 2, "at": 1}, {"id": 1, "at": 2}])
     lake.view("large", "SELECT id, at FROM orders WHERE at > 0", lake.table("orders"))
     assert refused(lake, DuplicateKeyError).facts["keys"] == [["1"]]
@@ -104,7 +107,8 @@ def test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_l
 
     lake.append("orders", [{"id": 2, "at": 3}])
     assert refused(lake, DuplicateKeyError).facts["keys"] == [["2"]]
-    assert refused(lake, DuplicateKeyError).facts["keys"] == [["2"]], "as long as nothing corrects it"
+    monkeypatch.setattr(table_compute, "FEW_KEYS", 0)
+    assert refused(lake, DuplicateKeyError).facts["keys"] == [["2"]], "as long as nothing corrects it, of many keys too"
     lake.sql("orders", "DELETE FROM {t} WHERE at = 3")
     lake.append("orders", [{"id": 3, "at": 3}, {"id": 4, "at": 3}])
     assert lake.project.refresh("large", Limits(chunk_rows=1)).report.record.live, (
