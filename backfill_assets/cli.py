@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 stopped early for a stated reason.
 import gc
 import importlib
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -32,6 +33,8 @@ __all__ = ["app", "main"]
 
 
 LEAST_WIDTH = 120
+
+_log = logging.getLogger(__name__)
 
 
 class Exit(IntEnum):
@@ -112,7 +115,7 @@ def status(
     names = [workspace.find(name).name] if name else list(workspace.declared)
     with ThreadPoolExecutor(max_workers=8) as pool:  # a broker that does not answer is then waited for only once
         found = list(pool.map(lambda each: status_of(workspace, each), names))
-    submitted = project.submitted()
+    submitted = project.submitted(workspace)
     found = [each.queued() if workspace.find(each.name).key in submitted else each for each in found]
     _say([asdict(each) for each in found], as_json=as_json, text=lambda: status_text(found, splits=name is not None))
 
@@ -295,12 +298,16 @@ class _Project:
             TABLES_JOB, keys, refreshed=names, run_config=refresh_run_config(config), asset_selection=list(keys)
         )
 
-    def submitted(self) -> "set[dg.AssetKey]":
-        """The tables that runs of the instance are about to refresh."""
+    def submitted(self, workspace: "Workspace") -> "set[dg.AssetKey]":
+        """The tables that runs of the instance are about to refresh; none where the instance cannot be asked."""
         from backfill_assets.jobs import queued
 
-        with open_instance(dagster_home(self.root)) as instance:
-            return queued(instance)
+        try:
+            with open_instance(dagster_home(self.root)) as instance:
+                return queued(instance, workspace.declared.values())
+        except Exception as error:  # how the tables stand is known without it
+            _log.warning("Dagster cannot be asked for submitted runs: %s", error)
+            return set()
 
     def verify(self, name: str) -> "RunSummary":
         """Run every check of one table in one run of the instance."""

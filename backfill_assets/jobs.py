@@ -1,6 +1,6 @@
 """Jobs: refresh and verify for each table, and the operator's controls with the table's name in their config."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import dagster as dg
@@ -43,11 +43,14 @@ def refresh_run_config(config: Mapping[str, object]) -> dict[str, object]:
     return {**QUIET, "ops": {OP_NAME: {"config": dict(config)}}}
 
 
-def queued(instance: dg.DagsterInstance) -> set[dg.AssetKey]:
-    """The tables for which runs are submitted that have not begun."""
+def queued(instance: dg.DagsterInstance, declared: Collection[Declared]) -> set[dg.AssetKey]:
+    """The tables that submitted runs which have not begun will refresh."""
     waiting = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
-    runs = instance.get_runs(dg.RunsFilter(statuses=waiting))
-    return {key for run in runs for key in run.asset_selection or ()}
+    whole = {f"refresh_{each.name}": {each.key} for each in declared} | {TABLES_JOB: {each.key for each in declared}}
+    found: set[dg.AssetKey] = set()
+    for run in instance.get_runs(dg.RunsFilter(statuses=waiting)):
+        found |= whole.get(run.job_name, set()) if run.asset_selection is None else run.asset_selection
+    return found
 
 
 def build_jobs(

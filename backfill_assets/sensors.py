@@ -16,7 +16,7 @@ from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS
 from backfill_assets.backfill.epoch import CommitRecord, Look
 from backfill_assets.backfill.ports import Controls, TopicOffer
 from backfill_assets.checks import CHEAP_TAG
-from backfill_assets.errors import BackfillError, BrokerUnavailableError
+from backfill_assets.errors import BackfillError
 from backfill_assets.jobs import TABLES_JOB
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.reaping import UNFINISHED, report_dead_runs
@@ -112,10 +112,9 @@ def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
 
 @dataclass
 class _OneLook(Workspace):
-    """A workspace that asks a broker once, for all topics that are read from it, however many tables need them."""
+    """A workspace that asks once for all topics that are reached in the same way, however many tables need them."""
 
     _seen: dict[str, TopicOffer | BackfillError] = field(default_factory=dict, init=False)
-    _silent: dict[str, BrokerUnavailableError] = field(default_factory=dict, init=False)
 
     def topic(self, source: str) -> TopicOffer:
         """The topic of a source as first seen."""
@@ -127,19 +126,12 @@ class _OneLook(Workspace):
         return found
 
     def _asked(self, source: KafkaSource) -> dict[str, TopicOffer | BackfillError]:
-        """The topics of a source and of all that are reached in the same way."""
-        client = self.client(source)
-        if client.servers in self._silent:
-            raise self._silent[client.servers]
+        """The topics of a source and of all that are reached as it is."""
         sources = [each for each in self.declared.values() if isinstance(each, KafkaSource)]
         alike = {
             each.name: (each.topic, each.isolation) for each in sources if each.client_config == source.client_config
         }
-        try:
-            offers = client.offers(set(alike.values()))
-        except BrokerUnavailableError as error:
-            self._silent[client.servers] = error
-            raise
+        offers = self.client(source).offers(set(alike.values()))
         return {name: offers[wanted] for name, wanted in alike.items()}
 
 

@@ -137,9 +137,9 @@ def _upstream(world: World, situation: Situation) -> Iterator[tuple[Path, Upstre
     """A folder, and the upstream as the situation says, which has changed a few times."""
     with world.folder() as folder:
         upstream = _Topic(world, situation) if situation.topic else _Table(world, situation, folder / "orders")
-        for step in range(BEFORE):
-            upstream.change(step)
         try:
+            for step in range(BEFORE):
+                upstream.change(step)
             yield folder, upstream
         finally:
             upstream.remove()

@@ -129,20 +129,21 @@ class DeltaOutput:
                 return Look(version=version, record=record, at=at, transaction=number, foreign=foreign)
             if changes_data(actions):
                 foreign = at
-            described.extend((at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action)
+            described += _described(at, actions)
         return Look(version=version, foreign=foreign)
 
-    @staticmethod
-    def _slipped_in(record: CommitRecord, at: int, before: Iterable[tuple[int, Actions]]) -> int | None:
-        """The first version that changed data between a commit and the version that it was to be made on.
+    def _slipped_in(self, record: CommitRecord, at: int, before: Iterable[tuple[int, Actions]]) -> int | None:
+        """The first version that changed rows or columns between a commit and the version that it was to be made on.
 
         Spark takes the newest version for its merge, whichever was looked at.
         """
         base = record.base
         if base is None or base >= at - 1:
             return None
-        later = takewhile(lambda commit: commit[0] > base, before)
-        return min((number for number, actions in later if changes_data(actions)), default=None)
+        between = list(takewhile(lambda commit: commit[0] > base, before))
+        changed = [number for number, actions in between if changes_data(actions)]
+        reshaped = self._reshaped(base, [each for commit in between for each in _described(*commit)])
+        return min(changed if reshaped is None else [*changed, reshaped], default=None)
 
     def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
         """The first version after our commit `since` that changed the columns; properties are free to change."""
@@ -304,6 +305,11 @@ class DeltaOutput:
                 break
             found.setdefault(record.epoch, record)  # one that restates the positions comes before what it restates
         return [found[epoch] for epoch in sorted(found)]
+
+
+def _described(at: int, actions: Actions) -> list[tuple[int, str]]:
+    """The version of a commit with each schema that it gives the table."""
+    return [(at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action]
 
 
 def _bounds_where_exact(table: DeltaTable) -> WriterProperties:

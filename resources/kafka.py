@@ -39,11 +39,23 @@ READING = {
 """How Spark's tasks read, unless `client_config` says otherwise."""
 RATE_SECONDS = 3_600.0
 """Over so long a time it is counted how fast records come."""
+ANSWER_SHARE = 0.8
+"""Requests give up before we do, so that each topic has an answer of its own and none is waited for after another."""
+NO_SUCH_OFFSET = -1
+"""Kafka's answer where no record is as young as a time."""
 _ISOLATION = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
 }
-_UNREACHABLE = {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+_UNREACHABLE = {
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError._NOENT,  # of offsets: no split has a leader
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+}
 _UNKNOWN = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.TOPIC_EXCEPTION,  # no topic can have such a name
@@ -109,14 +121,16 @@ class KafkaClient:
         return found
 
     def offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicOffer | BackfillError]":
-        """What several topics hold, each under an isolation level: four requests in two round trips, however many.
+        """What several topics hold, each under an isolation level, in two rounds of requests, however many they are.
 
-        What speaks against one topic stands in its place. Errors: `BrokerUnavailableError`, which concerns all of them.
+        What speaks against a topic stands in its place.
         """
         topics = sorted({topic for topic, _ in wanted})
         failed: dict[str, BackfillError] = {}
-        asked = self._call(lambda admin: admin.describe_topics(TopicCollection(topics)))
-        configured = self._configs(topics)
+        seconds = self._answer_seconds
+        asked = self._call(lambda admin: admin.describe_topics(TopicCollection(topics), request_timeout=seconds))
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        configured = self._call(lambda admin: admin.describe_configs(resources, request_timeout=seconds))
         described = self._results(asked, lambda topic: topic, failed)
         settings = {key.name: found for key, found in self._results(configured, lambda key: key.name, failed).items()}
         splits = {
@@ -133,8 +147,8 @@ class KafkaClient:
             )
             for isolation in {each for _, each in wanted}
         }
-        lows = self._offsets(earliest, failed)
-        ends = {isolation: self._offsets(listed, failed) for isolation, listed in latest.items()}
+        lows = self._offsets(earliest, failed, least=0)
+        ends = {isolation: self._offsets(listed, failed, least=0) for isolation, listed in latest.items()}
         return {
             (name, isolation): failed[name]
             if name in failed
@@ -147,7 +161,7 @@ class KafkaClient:
         splits = [TopicPartition(offer.topic, split) for split in offer.splits]
         spec = OffsetSpec.for_timestamp(int(moment.timestamp() * 1000))
         failed: dict[str, BackfillError] = {}
-        found = self._offsets(self._list([splits], spec, "read_uncommitted"), failed)
+        found = self._offsets(self._list([splits], spec, "read_uncommitted"), failed, least=NO_SUCH_OFFSET)
         if failed:
             raise failed[offer.topic]
         return {
@@ -169,9 +183,9 @@ class KafkaClient:
         }
         return {f"kafka.{name}": value for name, value in java.items()}
 
-    def _configs(self, topics: Iterable[str]) -> "dict[Any, Future[Any]]":
-        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
-        return self._call(lambda admin: admin.describe_configs(resources))
+    @property
+    def _answer_seconds(self) -> float:
+        return ANSWER_SHARE * self.timeout
 
     def _list(
         self, splits: Iterable[Iterable[TopicPartition]], spec: OffsetSpec, isolation: str
@@ -179,26 +193,28 @@ class KafkaClient:
         wanted = dict.fromkeys(chain.from_iterable(splits), spec)
         if not wanted:
             return {}
-        level = _ISOLATION[isolation]
-        return self._call(lambda admin: admin.list_offsets(wanted, isolation_level=level, request_timeout=self.timeout))
+        level, seconds = _ISOLATION[isolation], self._answer_seconds
+        return self._call(lambda admin: admin.list_offsets(wanted, isolation_level=level, request_timeout=seconds))
 
     def _offsets(
-        self, listed: "Mapping[TopicPartition, Future[Any]]", failed: dict[str, BackfillError]
+        self, listed: "Mapping[TopicPartition, Future[Any]]", failed: dict[str, BackfillError], *, least: int
     ) -> dict[tuple[str, int], int]:
+        """The offsets that were answered. Of a broker that is silent while others answer, librdkafka gives its splits an
+        offset that cannot be, and no error: less than the `least` that can."""
         found = self._results(listed, lambda split: split.topic, failed)
+        for split in (split for split, each in found.items() if each.offset < least):
+            failed.setdefault(split.topic, self._silent(f"split {split.partition} of topic {split.topic!r}"))
         return {(split.topic, split.partition): each.offset for split, each in found.items()}
 
     def _results(
         self, futures: "Mapping[K, Future[T]]", topic_of: Callable[[K], str], failed: dict[str, BackfillError]
     ) -> dict[K, T]:
-        """What was answered; a topic that something else was answered of is put into `failed`."""
+        """What was answered; of which topics something else was answered, or nothing, is put into `failed`."""
         found = {}
         for key, future in futures.items():
             topic = topic_of(key)
             try:
                 found[key] = self._result(future, topic)
-            except BrokerUnavailableError:
-                raise
             except BackfillError as error:
                 failed.setdefault(topic, error)
         return found
@@ -238,16 +254,19 @@ class KafkaClient:
                 topic=topic,
             )
         if code in _UNREACHABLE:
-            return BrokerUnavailableError(
-                f"no Kafka broker answered at {self.servers} within {self.timeout:g} s (topic {topic!r})",
-                hint="check that the broker runs and that its address and security settings are right; with the embedded "
-                "broker: `backfill up`",
-                servers=self.servers,
-            )
+            return self._silent(f"topic {topic!r}")
         return KafkaRefusedError(
             f"Kafka at {self.servers} refused a request about topic {topic!r}: {error}",
-            hint="check the topic's name and the rights of this client (describe and read on the topic)",
+            hint="check the topic's name and the rights of this client (describe, describe configs and read on the topic)",
             topic=topic,
+        )
+
+    def _silent(self, asked: str) -> BrokerUnavailableError:
+        return BrokerUnavailableError(
+            f"no Kafka broker answered at {self.servers} within {self.timeout:g} s ({asked})",
+            hint="check that the broker runs and that its address and security settings are right; with the embedded "
+            "broker: `backfill up`",
+            servers=self.servers,
         )
 
 
@@ -260,7 +279,8 @@ def _offer(
 ) -> TopicOffer:
     """What a topic holds, from what Kafka answered; `topic` and `settings` as its client describes them."""
     held = {each.id: (lows[name, each.id], ends[name, each.id]) for each in topic.partitions}
-    policy, kept = settings["cleanup.policy"].value, int(settings["retention.ms"].value)
+    told = {key: settings[key].value for key in ("cleanup.policy", "retention.ms") if key in settings}
+    policy, kept = told.get("cleanup.policy") or "delete", int(told.get("retention.ms") or -1)
     return TopicOffer(
         topic=name,
         topic_id=str(topic.topic_id) if topic.topic_id is not None else None,

@@ -72,9 +72,9 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
 ) -> Choice:
     """Choose the cheapest strategy that is not ruled out, the simplest of those within 5 %.
 
-    With `requested`, that strategy or nothing: a forecast that speaks against it becomes a risk of its estimate. So it
-    does where there is one way only to read such upstreams (topics). The order of `facts` does not matter. Errors:
-    `ValueError` without facts, or with `chunk_rows` below 1.
+    With `requested`, or where only one strategy reads such upstreams (topics), that one or nothing: a forecast that
+    speaks against it becomes a risk of its estimate. The order of `facts` does not matter. Errors: `ValueError` without
+    facts, or with `chunk_rows` below 1.
     """
     if not facts or chunk_rows < 1:
         raise ValueError(

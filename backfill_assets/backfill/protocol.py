@@ -76,8 +76,9 @@ class Parts:
 def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
     """Walk the steps 1 to 4 once, from a checked look; return the commit, or None where there is nothing to do.
 
-    Errors: `FencedError` where another run got ahead, `UnsettledCommitError`, `StagingError`, and what deciding and
-    computing raise. After any of them nothing is half-written.
+    Errors: `FencedError` where another run got ahead, `ForeignWriteError` where somebody else wrote beside the commit,
+    `UnsettledCommitError`, `StagingError`, and what deciding and computing raise. After any of them nothing is
+    half-written.
     """
     last = look.record
     assert last is not None
@@ -358,8 +359,8 @@ def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exc
 
 def _foreign(record: CommitRecord, version: int | None) -> ForeignWriteError:
     return ForeignWriteError(
-        f"{record.target}: version {version} of the table changed data while epoch {record.epoch} was at work, but was not "
-        "written by an epoch",
+        f"{record.target}: version {version} of the table changed data beside epoch {record.epoch}, but was not written by "
+        "an epoch",
         hint=f"`backfill reset {record.target.partition('/')[2]}` builds the table anew",
         version=version,
     )

@@ -190,13 +190,23 @@ def test_status_goes_on_when_the_broker_is_down_a_source_is_gone_or_a_view_is_on
 def test_a_refresh_that_is_submitted_is_shown_before_it_begins(cli: CommandLine, project: Project) -> None:
     orders = kafka_source("orders", topic="t", schema="id LONG")
     project.declare(orders, materialized_view("even", query="SELECT id FROM orders", upstreams=[orders]))
-    assert cli.json("status", "even")[0]["state"] == "not created"
+    assert states(cli) == {"orders": "not created", "even": "not created"}
     with dg.DagsterInstance.from_config(str(cli.root / ".dagster")) as instance:
         job = DagsterProject(project, instance).definitions().resolve_job_def(TABLES_JOB)
         key = project.declared["even"].key
         instance.create_run_for_job(job.get_subset(asset_selection={key}), asset_selection=frozenset({key}))
-    states = [(each["name"], each["state"]) for each in cli.json("status")]
-    assert states == [("orders", "not created"), ("even", "queued")]
+        assert states(cli) == {"orders": "not created", "even": "queued"}
+        instance.wipe()
+        instance.create_run_for_job(job)
+    assert states(cli) == {"orders": "queued", "even": "queued"}
+    (cli.root / ".dagster" / "dagster.yaml").write_text("no such setting: 1\n")
+    assert states(cli) == {"orders": "not created", "even": "not created"}, (
+        "what Dagster does not tell hides nothing else"
+    )
+
+
+def states(cli: CommandLine) -> dict[str, str]:
+    return {each["name"]: each["state"] for each in cli.json("status")}
 
 
 def test_another_module_may_hold_the_definitions(cli: CommandLine) -> None:

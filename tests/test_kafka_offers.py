@@ -1,0 +1,135 @@
+"""What topics hold, from answers of which some are missing: one topic's trouble is its own, and silence is never an offset.
+
+The client is real; its connection is replaced by one that gives prepared answers, as librdkafka gives them.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from backfill_assets.backfill.ports import TopicOffer
+from backfill_assets.errors import BackfillError, BrokerUnavailableError, KafkaRefusedError, UnknownTopicError
+from backfill_assets.resources.kafka import KafkaClient
+
+SILENT = -1001
+"""librdkafka's offset of a split whose broker gave no answer while another one did."""
+COMMITTED, ANY = "read_committed", "read_uncommitted"
+
+
+def answered(answer: object) -> "Future[Any]":
+    future: Future[Any] = Future()
+    if isinstance(answer, KafkaException):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
+    return future
+
+
+def refused(code: int) -> KafkaException:
+    return KafkaException(KafkaError(code))
+
+
+@dataclass
+class Answers:
+    """A connection to brokers with topics of two splits, which hold the offsets 3 to 9 each."""
+
+    topics: Mapping[str, object]
+    settings: Mapping[str, object] = field(default_factory=dict)
+    offsets: Mapping[tuple[str, int], object] = field(default_factory=dict)
+    """By topic and split, what is answered instead of the latest offset, or of that at a time."""
+    lows: Mapping[tuple[str, int], object] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def describe_topics(self, names: Any, **_: object) -> dict[str, "Future[Any]"]:
+        self.asked.append("topics")
+        splits = SimpleNamespace(topic_id="id", partitions=[SimpleNamespace(id=0), SimpleNamespace(id=1)])
+        return {name: answered(self.topics.get(name) or splits) for name in names.topic_names}
+
+    def describe_configs(self, resources: Any, **_: object) -> dict[Any, "Future[Any]"]:
+        self.asked.append("settings")
+        usual = {"cleanup.policy": SimpleNamespace(value="delete"), "retention.ms": SimpleNamespace(value="60000")}
+        return {each: answered(self.settings.get(each.name, usual)) for each in resources}
+
+    def list_offsets(self, wanted: Mapping[TopicPartition, Any], **_: object) -> dict[TopicPartition, "Future[Any]"]:
+        self.asked.append("offsets")
+        first = all(spec._value == -2 for spec in wanted.values())
+        given, usual = (self.lows, 3) if first else (self.offsets, 9)
+        found = {split: given.get((split.topic, split.partition), usual) for split in wanted}
+        return {
+            split: answered(each if isinstance(each, KafkaException) else SimpleNamespace(offset=each))
+            for split, each in found.items()
+        }
+
+
+def client(**answers: Any) -> KafkaClient:
+    made = KafkaClient("broker:9092", {}, timeout=1.0)
+    made._admin = Answers(**{"topics": {}, **answers})  # type: ignore[assignment]
+    return made
+
+
+def held(found: TopicOffer | BackfillError) -> dict[int, tuple[int, int]]:
+    assert isinstance(found, TopicOffer)
+    return {split: (each.start, each.end) for split, each in found.splits.items()}
+
+
+def test_all_topics_are_asked_for_at_once_under_the_isolation_level_of_each():
+    kafka = client()
+    found = kafka.offers({("a", COMMITTED), ("b", COMMITTED), ("b", ANY)})
+    assert {key: held(each) for key, each in found.items()} == {key: {0: (3, 9), 1: (3, 9)} for key in found}
+    assert found.keys() == {("a", COMMITTED), ("b", COMMITTED), ("b", ANY)}
+    assert kafka._admin.asked == ["topics", "settings", "offsets", "offsets", "offsets"]  # type: ignore[union-attr]
+
+
+GONE = refused(KafkaError.UNKNOWN_TOPIC_OR_PART)
+TROUBLES: dict[str, tuple[dict[str, Any], type[BackfillError]]] = {
+    "the topic is unknown": ({"topics": {"bad": GONE}}, UnknownTopicError),
+    "its settings may not be read": (
+        {"settings": {"bad": refused(KafkaError.TOPIC_AUTHORIZATION_FAILED)}},
+        KafkaRefusedError,
+    ),
+    "it is deleted while it is asked for": ({"offsets": {("bad", 1): GONE}}, UnknownTopicError),
+    "the broker of a split is silent about the end": ({"offsets": {("bad", 1): SILENT}}, BrokerUnavailableError),
+    "the broker of a split is silent about the begin": ({"lows": {("bad", 0): SILENT}}, BrokerUnavailableError),
+    "an end is not known": ({"offsets": {("bad", 1): -1}}, BrokerUnavailableError),
+    "a split has no leader": ({"lows": {("bad", 0): refused(KafkaError._NOENT)}}, BrokerUnavailableError),
+    "time is up": ({"topics": {"bad": refused(KafkaError._TIMED_OUT)}}, BrokerUnavailableError),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_speaks_against_a_topic_is_told_of_it_and_keeps_no_other_from_being_read(trouble: str):
+    answers, error = TROUBLES[trouble]
+    found = client(**answers).offers({("good", COMMITTED), ("bad", COMMITTED)})
+    assert held(found["good", COMMITTED]) == {0: (3, 9), 1: (3, 9)}
+    assert type(found["bad", COMMITTED]) is error
+    with pytest.raises(error, match="bad"):
+        client(**answers).offer("bad", isolation=COMMITTED)
+
+
+def test_a_split_whose_broker_is_silent_is_named():
+    with pytest.raises(BrokerUnavailableError, match="split 1 of topic 'bad'"):
+        client(offsets={("bad", 1): SILENT}).offer("bad", isolation=COMMITTED)
+
+
+def test_a_time_after_all_records_is_the_end_and_silence_is_not():
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    kafka = client(offsets={("a", 0): -1, ("a", 1): 5})
+    offer = client().offer("a", isolation=COMMITTED)
+    assert kafka.offsets_at(offer, moment) == {0: 9, 1: 5}
+    with pytest.raises(BrokerUnavailableError, match="split 1 of topic 'a'"):
+        client(offsets={("a", 0): 4, ("a", 1): SILENT}).offsets_at(offer, moment)
+
+
+def test_settings_that_a_broker_does_not_tell_are_kafkas_own():
+    offer = client(settings={"a": {}}).offer("a", isolation=COMMITTED)
+    assert (offer.compacted, offer.kept_seconds) == (False, None)
+    compacted = {"cleanup.policy": SimpleNamespace(value="compact"), "retention.ms": SimpleNamespace(value="60000")}
+    offer = client(settings={"a": compacted}).offer("a", isolation=COMMITTED)
+    assert (offer.compacted, offer.kept_seconds) == (True, None)
+    assert client().offer("a", isolation=COMMITTED).kept_seconds == 60.0
