@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.processes import Processes
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -25,7 +27,7 @@ def spark() -> "SparkSession":
     return SparkSession.builder.config(map=conf).getOrCreate()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Spark Connect server that all killed runs share."""
     from backfill_assets.resources.embedded import down, up
@@ -35,3 +37,11 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert address is not None
     yield address
     down(root)
+
+
+@pytest.fixture(scope="session")
+def processes(remote: str) -> Iterator[Processes]:
+    """Where runs are killed."""
+    started = Processes(remote)
+    yield started
+    started.close()

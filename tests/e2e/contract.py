@@ -3,11 +3,6 @@
 The oracles read what the test itself sent, or the table's files by delta-rs, and compute the query in Python.
 """
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +23,7 @@ from tests.e2e.lake import Lake
 from tests.e2e.project import Project
 from tests.e2e.runner import LAKE_QUERY, declared, over_lake
 
-__all__ = ["CHANGES", "MOST_EPOCHS", "NOTHING", "ONE", "STRATEGIES", "Processes", "TableWorld", "World", "world_of"]
+__all__ = ["CHANGES", "MOST_EPOCHS", "NOTHING", "ONE", "STRATEGIES", "TableWorld", "World", "world_of"]
 
 STRATEGIES: tuple[Strategy, ...] = ("source", *get_args(TableStrategy))
 ONE = Limits(chunk_rows=10, max_rows=10)
@@ -40,7 +35,6 @@ COLUMNS = ("id", "twice")
 CHANGES = ("insert", "update", "delete", "merge", "move", "compact")
 """What happens to a table between epochs."""
 MOST_EPOCHS = 60
-LIMIT = 300
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -70,6 +64,10 @@ class World(ABC):
     @abstractmethod
     def follow(self) -> None:
         """Let whatever lies between upstream and view catch up."""
+
+    def job(self, **given: object) -> dict[str, Any]:
+        """What `tests.e2e.runner` is to do with the view."""
+        return {"refresh": "large", "chunk_rows": ROWS, "strategy": self.strategy, **given}
 
     @property
     def order(self) -> dict[str, Any]:
@@ -282,42 +280,3 @@ def _passed(table: TablePosition, key: int) -> bool:
             return place < first + bucket.next
         first += bucket.parts
     raise AssertionError(f"no bucket has range {place}")
-
-
-class Processes:
-    """Runs orders of `tests.e2e.runner`, each in a process of its own, over one Spark Connect server.
-
-    They are forked from one that has loaded everything and touched nothing, which saves each the seconds of that.
-    """
-
-    def __init__(self, remote: str) -> None:
-        self._parent = subprocess.Popen(
-            [sys.executable, "-m", "tests.e2e.runner", "serve"],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "SPARK_REMOTE": remote},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, world: World, *jobs: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
-        """Do jobs in a process; its exit code (of a signal: minus its number), and what it said of each job."""
-        assert self._parent.stdin is not None
-        assert self._parent.stdout is not None
-        given = [{"refresh": "large", "chunk_rows": ROWS, "strategy": world.strategy, **job} for job in jobs]
-        self._parent.stdin.write(json.dumps({**world.order, "jobs": given}) + "\n")
-        self._parent.stdin.flush()
-        said = []
-        for line in iter(self._parent.stdout.readline, ""):
-            said.append(json.loads(line))
-            if "code" in said[-1]:
-                return said.pop()["code"], said
-        raise AssertionError("the parent of all processes ended")
-
-    def kill(self, world: World, step: str, *, at: int = 1) -> None:
-        """A run whose process kills itself at a step."""
-        assert self.run(world, {"die": [step, at]}) == (-signal.SIGKILL, [])
-
-    def close(self) -> None:
-        """End the parent of all."""
-        self._parent.communicate(timeout=LIMIT)

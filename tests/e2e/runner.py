@@ -45,11 +45,15 @@ def over_lake(root: Path, strategy: Strategy = "auto") -> list[Declared]:
     return [materialized_view("large", query=LAKE_QUERY, upstreams=[table], strategy=strategy), by_key]
 
 
+def order_of(project: Project, topic: str = "") -> dict[str, object]:
+    """An order without its jobs."""
+    return {"root": str(project.root), "servers": project.servers, "topic": topic}
+
+
 def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> subprocess.Popen[str]:
     """Start a process that does these jobs, over the Spark Connect server at `remote`."""
-    order = {"root": str(project.root), "servers": project.servers, "topic": topic, "jobs": jobs}
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.runner", json.dumps(order)],
+        [sys.executable, "-m", "tests.e2e.runner", json.dumps({**order_of(project, topic), "jobs": jobs})],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "SPARK_REMOTE": remote},
         stdout=subprocess.PIPE,

@@ -2,7 +2,7 @@
 
 import signal
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -18,7 +18,6 @@ from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.backfill.run import RunReport
 from backfill_assets.errors import DefinitionChangedError
 from backfill_assets.operations import reset, set_controls
-from backfill_assets.resources.embedded import down, up
 from backfill_assets.testing.crash import CrashPoint
 from tests.e2e.contract import (
     CHANGES,
@@ -26,11 +25,11 @@ from tests.e2e.contract import (
     NOTHING,
     ONE,
     STRATEGIES,
-    Processes,
     TableWorld,
     World,
     world_of,
 )
+from tests.e2e.processes import Processes
 from tests.e2e.test_kill import losers, ours
 
 pytestmark = pytest.mark.e2e
@@ -42,18 +41,6 @@ IN_HISTORY: tuple[Strategy, ...] = ("rearranged",)
 IN_LOG: tuple[Strategy, ...] = ("source", "arrangement", "rearranged")
 """Where all steps are killed; in the others `test_kill*` and `test_snapshot_once` do so, and a few are enough here."""
 FEW = ("staged", "committed")
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    """Where runs are killed."""
-    root = tmp_path_factory.mktemp("spark")
-    address = up(root, kafka=False).spark_remote
-    assert address is not None
-    started = Processes(address)
-    yield started
-    started.close()
-    down(root)
 
 
 @pytest.fixture(params=STRATEGIES)
@@ -115,7 +102,8 @@ def kill(world: World, processes: Processes, steps: Sequence[str], *, first: int
     lives = [begun.incarnation]
     for number, step in enumerate(steps, start=first):
         world.change(number)
-        processes.kill(world, step, at=2 if again and step == "verified" else 1)  # a new life is verified too
+        at = 2 if again and step == "verified" else 1  # a new life is verified too
+        processes.kill(world.order, world.job(), step, at=at)
         lives.append(world.record.incarnation)
         assert world.record.epoch == begun.epoch + (step == "committed")
         world.assert_exact()
@@ -142,9 +130,9 @@ def test_what_an_operator_set_holds_between_epochs_and_in_other_processes(world:
     world.refresh(NOTHING)
     done = world.refresh(IN_CHUNKS, CrashPoint("looked", action=move_and_pause)).report
     assert (done.stopped, len(done.epochs)) == (Stop.PAUSED, 1)
-    assert processes.run(world, {}, {}) == (0, [{"stopped": "paused", "epochs": []}] * 2)
+    assert processes.run(world.order, world.job(), world.job()) == (0, [{"stopped": "paused", "epochs": []}] * 2)
     set_(paused=False, throttle=0)
-    assert processes.run(world, {}) == (0, [{"stopped": "paused", "epochs": []}])
+    assert processes.run(world.order, world.job()) == (0, [{"stopped": "paused", "epochs": []}])
     world.assert_exact()
 
     set_(throttle=15)
@@ -217,7 +205,7 @@ def test_all_strategies_come_to_the_same_rows_through_the_same_history_of_change
         for name, view in views.items():
             if random.random() < 0.4:
                 job = {"refresh": view, "query": groups, "strategy": name, "die": [random.choice(STEPS), 1]}
-                code, _ = processes.run(world, job)
+                code, _ = processes.run(world.order, world.job(**job))
                 assert code in {0, -signal.SIGKILL}, (seed, view)  # one that finds nothing to do reaches no step
                 killed += code != 0
             else:

@@ -1,6 +1,5 @@
 """kill -9 of a run's process at every step of the protocol: the next run goes on, and nothing is lost or doubled."""
 
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -14,8 +13,9 @@ from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.operations import tend
 from backfill_assets.proofs import CHECKS
 from backfill_assets.resources.commits import commits_of, ours_in
+from tests.e2e.processes import Processes
 from tests.e2e.project import Project
-from tests.e2e.runner import declared, start
+from tests.e2e.runner import declared, order_of, start
 
 pytestmark = pytest.mark.e2e
 
@@ -44,15 +44,12 @@ def topic(broker: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def kill(project: Project, topic: str, remote: str) -> Callable[..., None]:
+def kill(project: Project, topic: str, processes: Processes) -> Callable[..., None]:
     """Refreshes a table in a process of its own until that kills itself at a step."""
     project.declare(*declared(topic))
 
     def refresh_until_killed(name: str, step: str, at: int) -> None:
-        job = {"refresh": name, "chunk_rows": 12, "die": [step, at]}
-        process = start(project, topic, remote, job)
-        output, _ = process.communicate(timeout=LIMIT)
-        assert (process.returncode, output) == (-signal.SIGKILL, "")
+        processes.kill(order_of(project, topic), {"refresh": name, "chunk_rows": 12}, step, at=at)
 
     return refresh_until_killed
 

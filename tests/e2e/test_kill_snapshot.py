@@ -1,6 +1,5 @@
 """kill -9 at every step of the protocol: in a chunk of a snapshot, in a merge of its change log, in a range of a key."""
 
-import signal
 from collections import Counter
 from pathlib import Path
 
@@ -11,8 +10,9 @@ from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.proofs import CHECKS
 from tests.e2e.lake import Lake
-from tests.e2e.runner import over_lake, start
-from tests.e2e.test_kill import LIMIT, epochs, losers
+from tests.e2e.processes import Processes
+from tests.e2e.runner import order_of, over_lake
+from tests.e2e.test_kill import epochs, losers
 
 pytestmark = pytest.mark.e2e
 
@@ -31,21 +31,18 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def killed(lake: Lake, remote: str, step: str, view: str = "large") -> None:
+def killed(lake: Lake, processes: Processes, step: str, view: str = "large") -> None:
     """A refresh in a process of its own that kills itself at a step of its first epoch, having left what it must."""
     before = lake.project.record(view).epoch
-    order = {"refresh": view, "chunk_rows": CHUNK.chunk_rows, "die": [step, 1]}
-    process = start(lake.project, "", remote, order)
-    output, _ = process.communicate(timeout=LIMIT)
-    assert (process.returncode, output) == (-signal.SIGKILL, "")
+    processes.kill(order_of(lake.project), {"refresh": view, "chunk_rows": CHUNK.chunk_rows}, step)
     assert lake.project.record(view).epoch == before + (step == "committed")
     assert len(losers(lake.project, view)) == int(step in {"staged", "verified"})
 
 
-def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake: Lake, remote: str):
+def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake: Lake, processes: Processes):
     expected = {at: at % 10 * 2 for at in range(FILES * 10) if at % 10 != 3}
     for step in STEPS:
-        killed(lake, remote, step)
+        killed(lake, processes, step)
         done = lake.project.refresh("large", CHUNK).report
         assert [each.rows_read for each in done.epochs] == [10], "the chunk is redone or the next one read"
         assert losers(lake.project, "large") == []
@@ -57,7 +54,7 @@ def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake
         deleted, updated, new = number, number + 20, 1000 + number
         lake.sql("base", f"DELETE FROM {{t}} WHERE id = {deleted}", f"UPDATE {{t}} SET v = 50 WHERE id = {updated}")
         lake.append("base", [{"id": new, "v": 1}])
-        killed(lake, remote, step)
+        killed(lake, processes, step)
         lake.project.refresh("large")
         expected.pop(deleted, None)
         expected.update({updated: 100, new: 2})
@@ -69,14 +66,14 @@ def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake
         assert outcome.passed, (check, outcome)
 
 
-def test_a_kill_at_any_step_by_key_loses_and_doubles_nothing_of_a_table_that_moves(lake: Lake, remote: str):
+def test_a_kill_at_any_step_by_key_loses_and_doubles_nothing_of_a_table_that_moves(lake: Lake, processes: Processes):
     """Rows change on both sides of the cursor before each kill and after it, so that what was planned is outdated."""
     lake.append("base", ({"id": at, "v": at % 10} for at in range(FILES * 10, FILES * 10 + 10)))
     lake.project.refresh("by_key", CHUNK)
     expected = {at: at % 10 * 2 for at in range(FILES * 10 + 10) if at % 10 != 3}
     for number, step in enumerate(STEPS):
         change(lake, expected, number, 1000 + number, -1 - number)
-        killed(lake, remote, step, "by_key")
+        killed(lake, processes, step, "by_key")
         change(lake, expected, FILES * 10 + 9 - number, 2000 + number, -100 - number)
         lake.project.refresh("by_key", CHUNK)
         assert losers(lake.project, "by_key") == []

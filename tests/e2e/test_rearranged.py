@@ -1,7 +1,6 @@
 """Strategy `rearranged` on real parts: captured while files are read, drained in order, and all that the log forgets."""
 
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,8 @@ from backfill_assets.operations import drop, refresh, reset
 from backfill_assets.proofs import CHECKS
 from backfill_assets.testing.crash import Crash, CrashPoint
 from tests.e2e.lake import Lake
-from tests.e2e.runner import over_lake, start
+from tests.e2e.processes import Processes
+from tests.e2e.runner import order_of, over_lake
 from tests.e2e.test_kill import losers
 
 pytestmark = pytest.mark.e2e
@@ -25,7 +25,6 @@ QUERY = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
 COLUMNS = ("id", "twice")
 CHUNK = Limits(chunk_rows=10, max_rows=10)
 FILES = 3
-LIMIT = 300
 PLACE = Path("warehouse/views/large/_spool")
 
 
@@ -171,14 +170,11 @@ def test_a_crash_at_any_step_of_a_capture_or_a_drain_loses_and_doubles_nothing(l
     finish(lake, Limits(chunk_rows=30, max_rows=30))
 
 
-def test_killed_processes_are_resumed_and_leave_nothing(lake: Lake, remote: str):
+def test_killed_processes_are_resumed_and_leave_nothing(lake: Lake, processes: Processes):
     lake.project.refresh("large", CHUNK)
     for number, step in enumerate(("staged", "committed", "verified")):
         change(lake, number)
-        order = {"refresh": "large", "chunk_rows": 10, "die": [step, 1], "strategy": "rearranged"}
-        process = start(lake.project, "", remote, order)
-        process.communicate(timeout=LIMIT)
-        assert process.returncode == -signal.SIGKILL
+        processes.kill(order_of(lake.project), {"refresh": "large", "chunk_rows": 10, "strategy": "rearranged"}, step)
     finish(lake, Limits())
 
 

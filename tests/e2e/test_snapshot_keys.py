@@ -137,7 +137,7 @@ def test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon(lake: 
     assert found.record is not None
     assert found.record.base is not None
     assert (found.record.engine, found.at) == ("spark", found.record.base + 2)
-    exact(lake, "copy", query, ["id", "v"], "base")
+    assert lake.found("copy", ["id", "v"]) == lake.expected("copy", query, "base")
 
     for statement in (f"DELETE FROM {place} WHERE id = 7", f"ALTER TABLE {place} ADD COLUMN more INT"):
         lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id < 5")
@@ -149,7 +149,7 @@ def test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon(lake: 
             lake.project.refresh("copy")
         reset(lake.project.workspace(), "copy")
         lake.project.refresh("copy")
-        exact(lake, "copy", query, ["id", "v"], "base")
+    exact(lake, "copy", query, ["id", "v"], "base")
 
 
 def test_columns_that_are_mapped_by_name(lake: Lake):

@@ -1,6 +1,5 @@
 """Strategy `snapshot_once` on real parts: one commit for the whole snapshot, killed at every step, then the change log."""
 
-import signal
 from collections import Counter
 from pathlib import Path
 
@@ -14,12 +13,13 @@ from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.proofs import CHECKS
 from backfill_assets.testing.crash import CrashPoint
 from tests.e2e.lake import Lake
-from tests.e2e.runner import over_lake, start
+from tests.e2e.processes import Processes
+from tests.e2e.runner import order_of, over_lake
 from tests.e2e.test_kill import losers
 
 pytestmark = pytest.mark.e2e
 
-LIMIT = 300
+ONCE = {"refresh": "large", "strategy": "snapshot_once"}
 QUERY = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
 SMALL = Limits(chunk_rows=10)
 
@@ -75,17 +75,13 @@ def test_nothing_is_visible_before_all_of_it_and_each_epoch_of_the_log_is_equal(
 
 
 def test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_and_leaves_nothing(
-    lake: Lake, remote: str
+    lake: Lake, processes: Processes
 ):
     lake.project.refresh("large", Limits(max_rows=0))
     lives = [lake.project.record("large").incarnation]
     for number, step in enumerate(STEPS[:-1]):
-        order = {"refresh": "large", "die": [step, 1], "strategy": "snapshot_once"}
-        if step == "verified" and number:  # the next life's own first commit is verified too
-            order["die"] = [step, 2]
-        process = start(lake.project, "", remote, order)
-        output, _ = process.communicate(timeout=LIMIT)
-        assert (process.returncode, output) == (-signal.SIGKILL, "")
+        at = 2 if step == "verified" and number else 1  # the next life's own first commit is verified too
+        processes.kill(order_of(lake.project), ONCE, step, at=at)
         assert lake.project.record("large").epoch == 0
         lives.append(lake.project.record("large").incarnation)
         add(lake, 100 * (number + 1))
@@ -98,14 +94,12 @@ def test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_a
     assert_equal(lake)
 
 
-def test_a_kill_after_the_snapshot_resumes_the_change_log(lake: Lake, remote: str):
+def test_a_kill_after_the_snapshot_resumes_the_change_log(lake: Lake, processes: Processes):
     lake.project.refresh("large")
     life = lake.project.record("large").incarnation
     for number, step in enumerate(STEPS):
         add(lake, 100 * (number + 1))
-        process = start(lake.project, "", remote, {"refresh": "large", "die": [step, 1], "strategy": "snapshot_once"})
-        process.communicate(timeout=LIMIT)
-        assert process.returncode == -signal.SIGKILL
+        processes.kill(order_of(lake.project), ONCE, step)
         lake.project.refresh("large")
         assert_equal(lake)
     assert lake.project.record("large").incarnation == life
