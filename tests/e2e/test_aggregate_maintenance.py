@@ -128,7 +128,7 @@ def random_row(chance: random.Random) -> Row:
 
 def random_history(view: View, seed: int) -> None:
     chance = random.Random(seed)
-    for share in (0.1, 0.15, 0.0, 0.9, 0.2):
+    for share in (0.15, 0.0, 0.9, 0.2):
         inserted = [random_row(chance) for _ in range(chance.choice([3, 30]))]
         # Some of what is inserted goes in the same batch; once nearly everything goes.
         known = [*view.rows, *inserted]

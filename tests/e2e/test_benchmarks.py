@@ -24,14 +24,18 @@ def names(found: list[Comparison]) -> list[tuple[str, str]]:
     return [(each.benchmark, each.case) for each in found]
 
 
-def test_ingest_and_its_peer_write_the_same_rows(small_world: World) -> None:
+def test_ingest_and_its_peer_write_the_same_rows(small_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "EPOCHS", (1, 2))
     found = list(ingest.run(small_world, rows=320, repetitions=1, warmups=0))
-    assert names(found) == [("ingest", "1 epoch"), ("ingest", "8 epochs")]
+    assert names(found) == [("ingest", "1 epoch"), ("ingest", "2 epochs")]
 
 
-def test_backfill_and_its_peer_make_the_same_view_in_as_many_batches(small_world: World) -> None:
+def test_backfill_and_its_peer_make_the_same_view_in_as_many_batches(
+    small_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "BATCHES", (1, 2))
     found = list(backfill.run(small_world, rows=320, repetitions=1, warmups=0))
-    assert names(found) == [("backfill", "1 batch"), ("backfill", "8 batches")]
+    assert names(found) == [("backfill", "1 batch"), ("backfill", "2 batches")]
 
 
 def test_refreshes_of_all_ways_end_with_the_same_view(small_world: World) -> None:
@@ -50,7 +54,10 @@ def test_an_idle_command_ends_well_on_both_sides(small_world: World) -> None:
     assert names([found]) == [("idle", "nothing new, whole command")]
 
 
-def test_views_over_tables_and_their_peers_hold_the_same_rows(small_world: World) -> None:
+def test_views_over_tables_and_their_peers_hold_the_same_rows(
+    small_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "CHUNKS", 2)
     found = list(tables.run(small_world, rows=20_000, repetitions=1, warmups=0))
     assert [benchmark for benchmark, _ in names(found)] == ["snapshot", "growth", "growth"]
 
