@@ -3,13 +3,10 @@
 Exit codes: 0 done, 1 failed, 2 usage, 3 stopped early for a stated reason.
 """
 
-import gc
-import importlib
 import json
-import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from enum import IntEnum
@@ -20,21 +17,17 @@ import typer
 from rich.console import Console
 
 from backfill_assets.errors import BackfillError, DeclarationError
+from backfill_assets.local_project import LocalProject, dagster_home
 from backfill_assets.printing import plan_text, run_text, status_text
 from backfill_assets.project import project_root
 
 if TYPE_CHECKING:
-    import dagster as dg
-
-    from backfill_assets.summary import RunSummary
-    from backfill_assets.workspace import Workspace
+    pass
 
 __all__ = ["app", "main"]
 
 
 LEAST_WIDTH = 120
-
-_log = logging.getLogger(__name__)
 
 
 class Exit(IntEnum):
@@ -110,7 +103,7 @@ def status(
     """How sources and views stand: phase, rows, percent, rate, ETA, lag per split."""
     from backfill_assets.operations import status as status_of
 
-    project = _Project(module)
+    project = LocalProject(module)
     workspace = project.workspace()
     names = [workspace.find(name).name] if name else list(workspace.declared)
     with ThreadPoolExecutor(max_workers=8) as pool:  # a broker that does not answer is then waited for only once
@@ -126,7 +119,7 @@ def plan(name: Name, module: Module = "definitions", as_json: AsJson = False) ->
     from backfill_assets.backfill.control import Limits
     from backfill_assets.operations import plan as plan_of
 
-    found = plan_of(_Project(module).workspace(), name, Limits())
+    found = plan_of(LocalProject(module).workspace(), name, Limits())
     _say(found.document(), as_json=as_json, text=lambda: plan_text(name, found))
 
 
@@ -152,7 +145,7 @@ def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
         "heed_views": heed_views or None,
     }
     config = {key: value for key, value in given.items() if value is not None}
-    result = _Project(module).refresh(names, config)
+    result = LocalProject(module).refresh(names, config)
     _say(asdict(result), as_json=as_json, text=lambda: run_text(result))
     if not result.success or not all(each.passed for each in result.checks):
         raise typer.Exit(Exit.FAILED)
@@ -163,7 +156,7 @@ def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
 @app.command()
 def verify(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
     """Prove all of a source or view with every check, in one Dagster run."""
-    result = _Project(module).verify(name)
+    result = LocalProject(module).verify(name)
     _say(asdict(result), as_json=as_json, text=lambda: run_text(result))
     if not result.success or not all(each.passed for each in result.checks):
         raise typer.Exit(Exit.FAILED)
@@ -207,7 +200,7 @@ def reset(name: Name, module: Module = "definitions", as_json: AsJson = False) -
     """Empty a source or view and begin a new life with the declaration as it is now."""
     from backfill_assets.operations import reset as reset_table
 
-    record = reset_table(_Project(module).workspace(), name)
+    record = reset_table(LocalProject(module).workspace(), name)
     _say(
         {"name": name, "incarnation": record.incarnation},
         as_json=as_json,
@@ -220,7 +213,7 @@ def drop(name: Name, module: Module = "definitions", as_json: AsJson = False) ->
     """Delete a source's or view's data, plans and settings; a marker stays in the table's log."""
     from backfill_assets.operations import drop as drop_table
 
-    drop_table(_Project(module).workspace(), name)
+    drop_table(LocalProject(module).workspace(), name)
     _say({"name": name, "dropped": True}, as_json=as_json, text=lambda: f"{name} is dropped")
 
 
@@ -229,7 +222,7 @@ def rebuild(module: Module = "definitions", as_json: AsJson = False) -> None:
     """Make the ledger anew from the tables' own commits, after the state store was lost."""
     from backfill_assets.operations import rebuild as rebuild_ledger
 
-    rebuilt = rebuild_ledger(_Project(module).workspace())
+    rebuilt = rebuild_ledger(LocalProject(module).workspace())
     _say({"rebuilt": rebuilt}, as_json=as_json, text=lambda: f"rebuilt: {', '.join(rebuilt) or 'there are no tables'}")
 
 
@@ -243,7 +236,7 @@ def tend(
     """Compact small files and sweep what dead runs left behind; positions are restated first."""
     from backfill_assets.operations import tend as tend_table
 
-    swept = tend_table(_Project(module).workspace(), name, vacuum_hours=vacuum_hours)
+    swept = tend_table(LocalProject(module).workspace(), name, vacuum_hours=vacuum_hours)
     _say(
         {"name": name, "swept": swept},
         as_json=as_json,
@@ -275,115 +268,10 @@ def ui(
     os.execv(command[0], command)
 
 
-class _Project:
-    """The definitions of one module, and the Dagster instance of the project."""
-
-    def __init__(self, module: str) -> None:
-        self.root = project_root(Path.cwd())
-        self.definitions = load_definitions(module)
-
-    def workspace(self) -> "Workspace":
-        """The declared tables over the definitions' own resources."""
-        from backfill_assets.assets import workspace_in
-
-        return workspace_in(self.definitions)
-
-    def refresh(self, names: list[str], config: dict[str, Any]) -> "RunSummary":
-        """Refresh some tables in one run of the instance."""
-        from backfill_assets.jobs import TABLES_JOB, refresh_run_config
-
-        workspace = self.workspace()
-        keys = {workspace.find(name).key: name for name in names}
-        return self._execute(
-            TABLES_JOB, keys, refreshed=names, run_config=refresh_run_config(config), asset_selection=list(keys)
-        )
-
-    def submitted(self, workspace: "Workspace") -> "set[dg.AssetKey]":
-        """The tables that runs of the instance are about to refresh; none where the instance cannot be asked."""
-        from backfill_assets.jobs import queued
-
-        try:
-            with open_instance(dagster_home(self.root)) as instance:
-                return queued(instance, workspace.declared.values())
-        except Exception as error:  # how the tables stand is known without it
-            _log.warning("Dagster cannot be asked for submitted runs: %s", error)
-            return set()
-
-    def verify(self, name: str) -> "RunSummary":
-        """Run every check of one table in one run of the instance."""
-        from backfill_assets.jobs import QUIET
-
-        return self._execute(f"verify_{name}", {self.workspace().find(name).key: name}, run_config=QUIET)
-
-    def _execute(
-        self, job: str, keys: "dict[dg.AssetKey, str]", *, refreshed: Sequence[str] = (), **arguments: Any
-    ) -> "RunSummary":
-        from backfill_assets.summary import summarize
-
-        with open_instance(dagster_home(self.root)) as instance:
-            result = self.definitions.resolve_job_def(job).execute_in_process(
-                instance=instance, raise_on_error=False, **arguments
-            )
-            return summarize(result, keys, refreshed=refreshed)
-
-
-def open_instance(home: Path) -> "dg.DagsterInstance":
-    """The Dagster instance of a folder. One process at a time: two that make its SQLite databases at once break them."""
-    import dagster as dg
-    from filelock import FileLock
-
-    with FileLock(home / ".opening.lock"):
-        instance = dg.DagsterInstance.from_config(str(home))
-        instance.get_asset_keys(limit=1)  # the event log's database is made with its first use
-        return instance
-
-
-def load_definitions(module: str) -> "dg.Definitions":
-    """The one `Definitions` object of a module, imported with the current folder first on the path."""
-    import dagster as dg
-    from dagster.components.definitions import LazyDefinitions
-
-    sys.path.insert(0, str(Path.cwd()))
-    gc.disable()  # imports make many objects and no garbage: a quarter of their time went into looking for it
-    try:
-        loaded = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise
-        raise DeclarationError(
-            f"there is no module {module!r} in {Path.cwd()} or on the path",
-            hint="run from the project's folder, or name the module with -m",
-            argument="module",
-        ) from None
-    finally:
-        gc.freeze()
-        gc.set_threshold(50_000)  # the run itself imports much, too
-        gc.enable()
-    found = [value for value in vars(loaded).values() if isinstance(value, dg.Definitions | LazyDefinitions)]
-    if len(found) != 1:
-        raise DeclarationError(
-            f"module {module!r} holds {len(found)} Definitions objects, expected one",
-            hint="assign build_definitions(...), merged with your own, to one name such as `defs`",
-            argument="module",
-        )
-    (only,) = found
-    return only() if isinstance(only, LazyDefinitions) else only
-
-
-def dagster_home(root: Path) -> Path:
-    """The folder of the Dagster instance: `DAGSTER_HOME`, else `.dagster/` of the project, made if need be."""
-    home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster")))
-    home.mkdir(parents=True, exist_ok=True)
-    settings = root / "dagster.yaml"
-    if settings.exists() and not (home / "dagster.yaml").exists():
-        (home / "dagster.yaml").write_text(settings.read_text(encoding="utf-8"), encoding="utf-8")
-    return home
-
-
 def _control(module: str, name: str, *, as_json: bool, **change: Any) -> None:
     from backfill_assets.operations import set_controls
 
-    controls = set_controls(_Project(module).workspace(), name, by="cli", **change)
+    controls = set_controls(LocalProject(module).workspace(), name, by="cli", **change)
     rate = "no limit" if controls.rows_per_second is None else f"{controls.rows_per_second:g} rows/s"
     _say(
         {"name": name, **asdict(controls)},

@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from backfill_assets.assets import workspace_in
-from backfill_assets.cli import load_definitions
+from backfill_assets.local_project import load_definitions
 from backfill_assets.operations import Status, drop, status
 from backfill_assets.resources.embedded import down, up
 from backfill_assets.workspace import Workspace

@@ -88,11 +88,12 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
         memory_bytes=memory_bytes,
         spool_bytes=spool_bytes,
     )
-    fitting = [strategy for strategy in STRATEGIES if _reads(strategy, work) is None]
+    unfit = {strategy: reason for strategy in STRATEGIES if (reason := _reads(strategy, work))}
+    fitting = [strategy for strategy in STRATEGIES if strategy not in unfit]
     named = requested or (fitting[0] if len(fitting) == 1 else None)
     estimates = [estimate(strategy, work) for strategy in fitting]
     estimates = [each.model_copy(update={"risks": tuple(_risks(each, work))}) for each in estimates]
-    ruled_out = [reason for reason in (_reads(strategy, work) for strategy in STRATEGIES) if reason]
+    ruled_out = [*unfit.values()]
     ruled_out += [reason for each in estimates for reason in (*_impossible(each, work), *_forecast(each, work))]
     if named is not None:
         estimates, ruled_out = _as_asked(named, estimates, ruled_out)

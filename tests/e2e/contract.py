@@ -21,7 +21,7 @@ from backfill_assets.operations import Refresh
 from backfill_assets.proofs import CHECKS
 from tests.e2e.lake import Lake
 from tests.e2e.project import Project
-from tests.e2e.runner import LAKE_QUERY, declared, over_lake
+from tests.e2e.runner import LAKE_QUERY, declared, order_of, over_lake
 
 __all__ = ["CHANGES", "MOST_EPOCHS", "NOTHING", "ONE", "STRATEGIES", "TableWorld", "World", "world_of"]
 
@@ -70,9 +70,9 @@ class World(ABC):
         return {"refresh": "large", "chunk_rows": ROWS, "strategy": self.strategy, **given}
 
     @property
-    def order(self) -> dict[str, Any]:
+    def order(self) -> dict[str, object]:
         """What a process of its own has to know of this world."""
-        return {"root": str(self.project.root), "servers": self.project.servers, "topic": ""}
+        return order_of(self.project)
 
     @property
     def record(self) -> CommitRecord:
@@ -188,8 +188,8 @@ class TopicWorld(World):
         self.project.declare(*declared(self.topic))
 
     @property
-    def order(self) -> dict[str, Any]:
-        return {**super().order, "topic": self.topic}
+    def order(self) -> dict[str, object]:
+        return order_of(self.project, self.topic)
 
     def change(self, number: int) -> None:
         """Records arrive; now and then before the source takes them, so that the seam lies where it may."""
