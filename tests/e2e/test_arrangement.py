@@ -231,9 +231,11 @@ def test_a_view_over_a_view_goes_by_its_hidden_key(lake: Lake):
     check(lake, *CHECKS)
 
 
-def test_a_clustered_table_is_read_once_and_cut_without_reading_it(lake: Lake):
+@pytest.mark.parametrize("step", [1, -1], ids=["ascending", "descending"])
+def test_a_clustered_table_is_read_once_and_cut_without_reading_it(lake: Lake, step: int):
+    keys = range(120)[::step]
     for part in range(12):
-        lake.append("base", ({"id": at, "v": at % 7} for at in range(part * 10, part * 10 + 10)))
+        lake.append("base", ({"id": at, "v": at % 7} for at in keys[part * 10 : part * 10 + 10]))
     by_key(lake, "large", "SELECT id, v FROM base", lake.table("base"))
     files: Counter[str] = Counter()
     while not lake.project.refresh("large", chunk(20)).report.record.live:

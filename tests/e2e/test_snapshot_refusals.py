@@ -14,6 +14,7 @@ from deltalake.schema import PrimitiveType
 from backfill_assets.backfill.control import Limits
 from backfill_assets.errors import (
     BackfillError,
+    ComputeError,
     DuplicateKeyError,
     UpstreamChangedError,
     UpstreamRefusedError,
@@ -117,6 +118,19 @@ def test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_l
     lake.append("orders", [{"id": 5, "at": 4}, {"id": 5, "at": 5}])
     assert refused(lake, DuplicateKeyError).facts["keys"] == [["5"]]
     assert lake.found("large", ["id", "at"]) == {(1, 1): 1, (2, 1): 1, (3, 3): 1, (4, 3): 1}
+
+
+def test_what_spark_cannot_compute_is_named_and_nothing_of_it_is_committed(lake: Lake):
+    lake.append("orders", [{"id": 1, "text": "1"}, {"id": 2, "text": "two"}])
+    lake.view("large", "SELECT id, CAST(text AS INT) AS number FROM orders", lake.table("orders"))
+    for _ in range(2):  # the plan is redone as it stands
+        with pytest.raises(ComputeError, match="Spark could not compute epoch 1"):
+            lake.project.refresh("large")
+        assert (lake.project.record("large").epoch, lake.found("large", ["id"]).total()) == (0, 0)
+    lake.sql("orders", "UPDATE {t} SET text = '2' WHERE id = 2")
+    reset(lake.project.workspace(), "large")
+    assert lake.project.refresh("large").report.record.live
+    assert lake.found("large", ["id", "number"]) == {(1, 1): 1, (2, 2): 1}
 
 
 def dropped(table: Delta) -> None:
