@@ -3,6 +3,8 @@
 Exit codes: 0 done, 1 failed, 2 usage, 3 stopped early for a stated reason.
 """
 
+import atexit
+import gc
 import json
 import os
 import sys
@@ -11,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,9 +22,6 @@ from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.local_project import LocalProject, dagster_home
 from backfill_assets.printing import plan_text, run_text, status_text
 from backfill_assets.project import project_root
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["app", "main"]
 
@@ -56,6 +55,7 @@ Names = Annotated[list[str], typer.Argument(help="Names of sources and views.")]
 
 def main() -> None:
     """Run the command line; errors of this package become one message and exit code 1 (2 for wrong usage)."""
+    atexit.register(gc.freeze)  # a process that ends has no garbage worth looking for, which takes a tenth of a second
     try:
         app()
     except DeclarationError as error:

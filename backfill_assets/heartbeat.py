@@ -47,7 +47,8 @@ class Heartbeat:
     epochs: int = 0
 
     def controls(self) -> Controls:
-        self.beat()
+        if self.held:
+            self.beat()
         return self.workspace.state.controls(self.table.target)
 
     def must_wait(self) -> str:
@@ -55,10 +56,15 @@ class Heartbeat:
             return ""
         return awaited_view(self.workspace, self.table.declared.name, run_id=self.run_id)
 
+    @property
+    def held(self) -> bool:
+        """Whether this run has taken the lease; one that finds nothing to do does not."""
+        return self.beaten > 0
+
     def beat(self) -> None:
-        """Renew the lease by time; called between epochs and while Spark works."""
+        """Take the lease, or renew it by time; called whenever Spark is to work, and between epochs from then on."""
         now = time.monotonic()
-        if self.beaten and now - self.beaten < HEARTBEAT_SECONDS:
+        if self.held and now - self.beaten < HEARTBEAT_SECONDS:
             return
         self.beaten = now
         try:

@@ -131,7 +131,8 @@ def refresh(
         heeds_views=limits.heed_views,
     )
     workspace.runner.on_wait = beat.beat
-    beat.beat()
+    if taken_over or limits.until == "forever":
+        beat.beat()
     try:
         look = _at_work_on(table)
         # A run that died may have left staged files, even of an epoch that it or another one committed.
@@ -143,7 +144,8 @@ def refresh(
         first_live = _made_live(table, done)
     finally:
         workspace.runner.on_wait = do_nothing
-        _give_back(workspace, table, run_id)
+        if beat.held:
+            _give_back(workspace, table, run_id)
     return _refresh(workspace, table, done, first_live=first_live)
 
 

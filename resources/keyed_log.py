@@ -18,8 +18,8 @@ __all__ = ["KeyedLog"]
 
 COMPACT_FILES = 40
 KEPT_HOURS = 1
-PROPERTIES = {"delta.logRetentionDuration": "interval 2 hours"}
-"""Leases are renewed all the time: the log of such a table would soon be longer than all others."""
+PROPERTIES = {"delta.logRetentionDuration": "interval 2 hours", "delta.checkpointInterval": "10"}
+"""Leases are renewed all the time: the log of such a table would soon be longer than all others, and is read by all."""
 _WRITTEN = pa.field("written_at", pa.timestamp("us", tz="UTC"))
 
 _log = logging.getLogger(__name__)

@@ -87,7 +87,7 @@ class SparkRunner:
         return self._session is not None
 
     def run(self, action: "Callable[[SparkSession], T]") -> T:
-        """Run an action and wait for it, calling `on_wait` a few times a second.
+        """Run an action and wait for it, calling `on_wait` at once and a few times a second.
 
         Whatever interrupts the waiting cancels Spark's jobs, waits until the thread is idle, and is raised on.
         """
@@ -111,12 +111,12 @@ class SparkRunner:
 
     def _wait(self, future: "Future[T]") -> T:
         while True:
+            self.on_wait()
             try:
                 return future.result(timeout=POLL_SECONDS)
             except FutureTimeoutError:
                 if future.done():
                     raise
-                self.on_wait()
 
     def _on_thread(self, action: "Callable[[SparkSession], T]", tag: str) -> T:
         if self._session is None:
