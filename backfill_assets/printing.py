@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from backfill_assets.backfill.epoch import Read
+    from backfill_assets.backfill.reads import Read
     from backfill_assets.operations import Planned, Status
     from backfill_assets.summary import RunSummary
 
@@ -115,10 +115,11 @@ def _numbers(status: "Status") -> list[str]:
 
 
 def _read_lines(read: "Read") -> list[str]:
-    from backfill_assets.backfill.epoch import (
+    from backfill_assets.backfill.reads import (
         BronzeRead,
         CaptureRead,
         ChangesRead,
+        FullRead,
         KafkaRead,
         KeyRead,
         SnapshotRead,
@@ -136,6 +137,9 @@ def _read_lines(read: "Read") -> list[str]:
         case KeyRead():
             parts = sum(len(each) for each in read.ranges.values())
             return [f"{read.source} at version {read.version}: {parts:,} key ranges with about {read.rows:,} rows"]
+        case FullRead():
+            changes = f"about {read.rows:,} changed rows since version {read.first - 1}"
+            return [f"{read.source} at version {read.last} in full: about {read.held:,} rows, instead of {changes}"]
         case ChangesRead() | CaptureRead() | SpoolRead():
             found = f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows"
             if isinstance(read, ChangesRead):

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.arrangement import ArrangementHistory, left_by_key
-from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, Fingerprint, SpoolRead, TableRead
+from backfill_assets.backfill.epoch import CommitRecord, Fingerprint
 from backfill_assets.backfill.order import waits_for
-from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer
+from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
+from backfill_assets.backfill.reads import ChangesRead, SpoolRead, TableRead
 from backfill_assets.backfill.rearranged import RearrangedHistory
 from backfill_assets.backfill.retention import forecast
 from backfill_assets.backfill.snapshot import SnapshotHistory
@@ -126,6 +127,7 @@ class TablesOf:
             },
             order=self.view.backfill_order,
             strategy=self.view.strategy,
+            in_full=self.view.refresh_mode == "auto",
             choose=lambda: decided(self.workspace, self.view),
         )
 
@@ -220,6 +222,10 @@ class TablesOf:
     def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
         """What each version after one and up to another changed."""
         return self.tables[name].commits(after, until)
+
+    def size(self, name: str) -> TableSize:
+        """How much the newest version of a table holds."""
+        return self.tables[name].size()
 
     def key_ranges(self, name: str, version: int) -> KeyRanges:
         """The key of a version, cut into ranges. Errors: `UpstreamRefusedError` for a key that has no order."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from backfill_assets.backfill.epoch import BronzeRead, KafkaRead, Plan, Read, Staged
+from backfill_assets.backfill.epoch import Plan, Staged
+from backfill_assets.backfill.reads import BronzeRead, KafkaRead, Read
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import BackfillError, ComputeError, QueryError, UpstreamChangedError
 from backfill_assets.query.aggregate import AggregateQuery

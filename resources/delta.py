@@ -169,7 +169,10 @@ class DeltaOutput:
             raise
 
     def engine(self, staged: Staged) -> str:
-        """What would commit this: files are appended where nothing is replaced; else a merge, in memory if it fits."""
+        """What would commit this: files are committed as they are where no single row is replaced; else a merge, in memory
+        if it fits."""
+        if staged.replaces:
+            return "overwrite"
         if staged.appends:
             return "append"
         table = self._table
@@ -179,9 +182,10 @@ class DeltaOutput:
 
     def _append(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         new_life = record.kind is CommitKind.CREATE
+        replaces = staged.replaces or new_life or record.kind is CommitKind.DROP
         table.create_write_transaction(
             [_add(each) for each in staged.files],
-            "overwrite" if new_life or record.kind is CommitKind.DROP else "append",
+            "overwrite" if replaces else "append",
             Schema.from_json(self.schema()) if new_life else table.schema(),
             commit_properties=self._properties(record),
             post_commithook_properties=_NO_CLEANUP,

@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from backfill_assets.backfill.arrangement import done_ranges
-from backfill_assets.backfill.epoch import (
+from backfill_assets.backfill.epoch import Plan, Staged, spooled_parts
+from backfill_assets.backfill.positions import SPOOLED_SNAPSHOT, SnapshotPosition, TablePosition
+from backfill_assets.backfill.reads import (
     CaptureRead,
     ChangesRead,
+    FullRead,
     KeyRead,
-    Plan,
     Read,
     SnapshotRead,
     SpoolRead,
-    Staged,
     TableRead,
-    spooled_parts,
 )
-from backfill_assets.backfill.positions import SPOOLED_SNAPSHOT, SnapshotPosition, TablePosition
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.query.aggregate import AggregateQuery
@@ -91,6 +90,7 @@ class TableCompute:
             rows_updated=counts["update"],
             rows_deleted=counts["delete"],
             key=self.query().key_columns,
+            replaces=plan.replaces,
         )
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
@@ -100,6 +100,8 @@ class TableCompute:
         self._spool(spark, plan, folder)
         if not plan.consumed:
             return {"insert": 0, "update": 0, "delete": 0}
+        if plan.replaces:
+            return self._in_full(spark, plan, folder)
         if isinstance(query, AggregateQuery):
             return self._groups(spark, plan, at, folder)
         result = apply_rowwise(query, self._inputs(spark, plan, folder))
@@ -109,9 +111,25 @@ class TableCompute:
         rows = _netted(result, query.key_columns)
         counts = write_changes(rows.select(*columns, OPERATION, TWICE), place, tasks=tasks, twice=TWICE)
         if counts["twice"]:
-            raise self._duplicate(plan, rows.where(TWICE).select(*map(quoted, query.key_columns)))
+            twice = rows.where(TWICE).select(*map(quoted, query.key_columns))
+            raise self._duplicate(plan, twice.limit(NAMED_KEYS).collect())
         if counts["insert"]:
             self._check_new(spark, plan, place, at, few=counts["insert"] <= FEW_KEYS)
+        return counts
+
+    def _in_full(self, spark: "SparkSession", plan: Plan, folder: str) -> dict[str, int]:
+        """Stage all that the view is to hold."""
+        query = self.query()
+        columns, place = view_columns(self.output), self._place(folder)
+        rows = batch(query, self._inputs(spark, plan, folder)).select(*columns)
+        counts = write_new(
+            rows, place, tasks=_tasks(sum(each.held for each in plan.reads if isinstance(each, FullRead)))
+        )
+        if counts["insert"] and query.key_columns and not isinstance(query, AggregateQuery):
+            staged = spark.read.parquet(f"{place}/{OPERATION}=insert")
+            twice = keys_twice(staged, query.key_columns, most=NAMED_KEYS)
+            if twice:
+                raise self._duplicate(plan, [tuple(each[name] for name in query.key_columns) for each in twice])
         return counts
 
     def _inputs(self, spark: "SparkSession", plan: Plan, folder: str) -> "dict[str, DataFrame]":
@@ -166,10 +184,10 @@ class TableCompute:
         held = rows_at(spark, self.output, at).select(*map(quoted, key))
         twice = _semi(held, new, key, few=few)
         if not twice.isEmpty():
-            raise self._duplicate(plan, twice)
+            raise self._duplicate(plan, twice.limit(NAMED_KEYS).collect())
 
-    def _duplicate(self, plan: Plan, keys: "DataFrame") -> DuplicateKeyError:
-        found = [tuple(row) for row in keys.limit(NAMED_KEYS).collect()]
+    def _duplicate(self, plan: Plan, keys: Sequence[tuple[object, ...]]) -> DuplicateKeyError:
+        found = [tuple(each) for each in keys]
         named = ", ".join(map(str, found))
         return DuplicateKeyError(
             f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key "
@@ -241,10 +259,9 @@ def rows_done(spark: "SparkSession", upstream: DeltaUpstream, table: TablePositi
 def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
     """The rows that a read names, with the columns of the change data feed. `place` is a folder for this read alone."""
     match read:
-        case SnapshotRead():
-            return _inserted(
-                _files(spark, upstream, upstream.version(read.version), upstream.chosen(read), place), upstream
-            )
+        case SnapshotRead() | FullRead():
+            version = upstream.version(read.version)
+            return _inserted(_files(spark, upstream, version, upstream.chosen(read), place), upstream)
         case KeyRead():
             return in_ranges(whole_version(spark, upstream, read.version), upstream, read.keys)
         case ChangesRead() if read.within is not None:

@@ -9,13 +9,22 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from backfill_assets.backfill.epoch import CaptureRead, ChangesRead, KeyRead, SnapshotRead, SpoolRead, TableRead
-from backfill_assets.backfill.ports import Commit, TableOffer
+from backfill_assets.backfill.ports import Commit, TableOffer, TableSize
+from backfill_assets.backfill.reads import (
+    CaptureRead,
+    ChangesRead,
+    FullRead,
+    KeyRead,
+    SnapshotRead,
+    SpoolRead,
+    TableRead,
+)
 from backfill_assets.backfill.retention import parse_interval
 from backfill_assets.backfill.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
@@ -133,9 +142,11 @@ class DeltaUpstream:
             self._rows[number] = tuple(self._rows_of(each) for each in self.version(number).files)
         return self._rows[number]
 
-    def chosen(self, read: SnapshotRead) -> list[DataFile]:
+    def chosen(self, read: SnapshotRead | FullRead) -> list[DataFile]:
         """The files that a read names."""
         files = self.version(read.version).files
+        if isinstance(read, FullRead):
+            return list(files)
         return [
             files[index]
             for bucket, places in sorted(read.ranges.items())
@@ -172,6 +183,12 @@ class DeltaUpstream:
         """What each version after one and up to another changed. Errors: `VersionsLostError`, `UpstreamChangedError`."""
         return [self._commit(number) for number in range(after + 1, until + 1)]
 
+    def size(self) -> TableSize:
+        """How much the newest version holds, as its log states it."""
+        files = pa.table(self.loaded().get_add_actions())
+        rows = sum(each or 0 for each in files["num_records"].to_pylist())
+        return TableSize(rows=rows, bytes=sum(files["size_bytes"].to_pylist()))
+
     def stated_at(self, number: int) -> int | None:
         """When a version says that it was committed; None where the log has it no more, or it does not say."""
         if number not in self._stated_at:
@@ -186,6 +203,8 @@ class DeltaUpstream:
                 self._check_there({each.path: read.version for each in self.chosen(read)})
             case KeyRead():
                 self.check_whole(read.version)
+            case FullRead():
+                self.check_whole(read.last)
             case SpoolRead():
                 pass  # the table is not needed for it
             case ChangesRead() | CaptureRead():

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from backfill_assets.backfill.epoch import Read
 from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.backfill.reads import Read
 from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.query import Query
 from backfill_assets.resources.compute import SourceReader, bronze_inputs

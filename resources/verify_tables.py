@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from backfill_assets.backfill.epoch import SnapshotRead
 from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition, TablePosition
+from backfill_assets.backfill.reads import SnapshotRead
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.query import Query
 from backfill_assets.resources.maintain import batch, keys_twice, rows_at

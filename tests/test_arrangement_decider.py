@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.backfill.arrangement import ArrangementHistory, done_ranges
-from backfill_assets.backfill.epoch import ChangesRead, KeyRead, Plan, Read, TableRead, fingerprint
+from backfill_assets.backfill.epoch import Plan, fingerprint
 from backfill_assets.backfill.key_ranges import Span, by_files, by_sample
 from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer
 from backfill_assets.backfill.positions import BucketState, Key, KeyRange, SnapshotPosition, TablePosition
+from backfill_assets.backfill.reads import ChangesRead, KeyRead, Read, TableRead
 from backfill_assets.backfill.tables import TablesDecider, TableUpstream
 from backfill_assets.errors import VersionsLostError
 

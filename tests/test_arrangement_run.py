@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from backfill_assets.backfill.arrangement import ArrangementHistory
 from backfill_assets.backfill.audit import conserved
 from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord, KeyRead, Plan, Staged, TableRead, fingerprint
+from backfill_assets.backfill.epoch import CommitRecord, Plan, Staged, fingerprint
 from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer
 from backfill_assets.backfill.protocol import Parts
+from backfill_assets.backfill.reads import KeyRead, TableRead
 from backfill_assets.backfill.run import RunReport, create_if_missing, run
 from backfill_assets.backfill.tables import TablesDecider, TableUpstream
 from backfill_assets.testing.simulation import Operator, World

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from backfill_assets.backfill.audit import LedgerEntry, conserved, consumed, contiguous, evidence, ledger_agrees
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, KafkaRead, Plan
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
 from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
 from backfill_assets.backfill.positions import (
     IngestPosition,
@@ -15,6 +15,7 @@ from backfill_assets.backfill.positions import (
     SplitState,
     ViewPosition,
 )
+from backfill_assets.backfill.reads import KafkaRead
 from backfill_assets.backfill.source import SourceUpstream
 
 LIFE = "a" * 12

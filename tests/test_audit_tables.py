@@ -9,17 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backfill_assets.backfill.audit import CHANGE_LOG, LedgerEntry, conserved, consumed, contiguous, ledger_agrees
-from backfill_assets.backfill.epoch import (
-    ChangesRead,
-    CommitKind,
-    CommitRecord,
-    Plan,
-    Position,
-    Read,
-    SnapshotRead,
-    TableRead,
-)
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Position
 from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
+from backfill_assets.backfill.reads import ChangesRead, Read, SnapshotRead, TableRead
 from tests.test_snapshot_decider import Follower, Lake, Table
 
 LIFE = "a" * 12

@@ -3,9 +3,9 @@
 import pytest
 
 from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import KafkaRead
 from backfill_assets.backfill.ports import TopicOffer
 from backfill_assets.backfill.positions import IngestPosition, OffsetRange
+from backfill_assets.backfill.reads import KafkaRead
 from backfill_assets.errors import BackfillError, OffsetsLostError, TopicRecreatedError
 from backfill_assets.testing.crash import Crash, CrashPoint
 from backfill_assets.testing.simulation import SourceSettings, World

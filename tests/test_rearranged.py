@@ -7,17 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.backfill.audit import LedgerEntry, contiguous
-from backfill_assets.backfill.epoch import (
-    CaptureRead,
-    CommitKind,
-    CommitRecord,
-    Plan,
-    SnapshotRead,
-    SpoolRead,
-    TableRead,
-)
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
 from backfill_assets.backfill.ports import Commit, Next
 from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.backfill.reads import CaptureRead, SnapshotRead, SpoolRead, TableRead
 from backfill_assets.backfill.rearranged import RearrangedHistory
 from backfill_assets.backfill.staging import StagedFolder, sweepable
 from backfill_assets.backfill.tables import TablesDecider

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from backfill_assets.backfill.control import Limits, Stop, TokenBucket
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Staged, size_of
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Staged
 from backfill_assets.backfill.lag import TimeBound
 from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.backfill.reads import size_of
 from backfill_assets.backfill.run import RunReport, plan_next, urgency
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.testing.clock import ManualClock

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, SnapshotRead
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
 from backfill_assets.backfill.lag import CountBound
 from backfill_assets.backfill.ports import Decider
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.progress import lag_numbers
 from backfill_assets.backfill.protocol import STEPS, Parts
+from backfill_assets.backfill.reads import SnapshotRead
 from backfill_assets.backfill.run import create_if_missing
 from backfill_assets.backfill.snapshot_once import SnapshotOnceHistory
 from backfill_assets.backfill.tables import TablesDecider

@@ -1,8 +1,8 @@
 """What a view over a source reads next: history, live rows and the seam between them."""
 
 from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import BronzeRead, KafkaRead
 from backfill_assets.backfill.positions import Phase
+from backfill_assets.backfill.reads import BronzeRead, KafkaRead
 from backfill_assets.testing.simulation import SourceSettings, World
 from backfill_assets.testing.topic import SimulatedTopic
 from tests.orders_world import SOURCE, VIEW, make, reads, right, split, step

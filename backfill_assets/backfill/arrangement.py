@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from backfill_assets.backfill.epoch import ChangesRead, KeyRead, TableRead
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.ports import Commit, KeyedTables, TableOffer
 from backfill_assets.backfill.positions import KeyRange, OffsetRange, SnapshotPosition, TablePosition
+from backfill_assets.backfill.reads import ChangesRead, KeyRead, TableRead
 from backfill_assets.backfill.tables import BUCKETS, Step, Turn, begun
 
 __all__ = ["ArrangementHistory", "done_ranges", "left_by_key"]

@@ -7,18 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from backfill_assets.backfill.epoch import (
-    BronzeRead,
-    CaptureRead,
-    CommitRecord,
-    KafkaRead,
-    KeyRead,
-    Plan,
-    Position,
-    Read,
-    SnapshotRead,
-    size_of,
-)
+from backfill_assets.backfill.epoch import CommitRecord, Plan, Position
 from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
 from backfill_assets.backfill.positions import (
     IngestPosition,
@@ -28,6 +17,7 @@ from backfill_assets.backfill.positions import (
     TablePosition,
     ViewPosition,
 )
+from backfill_assets.backfill.reads import BronzeRead, CaptureRead, KafkaRead, KeyRead, Read, SnapshotRead, size_of
 from backfill_assets.backfill.source import SourceUpstream
 
 __all__ = ["Evidence", "LedgerEntry", "conserved", "consumed", "contiguous", "evidence", "ledger_agrees"]

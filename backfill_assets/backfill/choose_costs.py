@@ -11,18 +11,9 @@ from typing import Annotated, Literal, NamedTuple, Self, get_args
 
 from pydantic import Field
 
-from backfill_assets.backfill.epoch import (
-    BronzeRead,
-    ChangesRead,
-    CommitKind,
-    CommitRecord,
-    KafkaRead,
-    Position,
-    Read,
-    SpoolRead,
-    size_of,
-)
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Position
 from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.backfill.reads import BronzeRead, ChangesRead, FullRead, KafkaRead, Read, SpoolRead, size_of
 from backfill_assets.backfill.value import Value
 
 __all__ = ["STRATEGIES", "Costs", "EpochRan", "Strategy", "TableFacts", "epochs_ran"]
@@ -133,6 +124,8 @@ class Costs(Value):
             match read:
                 case ChangesRead() | SpoolRead():
                     seconds += size_of(read) / self.merge_rows_per_second
+                case FullRead():
+                    seconds += read.held / self.snapshot_rows_per_second
                 case KafkaRead() | BronzeRead():
                     seconds += size_of(read) / self.source_rows_per_second
                 case _:
@@ -166,14 +159,15 @@ class Costs(Value):
 def epochs_ran(records: Sequence[tuple[CommitRecord, float]]) -> list[EpochRan]:
     """The epochs among a table's records (newest first, each with the time of its commit) as they went.
 
-    Those whose predecessor is not among them are left out, and so are those that read history and changes together.
+    Those whose predecessor is not among them are left out, and so are those that read history and changes together, or
+    tables in full instead of their changes.
     """
     found = []
     for (after, committed), (before, _) in pairwise(records):
         if (after.incarnation, after.epoch) != (before.incarnation, before.epoch + 1) or after.kind != CommitKind.EPOCH:
             continue
         kind = _kind_of(before.position, after.position)
-        if kind is not None:
+        if kind is not None and after.engine != "overwrite":
             changed = after.rows_written + after.rows_deleted
             found.append(EpochRan(after.rows_read, changed, committed - after.started_at, kind))
     return found

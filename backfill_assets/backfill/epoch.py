@@ -13,148 +13,31 @@ from pydantic import Field
 
 from backfill_assets.backfill.positions import (
     IngestPosition,
-    KeyRange,
-    OffsetRange,
     SnapshotPosition,
     ViewPosition,
-    total,
 )
+from backfill_assets.backfill.reads import CaptureRead, FullRead, OffsetRead, Read, TableRead, size_of
 from backfill_assets.backfill.value import Value
 
 __all__ = [
-    "BronzeRead",
-    "CaptureRead",
-    "ChangesRead",
     "CommitKind",
     "CommitRecord",
     "Fingerprint",
-    "KafkaRead",
-    "KeyRead",
     "Look",
-    "OffsetRead",
     "Plan",
     "Position",
-    "Read",
-    "SnapshotRead",
-    "SpoolRead",
     "Staged",
     "StagedFile",
-    "TableRead",
     "Verdict",
     "app_id",
     "changed_parts",
     "fingerprint",
     "judge",
-    "size_of",
     "spooled_parts",
 ]
 
 Position = Annotated[IngestPosition | ViewPosition | SnapshotPosition, Field(union_mode="left_to_right")]
 Fingerprint = dict[str, str]
-
-
-class KafkaRead(Value):
-    """Exactly these offsets of a topic, by split."""
-
-    kind: Literal["kafka"] = "kafka"
-    source: str
-    topic: str
-    isolation: str
-    ranges: dict[int, OffsetRange]
-
-
-class BronzeRead(Value):
-    """Exactly these offsets, by split, of a source's bronze table at `version` or any later version of that life."""
-
-    kind: Literal["bronze"] = "bronze"
-    source: str
-    incarnation: str
-    version: int
-    ranges: dict[int, OffsetRange]
-
-
-class SnapshotRead(Value):
-    """Exactly these data files of a Delta table at `version`, by bucket.
-
-    The table's files, sorted by path, are dealt in turn to `buckets` buckets; a range is of places within its bucket.
-    """
-
-    kind: Literal["snapshot"] = "snapshot"
-    source: str
-    table_id: str
-    version: int
-    buckets: int
-    ranges: dict[int, OffsetRange]
-    rows: int
-
-
-class KeyRead(Value):
-    """Exactly these ranges of a Delta table's key at `version`: as `keys`, and as places within buckets of key ranges.
-
-    `rows` is how many rows they had when the ranges were planned.
-    """
-
-    kind: Literal["keys"] = "keys"
-    source: str
-    table_id: str
-    version: int
-    ranges: dict[int, OffsetRange]
-    keys: tuple[KeyRange, ...]
-    rows: int
-
-
-class ChangesRead(Value):
-    """The changes that versions `first` to `last` (both inclusive) of a Delta table made, `rows` as its log states.
-
-    With `within`, only what they did to rows in these ranges of the table's key.
-    """
-
-    kind: Literal["changes"] = "changes"
-    source: str
-    table_id: str
-    first: int
-    last: int
-    rows: int
-    within: tuple[KeyRange, ...] | None = None
-
-
-class CaptureRead(Value):
-    """The changes that versions `first` to `last` of a Delta table made, to be put into the view's spool as a segment.
-
-    Versions that changed no row make no segment.
-    """
-
-    kind: Literal["capture"] = "capture"
-    source: str
-    table_id: str
-    first: int
-    last: int
-    rows: int
-
-    @property
-    def changes(self) -> ChangesRead:
-        """What is read for it."""
-        return ChangesRead(source=self.source, table_id=self.table_id, first=self.first, last=self.last, rows=self.rows)
-
-
-class SpoolRead(Value):
-    """The changes that versions `first` to `last` of a Delta table made, from these `segments` of the view's spool.
-
-    A segment is named by its first version; versions that are in none changed nothing.
-    """
-
-    kind: Literal["spool"] = "spool"
-    source: str
-    table_id: str
-    first: int
-    last: int
-    segments: tuple[int, ...]
-    rows: int
-
-
-OffsetRead = KafkaRead | BronzeRead
-TableRead = SnapshotRead | KeyRead | ChangesRead | CaptureRead | SpoolRead
-Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
 
 
 class Plan(Value):
@@ -201,23 +84,14 @@ class Plan(Value):
         return [read for read in self.table_reads if not isinstance(read, CaptureRead)]
 
     @property
+    def replaces(self) -> bool:
+        """Whether what is read takes the place of all that the view holds."""
+        return any(isinstance(read, FullRead) for read in self.reads)
+
+    @property
     def offsets(self) -> int:
         """How many offsets, or rows of Delta tables, are read; an upper bound of the source rows."""
         return sum(size_of(read) for read in self.reads)
-
-
-def size_of(read: Read) -> int:
-    """How much a read counts against a budget: offsets, or rows as the table's log states them.
-
-    What is only captured counts when it is taken from the spool.
-    """
-    match read:
-        case CaptureRead():
-            return 0
-        case SnapshotRead() | KeyRead() | ChangesRead() | SpoolRead():
-            return read.rows
-        case _:
-            return total(read.ranges.values())
 
 
 def spooled_parts(position: Position) -> list[str]:
@@ -240,7 +114,8 @@ class CommitRecord(Value):
     Times are seconds since 1970, UTC. `total` is the number of offsets (of Delta tables: rows) in the frozen history of
     this life; `done` how many of all since its beginning have been consumed; `rows_written` the rows that were inserted
     or replaced (`rows_updated` of them replaced), `rows_deleted` those deleted, `rows_total` the rows that the table
-    then holds. `engine` says what made the commit: `append` of staged files, or a merge by key in `delta-rs` or `spark`.
+    then holds. `engine` says what made the commit: `append` of staged files, `overwrite` with them, or a merge by key in
+    `delta-rs` or `spark`.
     `spooled` says in which staged folder each part of the spool lies that the position needs. `base` is the version that
     the table was at when it was looked at for this commit: nothing but maintenance may lie between the two.
     """
@@ -286,7 +161,8 @@ class Staged(Value):
     """All that one attempt wrote, with the counts that Spark itself reported.
 
     `key` is empty where the files are rows to append. Otherwise they hold keyed changes: rows to insert, to replace
-    (`rows_updated` of them) and to delete, in folders named by what is to be done.
+    (`rows_updated` of them) and to delete, in folders named by what is to be done. With `replaces` they are all that the
+    table is to hold.
     """
 
     files: tuple[StagedFile, ...] = ()
@@ -296,6 +172,7 @@ class Staged(Value):
     rows_deleted: int = 0
     rows_bad: int = 0
     key: tuple[str, ...] = ()
+    replaces: bool = False
 
     @property
     def rows(self) -> int:
@@ -304,7 +181,7 @@ class Staged(Value):
 
     @property
     def appends(self) -> bool:
-        """Whether the files can be committed as they are, because nothing is replaced or deleted."""
+        """Whether the files can be committed as they are, because no single row is replaced or deleted."""
         return not self.rows_updated and not self.rows_deleted
 
 

@@ -7,9 +7,10 @@ that joins later begins at its very first offset. Offsets that are gone before t
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backfill_assets.backfill.epoch import Fingerprint, KafkaRead, Plan, Position
+from backfill_assets.backfill.epoch import Fingerprint, Plan, Position
 from backfill_assets.backfill.ports import Begin, Next, TopicOffer, Upstreams
 from backfill_assets.backfill.positions import IngestPosition, OffsetRange, deal
+from backfill_assets.backfill.reads import KafkaRead
 from backfill_assets.errors import OffsetsLostError, TopicRecreatedError
 
 __all__ = ["IngestDecider", "begin_ingest", "check_starts", "check_topic", "plan_ingest"]

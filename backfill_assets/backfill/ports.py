@@ -7,17 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from backfill_assets.backfill.epoch import (
-    CommitRecord,
-    Fingerprint,
-    Look,
-    Plan,
-    Position,
-    Read,
-    Staged,
-    TableRead,
-)
+from backfill_assets.backfill.epoch import CommitRecord, Fingerprint, Look, Plan, Position, Staged
 from backfill_assets.backfill.positions import IngestPosition, Key, OffsetRange
+from backfill_assets.backfill.reads import Read, TableRead
 
 __all__ = [
     "Begin",
@@ -34,6 +26,7 @@ __all__ = [
     "OnStep",
     "Output",
     "TableOffer",
+    "TableSize",
     "Tables",
     "TopicOffer",
     "Upstreams",
@@ -88,6 +81,14 @@ class TableOffer:
     incarnation: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableSize:
+    """How much a Delta table holds: rows, as its log states them, and bytes of its data files."""
+
+    rows: int
+    bytes: int
+
+
 class Tables(Protocol):
     """What Delta tables offer, read when asked and never written."""
 
@@ -101,6 +102,10 @@ class Tables(Protocol):
 
     def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
         """The versions after one and up to another, oldest first, without a gap; an error where one is gone."""
+        ...
+
+    def size(self, name: str) -> TableSize:
+        """How much the newest version holds."""
         ...
 
     def stated_at(self, name: str, version: int) -> int | None:
@@ -228,7 +233,7 @@ class Output(Protocol):
         ...
 
     def engine(self, staged: Staged) -> str:
-        """What would commit this: `append`, or a merge by key in `delta-rs` or `spark`."""
+        """What would commit this: `append`, `overwrite`, or a merge by key in `delta-rs` or `spark`."""
         ...
 
     def verify(self, staged: Staged) -> None:

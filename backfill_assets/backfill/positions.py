@@ -250,6 +250,11 @@ class TablePosition(Value):
         """The newest version that was consumed or captured, and when it was committed (milliseconds since 1970)."""
         return (self.spool.captured, self.spool.at_ms) if self.spool else (self.version, self.at_ms)
 
+    def followed(self, *, version: int, at_ms: int, rows: int) -> "TablePosition":
+        """The position after the change log up to a version, committed at `at_ms`, that changed so many rows."""
+        moved = {"version": version, "at_ms": at_ms, "changes": self.changes + rows, "spool": None}
+        return self.model_copy(update=moved)
+
     @property
     def rows(self) -> int:
         """Rows of the snapshot and of the change log that have been read."""

@@ -100,6 +100,7 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
     mine = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
     parts.decider.confirm(plan)
     parts.on_step("staged")
+    deleted = last.rows_total if staged.replaces else staged.rows_deleted
     record = CommitRecord(
         kind=CommitKind.EPOCH,
         target=plan.target,
@@ -114,8 +115,8 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
         rows_written=staged.rows_written,
         rows_bad=staged.rows_bad,
         rows_updated=staged.rows_updated,
-        rows_deleted=staged.rows_deleted,
-        rows_total=last.rows_total + staged.rows_written - staged.rows_updated - staged.rows_deleted,
+        rows_deleted=deleted,
+        rows_total=last.rows_total + staged.rows_written - staged.rows_updated - deleted,
         engine=parts.output.engine(staged),
         spooled={part: plan.spooled.get(part, mine) for part in spooled_parts(plan.after)},
         total=last.total,

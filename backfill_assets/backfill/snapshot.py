@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from backfill_assets.backfill.epoch import SnapshotRead, TableRead
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.ports import TableOffer, Tables
 from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
+from backfill_assets.backfill.reads import SnapshotRead, TableRead
 from backfill_assets.backfill.tables import BUCKETS, Step, Turn, begun
 
 __all__ = ["SnapshotHistory", "files_of"]

@@ -9,7 +9,7 @@ shared-source backfill in a streaming database, worked on ranges of offsets inst
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from backfill_assets.backfill.epoch import BronzeRead, Fingerprint, KafkaRead, Plan, Position, Read, size_of
+from backfill_assets.backfill.epoch import Fingerprint, Plan, Position
 from backfill_assets.backfill.ingest import check_topic, kafka_holds
 from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, BronzeOffer, Next, TopicOffer, Upstreams
@@ -21,6 +21,7 @@ from backfill_assets.backfill.positions import (
     ViewPosition,
     deal,
 )
+from backfill_assets.backfill.reads import BronzeRead, KafkaRead, Read, size_of
 from backfill_assets.errors import OffsetsLostError, UpstreamChangedError
 
 __all__ = ["SourceDecider", "SourceUpstream", "begin_source", "plan_source", "split_budget"]

@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from backfill_assets.backfill.epoch import CaptureRead, ChangesRead, Fingerprint, KeyRead, Plan, Position, TableRead
+from backfill_assets.backfill.epoch import Fingerprint, Plan, Position
+from backfill_assets.backfill.in_full import may_outweigh, outweigh, read_in_full
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, Commit, Next, TableOffer, Tables
 from backfill_assets.backfill.positions import BucketState, SnapshotPosition, TablePosition, deal
+from backfill_assets.backfill.reads import CaptureRead, ChangesRead, FullRead, KeyRead, TableRead
 from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 
 __all__ = ["BUCKETS", "History", "Step", "TableUpstream", "TablesDecider", "Turn", "begun", "within"]
@@ -81,7 +83,7 @@ class TablesDecider:
     """Decides the epochs of one view over Delta tables and other views.
 
     `strategy` is the declared one; a life keeps the one that it began with until its history is read. `choose` is asked
-    which one that is.
+    which one that is. With `in_full`, tables whose changes outweigh what they hold may be read in full instead.
     """
 
     view: str
@@ -92,6 +94,7 @@ class TablesDecider:
     choose: Callable[[], str]
     order: Order = field(default_factory=dict)
     strategy: str = "auto"
+    in_full: bool = True
 
     @property
     def target(self) -> str:
@@ -137,13 +140,13 @@ class TablesDecider:
     def readable(self, plan: Plan) -> bool:
         """A plan over pinned versions has no other way: what is gone is an error, never a hole.
 
-        Ranges of a key are as well read from a newer version.
+        Ranges of a key, and whole tables, are as well read from a newer version.
         """
         for read in sorted(plan.table_reads, key=lambda each: not isinstance(each, KeyRead)):
             try:
                 self.tables.check_readable(read)
             except VersionsLostError:
-                if isinstance(read, KeyRead):
+                if isinstance(read, KeyRead | FullRead):
                     return False
                 raise
         return True
@@ -232,7 +235,10 @@ class TablesDecider:
     def _read_log(
         self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int, *, live: bool
     ) -> tuple[list[TableRead], SnapshotPosition] | None:
-        """All waiting versions up to the budget, at least one of each table; None where nothing waits."""
+        """All waiting versions up to the budget, at least one of each table; None where nothing waits.
+
+        Or all versions at once, by reading the tables in full, where that is less work than following what they changed.
+        """
         waiting = {
             each.name: self.tables.commits(each.name, position.tables[each.name].version, offers[each.name].version)
             for each in self.upstreams
@@ -242,11 +248,16 @@ class TablesDecider:
             return None
         for each in self.upstreams:
             self._check_followable(each, waiting[each.name])
+        if self.in_full and may_outweigh(waiting):
+            sizes = {each.name: self.tables.size(each.name) for each in self.upstreams}
+            if outweigh(waiting, sizes, budget):
+                reads, after = read_in_full(position, waiting, sizes)
+                return reads, _bounded(position, after, offers)
         shares = deal(
             budget,
             {index: sum(commit.rows for commit in waiting[each.name]) for index, each in enumerate(self.upstreams)},
         )
-        reads: list[TableRead] = []
+        reads = []
         tables = dict(position.tables)
         for index, each in enumerate(self.upstreams):
             taken = within(waiting[each.name], shares.get(index, 0))
@@ -257,14 +268,7 @@ class TablesDecider:
             if rows:
                 first, last = taken[0].version, taken[-1].version
                 reads.append(ChangesRead(source=each.name, table_id=table.table_id, first=first, last=last, rows=rows))
-            tables[each.name] = table.model_copy(
-                update={
-                    "version": taken[-1].version,
-                    "at_ms": taken[-1].at_ms,
-                    "changes": table.changes + rows,
-                    "spool": None,
-                }
-            )
+            tables[each.name] = table.followed(version=taken[-1].version, at_ms=taken[-1].at_ms, rows=rows)
         return reads, _bounded(position, position.model_copy(update={"tables": tables}), offers)
 
     def _worth_passing(self, position: SnapshotPosition, waiting: Mapping[str, Sequence[Commit]]) -> bool:

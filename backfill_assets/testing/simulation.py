@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import BronzeRead, CommitRecord, KafkaRead, Look, Plan, Staged, fingerprint
+from backfill_assets.backfill.epoch import CommitRecord, Look, Plan, Staged, fingerprint
 from backfill_assets.backfill.ingest import IngestDecider
 from backfill_assets.backfill.ports import BronzeOffer, Controls, Decider, OnStep, Output, TopicOffer
 from backfill_assets.backfill.positions import IngestPosition, SnapshotPosition, ViewPosition
 from backfill_assets.backfill.protocol import Parts, begin_life, end_life
+from backfill_assets.backfill.reads import BronzeRead, KafkaRead
 from backfill_assets.backfill.run import RunReport, create_if_missing, run
 from backfill_assets.backfill.source import SourceDecider, SourceUpstream
 from backfill_assets.errors import UpstreamChangedError

@@ -110,9 +110,10 @@ class SimulatedTable:
         """Commit on version `on`, or raise `CommitConflict`. Like delta-rs, does not ask whether the files exist."""
         if on != self.version:
             raise CommitConflict(f"{self.target}: loaded version {on}, found version {self.version}")
-        kept = () if record.kind in {CommitKind.CREATE, CommitKind.DROP} else self.versions[on].rows
+        replaces = staged.replaces or record.kind in {CommitKind.CREATE, CommitKind.DROP}
+        kept = () if replaces else self.versions[on].rows
         added = tuple(row for file in staged.files for row in self.files[file.path])
-        self._append(Version(rows=kept + added, record=record, data_change=bool(added)))
+        self._append(Version(rows=kept + added, record=record, data_change=bool(added) or replaces))
 
     def stage(self, folder: str, rows: Iterable[Row]) -> tuple[StagedFile, ...]:
         """Write a file that no reader sees yet."""

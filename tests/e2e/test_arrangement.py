@@ -10,8 +10,9 @@ from deltalake import DeltaTable
 
 from backfill_assets.backfill.arrangement import done_ranges
 from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import ChangesRead, CommitRecord, KeyRead
+from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
+from backfill_assets.backfill.reads import ChangesRead, KeyRead
 from backfill_assets.errors import DuplicateKeyError, NoStrategyError, VersionsLostError
 from backfill_assets.model import MaterializedView
 from backfill_assets.resources.table_compute import Scratch, table_rows
