@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.backfill.ports import Controls
-from backfill_assets.readers import awaited_view
+from backfill_assets.readers import awaited_view, expire_log
 from backfill_assets.resources.staging import sweep
 from backfill_assets.workspace import Table, Workspace
 
@@ -15,7 +15,7 @@ __all__ = ["Heartbeat", "Listener"]
 
 HEARTBEAT_SECONDS = 10.0
 COMPACT_FILES = 100
-COMPACT_EVERY = 50
+TIDY_EVERY = 50
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +86,7 @@ class Heartbeat:
             sweep(self.table.output.location, self.table.output.look)
             self.tidy_due = False
         self.spooled = spooled
-        if self.epochs % COMPACT_EVERY == 0:
+        if self.epochs % TIDY_EVERY == 0:
+            expire_log(self.workspace, self.table)
             self.table.output.compact(COMPACT_FILES)
         self.epochs += 1

@@ -21,7 +21,7 @@ from backfill_assets.choosing import choice_of
 from backfill_assets.errors import BackfillError, DeclarationError, DroppedError, FencedError, LeaseHeldError
 from backfill_assets.heartbeat import Heartbeat, Listener
 from backfill_assets.model import KafkaSource, MaterializedView
-from backfill_assets.readers import check_unneeded
+from backfill_assets.readers import check_unneeded, expire_log
 from backfill_assets.resources.spark import do_nothing
 from backfill_assets.resources.staging import delete_data, spooled_folders, sweep
 from backfill_assets.workspace import Table, Workspace
@@ -185,36 +185,38 @@ def drop(workspace: Workspace, name: str) -> None:
     """End a table's life: data, staged files, plans and settings go; a marker stays in the table's log."""
     table = workspace.table(workspace.find(name))
     base = table.output.look()
+    lives = workspace.state.ledger().lives(table.target)  # before it ends: none that may begin afterwards
     if base.exists:
         end_life(table.parts, base)
     if base.record is not None:
         table.output.set_status("dropped")
-        lives = table.output.lives()
         if not delete_data(table.output.location, table.output.look):
             return  # begun anew in the meantime: what is there now belongs to that life
         workspace.state.forget(table.target, lives)
 
 
 def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
-    """Keep a table's files few: restate its positions, compact, sweep staged files, and vacuum if asked to.
+    """Keep a table's files few: sweep staged files, restate its positions, expire its log, compact, vacuum if asked to.
 
-    The positions are said again before anything is cleaned, so that they outlive the log's older entries. Errors:
-    `StillNeededError`, before anything is done, where vacuuming would take what a view has still to read.
+    Files are swept first, as the log tells which of them were committed; then the positions are said again, so that they
+    outlive the log's older entries. Errors: `StillNeededError`, before anything is done, where vacuuming would take what a
+    view has still to read.
     """
     table = workspace.table(workspace.find(name))
-    look = table.output.look()
-    if not look.exists:
+    if not table.output.look().exists:
         return []
     if vacuum_hours is not None:
         check_unneeded(workspace, name, hours=vacuum_hours)
+    swept = sweep(table.output.location, table.output.look)
+    look = table.output.look()  # what is committed is made on the look before it
     try:
         restate(table.parts, look)
     except FencedError:
         if table.output.look().life != look.life:
             raise
         _log.info("%s: an epoch came in between, which says the positions as well", table.target)
+    expire_log(workspace, table)
     table.output.compact(2)
-    swept = sweep(table.output.location, table.output.look)
     if vacuum_hours is not None:
         table.output.vacuum(vacuum_hours)
     return swept

@@ -1,5 +1,6 @@
 """What the views that read a table ask of it: to wait for one that catches up, and to keep what is still to be read."""
 
+import logging
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -8,9 +9,11 @@ from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, StillNeededError
 from backfill_assets.model import MaterializedView
-from backfill_assets.workspace import Workspace
+from backfill_assets.workspace import Table, Workspace
 
-__all__ = ["awaited_view", "check_unneeded"]
+__all__ = ["awaited_view", "check_unneeded", "expire_log"]
+
+_log = logging.getLogger(__name__)
 
 
 def awaited_view(workspace: Workspace, name: str, *, run_id: str) -> str:
@@ -40,25 +43,51 @@ def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
     Errors: `StillNeededError`, naming the view.
     """
     newest = workspace.upstream(workspace.find(name)).output.look().version
+    for view, version, behind in _behind(workspace, name, newest, seconds=hours * 3600):
+        raise StillNeededError(
+            f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
+            f"{version} of {newest}, which is {behind / 3600:.1f} h old",
+            hint=f"`backfill refresh {view.name}` first, or keep at least {int(behind / 3600) + 1} h",
+            view=view.name,
+            version=version,
+        )
+
+
+def expire_log(workspace: Workspace, table: Table) -> None:
+    """Delete what a table's log keeps beyond its retention, unless a view has still to read on from a version as old.
+
+    Only where the newest version is an epoch, or says the positions again: it is never deleted itself, and what an epoch
+    in the making is based on is not older than the epoch before it.
+    """
+    look = table.output.look()
+    if look.at != look.version:
+        return
+    kept = table.output.log_retention()
+    for view, version, _ in _behind(workspace, table.declared.name, look.version, seconds=kept):
+        _log.info(
+            "%s: its log is kept from version %d on, as far as %s has read it", table.target, version, view.target
+        )
+        return
+    table.output.expire_log()
+
+
+def _behind(
+    workspace: Workspace, name: str, newest: int, *, seconds: float
+) -> Iterator[tuple[MaterializedView, int, float]]:
+    """The views that have still to read on from a version of table `name` that was committed so many seconds ago, each
+    with that version and its age."""
     for view in _readers(workspace, name):
         record = _record(workspace, view)
         if record is None or not isinstance(record.position, SnapshotPosition) or name not in record.position.tables:
             continue
         table = record.position.tables[name]
-        version, at_ms = table.version, table.at_ms
-        if not table.reads_pinned:  # what is needed is the change log alone
-            version, at_ms = table.held
-            if not any(commit.rows for commit in workspace.reads(view).commits(name, version, newest)):
-                continue
-        behind = time.time() - at_ms / 1000
-        if behind > hours * 3600:
-            raise StillNeededError(
-                f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
-                f"{version} of {newest}, which is {behind / 3600:.1f} h old",
-                hint=f"`backfill refresh {view.name}` first, or keep at least {int(behind / 3600) + 1} h",
-                view=view.name,
-                version=version,
-            )
+        version, at_ms = (table.version, table.at_ms) if table.reads_pinned else table.held
+        age = time.time() - at_ms / 1000
+        if age <= seconds:
+            continue
+        # Past the pinned version what is needed is the change log alone.
+        if table.reads_pinned or any(each.rows for each in workspace.reads(view).commits(name, version, newest)):
+            yield view, version, age
 
 
 def _readers(workspace: Workspace, name: str) -> Iterator[MaterializedView]:

@@ -1,5 +1,8 @@
 """Two thousand small epochs: what planning, ledger, commit and tidying cost, first against last. It must stay flat.
 
+Once with a log that is kept as long as it is by default, so that all of it is still there at the end, and once with one
+that is kept for a second, so that what lies behind is expired by the run itself as it would be after a month.
+
 Everything is the real thing (tables, ledger, leases, control, compaction) except that the topic is made up and the rows
 are written by pyarrow, so that Spark's own time does not hide what grows.
 """
@@ -13,6 +16,7 @@ from time import perf_counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import Plan, Staged
@@ -35,6 +39,22 @@ ROWS = 8
 
 def run(world: World, *, epochs: int = 2_000, window: int = 100) -> Iterator[Comparison]:
     """The first `window` epochs are the peer of the last ones; the seconds of one epoch each."""
+    for kept in ("30 days", "1 second"):
+        steps = _steps(world, epochs, kept)
+        seconds = [sum(each.values()) for each in steps]
+        yield Comparison(
+            benchmark="epochs",
+            case=f"the last {window} of {epochs:,}, log kept for {kept}",
+            peer=f"the first {window}",
+            rows=ROWS,
+            ours=tuple(seconds[-window:]),
+            theirs=tuple(seconds[:window]),
+            details=_means("first", steps[:window]) | _means("last", steps[-window:]),
+        )
+
+
+def _steps(world: World, epochs: int, kept: str) -> list[dict[str, float]]:
+    """The seconds of each step of so many epochs, of a table whose log is kept for so long."""
     marks: list[tuple[str, float]] = []
     with world.folder() as folder:
         base = world.workspace(folder, declared_over("made-up"))
@@ -46,22 +66,15 @@ def run(world: World, *, epochs: int = 2_000, window: int = 100) -> Iterator[Com
             on_step=lambda step: marks.append((step, perf_counter())),
         )
         workspace.rows = epochs * ROWS
+        refresh(workspace, "orders", Limits(max_rows=0), run_id="creates")
+        table = folder / "warehouse" / "sources" / "orders"
+        DeltaTable(table).alter.set_table_properties({"delta.logRetentionDuration": f"interval {kept}"})
+        marks.clear()
         done = refresh(workspace, "orders", Limits(chunk_rows=ROWS), run_id="epochs")
         workspace.runner.close()
-        table = folder / "warehouse" / "sources" / "orders"
         assert len(done.report.epochs) == epochs
         assert world.content(table, "_partition", "_offset")[0] == workspace.rows
-    steps = list(_epochs(marks))
-    seconds = [sum(each.values()) for each in steps]
-    yield Comparison(
-        benchmark="epochs",
-        case=f"the last {window} of {epochs:,}",
-        peer=f"the first {window}",
-        rows=ROWS,
-        ours=tuple(seconds[-window:]),
-        theirs=tuple(seconds[:window]),
-        details=_means("first", steps[:window]) | _means("last", steps[-window:]),
-    )
+    return list(_epochs(marks))
 
 
 class _MadeUp(Workspace):

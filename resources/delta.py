@@ -5,6 +5,7 @@ computed; `staging` makes the files that are committed here.
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -35,6 +36,7 @@ from backfill_assets.resources.commits import (
     read_commit,
     record_of,
 )
+from backfill_assets.resources.tables import retention_of
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
 __all__ = [
@@ -47,9 +49,9 @@ STATUS_PROPERTY = "backfill.status"
 
 TABLE_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
-    # Positions are in commit metadata: the log must not expire by itself.
+    # Positions are in commit metadata, and views read the log: nobody else's commit may expire it, only `expire_log`.
     "delta.enableExpiredLogCleanup": "false",
-    "delta.logRetentionDuration": "interval 3650 days",
+    "delta.logRetentionDuration": "interval 30 days",
     # A later life may have such a column, and a protocol cannot change in the commit that brings it.
     "delta.feature.timestampNtz": "supported",
     "delta.checkpointInterval": "10",
@@ -105,7 +107,7 @@ class DeltaOutput:
                 f"{self.target}: the table is at version {found.version}, but its log was cleaned up and holds none of its "
                 "epochs any more: how far it is cannot be told",
                 hint=f"`backfill reset {self.target.partition('/')[2]}` builds it anew; to keep it, restore its _delta_log "
-                "from a backup. Leave delta.logRetentionDuration as it was, so that it does not happen again",
+                "from a backup. Leave delta.enableExpiredLogCleanup off, so that it does not happen again",
                 version=found.version,
             )
         return found
@@ -268,6 +270,20 @@ class DeltaOutput:
         if table is not None:
             table.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=False)
 
+    def log_retention(self) -> float:
+        """How long, in seconds, entries of the log are kept at least, as the table's properties say."""
+        table = self.location.load()
+        return math.inf if table is None else retention_of(table.metadata().configuration)[1]
+
+    def expire_log(self) -> None:
+        """Delete entries of the log that are older than its retention, as far as no younger version is made of them; at the
+        most up to the version loaded by the last `look`."""
+        assert self._table is not None
+        try:
+            self._table.cleanup_metadata()
+        except DeltaError as error:
+            _log.info("%s: its log was not shortened: %s", self.target, error)
+
     def records(self, count: int) -> list[CommitRecord]:
         """The newest `count` commits of ours, newest first; for reports."""
         return [record for record, _ in self.timed_records(count)]
@@ -285,13 +301,6 @@ class DeltaOutput:
             if len(found) == count:
                 break
         return found
-
-    def lives(self) -> set[str]:
-        """The incarnations that the log knows, up to the current one."""
-        table = self.location.load()
-        commits = [] if table is None else commits_of(self.location, table.version())
-        records = (record_of(actions, self.target) for _, actions in commits)
-        return {record.incarnation for record in records if record is not None}
 
     def life(self, *, since: int) -> list[CommitRecord]:
         """The commits of the current life from epoch `since` on, oldest first: of each epoch its newest one."""

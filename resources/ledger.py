@@ -130,6 +130,14 @@ class DeltaLedger:
             "planned_at": datetime.now(UTC),
         })
 
+    def lives(self, target: str) -> set[str]:
+        """The incarnations of a table of which there are plans."""
+        table = self.location.load()
+        if table is None:
+            return set()
+        found = table.to_pyarrow_dataset().to_table(columns=["incarnation"], filter=pc.field("target") == target)
+        return set(found.column("incarnation").to_pylist())
+
     def remove(self, target: str, incarnation: str) -> None:
         """Delete all plans of one life of a table."""
         delete_rows(self.location, target=target, incarnation=incarnation)

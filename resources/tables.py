@@ -33,7 +33,7 @@ from backfill_assets.resources.commits import committed_at, read_commit, stated_
 from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, is_plain, replay
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
-__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows"]
+__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows", "retention_of"]
 
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
@@ -109,9 +109,7 @@ class DeltaUpstream:
 
     def retention(self) -> tuple[float, float]:
         """How long, in seconds, removed files and log entries are kept at least, as the table's properties say."""
-        configuration = self.loaded().metadata().configuration
-        files, log = (_seconds(configuration.get(name), days) for name, days in RETENTION)
-        return files, log
+        return retention_of(self.loaded().metadata().configuration)
 
     def columns(self) -> tuple[Column, ...]:
         """The table's columns now."""
@@ -314,6 +312,12 @@ class DeltaUpstream:
             "delta.deletedFileRetentionDuration and delta.logRetentionDuration of the table, or VACUUM it less",
             version=number,
         )
+
+
+def retention_of(configuration: Mapping[str, str | None]) -> tuple[float, float]:
+    """How long, in seconds, a table keeps removed files and log entries at least, as its properties say."""
+    files, log = (_seconds(configuration.get(name), days) for name, days in RETENTION)
+    return files, log
 
 
 def _seconds(interval: str | None, days: int) -> float:

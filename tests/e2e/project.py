@@ -20,6 +20,7 @@ from backfill_assets.proofs import Outcome, run_check
 from backfill_assets.resources.kafka import KafkaConnector
 from backfill_assets.resources.spark import SparkResource
 from backfill_assets.resources.state_store import StateStore
+from backfill_assets.resources.warehouse import TableLocation
 from backfill_assets.workspace import Declared, Workspace
 
 SECONDS = 30
@@ -97,6 +98,16 @@ class Project:
             producer.produce(topic, payload, partition=number % splits if split is None else split)
             producer.poll(0)
         assert producer.flush(SECONDS) == 0
+
+
+def forget_at_once(location: TableLocation) -> None:
+    """Have a table keep no more of its log than what its newest version is made of."""
+    table = location.load()
+    assert table is not None
+    table.alter.set_table_properties({
+        "delta.logRetentionDuration": "interval 0 seconds",
+        "delta.checkpointInterval": "1",
+    })
 
 
 def _hashable(value: object) -> object:

@@ -16,7 +16,7 @@ from backfill_assets.operations import drop, rebuild, reset, set_controls, statu
 from backfill_assets.proofs import CHECKS
 from backfill_assets.testing.crash import CrashPoint
 from backfill_assets.workspace import Table
-from tests.e2e.project import Project
+from tests.e2e.project import Project, forget_at_once
 from tests.e2e.runner import declared
 
 pytestmark = pytest.mark.e2e
@@ -56,6 +56,29 @@ def test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_witho
     reset(orders.workspace(), "large")
     orders.refresh("large")
     assert_exact(orders, rows=24)
+
+
+def test_a_log_expires_beyond_its_retention_and_takes_nothing_along_that_is_needed(orders: Project):
+    orders.refresh("large", CHUNKED)
+    first_life = orders.record("large").incarnation
+    reset(orders.workspace(), "large")
+    forget_at_once(table_of(orders, "large").output.location)
+    orders.refresh("large", Limits(chunk_rows=1))
+    log = Path(table_of(orders, "large").output.location.uri) / "_delta_log"
+    more(orders, 12)
+    orders.refresh("orders")
+    before = orders.record("large").epoch
+    assert [each.epoch for each in orders.refresh("large", CHUNKED).report.epochs] == [before + 1, before + 2]
+    assert not (log / f"{before:020d}.json").exists(), "the run itself has shortened the log"
+    assert_exact(orders, rows=24)
+    tend(orders.workspace(), "large")
+    assert len(list(log.glob("*.json"))) < 4
+    assert_exact(orders, rows=24)
+    output = table_of(orders, "large").output
+    ledger, target = orders.workspace().state.ledger(), output.target
+    assert ledger.lives(target) == {first_life, orders.record("large").incarnation}
+    drop(orders.workspace(), "large")
+    assert ledger.lives(target) == set(), "also of a life that the log has forgotten"
 
 
 def test_tending_a_busy_table_is_not_held_up_by_an_epoch_in_between(orders: Project):

@@ -10,8 +10,9 @@ from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, StillNeededError, UpstreamChangedError, UpstreamNotLiveError
 from backfill_assets.operations import drop, reset, set_controls, status, tend
+from backfill_assets.resources.warehouse import TableLocation
 from tests.e2e.lake import Lake
-from tests.e2e.project import Project
+from tests.e2e.project import Project, forget_at_once
 
 pytestmark = pytest.mark.e2e
 
@@ -131,6 +132,25 @@ def test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused(lake:
     refresh(lake, "left")
     lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
     tend(lake.project.workspace(), "first", vacuum_hours=0)
+    refresh(lake, "first", "left")
+    exact(lake, "left", LEFT, ["id", "v"], "first")
+
+
+def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(lake: Lake):
+    refresh(lake, "first", "left")
+    forget_at_once(TableLocation(uri=lake.location("first")))
+    seen = DeltaTable(lake.location("first")).version()
+    log = Path(lake.location("first"), "_delta_log")
+    for _ in range(2):
+        lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
+        refresh(lake, "first")
+        tend(lake.project.workspace(), "first")
+        assert (log / f"{seen + 1:020d}.json").exists(), "view 'left' has read no further"
+    lake.project.refresh("left")
+    exact(lake, "left", LEFT, ["id", "v"], "first")
+    tend(lake.project.workspace(), "first")
+    assert not (log / f"{seen + 1:020d}.json").exists()
+    lake.append("base", [{"id": 99, "v": 1, "name": "new"}])
     refresh(lake, "first", "left")
     exact(lake, "left", LEFT, ["id", "v"], "first")
 
