@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hypothesis import strategies as st
+
 from backfill_assets.backfill.epoch import Fingerprint, fingerprint
 from backfill_assets.backfill.order import Order
 from backfill_assets.backfill.ports import Commit, Next, TableOffer, TableSize
@@ -16,6 +18,8 @@ from backfill_assets.errors import VersionsLostError
 FINGERPRINT: Fingerprint = fingerprint(query="SELECT *", key=[])
 PLENTY = 10**9
 MOST_STEPS = 500
+FILES = st.lists(st.integers(0, 40), max_size=30).map(tuple)
+"""How many rows each file of a table holds."""
 
 
 @dataclass

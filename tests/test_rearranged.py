@@ -15,7 +15,7 @@ from backfill_assets.backfill.rearranged import RearrangedHistory
 from backfill_assets.backfill.staging import StagedFolder, sweepable
 from backfill_assets.backfill.tables import TablesDecider
 from backfill_assets.errors import SpoolFullError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
-from tests.test_snapshot_decider import FILES, FINGERPRINT, PLENTY, Follower, Lake, Table
+from tests.tables_world import FILES, FINGERPRINT, PLENTY, Follower, Lake, Table
 
 ROW = 10
 """Bytes that a changed row takes."""

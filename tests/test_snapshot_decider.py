@@ -12,9 +12,8 @@ from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.backfill.reads import SnapshotRead
 from backfill_assets.backfill.tables import MOST_EMPTY_VERSIONS
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
-from tests.tables_world import PLENTY, Follower, Lake, Table
+from tests.tables_world import FILES, PLENTY, Follower, Lake, Table
 
-FILES = st.lists(st.integers(0, 40), max_size=30).map(tuple)
 COMMITS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_size=12)
 
 
