@@ -12,7 +12,7 @@ from backfill_assets.backfill.audit import CHANGE_LOG, LedgerEntry, conserved, c
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Position
 from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.backfill.reads import ChangesRead, Read, SnapshotRead, TableRead
-from tests.test_snapshot_decider import Follower, Lake, Table
+from tests.tables_world import Follower, Lake, Table
 
 LIFE = "a" * 12
 FILE_ROWS = 10

@@ -20,7 +20,7 @@ from backfill_assets.backfill.tables import TablesDecider
 from backfill_assets.testing.crash import Crash, CrashPoint
 from backfill_assets.testing.simulation import World
 from backfill_assets.testing.topic import SimulatedTopic
-from tests.test_snapshot_decider import FILES, Follower, Lake, Table
+from tests.tables_world import FILES, Follower, Lake, Table
 
 SOURCE = "sources/orders"
 
