@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from backfill_assets.backfill.epoch import Plan, Staged
 from backfill_assets.backfill.reads import BronzeRead, KafkaRead, Read
@@ -185,6 +184,8 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
 
     Rows once in bronze stay in that life, so any version from the planned one on gives the same rows.
     """
+    import pyarrow.compute as pc  # only where there is work: it takes commands that find none a thirtieth of a second
+
     table = source.bronze.load()
     if table is None or table.version() < read.version:
         raise UpstreamChangedError(

@@ -6,9 +6,10 @@ rewrite gives way to any writer that comes between.
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
@@ -21,6 +22,7 @@ KEPT_HOURS = 1
 PROPERTIES = {"delta.logRetentionDuration": "interval 2 hours", "delta.checkpointInterval": "10"}
 """Leases are renewed all the time: the log of such a table would soon be longer than all others, and is read by all."""
 _WRITTEN = pa.field("written_at", pa.timestamp("us", tz="UTC"))
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +45,7 @@ class KeyedLog:
     def newest(self) -> list[dict[str, object]]:
         """The newest row of each key, in no order."""
         table = self.location.load()
-        return [] if table is None else _newest(table, self.keys)
+        return [] if table is None else _newest(self.location, table, self.keys)
 
     def remove(self, key: str, value: str) -> None:
         """Delete all rows that hold `value` in column `key`."""
@@ -66,7 +68,7 @@ class KeyedLog:
         table = self.location.load()
         if table is None:
             return
-        data = pa.Table.from_pylist(_newest(table, self.keys), schema=schema)
+        data = pa.Table.from_pylist(_newest(self.location, table, self.keys), schema=schema)
         try:
             write_deltalake(table, data, mode="overwrite", commit_properties=CommitProperties(max_commit_retries=0))
             # Readers open a version at once; an hour is ample for one that has just loaded an older one.
@@ -75,11 +77,21 @@ class KeyedLog:
             _log.debug("%s: compaction gave way: %s", self.location.uri, error)
 
 
-def _newest(table: DeltaTable, keys: tuple[str, ...]) -> list[dict[str, object]]:
-    rows = table.to_pyarrow_table().to_pylist()
-    found: dict[tuple[object, ...], dict[str, object]] = {}
-    for row in rows:
-        key = tuple(row[name] for name in keys)
-        if key not in found or row["written_at"] >= found[key]["written_at"]:
-            found[key] = row
-    return list(found.values())
+def _newest(location: TableLocation, table: DeltaTable, keys: tuple[str, ...]) -> list[dict[str, object]]:
+    filesystem = location.files()
+    found: dict[tuple[object, ...], tuple[datetime, dict[str, object]]] = {}
+    for path in table.get_add_actions().column("path").to_pylist():
+        with filesystem.open_input_file(path) as stream:
+            rows = pq.ParquetFile(stream).read()
+        for row, written_at in zip(rows.drop_columns([_WRITTEN.name]).to_pylist(), _stamps(rows), strict=True):
+            key = tuple(row[name] for name in keys)
+            if key not in found or written_at >= found[key][0]:
+                found[key] = written_at, row
+    return [{**row, _WRITTEN.name: written_at} for written_at, row in found.values()]
+
+
+def _stamps(rows: pa.Table) -> list[datetime]:
+    """When rows were written. From the numbers that they are: Arrow's own datasets and times bring pandas, which takes
+    each command a sixth of a second."""
+    chunks = rows.column(_WRITTEN.name).chunks
+    return [_EPOCH + timedelta(microseconds=each) for chunk in chunks for each in chunk.view(pa.int64()).to_pylist()]

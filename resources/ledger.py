@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
@@ -71,6 +70,8 @@ class DeltaLedger:
 
     def entries(self, target: str, incarnation: str, *, since: int, until: int) -> list[dict[str, object]]:
         """The rows of these epochs, oldest first; a superseded plan comes before the one in force."""
+        import pyarrow.compute as pc  # only where there is work, as in `resources.compute`
+
         table = self._table or self.location.load()
         if table is None:
             return []
@@ -132,6 +133,8 @@ class DeltaLedger:
 
     def lives(self, target: str) -> set[str]:
         """The incarnations of a table of which there are plans."""
+        import pyarrow.compute as pc
+
         table = self.location.load()
         if table is None:
             return set()

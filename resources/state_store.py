@@ -5,7 +5,7 @@ All are Delta tables that anyone may read. None of them is the truth about a vie
 
 import os
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,10 +14,10 @@ from typing import Any
 import psutil
 import pyarrow as pa
 from dagster import ConfigurableResource
-from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from backfill_assets.backfill.ports import Controls
+from backfill_assets.errors import DeclarationError
 from backfill_assets.resources._process import Process, is_alive
 from backfill_assets.resources.keyed_log import KeyedLog
 from backfill_assets.resources.ledger import DeltaLedger
@@ -25,6 +25,7 @@ from backfill_assets.resources.warehouse import Warehouse
 
 __all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
 
+LOCAL = "local"
 LEASE_SECONDS = 60.0
 """A lease that was not renewed for this long is taken for a dead run's."""
 
@@ -146,24 +147,49 @@ class State:
 
 
 class StateStore(ConfigurableResource[State]):
-    """Where sources, views and their state are kept. `storage` is Dagster's Delta storage configuration."""
+    """Where sources, views and their state are kept.
+
+    `storage` has the fields of a storage configuration of `dagster_deltalake`: of its `S3Config` with `provider` `s3`, of
+    `AzureConfig` with `azure`, of `GcsConfig` with `gcs`; with `local` none.
+    """
 
     warehouse: str = Field(default="warehouse", description="Folder or URI; relative to the project's root.")
     root: str = Field(default=".", description="The project's root folder.")
-    storage: LocalConfig | S3Config | AzureConfig | GcsConfig = Field(
-        default_factory=LocalConfig, discriminator="provider", description="How the warehouse's storage is reached."
-    )
+    storage: dict[str, str] = Field(default={"provider": LOCAL}, description="How the warehouse's storage is reached.")
 
     @property
     def place(self) -> Warehouse:
-        """The warehouse."""
-        given = self.storage.model_dump(exclude={"provider"}, exclude_none=True)
-        options = {name: str(value) for name, value in given.items()}
+        """The warehouse. Errors: `DeclarationError` for a storage configuration that is none."""
+        options = _storage_options(self.storage)
         return Warehouse.at(self.warehouse, root=Path(self.root), storage_options=options)
 
     def state(self) -> State:
         """The state tables."""
         return State(self.place)
+
+
+def _storage_options(given: Mapping[str, str]) -> dict[str, str]:
+    """The options as delta-rs takes them, checked by the configuration of their provider."""
+    if given == {"provider": LOCAL}:
+        return {}
+    # Not above: it brings pandas, which would take each command over a local warehouse a sixth of a second.
+    from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
+
+    kinds: Mapping[str, type[BaseModel]] = {LOCAL: LocalConfig, "s3": S3Config, "azure": AzureConfig, "gcs": GcsConfig}
+    provider = given.get("provider", "none")
+    try:
+        if provider not in kinds:
+            raise ValueError(f"provider is {provider!r}, expected one of {', '.join(kinds)}")
+        if unknown := sorted(given.keys() - kinds[provider].model_fields.keys()):
+            raise ValueError(f"{provider} has no {', '.join(unknown)}")
+        found = kinds[provider](**given).model_dump(exclude={"provider"}, exclude_none=True)
+    except ValueError as error:  # pydantic's are of this kind, too
+        raise DeclarationError(
+            f"StateStore: storage cannot be used: {error}",
+            hint="give `provider` and the fields of its configuration in dagster_deltalake, for example of S3Config",
+            argument="storage",
+        ) from None
+    return {name: str(value) for name, value in found.items()}
 
 
 def _lease(row: dict[str, Any]) -> Lease:

@@ -1,0 +1,58 @@
+"""How the warehouse's storage is reached: by the fields of a configuration of dagster_deltalake."""
+
+import subprocess
+import sys
+
+import dagster as dg
+import pytest
+
+from backfill_assets.errors import DeclarationError
+from backfill_assets.resources.state_store import StateStore
+
+
+def resolved(store: StateStore) -> dict[str, str]:
+    with store.process_config_and_initialize_cm() as found:
+        return dict(found.place.storage_options)
+
+
+def test_a_local_warehouse_needs_nothing():
+    assert resolved(StateStore()) == {}
+
+
+def test_what_is_given_reaches_delta_and_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("A_SECRET", "hidden")
+    given = {"access_key_id": "me", "secret_access_key": dg.EnvVar("A_SECRET"), "allow_unsafe_rename": "true"}
+    store = StateStore(warehouse="s3://bucket/warehouse", storage={"provider": "s3", **given})
+    assert "hidden" not in repr(store)
+    found = resolved(store)
+    expected = {"access_key_id": "me", "secret_access_key": "hidden", "allow_unsafe_rename": "True"}
+    assert {name: found[name] for name in expected} == expected
+    assert "provider" not in found
+
+
+@pytest.mark.parametrize(
+    ("storage", "named"),
+    [
+        ({"provider": "tape"}, "provider is 'tape', expected one of local, s3, azure, gcs"),
+        ({"account_name": "mine"}, "provider is 'none'"),
+        ({"provider": "azure"}, "account_name"),
+        ({"provider": "s3", "access_key": "typo"}, "access_key"),
+    ],
+)
+def test_what_is_no_storage_is_refused_by_name(storage: dict[str, str], named: str):
+    with pytest.raises(DeclarationError, match=named) as found:
+        resolved(StateStore(storage=storage))
+    assert found.value.facts["argument"] == "storage"
+
+
+def test_each_provider_is_checked_by_its_own_configuration():
+    assert resolved(StateStore(storage={"provider": "azure", "account_name": "mine"}))["account_name"] == "mine"
+
+
+def test_a_command_over_a_local_warehouse_loads_no_pandas():
+    code = (
+        "import sys; from backfill_assets import build_definitions, kafka_source; "
+        "build_definitions(kafka_source('a', topic='a', schema='id LONG')); print('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
