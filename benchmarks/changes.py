@@ -5,11 +5,13 @@ The peer takes the newest change of each key, as it must, and does it in as few 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 
+from backfill_assets.model import RefreshMode
 from benchmarks.measure import Comparison, in_turns, timed
 from benchmarks.tables import COLUMNS, copy_of, make_table
 from benchmarks.world import World
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 ROWS = (20_000, 200_000)
+MODES: tuple[RefreshMode, ...] = ("auto", "incremental")
+"""By default tables whose changes outweigh them are read in full; an incremental view follows every version."""
 PERCENT = 100
 """Each version updates the hundredth part of the keys."""
 
@@ -27,15 +31,15 @@ PERCENT = 100
 def run(
     world: World, *, rows: int | None = None, repetitions: int = 3, warmups: int = 1, versions: int = 200
 ) -> Iterator[Comparison]:
-    """Tables of two sizes, or one of `rows`."""
-    for size in ROWS if rows is None else (rows,):
+    """Tables of two sizes, or one of `rows`; each by a view as it is by default, and by one that may only follow."""
+    for size, mode in product(ROWS if rows is None else (rows,), MODES):
         with world.folder() as folder:
             make_table(world, folder / "orders", size)
-            both = _Followers(world=world, folder=folder, versions=versions)
+            both = _Followers(world=world, folder=folder, versions=versions, mode=mode)
             ours, theirs = in_turns(both.ours, both.theirs, repetitions=repetitions, warmups=warmups)
         yield Comparison(
             benchmark="changes",
-            case=f"{versions} versions of 1 % updates of {size:,}",
+            case=f"{versions} versions of 1 % updates of {size:,}, {mode}",
             peer="change feed stream, foreachBatch, MERGE",
             rows=versions * size // PERCENT,
             ours=ours,
@@ -50,12 +54,13 @@ class _Followers:
     world: World
     folder: Path
     versions: int
+    mode: RefreshMode
     behind: bool = False
     """Whether one of the two has still to take in the versions that the other one has."""
 
     def __post_init__(self) -> None:
         self.source, self.copy, self.checkpoint = (self.folder / name for name in ("orders", "copy", "checkpoint"))
-        self.declared = {"copy": copy_of(self.source)}
+        self.declared = {"copy": copy_of(self.source, self.mode)}
         self.view = self.folder / "warehouse" / "views" / "copy"
         self.world.refresh(self.folder, self.declared, "copy")
         rows = self.world.spark.read.format("delta").load(str(self.source)).select(*COLUMNS)

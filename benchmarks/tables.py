@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from backfill_assets import delta_table, materialized_view
 from backfill_assets.backfill.control import Limits
-from backfill_assets.model import MaterializedView
+from backfill_assets.model import MaterializedView, RefreshMode
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.world import World
 
@@ -50,10 +50,10 @@ def make_table(world: World, place: Path, rows: int) -> None:
     made.write.format("delta").options(**FEED).save(str(place))
 
 
-def copy_of(place: Path) -> MaterializedView:
+def copy_of(place: Path, mode: RefreshMode = "auto") -> MaterializedView:
     """A view that holds what such a table holds."""
     table = delta_table("orders", path=str(place), primary_key="id")
-    return materialized_view("copy", query=QUERY, upstreams=[table], strategy="snapshot")
+    return materialized_view("copy", query=QUERY, upstreams=[table], strategy="snapshot", refresh_mode=mode)
 
 
 def _history(world: World, folder: Path, rows: int, repetitions: int, warmups: int) -> Comparison:
