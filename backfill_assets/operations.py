@@ -135,6 +135,8 @@ def refresh(
         beat.beat()
     try:
         look = _at_work_on(table)
+        if look.record is not None and not look.record.live:
+            beat.beat()  # before it plans: another run might take what it plans for a dead run's, and begin anew
         # A run that died may have left staged files, even of an epoch that it or another one committed.
         beat.tidy_due = taken_over or _left_behind(table, look)
         beat.spooled = _spooled(look)

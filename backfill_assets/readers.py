@@ -1,12 +1,13 @@
 """What the views that read a table ask of it: to wait for one that catches up, and to keep what is still to be read."""
 
 import logging
+import math
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.errors import BackfillError, StillNeededError
 from backfill_assets.model import MaterializedView
 from backfill_assets.workspace import Table, Workspace
@@ -43,51 +44,52 @@ def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
     Errors: `StillNeededError`, naming the view.
     """
     newest = workspace.upstream(workspace.find(name)).output.look().version
-    for view, version, behind in _behind(workspace, name, newest, seconds=hours * 3600):
-        raise StillNeededError(
-            f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
-            f"{version} of {newest}, which is {behind / 3600:.1f} h old",
-            hint=f"`backfill refresh {view.name}` first, or keep at least {int(behind / 3600) + 1} h",
-            view=view.name,
-            version=version,
-        )
+    for view, read in _positions(workspace, name):
+        version, at_ms = _needed_since(read)
+        behind = time.time() - at_ms / 1000
+        if behind <= hours * 3600:
+            continue
+        # Past the pinned version what is needed is the change log alone, and no file of mere maintenance.
+        if read.reads_pinned or any(each.rows for each in workspace.reads(view).commits(name, version, newest)):
+            raise StillNeededError(
+                f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
+                f"{version} of {newest}, which is {behind / 3600:.1f} h old",
+                hint=f"`backfill refresh {view.name}` first, or keep at least {int(behind / 3600) + 1} h",
+                view=view.name,
+                version=version,
+            )
 
 
 def expire_log(workspace: Workspace, table: Table) -> None:
     """Delete what a table's log keeps beyond its retention, unless a view has still to read on from a version as old.
 
     Only where the newest version is an epoch, or says the positions again: it is never deleted itself, and what an epoch
-    in the making is based on is not older than the epoch before it.
+    in the making is based on is not older than the epoch before it. A view passes over every version, also of mere
+    maintenance, so none may be missing.
     """
-    look = table.output.look()
-    if look.at != look.version:
+    look, kept = table.output.look(), table.output.log_retention()
+    if look.at != look.version or not math.isfinite(kept):
         return
-    kept = table.output.log_retention()
-    for view, version, _ in _behind(workspace, table.declared.name, look.version, seconds=kept):
-        _log.info(
-            "%s: its log is kept from version %d on, as far as %s has read it", table.target, version, view.target
-        )
-        return
+    oldest = time.time() - kept
+    for view, read in _positions(workspace, table.declared.name):
+        version, at_ms = _needed_since(read)
+        if (read.reads_pinned or version < look.version) and at_ms / 1000 < oldest:
+            _log.info("%s: its log stays, as %s has read it up to version %d only", table.target, view.target, version)
+            return
     table.output.expire_log()
 
 
-def _behind(
-    workspace: Workspace, name: str, newest: int, *, seconds: float
-) -> Iterator[tuple[MaterializedView, int, float]]:
-    """The views that have still to read on from a version of table `name` that was committed so many seconds ago, each
-    with that version and its age."""
+def _needed_since(read: TablePosition) -> tuple[int, int]:
+    """The version of a table that a view reads on from, and when it was committed (milliseconds since 1970)."""
+    return (read.version, read.at_ms) if read.reads_pinned else read.held
+
+
+def _positions(workspace: Workspace, name: str) -> Iterator[tuple[MaterializedView, TablePosition]]:
+    """The views that read table `name`, each with its position in it."""
     for view in _readers(workspace, name):
         record = _record(workspace, view)
-        if record is None or not isinstance(record.position, SnapshotPosition) or name not in record.position.tables:
-            continue
-        table = record.position.tables[name]
-        version, at_ms = (table.version, table.at_ms) if table.reads_pinned else table.held
-        age = time.time() - at_ms / 1000
-        if age <= seconds:
-            continue
-        # Past the pinned version what is needed is the change log alone.
-        if table.reads_pinned or any(each.rows for each in workspace.reads(view).commits(name, version, newest)):
-            yield view, version, age
+        if record is not None and isinstance(record.position, SnapshotPosition) and name in record.position.tables:
+            yield view, record.position.tables[name]
 
 
 def _readers(workspace: Workspace, name: str) -> Iterator[MaterializedView]:

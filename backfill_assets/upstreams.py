@@ -112,6 +112,9 @@ class TablesOf:
     def decider(self, fingerprint: Fingerprint) -> TablesDecider:
         """What decides the view's epochs."""
         own = bool(self.view.own_key) or is_aggregate(self.view.text)
+        keyed = own or all(
+            has_key(each) for each in self.view.tables
+        )  # others cannot follow one without that is replaced
         return TablesDecider(
             view=self.view.name,
             upstreams=tuple(TableUpstream(name=each.name, keyed=own or has_key(each)) for each in self.view.tables),
@@ -127,7 +130,7 @@ class TablesOf:
             },
             order=self.view.backfill_order,
             strategy=self.view.strategy,
-            in_full=self.view.refresh_mode == "auto",
+            in_full=keyed and self.view.refresh_mode == "auto",
             choose=lambda: decided(self.workspace, self.view),
         )
 

@@ -271,9 +271,13 @@ class DeltaOutput:
             table.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=False)
 
     def log_retention(self) -> float:
-        """How long, in seconds, entries of the log are kept at least, as the table's properties say."""
+        """How long, in seconds, entries of the log are kept at least, as the table's properties say; for ever, if what they
+        say is no length of time."""
         table = self.location.load()
-        return math.inf if table is None else retention_of(table.metadata().configuration)[1]
+        try:
+            return math.inf if table is None else retention_of(table.metadata().configuration)[1]
+        except ValueError:
+            return math.inf
 
     def expire_log(self) -> None:
         """Delete entries of the log that are older than its retention, as far as no younger version is made of them; at the
@@ -281,7 +285,7 @@ class DeltaOutput:
         assert self._table is not None
         try:
             self._table.cleanup_metadata()
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:  # others may be deleting the same entries
             _log.info("%s: its log was not shortened: %s", self.target, error)
 
     def records(self, count: int) -> list[CommitRecord]:

@@ -13,8 +13,11 @@ SESSION_CONF = {
     "spark.sql.ansi.enabled": "true",
     # delta-rs and Parquet readers outside Spark want microseconds, not the old INT96.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Delta would refuse versions that are older than removed files are kept, though not one of their files is gone. A view
+    # that rested for a week still has to read on from there; whether the files are there is seen before they are read.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
 }
-"""What rows depend on: set in every session, remote ones too, and not for users to change."""
+"""What rows depend on, and whether they can be read: set in every session, remote ones too, and not for users to change."""
 
 _MOST_SHUFFLE_PARTITIONS = 8
 

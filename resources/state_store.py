@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 from dagster import ConfigurableResource
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from backfill_assets.backfill.ports import Controls
 from backfill_assets.errors import DeclarationError
@@ -156,6 +156,18 @@ class StateStore(ConfigurableResource[State]):
     warehouse: str = Field(default="warehouse", description="Folder or URI; relative to the project's root.")
     root: str = Field(default=".", description="The project's root folder.")
     storage: dict[str, str] = Field(default={"provider": LOCAL}, description="How the warehouse's storage is reached.")
+
+    @field_validator("storage", mode="before")
+    @classmethod
+    def _texts(cls, given: Any) -> Any:
+        """What is not set is left out, and YAML's own `true` is as good as a text."""
+        if not isinstance(given, Mapping):
+            raise TypeError("storage: expected a mapping such as {'provider': 's3', 'region': ...}")
+        return {
+            name: str(each).lower() if isinstance(each, bool) else each
+            for name, each in given.items()
+            if each is not None
+        }
 
     @property
     def place(self) -> Warehouse:

@@ -182,10 +182,11 @@ class DeltaUpstream:
         return [self._commit(number) for number in range(after + 1, until + 1)]
 
     def size(self) -> TableSize:
-        """How much the newest version holds, as its log states it."""
-        files = pa.table(self.loaded().get_add_actions())
-        rows = sum(each or 0 for each in files["num_records"].to_pylist())
-        return TableSize(rows=rows, bytes=sum(files["size_bytes"].to_pylist()))
+        """How much the newest version holds, as its log states it; rows are estimated where it does not."""
+        files = pa.table(self.loaded().get_add_actions()).select(["num_records", "size_bytes"]).to_pylist()
+        stated = [(each["num_records"], each["size_bytes"]) for each in files]
+        rows = sum(size // BYTES_OF_ROW if rows is None else rows for rows, size in stated)
+        return TableSize(rows=rows, bytes=sum(size for _, size in stated))
 
     def stated_at(self, number: int) -> int | None:
         """When a version says that it was committed; None where the log has it no more, or it does not say."""

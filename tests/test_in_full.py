@@ -64,6 +64,12 @@ def test_a_table_that_was_overwritten_once_is_followed_and_so_are_a_few_bytes():
         assert isinstance(taken(follower).reads[0], ChangesRead)
 
 
+def test_a_table_that_only_grew_is_followed_however_many_small_files_it_grew_by():
+    lake, follower = level("a")
+    lake.tables["a"].commit(100, size=100 * HELD)
+    assert isinstance(taken(follower).reads[0], ChangesRead)
+
+
 def test_a_table_of_many_epochs_is_followed_so_that_it_can_be_interrupted():
     for rows, kind in ((10 * MOST_EPOCHS, FullRead), (10 * MOST_EPOCHS + 1, ChangesRead)):
         lake, follower = level("a", rows=rows)

@@ -1,5 +1,7 @@
 """Outputs, staging and the state store on real Delta tables, without Spark: races and odd values at their edges."""
 
+import math
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,14 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
+from deltalake.transaction import AddAction
 
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Staged
+from backfill_assets.backfill.ports import TableSize
 from backfill_assets.backfill.positions import IngestPosition
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.resources.delta import DeltaOutput
 from backfill_assets.resources.keyed_log import KeyedLog
 from backfill_assets.resources.ledger import COMPACT_FILES, KEPT_COMMITS, DeltaLedger
 from backfill_assets.resources.staging import collect, delete_data, sweep
+from backfill_assets.resources.tables import BYTES_OF_ROW, DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation
 
 TARGET = "sources/orders"
@@ -194,3 +199,44 @@ def test_the_ledgers_log_stays_short_and_who_was_cut_off_by_that_loses_without_h
     assert not paused.append(planned("sources/paused", 1))
     assert free.exists()
     assert DeltaLedger(location).newest("sources/paused", "11111111") is None
+
+
+def test_two_who_expire_a_log_at_once_do_not_hurt_each_other(output: DeltaOutput):
+    DeltaTable(output.location.uri).alter.set_table_properties({
+        "delta.logRetentionDuration": "interval 0 seconds",
+        "delta.checkpointInterval": "10",
+    })
+    commit(output, record(CommitKind.CREATE, "11111111", 0))
+    for epoch in range(1, 200):
+        commit(output, record(CommitKind.EPOCH, "11111111", epoch), stage(output, "11111111", epoch, [epoch]))
+    both = [DeltaOutput(location=output.location, target=TARGET, schema=output.schema) for _ in range(4)]
+    for each in both:
+        assert each.look().record is not None
+    with ThreadPoolExecutor(len(both)) as threads:
+        list(threads.map(DeltaOutput.expire_log, both))  # who finds an entry gone leaves the rest to the next one
+    output.look()
+    output.expire_log()
+    entries = sorted(Path(output.location.uri, "_delta_log").glob("*.json"))
+    assert len(entries) < 20
+    found = output.look().record
+    assert found is not None
+    assert found.epoch == 199
+    assert rows(output) == list(range(1, 200))
+
+
+def test_a_retention_that_is_no_length_of_time_keeps_the_log_for_ever(output: DeltaOutput):
+    DeltaTable(output.location.uri).alter.set_table_properties({"delta.logRetentionDuration": "interval 1 month"})
+    assert output.log_retention() == math.inf
+
+
+def test_the_size_of_a_table_is_estimated_where_its_log_does_not_state_rows(tmp_path: Path):
+    location = TableLocation(uri=str(tmp_path / "table"))
+    stated = {"delta.enableChangeDataFeed": "true"}
+    DeltaTable.create(location.uri, SCHEMA, configuration=stated)
+    table = DeltaTable(location.uri)
+    adds = [
+        AddAction("a.parquet", 5_000, {}, 0, True, "{}"),
+        AddAction("b.parquet", 50, {}, 0, True, '{"numRecords": 7}'),
+    ]
+    table.create_write_transaction(adds, "append", table.schema())
+    assert DeltaUpstream(name="t", location=location).size() == TableSize(rows=5_000 // BYTES_OF_ROW + 7, bytes=5_050)

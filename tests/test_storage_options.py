@@ -21,7 +21,12 @@ def test_a_local_warehouse_needs_nothing():
 
 def test_what_is_given_reaches_delta_and_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("A_SECRET", "hidden")
-    given = {"access_key_id": "me", "secret_access_key": dg.EnvVar("A_SECRET"), "allow_unsafe_rename": "true"}
+    given = {
+        "access_key_id": "me",
+        "secret_access_key": dg.EnvVar("A_SECRET"),
+        "allow_unsafe_rename": True,
+        "region": None,
+    }
     store = StateStore(warehouse="s3://bucket/warehouse", storage={"provider": "s3", **given})
     assert "hidden" not in repr(store)
     found = resolved(store)

@@ -21,18 +21,20 @@ feed, which others read, a row that was replaced by itself is a change, and so i
 will have changed. A table that was overwritten once, which makes a change log of twice its size, is followed."""
 
 MOST_EPOCHS = 8
-"""The tables may be as large as so many epochs of the usual size, as such an epoch cannot be interrupted and resumed."""
+"""The tables may be as large as so many epochs of the size that the next one may have, as it cannot be resumed halfway."""
 
 
 def may_outweigh(waiting: Mapping[str, Sequence[Commit]]) -> bool:
-    """Whether so much waits that the sizes of the tables are worth a look."""
-    return _changed(waiting) > FEWEST_BYTES
+    """Whether what waits is such that the sizes of the tables are worth a look. Tables that only grew never are: their
+    change log is a part of them, and outweighs them only in being cut into small files."""
+    deletes = any(commit.deletes for commits in waiting.values() for commit in commits)
+    return deletes and _changed(waiting) > FEWEST_BYTES
 
 
 def outweigh(waiting: Mapping[str, Sequence[Commit]], sizes: Mapping[str, TableSize], budget: int) -> bool:
     """Whether the changes that wait are so much larger than the tables that these are better read in full.
 
-    `budget` is how many rows an epoch usually takes.
+    `budget` is how many rows the next epoch may take.
     """
     held = sum(size.bytes for size in sizes.values())
     rows = sum(size.rows for size in sizes.values())

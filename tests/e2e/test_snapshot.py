@@ -93,6 +93,35 @@ def test_deletion_vectors_partitions_of_any_value_and_folders_with_spaces(tmp_pa
     check(lake, *CHECKS)
 
 
+def test_a_view_that_rested_for_weeks_reads_on_as_long_as_the_files_are_there(lake: Lake):
+    """Delta by itself refuses versions that are older than removed files are kept, whether they were vacuumed or not."""
+    made = lake.spark.range(0, 40).selectExpr("id", "id % 4 AS part", "id AS amount")
+    lake.write("orders", made.coalesce(1), by=["part"])
+    lake.age("orders", since=0, days=40)
+    highest = "SELECT part, max(amount) AS amount, count(*) AS n FROM orders GROUP BY part"
+    lake.view("large", "SELECT * FROM orders", lake.table("orders"))
+    lake.view("highest", highest, lake.table("orders"))
+    for view in ("large", "highest"):
+        lake.project.refresh(view)
+    lake.sql(
+        "orders",
+        "DELETE FROM {t} WHERE id >= 36",
+        "UPDATE {t} SET amount = amount - 10 WHERE id = 35",
+        "DELETE FROM {t} WHERE id = 34",
+    )
+    lake.age("orders", since=1, days=20)
+    for view, query, columns in (
+        ("large", "SELECT * FROM orders", ("id", "part", "amount")),
+        ("highest", highest, ("part", "amount", "n")),
+    ):
+        for _ in range(3):
+            report = lake.project.refresh(view, Limits(chunk_rows=1, max_rows=1)).report
+            assert len(report.epochs) == 1
+            assert lake.found(view, columns) == lake.expected(view, query, "orders")
+            check(lake, "exactly_once", view=view)
+        assert lake.project.refresh(view).report.epochs == []
+
+
 def test_each_chunk_reads_its_own_files_and_no_others(lake: Lake):
     lake.append("orders", ({"id": at, "part": at} for at in range(5000)), partition_by=["part"])
     lake.append("orders", [{"id": 5000, "part": 1}])

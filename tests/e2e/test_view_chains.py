@@ -1,18 +1,20 @@
 """Views over views: each is exact at the versions that it has recorded, and follows the lives of its parents."""
 
+import os
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets import kafka_source, materialized_view
+from backfill_assets import kafka_source, materialized_view, readers
 from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, StillNeededError, UpstreamChangedError, UpstreamNotLiveError
 from backfill_assets.operations import drop, reset, set_controls, status, tend
-from backfill_assets.resources.warehouse import TableLocation
 from tests.e2e.lake import Lake
-from tests.e2e.project import Project, forget_at_once
+from tests.e2e.project import Project
 
 pytestmark = pytest.mark.e2e
 
@@ -136,23 +138,40 @@ def test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused(lake:
     exact(lake, "left", LEFT, ["id", "v"], "first")
 
 
-def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(lake: Lake):
+def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(lake: Lake, monkeypatch: pytest.MonkeyPatch):
+    """Whether it has rows to read or mere maintenance to pass over: a month after it was refreshed for the last time."""
     refresh(lake, "first", "left")
-    forget_at_once(TableLocation(uri=lake.location("first")))
-    seen = DeltaTable(lake.location("first")).version()
-    log = Path(lake.location("first"), "_delta_log")
-    for _ in range(2):
-        lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
-        refresh(lake, "first")
-        tend(lake.project.workspace(), "first")
-        assert (log / f"{seen + 1:020d}.json").exists(), "view 'left' has read no further"
-    lake.project.refresh("left")
-    exact(lake, "left", LEFT, ["id", "v"], "first")
-    tend(lake.project.workspace(), "first")
-    assert not (log / f"{seen + 1:020d}.json").exists()
+    workspace, log = lake.project.workspace(), Path(lake.location("first"), "_delta_log")
+    DeltaTable(lake.location("first")).alter.set_table_properties({"delta.checkpointInterval": "1"})
+    behind = log / f"{DeltaTable(lake.location('first')).version():020d}.json"
+    in_a_month = SimpleNamespace(time=lambda: time.time() + 31 * 86_400)
+    for rows in (False, True):
+        if rows:
+            lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
+            refresh(lake, "first")
+        for _ in range(2):
+            tend(workspace, "first")
+        with monkeypatch.context() as later:
+            later.setattr(readers, "time", in_a_month)
+            touch(log, 0)
+            tend(workspace, "first")
+            touch(log, time.time())
+        assert behind.exists(), "view 'left' has not read it"
+        lake.project.refresh("left")
+        exact(lake, "left", LEFT, ["id", "v"], "first")
+    touch(log, 0)
+    tend(workspace, "first")
+    assert not behind.exists()
     lake.append("base", [{"id": 99, "v": 1, "name": "new"}])
     refresh(lake, "first", "left")
     exact(lake, "left", LEFT, ["id", "v"], "first")
+    assert lake.project.check("left").passed
+
+
+def touch(log: Path, seconds: float) -> None:
+    """Let all entries of a log have been made then."""
+    for entry in log.glob("0*"):
+        os.utime(entry, (seconds, seconds))
 
 
 def test_parts_over_parts_keep_their_keys_apart(tmp_path: Path):
