@@ -29,7 +29,7 @@ def spark() -> "SparkSession":
 
 @pytest.fixture(scope="session")
 def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server that all killed runs share."""
+    """A Spark Connect server that runs in processes of their own share, killed ones above all."""
     from backfill_assets.resources.embedded import down, up
 
     root = tmp_path_factory.mktemp("spark")

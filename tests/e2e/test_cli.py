@@ -75,13 +75,13 @@ class CommandLine:
 
 
 @pytest.fixture
-def cli(project: Project) -> CommandLine:
-    """A project with a source of 30 records and a view, neither created."""
+def cli(project: Project, remote: str) -> CommandLine:
+    """A project with a source of 30 records and a view, neither created; commands use a Spark server that is running."""
     topic = project.topic()
     project.produce(topic, [{"id": number} for number in range(30)])
     (project.root / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
     (project.root / "definitions.py").write_text(DEFINITIONS.format(topic=topic))
-    return CommandLine(root=project.root, servers=project.servers)
+    return CommandLine(root=project.root, servers=project.servers, environment={"SPARK_REMOTE": remote})
 
 
 def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine) -> None:
@@ -94,7 +94,8 @@ def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine) -> None:
     assert (planned["exists"], planned["epoch"], planned["reads"]) == (False, None, [])
     assert (planned["choice"]["requested"], planned["choice"]["chosen"]) == (None, "source")
 
-    stopped = cli.json("refresh", "even", "--max-rows", "10", "--chunk-rows", "5", code=3)
+    in_process = {"SPARK_REMOTE": ""}
+    stopped = cli.json("refresh", "even", "--max-rows", "10", "--chunk-rows", "5", code=3, **in_process)
     assert stopped["tables"]["even"]["stopped_reason"] == "max_rows"
     assert "Epoch 3 would read:\n  topic t" in cli.call("plan", "even")
     assert {read["kind"] for read in cli.json("plan", "even")["reads"]} == {"kafka"}
