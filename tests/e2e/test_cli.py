@@ -84,7 +84,7 @@ def cli(project: Project, remote: str) -> CommandLine:
     return CommandLine(root=project.root, servers=project.servers, environment={"SPARK_REMOTE": remote})
 
 
-def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine) -> None:
+def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine, remote: str) -> None:
     assert [(each["name"], each["state"]) for each in cli.json("status")] == [
         ("orders", "not created"),
         ("even", "not created"),
@@ -94,8 +94,9 @@ def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine) -> None:
     assert (planned["exists"], planned["epoch"], planned["reads"]) == (False, None, [])
     assert (planned["choice"]["requested"], planned["choice"]["chosen"]) == (None, "source")
 
-    in_process = {"SPARK_REMOTE": ""}
-    stopped = cli.json("refresh", "even", "--max-rows", "10", "--chunk-rows", "5", code=3, **in_process)
+    del cli.environment["SPARK_REMOTE"]  # this one starts its own
+    stopped = cli.json("refresh", "even", "--max-rows", "10", "--chunk-rows", "5", code=3)
+    cli.environment["SPARK_REMOTE"] = remote
     assert stopped["tables"]["even"]["stopped_reason"] == "max_rows"
     assert "Epoch 3 would read:\n  topic t" in cli.call("plan", "even")
     assert {read["kind"] for read in cli.json("plan", "even")["reads"]} == {"kafka"}
