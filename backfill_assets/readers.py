@@ -67,7 +67,8 @@ def expire_log(workspace: Workspace, table: Table) -> None:
     in the making is based on is not older than the epoch before it. A view passes over every version, also of mere
     maintenance, so none may be missing.
     """
-    look, kept = table.output.look(), table.output.log_retention()
+    look = table.output.look()
+    kept = table.output.log_retention()
     if look.at != look.version or not math.isfinite(kept):
         return
     oldest = time.time() - kept

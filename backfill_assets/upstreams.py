@@ -112,9 +112,8 @@ class TablesOf:
     def decider(self, fingerprint: Fingerprint) -> TablesDecider:
         """What decides the view's epochs."""
         own = bool(self.view.own_key) or is_aggregate(self.view.text)
-        keyed = own or all(
-            has_key(each) for each in self.view.tables
-        )  # others cannot follow one without that is replaced
+        # A view without a key that is replaced could not be followed by those that read it.
+        keyed = own or all(map(has_key, self.view.tables))
         return TablesDecider(
             view=self.view.name,
             upstreams=tuple(TableUpstream(name=each.name, keyed=own or has_key(each)) for each in self.view.tables),

@@ -184,10 +184,9 @@ class DeltaOutput:
 
     def _append(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         new_life = record.kind is CommitKind.CREATE
-        replaces = staged.replaces or new_life or record.kind is CommitKind.DROP
         table.create_write_transaction(
             [_add(each) for each in staged.files],
-            "overwrite" if replaces else "append",
+            "overwrite" if staged.replaces else "append",
             Schema.from_json(self.schema()) if new_life else table.schema(),
             commit_properties=self._properties(record),
             post_commithook_properties=_NO_CLEANUP,
@@ -271,11 +270,11 @@ class DeltaOutput:
             table.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=False)
 
     def log_retention(self) -> float:
-        """How long, in seconds, entries of the log are kept at least, as the table's properties say; for ever, if what they
-        say is no length of time."""
-        table = self.location.load()
+        """How long, in seconds, entries of the log are kept at least, as the version loaded by the last `look` has it; for
+        ever, if what it says is no length of time."""
+        assert self._table is not None
         try:
-            return math.inf if table is None else retention_of(table.metadata().configuration)[1]
+            return retention_of(self._table.metadata().configuration)[1]
         except ValueError:
             return math.inf
 

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 from dagster import ConfigurableResource
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from backfill_assets.backfill.ports import Controls
 from backfill_assets.errors import DeclarationError
@@ -162,7 +162,7 @@ class StateStore(ConfigurableResource[State]):
     def _texts(cls, given: Any) -> Any:
         """What is not set is left out, and YAML's own `true` is as good as a text."""
         if not isinstance(given, Mapping):
-            raise TypeError("storage: expected a mapping such as {'provider': 's3', 'region': ...}")
+            raise _no_storage(f"expected a mapping, found {type(given).__name__}")
         return {
             name: str(each).lower() if isinstance(each, bool) else each
             for name, each in given.items()
@@ -188,20 +188,24 @@ def _storage_options(given: Mapping[str, str]) -> dict[str, str]:
     from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
 
     kinds: Mapping[str, type[BaseModel]] = {LOCAL: LocalConfig, "s3": S3Config, "azure": AzureConfig, "gcs": GcsConfig}
-    provider = given.get("provider", "none")
+    kind = kinds.get(given.get("provider", ""))
+    if kind is None:
+        raise _no_storage(f"expected provider to be one of {', '.join(kinds)}, found {given.get('provider', 'none')}")
+    if unknown := sorted(given.keys() - kind.model_fields.keys()):
+        raise _no_storage(f"{kind.__name__} has no {', '.join(unknown)}")
     try:
-        if provider not in kinds:
-            raise ValueError(f"provider is {provider!r}, expected one of {', '.join(kinds)}")
-        if unknown := sorted(given.keys() - kinds[provider].model_fields.keys()):
-            raise ValueError(f"{provider} has no {', '.join(unknown)}")
-        found = kinds[provider](**given).model_dump(exclude={"provider"}, exclude_none=True)
-    except ValueError as error:  # pydantic's are of this kind, too
-        raise DeclarationError(
-            f"StateStore: storage cannot be used: {error}",
-            hint="give `provider` and the fields of its configuration in dagster_deltalake, for example of S3Config",
-            argument="storage",
-        ) from None
+        found = kind(**given).model_dump(exclude={"provider"}, exclude_none=True)
+    except ValidationError as error:
+        raise _no_storage(str(error)) from None
     return {name: str(value) for name, value in found.items()}
+
+
+def _no_storage(why: str) -> DeclarationError:
+    return DeclarationError(
+        f"StateStore: storage cannot be used: {why}",
+        hint="give `provider` and the fields of its configuration in dagster_deltalake, for example of S3Config",
+        argument="storage",
+    )
 
 
 def _lease(row: dict[str, Any]) -> Lease:

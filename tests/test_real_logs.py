@@ -52,7 +52,7 @@ def stage(output: DeltaOutput, incarnation: str, epoch: int, ids: list[int], att
 
 def commit(output: DeltaOutput, made: CommitRecord, staged: Staged | None = None) -> None:
     output.look()
-    output.commit(made, staged or Staged())
+    output.commit(made, staged or Staged(replaces=made.kind in {CommitKind.CREATE, CommitKind.DROP}))
 
 
 def rows(output: DeltaOutput) -> list[int]:
@@ -226,6 +226,7 @@ def test_two_who_expire_a_log_at_once_do_not_hurt_each_other(output: DeltaOutput
 
 def test_a_retention_that_is_no_length_of_time_keeps_the_log_for_ever(output: DeltaOutput):
     DeltaTable(output.location.uri).alter.set_table_properties({"delta.logRetentionDuration": "interval 1 month"})
+    output.look()
     assert output.log_retention() == math.inf
 
 

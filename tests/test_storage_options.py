@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -38,10 +39,11 @@ def test_what_is_given_reaches_delta_and_secrets_come_from_the_environment(monke
 @pytest.mark.parametrize(
     ("storage", "named"),
     [
-        ({"provider": "tape"}, "provider is 'tape', expected one of local, s3, azure, gcs"),
-        ({"account_name": "mine"}, "provider is 'none'"),
+        ({"provider": "tape"}, "expected provider to be one of local, s3, azure, gcs, found tape"),
+        ({"account_name": "mine"}, "found none"),
         ({"provider": "azure"}, "account_name"),
-        ({"provider": "s3", "access_key": "typo"}, "access_key"),
+        ({"provider": "s3", "access_key": "typo"}, "S3Config has no access_key"),
+        ("s3", "expected a mapping, found str"),
     ],
 )
 def test_what_is_no_storage_is_refused_by_name(storage: dict[str, str], named: str):
@@ -54,10 +56,14 @@ def test_each_provider_is_checked_by_its_own_configuration():
     assert resolved(StateStore(storage={"provider": "azure", "account_name": "mine"}))["account_name"] == "mine"
 
 
-def test_a_command_over_a_local_warehouse_loads_no_pandas():
+def test_what_an_idle_refresh_needs_of_a_local_warehouse_loads_no_pandas(tmp_path: Path):
+    StateStore(warehouse=str(tmp_path)).state().put_lease("views/a", "a-run", held=True)
     code = (
         "import sys; from backfill_assets import build_definitions, kafka_source; "
-        "build_definitions(kafka_source('a', topic='a', schema='id LONG')); print('pandas' in sys.modules)"
+        "from backfill_assets.resources.state_store import StateStore; "
+        "build_definitions(kafka_source('a', topic='a', schema='id LONG')); "
+        f"state = StateStore(warehouse={str(tmp_path)!r}).state(); "
+        "print(state.leases()['views/a'].run_id, state.all_controls(), 'pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.strip() == "a-run {} False"

@@ -11,11 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from backfill_assets.backfill.positions import (
-    IngestPosition,
-    SnapshotPosition,
-    ViewPosition,
-)
+from backfill_assets.backfill.positions import IngestPosition, SnapshotPosition, ViewPosition
 from backfill_assets.backfill.reads import CaptureRead, FullRead, OffsetRead, Read, TableRead, size_of
 from backfill_assets.backfill.value import Value
 

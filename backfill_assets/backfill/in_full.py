@@ -10,7 +10,7 @@ from backfill_assets.backfill.ports import Commit, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.reads import FullRead, TableRead
 
-__all__ = ["MOST_EPOCHS", "may_outweigh", "outweigh", "read_in_full"]
+__all__ = ["FEWEST_BYTES", "MOST_EPOCHS", "TIMES_HELD", "may_outweigh", "outweigh", "read_in_full"]
 
 FEWEST_BYTES = 2**20
 """So many bytes of changes are followed in any case."""

@@ -179,7 +179,7 @@ def begin_life(parts: Parts, base: Look, begin: Begin, *, incarnation: str, give
         finished_at=now,
         created_at=now,
     )
-    _commit(parts, record, Staged(), base, gives_up=gives_up)
+    _commit(parts, record, Staged(replaces=True), base, gives_up=gives_up)
     return record
 
 
@@ -187,7 +187,7 @@ def end_life(parts: Parts, base: Look) -> CommitRecord:
     """Drop a table: one commit that removes all data and marks the life as ended. The log itself stays."""
     assert base.record is not None
     record = base.record.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
-    _commit(parts, record, Staged(), base)
+    _commit(parts, record, Staged(replaces=True), base)
     return record
 
 

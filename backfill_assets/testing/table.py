@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Staged, StagedFile
+from backfill_assets.backfill.epoch import CommitRecord, Look, Staged, StagedFile
 from backfill_assets.backfill.ports import Output
 from backfill_assets.errors import StagingError
 from backfill_assets.testing.topic import Row
@@ -110,10 +110,9 @@ class SimulatedTable:
         """Commit on version `on`, or raise `CommitConflict`. Like delta-rs, does not ask whether the files exist."""
         if on != self.version:
             raise CommitConflict(f"{self.target}: loaded version {on}, found version {self.version}")
-        replaces = staged.replaces or record.kind in {CommitKind.CREATE, CommitKind.DROP}
-        kept = () if replaces else self.versions[on].rows
+        kept = () if staged.replaces else self.versions[on].rows
         added = tuple(row for file in staged.files for row in self.files[file.path])
-        self._append(Version(rows=kept + added, record=record, data_change=bool(added) or replaces))
+        self._append(Version(rows=kept + added, record=record, data_change=bool(added) or staged.replaces))
 
     def stage(self, folder: str, rows: Iterable[Row]) -> tuple[StagedFile, ...]:
         """Write a file that no reader sees yet."""
