@@ -19,12 +19,14 @@ setup: ## make .venv with all packages and jars (once; runs by itself before the
 demo: setup ## see it work, with a real broker, Spark and Dagster
 	$(BIN)/python -m examples.demo
 
-test: lint ## everything that must hold: lint, all tests, a short demo
-	$(BIN)/python -m pytest
+# Two processes: one for each core of a small machine. Tests of a file share fixtures, so they stay together.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+test: lint ## the gate: lint, types, the tests that take minutes, a short demo
+	$(PYTEST) -m "not full" --durations 25
 	$(BIN)/python -m examples.demo --short
 
 test-fast: setup ## the tests that need neither broker nor Spark
-	$(BIN)/python -m pytest -m "not e2e"
+	$(PYTEST) -m "not e2e and not full"
 
 # mypy does not follow an editable install that maps folders: it is shown the package as users import it.
 TYPED := .venv/typed
@@ -33,6 +35,7 @@ lint: setup ## style and types
 	$(BIN)/ruff format --check
 	@rm -rf $(TYPED) && mkdir -p $(TYPED)/backfill_assets
 	@ln -s "$(CURDIR)"/backfill_assets/* "$(CURDIR)/resources" $(TYPED)/backfill_assets/
+	@ln -s "$(CURDIR)/tests" "$(CURDIR)/benchmarks" "$(CURDIR)/examples" $(TYPED)/
 	cd $(TYPED) && ../bin/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache
 
 ui: setup ## Dagster's web interface on this project

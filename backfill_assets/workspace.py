@@ -23,8 +23,8 @@ from backfill_assets.model import PARSER, DeltaTable, KafkaSource, MaterializedV
 from backfill_assets.query.ddl import ddl
 from backfill_assets.query.query import Query
 from backfill_assets.resources.clock import SystemClock
-from backfill_assets.resources.compute import SourceReader, SparkCompute, columns_schema, create_table, query_schema
-from backfill_assets.resources.delta import DeltaOutput
+from backfill_assets.resources.compute import SourceReader, SparkCompute, columns_schema, query_schema
+from backfill_assets.resources.delta import DeltaOutput, create_table
 from backfill_assets.resources.kafka import KafkaClient, KafkaConnector
 from backfill_assets.resources.merge import merge_large
 from backfill_assets.resources.spark import SparkResource, SparkRunner
@@ -58,7 +58,7 @@ class Table:
 
     def empty(self) -> None:
         """Make the empty Delta table."""
-        create_table(self.runner, self.output.location, self.output.schema())
+        create_table(self.output.location, self.output.schema())
 
 
 @dataclass

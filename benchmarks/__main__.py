@@ -42,7 +42,7 @@ def main(
         raise typer.BadParameter(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the broker is stopped, too
     logging.getLogger("backfill_assets").setLevel(logging.WARNING)
-    found = {"machine": machine(), "comparisons": []}
+    found: dict[str, Any] = {"machine": machine(), "comparisons": []}
     console = Console()
     table = _empty_table()
     with world() as place:

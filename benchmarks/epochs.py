@@ -23,6 +23,7 @@ from backfill_assets.backfill.epoch import Plan, Staged
 from backfill_assets.backfill.ports import TopicOffer
 from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.backfill.protocol import STEPS
+from backfill_assets.backfill.reads import KafkaRead
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.operations import refresh
 from backfill_assets.resources.staging import collect
@@ -102,6 +103,7 @@ class _TinyCompute:
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:  # noqa: ARG002  (rows are only ever added)
         """Write one small file."""
         (read,) = plan.reads
+        assert isinstance(read, KafkaRead)
         found = [(split, offset) for split, each in read.ranges.items() for offset in range(each.start, each.end)]
         columns = {
             "_partition": pa.array([split for split, _ in found], pa.int32()),

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from deltalake import DeltaTable
 
@@ -54,7 +54,7 @@ class Situation:
     kept_seconds: int = 7 * 86_400
 
 
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "at rest": {},
     "appended to": {"append_only": True, "grown": 1_000},
     "updated a little": {"churn": 100},

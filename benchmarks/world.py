@@ -3,14 +3,15 @@
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits
@@ -69,7 +70,7 @@ class World:
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.servers})
 
-    def workspace(self, folder: Path, declared: dict[str, Declared]) -> Workspace:
+    def workspace(self, folder: Path, declared: Mapping[str, Declared]) -> Workspace:
         """What one run of this project works with."""
         return Workspace(
             declared=declared,
@@ -78,7 +79,9 @@ class World:
             spark=SparkResource(root=str(folder), driver_memory="2g"),
         )
 
-    def refresh(self, folder: Path, declared: dict[str, Declared], name: str, limits: Limits | None = None) -> Refresh:
+    def refresh(
+        self, folder: Path, declared: Mapping[str, Declared], name: str, limits: Limits | None = None
+    ) -> Refresh:
         """One run of its own, as Dagster would make it, in the session that is there."""
         workspace = self.workspace(folder, declared)
         try:
@@ -86,7 +89,7 @@ class World:
         finally:
             workspace.runner.close()
 
-    def create(self, folder: Path, declared: dict[str, Declared], *names: str) -> None:
+    def create(self, folder: Path, declared: Mapping[str, Declared], *names: str) -> None:
         """Create tables empty, with their history still to be read."""
         workspace = self.workspace(folder, declared)
         for name in names:

@@ -22,7 +22,8 @@ from typing import Annotated
 import psutil
 import typer
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 from rich.table import Table
 
@@ -126,8 +127,10 @@ class Demo:
         self.show([before])
         say("A new run resumes it from its last commit, while the other view is backfilled beside it")
         runs = [self.start("refresh", name, "--chunk-rows", str(self.flights // 8)) for name in VIEWS]
-        for each in (*runs, rest, ingest):
-            each.wait(LIMIT_SECONDS) if isinstance(each, subprocess.Popen) else each.join(LIMIT_SECONDS)
+        for run in runs:
+            run.wait(LIMIT_SECONDS)
+        for thread in (rest, ingest):
+            thread.join(LIMIT_SECONDS)
 
     def catch_up(self) -> None:
         """One run takes the source and its live views."""

@@ -18,7 +18,6 @@ from backfill_assets.errors import BackfillError, ComputeError, QueryError, Upst
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl
 from backfill_assets.query.query import Query
-from backfill_assets.resources.delta import TABLE_PROPERTIES
 from backfill_assets.resources.maintain import (
     OPERATION,
     ROWS,
@@ -26,7 +25,6 @@ from backfill_assets.resources.maintain import (
     changed_groups,
     empty_batch,
     kept,
-    rows_at,
     signed,
     view_columns,
     write_changes,
@@ -35,12 +33,13 @@ from backfill_assets.resources.maintain import (
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
 from backfill_assets.resources.staging import collect
+from backfill_assets.resources.version_rows import rows_at
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "computed", "create_table", "query_schema"]
+__all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "computed", "query_schema"]
 
 SMALL_EPOCH = 50_000
 """An epoch of fewer offsets is written as one file."""
@@ -207,23 +206,6 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
 def query_schema(runner: SparkRunner, query: Query, columns: Mapping[str, Sequence[Column]]) -> str:
     """The Delta schema, as JSON, of a query's rows over upstreams with these columns."""
     return _storable(runner.run(lambda spark: str(empty_batch(spark, query, columns).schema.json())))
-
-
-def create_table(runner: SparkRunner, location: TableLocation, schema: str) -> None:
-    """Make the empty Delta table of an output. That a rival made it at the same moment is as good."""
-
-    def create(spark: "SparkSession") -> None:
-        from pyspark.sql.types import StructType
-
-        empty = spark.createDataFrame([], StructType.fromJson(json.loads(schema)))
-        properties = {name: value for name, value in TABLE_PROPERTIES.items() if name.startswith("delta.")}
-        empty.write.format("delta").options(**properties).mode("ignore").save(location.uri)
-
-    try:
-        runner.run(create)
-    except Exception:
-        if location.load() is None:
-            raise
 
 
 def columns_schema(runner: SparkRunner, columns: tuple[Column, ...]) -> str:

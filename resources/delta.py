@@ -4,8 +4,11 @@ The commit's metadata lies in `userMetadata`, where Spark's DESCRIBE HISTORY sho
 computed; `staging` makes the files that are committed here.
 """
 
+import json
 import logging
 import math
+import time
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -39,25 +42,25 @@ from backfill_assets.resources.commits import (
 from backfill_assets.resources.tables import retention_of
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
-__all__ = [
-    "STATUS_PROPERTY",
-    "TABLE_PROPERTIES",
-    "DeltaOutput",
-]
+__all__ = ["STATUS_PROPERTY", "DeltaOutput", "create_table"]
 
 STATUS_PROPERTY = "backfill.status"
 
-TABLE_PROPERTIES = {
+_PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
     # Positions are in commit metadata, and views read the log: nobody else's commit may expire it, only `expire_log`.
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 30 days",
-    # A later life may have such a column, and a protocol cannot change in the commit that brings it.
-    "delta.feature.timestampNtz": "supported",
     "delta.checkpointInterval": "10",
     STATUS_PROPERTY: "creating",
 }
-"""What every output table is created with."""
+_PROTOCOL = {
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    # A later life may have a column of this type, and a protocol cannot change in the commit that brings it.
+    "readerFeatures": ["timestampNtz"],
+    "writerFeatures": ["appendOnly", "changeDataFeed", "invariants", "timestampNtz"],
+}
 
 _log = logging.getLogger(__name__)
 _NO_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
@@ -77,6 +80,35 @@ MergeLarge = Callable[[TableLocation, CommitRecord, Staged], None]
 
 def _no_merge(location: TableLocation, _record: CommitRecord, _staged: Staged) -> None:
     raise AssertionError(f"{location.uri} takes no keyed changes")
+
+
+def create_table(location: TableLocation, schema: str) -> None:
+    """Make an empty output table, unless there is a table already.
+
+    Its first log entry is written as it stands, for delta-rs creates no table with a feature or property of another's,
+    and Spark takes a second and the defaults of whoever configured it.
+
+    Args:
+        location: Where.
+        schema: The Delta schema, as JSON; all columns nullable.
+    """
+    now = int(time.time() * 1000)
+    metadata = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": [],
+        "configuration": _PROPERTIES,
+        "createdTime": now,
+    }
+    created = {
+        "timestamp": now,
+        "operation": "CREATE TABLE",
+        "operationParameters": {},
+        "engineInfo": "backfill-assets",
+    }
+    actions = [{"commitInfo": created}, {"protocol": _PROTOCOL}, {"metaData": metadata}]
+    location.put_if_absent(f"_delta_log/{0:020d}.json", "\n".join(map(json.dumps, actions)).encode())
 
 
 @dataclass

@@ -18,9 +18,9 @@ from backfill_assets.backfill.positions import Key, KeyRange
 from backfill_assets.errors import UpstreamRefusedError
 from backfill_assets.query.ddl import Column, quoted
 from backfill_assets.resources.log_replay import DataFile
-from backfill_assets.resources.maintain import rows_at
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.tables import DeltaUpstream
+from backfill_assets.resources.version_rows import rows_at
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -26,7 +26,6 @@ __all__ = [
     "empty_batch",
     "kept",
     "keys_twice",
-    "rows_at",
     "signed",
     "view_columns",
     "write_changes",
@@ -72,11 +71,6 @@ def changed_groups(
 def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":
     """The columns of an upstream that a query reads, and `__sign`: 1 for a row that comes, -1 for one that goes."""
     return rows.selectExpr(*(quoted(each.name) for each in query.columns), f"{sign} AS __sign")
-
-
-def rows_at(spark: "SparkSession", table: TableLocation, version: int) -> "DataFrame":
-    """All rows of a version of a table."""
-    return spark.read.format("delta").option("versionAsOf", version).load(table.uri)
 
 
 def keys_twice(rows: "DataFrame", key: Sequence[str], *, most: int) -> list[dict[str, object]]:

@@ -42,7 +42,6 @@ from backfill_assets.resources.maintain import (
     changed_groups,
     kept,
     keys_twice,
-    rows_at,
     signed,
     view_columns,
     write_changes,
@@ -53,6 +52,7 @@ from backfill_assets.resources.spark_conf import cores
 from backfill_assets.resources.spool import capture, keep_version, segment_files
 from backfill_assets.resources.staging import INPUTS, collect, delete_folder
 from backfill_assets.resources.tables import ChangeFiles, DeltaUpstream
+from backfill_assets.resources.version_rows import delta_rows_at, rows_at
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
@@ -263,7 +263,8 @@ def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place
             version = upstream.version(read.version)
             return _inserted(_files(spark, upstream, version, upstream.chosen(read), place), upstream)
         case KeyRead():
-            return in_ranges(whole_version(spark, upstream, read.version), upstream, read.keys)
+            rows = delta_rows_at(spark, upstream.location, read.version)
+            return in_ranges(_inserted(rows, upstream), upstream, read.keys)
         case ChangesRead() if read.within is not None:
             every = table_rows(spark, upstream, read.model_copy(update={"within": None}), place)
             return in_ranges(every, upstream, read.within)

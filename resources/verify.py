@@ -14,8 +14,9 @@ from backfill_assets.backfill.reads import Read
 from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.query import Query
 from backfill_assets.resources.compute import SourceReader, bronze_inputs
-from backfill_assets.resources.maintain import batch, keys_twice, rows_at
+from backfill_assets.resources.maintain import batch, keys_twice
 from backfill_assets.resources.spark import SparkRunner
+from backfill_assets.resources.version_rows import rows_at
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:

@@ -11,6 +11,8 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
+from backfill_assets.resources.object_store import put_if_absent
+
 __all__ = ["LoadedTable", "TableLocation", "Warehouse", "delete_rows"]
 
 
@@ -44,6 +46,10 @@ class TableLocation:
         stream = handler.open_output_stream(path, None)
         stream.write(content)
         stream.close()
+
+    def put_if_absent(self, path: str, content: bytes) -> bool:
+        """Make a small file inside the table's folder unless there is one of that name; tells whether it did."""
+        return put_if_absent(self.uri, self.storage_options, path, content)
 
     def child(self, path: str) -> str:
         """The address of a path inside the table, as Spark takes it."""

@@ -1,35 +1,50 @@
 """What tests share: one broker for the whole run, and a project of its own for each test."""
 
-from collections.abc import Iterator
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
-if TYPE_CHECKING:
-    from tests.e2e.project import Project
+from tests.support.servers import Guard
+from tests.support.settings import FULL, examples
 
-# A test says whether something is right; how long a busy machine takes for it says nothing.
-settings.register_profile("backfill", deadline=None, print_blob=True)
+if TYPE_CHECKING:
+    from tests.support.project import Project
+
+# A test says whether something is right; how long a busy machine takes for it says nothing. Every run of the gate tries
+# the same examples; the full proof tries new ones each time, and prints how to repeat one that fails.
+settings.register_profile(
+    "backfill",
+    deadline=None,
+    print_blob=True,
+    derandomize=not FULL,
+    max_examples=examples(100),
+)
 settings.load_profile("backfill")
 
 
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a real broker that lives as long as the test run."""
-    from backfill_assets.resources.embedded import down, up
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that began the run watches over the servers of all its workers."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        guard = Guard()
+        config.add_cleanup(guard.close)
 
-    root = tmp_path_factory.mktemp("broker")
-    servers = up(root, spark=False).bootstrap_servers
-    assert servers is not None
-    yield servers
-    down(root)
+
+@pytest.fixture(scope="session")
+def broker() -> str:
+    """The address of a real broker that lives as long as the test run."""
+    from tests.support.servers import servers
+
+    address = servers(kafka=True).bootstrap_servers
+    assert address is not None
+    return address
 
 
 @pytest.fixture
 def project(broker: str, tmp_path: Path) -> "Project":
     """An empty project on the broker."""
-    from tests.e2e.project import Project
+    from tests.support.project import Project
 
     return Project(root=tmp_path, servers=broker)

@@ -23,7 +23,7 @@ def refused(query: str) -> QueryError:
     return raised.value
 
 
-def test_the_query_is_cut_into_a_part_per_row_and_a_part_per_group():
+def test_the_query_is_cut_into_a_part_per_row_and_a_part_per_group() -> None:
     query = analyze(
         "SELECT o.X, round(avg(a), 2) AS mean, sum(A) / count(*) AS per -- all\nFROM Orders o WHERE b > 0 GROUP BY x, b"
     )
@@ -41,12 +41,12 @@ def test_the_query_is_cut_into_a_part_per_row_and_a_part_per_group():
     )
 
 
-def test_an_upstream_without_errors_is_read_as_it_is():
+def test_an_upstream_without_errors_is_read_as_it_is() -> None:
     query = analyze_aggregate("SELECT a, count(*) AS n FROM items GROUP BY a", {"items": COLUMNS})
     assert query.rows_sql("t") == "SELECT a AS __group_0 FROM (SELECT `a` FROM t) AS `items`"
 
 
-def test_a_query_that_names_no_column_reads_none():
+def test_a_query_that_names_no_column_reads_none() -> None:
     query = analyze_aggregate("SELECT count(*) AS n FROM items GROUP BY 'all'", {"items": COLUMNS})
     assert query.rows_sql("t") == "SELECT 'all' AS __group_0 FROM (SELECT 1 FROM t) AS `items`"
 
@@ -75,7 +75,7 @@ def test_a_query_that_names_no_column_reads_none():
 )  # fmt: skip
 def test_groups_are_found_by_expression_name_and_number(
     query: str, groups: tuple[str, ...] | None, key: tuple[str, ...] | None, outputs: tuple[str, ...] | None
-):
+) -> None:
     analyzed = analyze(query)
     assert groups is None or analyzed.groups == groups
     assert key is None or analyzed.key_columns == key
@@ -96,7 +96,7 @@ def test_groups_are_found_by_expression_name_and_number(
         ("SELEC a", False),
     ],
 )
-def test_a_query_aggregates_if_it_groups_or_calls_an_aggregate(query: str, expected: bool):
+def test_a_query_aggregates_if_it_groups_or_calls_an_aggregate(query: str, expected: bool) -> None:
     assert is_aggregate(query) == expected
 
 
@@ -157,27 +157,27 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("reason", "query"), REFUSED)
-def test_what_is_not_maintained_is_refused_with_its_code_and_a_hint(reason: str, query: str):
+def test_what_is_not_maintained_is_refused_with_its_code_and_a_hint(reason: str, query: str) -> None:
     error = refused(query)
     assert error.reason == reason, error
     assert error.hint
 
 
-def test_every_reason_has_a_case_but_the_one_that_needs_types():
+def test_every_reason_has_a_case_but_the_one_that_needs_types() -> None:
     assert {reason for reason, _ in REFUSED} >= set(AGGREGATE_HINTS) - {"AGGREGATE_TYPE"}
     assert not set(HINTS) & set(AGGREGATE_HINTS)
 
 
-def test_having_is_pointed_to_a_view_over_the_view():
+def test_having_is_pointed_to_a_view_over_the_view() -> None:
     assert "row-wise view over this view" in refused("SELECT a FROM orders GROUP BY a HAVING a > 1").hint
 
 
-def test_an_upstream_that_the_query_does_not_read_is_refused():
+def test_an_upstream_that_the_query_does_not_read_is_refused() -> None:
     with pytest.raises(QueryError, match="does not read 'items'"):
         analyze_aggregate("SELECT a FROM orders GROUP BY a", BOTH)
 
 
-def test_white_space_comments_and_case_do_not_change_the_text():
+def test_white_space_comments_and_case_do_not_change_the_text() -> None:
     query = analyze("SELECT x, sum(a) AS Total FROM orders WHERE b > 1 GROUP BY x, 'K'")
     other = analyze("select X , SUM( A )\tas Total -- all\nfrom ORDERS where B>1 group  by X, 'K'")
     assert other.text == query.text == "select x, sum (a) as Total from orders where b > 1 group by x, 'K'"
@@ -194,5 +194,5 @@ MEANINGS = (
 )
 
 
-def test_what_changes_the_result_changes_the_text():
+def test_what_changes_the_result_changes_the_text() -> None:
     assert len({analyze(query).text for query in MEANINGS}) == len(MEANINGS)

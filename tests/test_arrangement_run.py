@@ -7,7 +7,8 @@ from backfill_assets.backfill.arrangement import ArrangementHistory
 from backfill_assets.backfill.audit import conserved
 from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord, Plan, Staged, fingerprint
-from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer
+from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableSize
+from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.protocol import Parts
 from backfill_assets.backfill.reads import KeyRead, TableRead
 from backfill_assets.backfill.run import RunReport, create_if_missing, run
@@ -39,6 +40,9 @@ class Lakes:
 
     def key_ranges(self, name: str, version: int) -> KeyRanges:
         return self._of(name).key_ranges("base", version)
+
+    def size(self, name: str) -> TableSize:
+        return self._of(name).size("base")
 
     def stated_at(self, name: str, version: int) -> int | None:
         return self._of(name).stated_at("base", version)
@@ -119,17 +123,18 @@ class Running:
         return run(self.parts, look, Limits(chunk_rows=3), Busy())
 
 
-def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_ending_under_a_busy_upstream():
+def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_ending_under_a_busy_upstream() -> None:
     view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
     view.add("a", "g", "h", "i")  # never counted as changes: their range is read with them in it
     report = view.refresh()
     assert (report.stopped, report.record.live) == (Stop.CAUGHT_UP, True)
 
 
-def test_rows_that_came_to_a_range_since_it_was_planned_are_no_offence():
+def test_rows_that_came_to_a_range_since_it_was_planned_are_no_offence() -> None:
     view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
     view.add("a", *(f"a{number}" for number in range(20)))
     record = view.refresh().record
+    assert isinstance(record.position, SnapshotPosition)
     held = sum(len(view.lakes.tables[name].versions[at.version]) for name, at in record.position.tables.items())
     assert record.rows_total == held
     assert conserved(view.table.commits, held, copies=1) == []

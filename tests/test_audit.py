@@ -17,6 +17,7 @@ from backfill_assets.backfill.positions import (
 )
 from backfill_assets.backfill.reads import KafkaRead
 from backfill_assets.backfill.source import SourceUpstream
+from tests.support.orders_world import offset_reads
 
 LIFE = "a" * 12
 SOURCE = SourceUpstream(name="orders", topic="t", isolation="read_committed")
@@ -85,25 +86,25 @@ RECORDS = [commit(None), commit(FIRST, 5, 5), commit(SECOND, 4, 9)]
 ENTRIES = [entry(FIRST), entry(SECOND)]
 
 
-def test_a_good_history_has_no_offences():
+def test_a_good_history_has_no_offences() -> None:
     assert contiguous(RECORDS, ENTRIES) == []
     assert ledger_agrees(RECORDS, ENTRIES, 2) == []
     assert ledger_agrees(RECORDS, ENTRIES, 3) == []
     assert conserved(RECORDS, 9, copies=1) == []
 
 
-def test_a_missing_epoch_is_named():
+def test_a_missing_epoch_is_named() -> None:
     assert contiguous([RECORDS[0], RECORDS[2]], ENTRIES) == ["epoch 2 follows epoch 0"]
 
 
-def test_a_position_that_moves_without_its_offsets_being_read_is_named():
+def test_a_position_that_moves_without_its_offsets_being_read_is_named() -> None:
     jump = plan(2, at(5), at(9), (6, 9))
     (offence,) = contiguous([RECORDS[1], commit(jump)], [entry(jump)])
     assert "epoch 2: split 0 of the topic moved from 5 to 9" in offence
     assert "6" in offence.partition("read")[2]
 
 
-def test_a_position_that_goes_back_and_a_split_that_is_gone_are_named():
+def test_a_position_that_goes_back_and_a_split_that_is_gone_are_named() -> None:
     back = plan(2, at(5), at(4), (4, 4))
     assert contiguous([RECORDS[1], commit(back)], [entry(back)]) == [
         "epoch 2: split 0 of the topic went back from 5 to 4"
@@ -112,14 +113,14 @@ def test_a_position_that_goes_back_and_a_split_that_is_gone_are_named():
     assert contiguous([RECORDS[1], commit(gone)], []) == ["epoch 2: split 0 of the topic is gone"]
 
 
-def test_a_split_that_joins_counts_from_its_beginning():
+def test_a_split_that_joins_counts_from_its_beginning() -> None:
     joined = plan(2, at(5), at(5, 3), (5, 5), (0, 3))
     assert contiguous([RECORDS[1], commit(joined)], [entry(joined)]) == []
     late = plan(2, at(5), at(5, 3), (5, 5), (1, 3))
     assert len(contiguous([RECORDS[1], commit(late)], [entry(late)])) == 1
 
 
-def test_a_split_of_a_view_that_goes_back_a_phase_is_named():
+def test_a_split_of_a_view_that_goes_back_a_phase_is_named() -> None:
     def record(epoch: int, phase: Phase) -> CommitRecord:
         state = SplitState(phase=phase, start=0, next=5, live=5, target=5)
         position = ViewPosition(sources={"orders": SourcePosition(incarnation=LIFE, version=1, splits={0: state})})
@@ -132,12 +133,12 @@ def test_a_split_of_a_view_that_goes_back_a_phase_is_named():
 
 
 @pytest.mark.parametrize("lost", [0, 1], ids=["the first plan", "the last plan"])
-def test_a_plan_that_is_gone_from_the_ledger_is_named(lost: int):
+def test_a_plan_that_is_gone_from_the_ledger_is_named(lost: int) -> None:
     (offence,) = ledger_agrees(RECORDS, [each for each in ENTRIES if each.epoch != lost + 1], 2)
     assert offence == f"epoch {lost + 1} was committed by plan {RECORDS[lost + 1].plan_hash}, the ledger has none"
 
 
-def test_a_plan_that_another_one_replaced_is_named_and_a_superseded_one_is_not():
+def test_a_plan_that_another_one_replaced_is_named_and_a_superseded_one_is_not() -> None:
     other = plan(2, at(5), at(8), (5, 8))
     (offence,) = ledger_agrees(RECORDS, [ENTRIES[0], entry(other)], 2)
     assert f"the ledger has {other.hash}" in offence
@@ -152,14 +153,14 @@ def test_a_plan_that_another_one_replaced_is_named_and_a_superseded_one_is_not()
         ({"fingerprint": {"query": "0"}}, "fingerprint"),
     ],
 )
-def test_a_plan_of_another_outcome_than_was_committed_is_named(change: dict[str, object], part: str):
+def test_a_plan_of_another_outcome_than_was_committed_is_named(change: dict[str, object], part: str) -> None:
     other = replace(entry(SECOND), plan=SECOND.model_copy(update=change))
     assert ledger_agrees(RECORDS, [ENTRIES[0], other], 2) == [
         f"epoch 2: the ledger planned another {part} than the table has"
     ]
 
 
-def test_a_plan_that_is_not_what_it_was_entered_as_is_named():
+def test_a_plan_that_is_not_what_it_was_entered_as_is_named() -> None:
     text = SECOND.model_dump_json()
     assert Plan.hash_of(text) == SECOND.hash
     altered = replace(entry(SECOND), found_hash=Plan.hash_of(text.replace("read_committed", "read_uncommitted")))
@@ -167,21 +168,21 @@ def test_a_plan_that_is_not_what_it_was_entered_as_is_named():
     assert offence.startswith(f"epoch 2: the plan was altered: it was entered as {SECOND.hash}")
 
 
-def test_epochs_before_a_rebuilt_entry_are_not_asked_for():
+def test_epochs_before_a_rebuilt_entry_are_not_asked_for() -> None:
     assert ledger_agrees(RECORDS, [entry(SECOND, known=False)], 2) == []
 
 
 @pytest.mark.parametrize("newest", [None, 1, 4])
-def test_a_ledger_that_is_behind_or_too_far_ahead_is_named(newest: int | None):
+def test_a_ledger_that_is_behind_or_too_far_ahead_is_named(newest: int | None) -> None:
     (offence,) = ledger_agrees(RECORDS, ENTRIES, newest)
     assert offence == f"the table is at epoch 2, but the newest planned epoch is {newest}"
 
 
-def test_a_table_with_other_rows_than_were_written_is_named():
+def test_a_table_with_other_rows_than_were_written_is_named() -> None:
     assert conserved(RECORDS, 8, copies=1) == ["epochs wrote 9 rows, the table holds 8"]
 
 
-def test_an_epoch_that_wrote_more_than_it_read_or_read_more_than_its_offsets_is_named():
+def test_an_epoch_that_wrote_more_than_it_read_or_read_more_than_its_offsets_is_named() -> None:
     wrote = RECORDS[2].model_copy(update={"rows_written": 8, "rows_total": 13})
     assert len(conserved([RECORDS[1], wrote], 13, copies=1)) == 1
     assert conserved([RECORDS[1], wrote], 13, copies=2) == []
@@ -189,7 +190,7 @@ def test_an_epoch_that_wrote_more_than_it_read_or_read_more_than_its_offsets_is_
     assert len(conserved([RECORDS[1], read], 9, copies=1)) == 1
 
 
-def test_a_total_that_does_not_add_up_is_named():
+def test_a_total_that_does_not_add_up_is_named() -> None:
     wrong = RECORDS[2].model_copy(update={"rows_total": 10})
     assert conserved([RECORDS[1], wrong], 10, copies=1) == ["epoch 2: total 10 is not 5 + 4"]
 
@@ -221,15 +222,17 @@ def held(start: int, end: int, *, compacted: bool = False) -> TopicOffer:
 )
 def test_each_offset_is_proved_by_kafka_else_by_bronze_else_named_as_lost(
     topic: TopicOffer, ingested: BronzeOffer | None, expected: dict[str, tuple[int, int]]
-):
+) -> None:
     found = evidence(SOURCE, {0: span(0, 9)}, topic, ingested)
-    parts = {read.kind: (read.ranges[0].start, read.ranges[0].end) for read in found.reads}
+    parts: dict[str, tuple[int, int]] = {
+        read.kind: (read.ranges[0].start, read.ranges[0].end) for read in offset_reads(found.reads)
+    }
     parts.update(("lost", (each.start, each.end)) for each in found.unprovable.values())
     assert parts == expected
     assert found.subset == topic.compacted
 
 
-def test_what_a_table_consumed_is_counted_from_where_each_split_began():
+def test_what_a_table_consumed_is_counted_from_where_each_split_began() -> None:
     assert consumed(at(5, 3)) == {("", 0): span(0, 5), ("", 1): span(0, 3)}
     state = SplitState(phase=Phase.FINISHED, start=2, next=5, live=5, target=5)
     view = ViewPosition(sources={"orders": SourcePosition(incarnation=LIFE, version=1, splits={1: state})})

@@ -12,7 +12,8 @@ from backfill_assets.backfill.audit import CHANGE_LOG, LedgerEntry, conserved, c
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Position
 from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.backfill.reads import ChangesRead, Read, SnapshotRead, TableRead
-from tests.tables_world import Follower, Lake, Table
+from tests.support.settings import examples
+from tests.support.tables_world import Follower, Lake, Table
 
 LIFE = "a" * 12
 FILE_ROWS = 10
@@ -95,7 +96,7 @@ def stepped(before: SnapshotPosition, after: SnapshotPosition, *reads: TableRead
 )
 def test_steps_of_a_snapshot_and_its_change_log_that_are_sound(
     before: SnapshotPosition, after: SnapshotPosition, reads: list[TableRead]
-):
+) -> None:
     assert stepped(before, after, *reads) == []
 
 
@@ -153,11 +154,11 @@ def test_steps_of_a_snapshot_and_its_change_log_that_are_sound(
 )
 def test_steps_of_a_snapshot_and_its_change_log_that_are_not_sound_are_named(
     before: SnapshotPosition, after: SnapshotPosition, reads: list[TableRead], said: str
-):
+) -> None:
     assert said in stepped(before, after, *reads)
 
 
-def test_a_bucket_that_lost_an_unread_file_is_named():
+def test_a_bucket_that_lost_an_unread_file_is_named() -> None:
     short = table(1, 0, buckets={0: BucketState(next=1, parts=1, rows=10), 1: BucketState(parts=2)})
     assert stepped(table(0, 0), short, files(b0=(0, 1))) == [
         "the parts by bucket of t changed from {0: 2, 1: 2} to {0: 1, 1: 2}"
@@ -167,7 +168,8 @@ def test_a_bucket_that_lost_an_unread_file_is_named():
 def history(upstreams: dict[str, tuple[int, ...]], commits: list[tuple[str, int]], budget: int) -> list[Plan]:
     """The plans of a view's life over tables of these files, while these commits (table, changed rows) happen."""
     follower = Follower(Lake({name: Table(rows) for name, rows in upstreams.items()}))
-    left, plans = list(commits), []
+    left = list(commits)
+    plans: list[Plan] = []
     while True:
         before = follower.position
         step = follower.step(budget)
@@ -180,7 +182,7 @@ def history(upstreams: dict[str, tuple[int, ...]], commits: list[tuple[str, int]
             follower.lake.tables[name].commit(rows)
 
 
-FEWER = settings(max_examples=40)
+FEWER = settings(max_examples=examples(40))
 """Histories are of many steps each."""
 
 HISTORIES = st.builds(
@@ -205,7 +207,7 @@ def audited(plans: list[Plan]) -> list[str]:
 
 @FEWER
 @given(plans=HISTORIES.filter(bool))
-def test_whatever_the_strategy_plans_is_sound(plans: list[Plan]):
+def test_whatever_the_strategy_plans_is_sound(plans: list[Plan]) -> None:
     assert audited(plans) == []
 
 
@@ -236,7 +238,7 @@ SHIFTS = st.tuples(st.integers(-2, 2), st.integers(-2, 2)).filter(any)
 @given(plans=HISTORIES.filter(lambda plans: any(plan.reads for plan in plans)), by=SHIFTS, data=st.data())
 def test_a_plan_that_read_anything_else_than_its_step_is_named(
     damage: Callable[[Read, tuple[int, int]], Read] | None, plans: list[Plan], by: tuple[int, int], data: st.DataObject
-):
+) -> None:
     plan = data.draw(st.sampled_from([each for each in plans if each.reads]))
     at = data.draw(st.integers(0, len(plan.reads) - 1))
     instead = () if damage is None else (damage(plan.reads[at], by),)
@@ -247,7 +249,7 @@ def test_a_plan_that_read_anything_else_than_its_step_is_named(
 
 @FEWER
 @given(plans=HISTORIES.filter(lambda plans: len(plans) > 1), data=st.data())
-def test_an_epoch_that_is_left_out_of_a_snapshot_is_named(plans: list[Plan], data: st.DataObject):
+def test_an_epoch_that_is_left_out_of_a_snapshot_is_named(plans: list[Plan], data: st.DataObject) -> None:
     lost = data.draw(st.integers(0, len(plans) - 2))
     (said,) = [each for each in audited([*plans[:lost], *plans[lost + 1 :]]) if " follows " in each]
     assert said == f"epoch {lost + 2} follows epoch {lost}"
@@ -255,7 +257,9 @@ def test_an_epoch_that_is_left_out_of_a_snapshot_is_named(plans: list[Plan], dat
 
 @FEWER
 @given(plans=HISTORIES.filter(bool), data=st.data())
-def test_what_a_table_consumed_is_every_file_and_version_up_to_its_position(plans: list[Plan], data: st.DataObject):
+def test_what_a_table_consumed_is_every_file_and_version_up_to_its_position(
+    plans: list[Plan], data: st.DataObject
+) -> None:
     name = data.draw(st.sampled_from("ab"))
     reaches = [consumed(each.before) for each in plans] + [consumed(plans[-1].after)]
     for before, after in pairwise(reaches):
@@ -269,7 +273,7 @@ def test_what_a_table_consumed_is_every_file_and_version_up_to_its_position(plan
     }, "at the end of a history its snapshot is read through"
 
 
-def test_rows_that_no_file_of_a_snapshot_held_are_named_and_those_of_a_change_log_are_not():
+def test_rows_that_no_file_of_a_snapshot_held_are_named_and_those_of_a_change_log_are_not() -> None:
     start = committed(planned(1, table(0, 0), table(0, 0), ()))
     chunk = committed(planned(2, table(0, 0), table(2, 0), (files(b0=(0, 2)),)))
     more = chunk.model_copy(update={"rows_written": 21, "rows_total": 21})
@@ -284,9 +288,9 @@ def test_rows_that_no_file_of_a_snapshot_held_are_named_and_those_of_a_change_lo
     assert conserved([done, estimated], 47, copies=1) == []
 
 
-def test_more_rows_may_be_written_of_a_key_range_than_it_had_when_it_was_cut():
+def test_more_rows_may_be_written_of_a_key_range_than_it_had_when_it_was_cut() -> None:
     """The range is read as it is by now; of files, which never change, one row more is one too many."""
-    cut = {"bounds": ((None,), ("7",), ("14",)), "expected": (FILE_ROWS,) * 4}
+    cut: dict[str, Any] = {"bounds": ((None,), ("7",), ("14",)), "expected": (FILE_ROWS,) * 4}
     for by_key, offences in ((cut, 0), ({}, 1)):
         start = committed(planned(1, table(0, 0, **by_key), table(0, 0, **by_key), ()))
         chunk = committed(planned(2, table(0, 0, **by_key), table(1, 0, **by_key), (files(b0=(0, 1)),)))

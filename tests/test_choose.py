@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.backfill.choose import SAFETY, Choice
-from backfill_assets.backfill.choose_costs import STRATEGIES, TableFacts
+from backfill_assets.backfill.choose_costs import STRATEGIES, Strategy, TableFacts
 from backfill_assets.backfill.choose_estimates import NEVER
 from backfill_assets.backfill.choose_reasons import FORECAST, HARD, Code
-from tests.choose_world import DAY, GIB, HOUR, MILLION, MINUTE, appended, chosen, table, topic
+from tests.support.choose_world import DAY, GIB, HOUR, MILLION, MINUTE, appended, chosen, estimate_of, table, topic
 
 LARGE = 1000 * MILLION
 TABLES = {"snapshot", "snapshot_once", "rearranged", "arrangement"}
@@ -58,7 +58,7 @@ OUT: dict[Code, tuple[Choice, set[str], str]] = {
     ),
 }
 
-RISKS: dict[Code, tuple[Choice, str]] = {
+RISKS: dict[Code, tuple[Choice, Strategy]] = {
     Code.RETENTION_TIGHT: (chosen(table(rows=LARGE, log_retention_seconds=30 * MINUTE)), "snapshot"),
     Code.BARELY_CONVERGING: (chosen(table(rows=10_000, changes_per_second=90_000.0)), "snapshot"),
     Code.MEMORY_TIGHT: (chosen(table(bytes=100 * GIB)), "snapshot"),
@@ -70,7 +70,7 @@ RISKS: dict[Code, tuple[Choice, str]] = {
 
 
 @pytest.mark.parametrize("code", OUT)
-def test_what_speaks_against_a_strategy_is_said_with_numbers_and_a_remedy(code: Code):
+def test_what_speaks_against_a_strategy_is_said_with_numbers_and_a_remedy(code: Code) -> None:
     choice, strategies, reason = OUT[code]
     against = [each for each in choice.ruled_out if each.code == code]
     assert {each.strategy for each in against} == strategies
@@ -80,15 +80,14 @@ def test_what_speaks_against_a_strategy_is_said_with_numbers_and_a_remedy(code: 
 
 
 @pytest.mark.parametrize("code", RISKS)
-def test_what_is_to_be_watched_is_said_of_the_strategy_it_concerns(code: Code):
+def test_what_is_to_be_watched_is_said_of_the_strategy_it_concerns(code: Code) -> None:
     choice, strategy = RISKS[code]
-    estimate = choice.estimate_of(strategy)
-    assert estimate is not None
+    estimate = estimate_of(choice, strategy)
     assert code in {risk.code for risk in estimate.risks}
     assert code not in {each.code for each in choice.ruled_out if each.strategy == strategy}
 
 
-def test_every_code_has_an_example_and_stands_in_the_docs():
+def test_every_code_has_an_example_and_stands_in_the_docs() -> None:
     assert {*OUT, *RISKS} == set(Code)
     assert {*HARD, *FORECAST} == set(OUT)
     text = (Path(__file__).parent.parent / "docs" / "refusals.md").read_text(encoding="utf-8")
@@ -96,7 +95,7 @@ def test_every_code_has_an_example_and_stands_in_the_docs():
     assert set(re.findall(r"^\| `(\w+)`", listed, re.MULTILINE)) == set(Code)
 
 
-def test_the_words_of_a_choice():
+def test_the_words_of_a_choice() -> None:
     choice = chosen(table(rows=LARGE, log_retention_seconds=20 * MINUTE))
     assert choice.words == (
         "`rearranged` reads orders: it costs the least of what can. "
@@ -122,7 +121,9 @@ def test_the_words_of_a_choice():
         ("snapshot", topic()),
     ],
 )
-def test_what_cannot_work_is_refused_though_asked_for_and_what_auto_would_take_is_named(strategy, facts: TableFacts):
+def test_what_cannot_work_is_refused_though_asked_for_and_what_auto_would_take_is_named(
+    strategy: Strategy, facts: TableFacts
+) -> None:
     refused, auto = chosen(facts, requested=strategy), chosen(facts)
     assert (refused.chosen, refused.least_bad) == (None, auto.chosen)
     assert refused.words.startswith(f"`{strategy}`, which was asked for, cannot read {facts.name}")
@@ -138,49 +139,51 @@ def test_what_cannot_work_is_refused_though_asked_for_and_what_auto_would_take_i
         ("arrangement", table(changes_per_second=10.0**6), Code.NOT_CONVERGING),
     ],
 )
-def test_what_is_forecast_to_fail_runs_if_asked_for_with_a_warning(strategy, facts: TableFacts, code: Code):
+def test_what_is_forecast_to_fail_runs_if_asked_for_with_a_warning(
+    strategy: Strategy, facts: TableFacts, code: Code
+) -> None:
     choice = chosen(facts, requested=strategy)
     assert choice.chosen == strategy != chosen(facts).chosen
-    assert code in {risk.code for risk in choice.estimate_of(strategy).risks}
+    assert code in {risk.code for risk in estimate_of(choice, strategy).risks}
     assert strategy not in {each.strategy for each in choice.ruled_out}
     assert f"Mind {code}: " in choice.words
 
 
-def test_a_strategy_that_is_asked_for_is_taken_though_it_costs_more():
+def test_a_strategy_that_is_asked_for_is_taken_though_it_costs_more() -> None:
     assert chosen(table(), requested="rearranged").chosen == "rearranged"
     assert chosen(table(), requested="rearranged").words.startswith("`rearranged` reads orders, as asked.")
 
 
-def test_twice_the_need_is_the_border_of_what_retention_allows():
-    needed = chosen(table(rows=LARGE)).estimate_of("snapshot").retention_needed_seconds["log"]
+def test_twice_the_need_is_the_border_of_what_retention_allows() -> None:
+    needed = estimate_of(chosen(table(rows=LARGE)), "snapshot").retention_needed_seconds["log"]
     assert chosen(table(rows=LARGE, log_retention_seconds=SAFETY * needed + 1)).chosen == "snapshot"
     assert chosen(table(rows=LARGE, log_retention_seconds=SAFETY * needed - 1)).chosen == "rearranged"
 
 
-def test_the_age_of_the_newest_commit_counts_against_a_snapshot_that_is_read_for_long():
+def test_the_age_of_the_newest_commit_counts_against_a_snapshot_that_is_read_for_long() -> None:
     old = table(rows=LARGE, newest_commit_age_seconds=30 * DAY - 10 * MINUTE)
     assert chosen(old).chosen == "rearranged"
     reason = next(each.reason for each in chosen(old).ruled_out if each.strategy == "snapshot")
     assert reason.startswith("the commit of the pinned version of orders may be gone after 10.0 minutes")
 
 
-def test_a_table_that_stays_as_it_is_can_lose_nothing():
+def test_a_table_that_stays_as_it_is_can_lose_nothing() -> None:
     still = table(
         changes_per_second=0.0, versions_per_second=0.0, file_retention_seconds=0.0, log_retention_seconds=0.0
     )
     choice = chosen(still)
-    assert (choice.chosen, choice.estimate_of("snapshot_once").headroom_seconds) == ("snapshot_once", None)
+    assert (choice.chosen, estimate_of(choice, "snapshot_once").headroom_seconds) == ("snapshot_once", None)
     assert "Nothing it needs can expire." in choice.words
 
 
-def test_maintenance_alone_can_take_files():
+def test_maintenance_alone_can_take_files() -> None:
     compacted = table(rows=LARGE, changes_per_second=0.0, versions_per_second=0.001, file_retention_seconds=HOUR / 12)
     assert Code.RETENTION_TOO_SHORT in {
         each.code for each in chosen(compacted).ruled_out if each.strategy == "snapshot"
     }
 
 
-def test_if_nothing_is_safe_what_loses_nothing_or_least_comes_nearest():
+def test_if_nothing_is_safe_what_loses_nothing_or_least_comes_nearest() -> None:
     hopeless = chosen(table(rows=LARGE, file_retention_seconds=MINUTE))
     assert (hopeless.chosen, hopeless.least_bad) == (None, "arrangement")
     assert hopeless.words.startswith("No strategy reads orders safely; `arrangement` comes nearest.")
@@ -193,13 +196,13 @@ def test_if_nothing_is_safe_what_loses_nothing_or_least_comes_nearest():
     assert chosen(table(has_feed=False)).least_bad is None
 
 
-def test_changes_that_arrive_too_fast_are_never_caught_up_with():
+def test_changes_that_arrive_too_fast_are_never_caught_up_with() -> None:
     choice = chosen(table(changes_per_second=10.0**6))
     assert {each.eta_seconds for each in choice.estimates} == {NEVER}
     assert "It never catches up." in choice.words
 
 
-def test_without_upstreams_or_rows_in_a_chunk_there_is_nothing_to_choose():
+def test_without_upstreams_or_rows_in_a_chunk_there_is_nothing_to_choose() -> None:
     with pytest.raises(ValueError, match="at least one upstream"):
         chosen()
     with pytest.raises(ValueError, match="chunk_rows=0"):
@@ -217,7 +220,9 @@ def test_without_upstreams_or_rows_in_a_chunk_there_is_nothing_to_choose():
         (chosen(table(), requested="source"), Code.WRONG_UPSTREAM),
     ],
 )
-def test_a_refusal_names_what_speaks_against_the_nearest_and_not_that_a_table_is_no_topic(choice: Choice, code: Code):
+def test_a_refusal_names_what_speaks_against_the_nearest_and_not_that_a_table_is_no_topic(
+    choice: Choice, code: Code
+) -> None:
     assert choice.refusal is not None
     assert choice.refusal.code is code
     assert chosen(table()).refusal is None

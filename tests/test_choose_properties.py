@@ -1,6 +1,7 @@
 """What holds of every choice, and that the estimates are those of a world that is played through epoch by epoch."""
 
 import math
+from random import Random
 from typing import Any
 
 import pytest
@@ -8,10 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from backfill_assets.backfill.choose import SAFETY, TIE, Choice
-from backfill_assets.backfill.choose_costs import STRATEGIES, Costs, EpochRan, TableFacts
-from backfill_assets.backfill.choose_estimates import Workload, estimate
+from backfill_assets.backfill.choose_costs import STRATEGIES, Costs, EpochRan, Strategy, TableFacts
+from backfill_assets.backfill.choose_estimates import Estimate, Workload, estimate
 from backfill_assets.backfill.choose_reasons import FORECAST, Code
-from tests.choose_world import CHUNK, DAY, GIB, MILLION, chosen, table, workload
+from tests.support.choose_world import CHUNK, DAY, GIB, MILLION, chosen, estimate_of, table, workload
 
 rates = st.sampled_from([0.0, 0.01, 1.0, 100.0, 10_000.0, 200_000.0])
 kept = st.sampled_from([None, 30.0, 600.0, 3600.0, DAY, 7 * DAY, 30 * DAY])
@@ -52,14 +53,13 @@ limits = st.fixed_dictionaries({
 World = tuple[TableFacts, ...]
 
 
-def of_chosen(choice: Choice):
-    named = choice.estimate_of(choice.chosen)
-    assert named is not None
-    return named
+def of_chosen(choice: Choice) -> Estimate:
+    assert choice.chosen is not None
+    return estimate_of(choice, choice.chosen)
 
 
 @given(worlds, limits)
-def test_a_choice_never_loses_data_by_its_own_forecast(world: World, limits: dict[str, Any]):
+def test_a_choice_never_loses_data_by_its_own_forecast(world: World, limits: dict[str, Any]) -> None:
     choice = chosen(*world, **limits)
     assume(choice.chosen and choice.chosen != "source")
     named = of_chosen(choice)
@@ -81,7 +81,7 @@ def test_a_choice_never_loses_data_by_its_own_forecast(world: World, limits: dic
 @given(st.tuples(facts("a", st.just("topic")), facts("b", st.just("topic"))), limits)
 def test_topics_are_read_in_the_one_way_there_is_and_a_forecast_against_it_is_told(
     world: World, limits: dict[str, Any]
-):
+) -> None:
     choice = chosen(*world, **limits)
     assert choice.chosen == "source"
     named = of_chosen(choice)
@@ -94,7 +94,7 @@ def test_topics_are_read_in_the_one_way_there_is_and_a_forecast_against_it_is_to
 
 
 @given(worlds, limits)
-def test_the_choice_is_the_cheapest_or_the_simplest_that_costs_as_little(world: World, limits: dict[str, Any]):
+def test_the_choice_is_the_cheapest_or_the_simplest_that_costs_as_little(world: World, limits: dict[str, Any]) -> None:
     choice = chosen(*world, **limits)
     out = {each.strategy for each in choice.ruled_out}
     costs = {each.strategy: each.cost_seconds for each in choice.estimates if each.strategy not in out}
@@ -107,7 +107,9 @@ def test_the_choice_is_the_cheapest_or_the_simplest_that_costs_as_little(world: 
 
 
 @given(worlds, limits, st.floats(1, 1000))
-def test_more_retention_never_makes_the_choice_cost_more_than_a_tie(world: World, limits: dict[str, Any], more: float):
+def test_more_retention_never_makes_the_choice_cost_more_than_a_tie(
+    world: World, limits: dict[str, Any], more: float
+) -> None:
     before = chosen(*world, **limits)
     assume(before.chosen)
     longer = [
@@ -125,14 +127,16 @@ def test_more_retention_never_makes_the_choice_cost_more_than_a_tie(world: World
 
 
 @given(worlds, limits, st.randoms(use_true_random=False))
-def test_the_order_of_the_facts_does_not_matter(world: World, limits: dict[str, Any], random):
+def test_the_order_of_the_facts_does_not_matter(world: World, limits: dict[str, Any], random: Random) -> None:
     shuffled = list(world)
     random.shuffle(shuffled)
     assert chosen(*shuffled, **limits) == chosen(*world, **limits)
 
 
 @given(worlds, limits, st.none() | st.sampled_from(STRATEGIES))
-def test_a_choice_survives_json_and_its_words_name_all_that_matters(world: World, limits: dict[str, Any], requested):
+def test_a_choice_survives_json_and_its_words_name_all_that_matters(
+    world: World, limits: dict[str, Any], requested: Strategy | None
+) -> None:
     choice = chosen(*world, **limits, requested=requested)
     assert Choice.model_validate_json(choice.model_dump_json()) == choice
     told = [each for each in choice.ruled_out if each.code is not Code.WRONG_UPSTREAM or each.strategy == requested]
@@ -149,7 +153,9 @@ extreme = st.sampled_from([0.0, 1e-300, 1e-3, 1.0, 1e9, 1e18])
 @given(
     extreme, extreme, st.sampled_from([0, 1, 10**18]), st.sampled_from([1, 10**18]), st.sampled_from([1e-3, 1.0, 1e18])
 )
-def test_estimates_are_finite_and_not_negative_whatever_the_numbers(rate, versions, rows, chunk_rows, cost):
+def test_estimates_are_finite_and_not_negative_whatever_the_numbers(
+    rate: float, versions: float, rows: int, chunk_rows: int, cost: float
+) -> None:
     constants = dict.fromkeys(Costs.model_fields, cost)
     each = table(
         rows=rows, bytes=rows, files=min(rows, 7), clustering=None, changes_per_second=rate,
@@ -158,7 +164,7 @@ def test_estimates_are_finite_and_not_negative_whatever_the_numbers(rate, versio
     choice = chosen(each, costs=Costs(**constants), chunk_rows=chunk_rows)
     for named in choice.estimates:
         numbers = named.model_dump(exclude={"strategy", "risks", "headroom_seconds", "retention_needed_seconds"})
-        numbers |= named.retention_needed_seconds
+        numbers |= {str(resource): seconds for resource, seconds in named.retention_needed_seconds.items()}
         assert all(0 <= number < math.inf for number in numbers.values()), (named, numbers)
         assert named.headroom_seconds is None or math.isfinite(named.headroom_seconds)
         assert named.cost_seconds >= named.eta_seconds
@@ -186,10 +192,13 @@ def played(work: Workload, chunks: int, capture: float = 0.0) -> tuple[float, fl
     st.sampled_from([10_000, 100_000, CHUNK, 5 * CHUNK]),
     st.booleans(),
 )
-def test_the_estimate_of_a_snapshot_is_what_playing_it_through_takes(rows, files, changes, chunk_rows, append_only):
+def test_the_estimate_of_a_snapshot_is_what_playing_it_through_takes(
+    rows: int, files: int, changes: float, chunk_rows: int, append_only: bool
+) -> None:
     each = table(rows=rows, files=files, changes_per_second=changes, append_only=append_only)
     work = workload(each, chunk_rows=chunk_rows)
-    for strategy, chunks in (("snapshot", work.whole_files), ("snapshot_once", 1)):
+    cases: list[tuple[Strategy, int]] = [("snapshot", work.whole_files), ("snapshot_once", 1)]
+    for strategy, chunks in cases:
         made = estimate(strategy, work)
         assume(made.busy < 0.95)
         end, oldest, epochs = played(work, chunks)
@@ -203,7 +212,9 @@ def test_the_estimate_of_a_snapshot_is_what_playing_it_through_takes(rows, files
     st.sampled_from([0.01, 10.0, 1000.0, 40_000.0]),
     st.sampled_from([100_000, CHUNK, 5 * CHUNK]),
 )
-def test_the_estimate_of_an_arrangement_is_what_playing_it_through_takes(rows, changes, chunk_rows):
+def test_the_estimate_of_an_arrangement_is_what_playing_it_through_takes(
+    rows: int, changes: float, chunk_rows: int
+) -> None:
     work = workload(table(rows=rows, clustering=0.0, changes_per_second=changes), chunk_rows=chunk_rows)
     made = estimate("arrangement", work)
     assume(made.busy < 0.95)
@@ -224,7 +235,9 @@ def test_the_estimate_of_an_arrangement_is_what_playing_it_through_takes(rows, c
     st.sampled_from([0.01, 10.0, 1000.0, 20_000.0]),
     st.sampled_from([100.0, 10.0**6, 5.0 * 10**6]),
 )
-def test_the_estimate_of_a_rearranged_backfill_is_what_playing_it_through_takes_or_a_little_more(rows, changes, size):
+def test_the_estimate_of_a_rearranged_backfill_is_what_playing_it_through_takes_or_a_little_more(
+    rows: int, changes: float, size: float
+) -> None:
     work = workload(table(rows=rows, changes_per_second=changes, change_bytes_per_second=size))
     made = estimate("rearranged", work)
     assume(made.busy < 0.95)
@@ -258,14 +271,14 @@ history = st.lists(
 
 
 @given(history)
-def test_whatever_ran_the_constants_learned_are_usable(ran: list[EpochRan]):
+def test_whatever_ran_the_constants_learned_are_usable(ran: list[EpochRan]) -> None:
     learned = Costs.learned(ran)
     assert Costs.model_validate_json(learned.model_dump_json()) == learned
     for name, default in Costs():
         assert default / 100 <= getattr(learned, name) <= default * 100
 
 
-def test_constants_are_learned_from_epochs_and_outliers_do_not_matter():
+def test_constants_are_learned_from_epochs_and_outliers_do_not_matter() -> None:
     truth = Costs(
         snapshot_rows_per_second=900_000.0, merge_rows_per_second=40_000.0, epoch_seconds=0.4, merge_seconds=1.5
     )
@@ -280,8 +293,8 @@ def test_constants_are_learned_from_epochs_and_outliers_do_not_matter():
     assert Costs.learned(ran[:2]) == Costs(), "two epochs tell nothing"
 
 
-def test_what_was_learned_makes_the_next_estimate_that_of_the_machine():
+def test_what_was_learned_makes_the_next_estimate_that_of_the_machine() -> None:
     slow = [EpochRan(MILLION, MILLION, 10.0, "snapshot") for _ in range(5)]
     first, second = chosen(table()), chosen(table(), costs=Costs.learned(slow))
     assert of_chosen(first).eta_seconds < 10
-    assert second.estimate_of("snapshot").eta_seconds == pytest.approx(100, rel=0.1)
+    assert estimate_of(second, "snapshot").eta_seconds == pytest.approx(100, rel=0.1)

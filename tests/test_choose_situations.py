@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from backfill_assets.backfill.choose_costs import Costs, Strategy, TableFacts
-from tests.choose_world import DAY, GIB, HOUR, MILLION, MINUTE, appended, chosen, table, topic
+from tests.support.choose_world import DAY, GIB, HOUR, MILLION, MINUTE, appended, chosen, table, topic
 
 LARGE = 1000 * MILLION
 
@@ -100,12 +100,12 @@ SITUATIONS = [
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.name)
-def test_the_choice_is_the_expected_one(situation: Situation):
+def test_the_choice_is_the_expected_one(situation: Situation) -> None:
     choice = chosen(*situation.facts, **situation.limits)
     assert choice.chosen == situation.expected, choice.words
 
 
-def test_there_are_enough_situations_for_every_strategy_and_for_none():
+def test_there_are_enough_situations_for_every_strategy_and_for_none() -> None:
     expected = [situation.expected for situation in SITUATIONS]
     assert len({situation.name for situation in SITUATIONS}) == len(SITUATIONS) >= 30
     assert all(

@@ -21,7 +21,7 @@ IN_ORDER = spans(*((at * 10, at * 10 + 9) for at in range(16)))
 
 
 @pytest.mark.parametrize("chunks", [2, 4, 8, 16])
-def test_of_files_in_the_order_of_the_key_each_range_touches_its_own(chunks: int):
+def test_of_files_in_the_order_of_the_key_each_range_touches_its_own(chunks: int) -> None:
     assert clustering(IN_ORDER, chunk_rows=16 * ROWS // chunks) == 1 / chunks
 
 
@@ -42,7 +42,7 @@ def test_of_files_in_the_order_of_the_key_each_range_touches_its_own(chunks: int
 @pytest.mark.parametrize("chunk_rows", [ROWS * 4, ROWS, ROWS // 3])
 def test_where_each_file_holds_keys_from_all_over_each_range_touches_all(
     ends: Sequence[tuple[Any, Any]], chunk_rows: int
-):
+) -> None:
     assert clustering(spans(*ends), chunk_rows=chunk_rows) > 0.95
 
 
@@ -56,11 +56,11 @@ def test_where_each_file_holds_keys_from_all_over_each_range_touches_all(
     ],
     ids=["texts", "decimals", "days", "large numbers"],
 )
-def test_values_of_any_type_are_told_apart(ends: Sequence[tuple[Any, Any]]):
+def test_values_of_any_type_are_told_apart(ends: Sequence[tuple[Any, Any]]) -> None:
     assert clustering(spans(*ends), chunk_rows=4 * ROWS) == pytest.approx(0.25, abs=0.05)
 
 
-def test_files_larger_than_a_range_are_touched_by_several():
+def test_files_larger_than_a_range_are_touched_by_several() -> None:
     four = spans(*((at * 100, at * 100 + 99) for at in range(4)), rows=1000)
     assert clustering(four, chunk_rows=100) == pytest.approx(0.25, abs=0.03), "each range lies within one file"
     assert clustering(spans((0, 99), rows=1000), chunk_rows=100) == 1.0
@@ -70,7 +70,7 @@ def test_files_larger_than_a_range_are_touched_by_several():
     ends=st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**40)), min_size=1, max_size=12),
     chunk_rows=st.integers(1, 2000),
 )
-def test_it_is_a_share_and_every_range_of_a_chunk_touches_a_file(ends: list[tuple[int, int]], chunk_rows: int):
+def test_it_is_a_share_and_every_range_of_a_chunk_touches_a_file(ends: list[tuple[int, int]], chunk_rows: int) -> None:
     found = clustering(spans(*((low, low + length) for low, length in ends)), chunk_rows=chunk_rows)
     assert 0 < found <= 1
     assert found * len(ends) * 64 >= 1

@@ -6,7 +6,7 @@ from backfill_assets.errors import DeclarationError
 from backfill_assets.query.ddl import Column, ddl, parse_schema
 
 
-def test_types_come_back_under_sparks_own_names():
+def test_types_come_back_under_sparks_own_names() -> None:
     columns = parse_schema(
         "a LONG, b decimal(12, 2), `odd-name` ARRAY<STRUCT<x: INT, y MAP<STRING, SHORT>>>, at TIMESTAMP_LTZ"
     )
@@ -21,11 +21,11 @@ def test_types_come_back_under_sparks_own_names():
 @pytest.mark.parametrize(
     "written", ["a INT, b STRING", "a: INT, b: STRING", " a  integer ,\n b string ", "`a` INT, `b` STRING"]
 )
-def test_lists_that_mean_the_same_have_equal_text(written: str):
+def test_lists_that_mean_the_same_have_equal_text(written: str) -> None:
     assert ddl(parse_schema(written)) == "a INT, b STRING"
 
 
-def test_the_text_reads_back_as_the_same_columns():
+def test_the_text_reads_back_as_the_same_columns() -> None:
     columns = parse_schema("n NUMERIC, d DEC(3), `from` INT, t TIMESTAMP_NTZ, nested STRUCT<`x.y`: ARRAY<BINARY>>")
     assert parse_schema(ddl(columns)) == columns
 
@@ -59,7 +59,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("written", "says"), REFUSED)
-def test_what_cannot_be_a_schema_is_refused_with_what_to_do(written: str, says: str):
+def test_what_cannot_be_a_schema_is_refused_with_what_to_do(written: str, says: str) -> None:
     with pytest.raises(DeclarationError, match=says) as raised:
         parse_schema(written)
     assert raised.value.hint

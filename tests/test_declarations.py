@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from backfill_assets import build_definitions, kafka_source, materialized_view
 from backfill_assets.definitions import registry
 from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.model import KafkaSource, MaterializedView
-from backfill_assets.workspace import fingerprint_of
+from backfill_assets.workspace import Declared, fingerprint_of
 
 
 def source(name: str = "orders", **given: Any) -> KafkaSource:
@@ -60,7 +61,7 @@ WRONG_SOURCES: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("argument", "given", "found"), WRONG_SOURCES)
-def test_a_wrong_source_is_refused(argument: str, given: dict[str, Any], found: str):
+def test_a_wrong_source_is_refused(argument: str, given: dict[str, Any], found: str) -> None:
     error = refused(lambda: source(**given))
     assert error.facts["argument"] == argument
     assert f"argument {argument!r}" in error.message
@@ -84,7 +85,7 @@ WRONG_VIEWS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("argument", "given", "found"), WRONG_VIEWS)
-def test_a_wrong_view_is_refused(argument: str, given: dict[str, Any], found: str):
+def test_a_wrong_view_is_refused(argument: str, given: dict[str, Any], found: str) -> None:
     error = refused(lambda: view(**given))
     assert error.facts["argument"] == argument
     assert f"argument {argument!r}" in error.message
@@ -102,7 +103,7 @@ def test_a_wrong_view_is_refused(argument: str, given: dict[str, Any], found: st
         ("SYNTAX", "SELECT FROM WHERE", [source()]),
     ],
 )
-def test_a_wrong_query_is_refused_with_its_reason(reason: str, query: str, upstreams: list[KafkaSource]):
+def test_a_wrong_query_is_refused_with_its_reason(reason: str, query: str, upstreams: list[KafkaSource]) -> None:
     error = refused(lambda: view(query=query, upstreams=upstreams))
     assert isinstance(error, QueryError)
     assert (error.reason, error.facts["argument"]) == (reason, "query")
@@ -110,19 +111,20 @@ def test_a_wrong_query_is_refused_with_its_reason(reason: str, query: str, upstr
     assert error.hint
 
 
-def test_names_are_unique_across_sources_and_views():
-    for twice in [
+def test_names_are_unique_across_sources_and_views() -> None:
+    clashes: list[tuple[Declared, Declared]] = [
         (source(), source(topic="u")),
         (source(), view("orders", upstreams=[source()])),
         (view(), view(query="SELECT id + 1 AS id FROM orders")),
-    ]:
-        error = refused(lambda pair=twice: registry(pair))
+    ]
+    for pair in clashes:
+        error = refused(partial(registry, pair))
         assert error.facts["argument"] == "name"
         assert "two tables named" in error.message
         assert error.hint
 
 
-def test_asset_keys_are_unique_too():
+def test_asset_keys_are_unique_too() -> None:
     pair = (source(key=["orders"]), source("others", key=["orders"]))
     error = refused(lambda: registry(pair))
     assert error.facts["argument"] == "key"
@@ -130,19 +132,19 @@ def test_asset_keys_are_unique_too():
     assert "others" in error.message
 
 
-def test_only_declarations_and_known_resources_are_taken():
+def test_only_declarations_and_known_resources_are_taken() -> None:
     assert refused(lambda: registry(("orders",))).facts["argument"] == "declared"  # type: ignore[arg-type]
     error = refused(lambda: build_definitions(source(), resources={"spark": 1}))
     assert error.facts["argument"] == "resources"
     assert "spark" in error.message
 
 
-def test_upstreams_come_in_transitively_sources_first():
+def test_upstreams_come_in_transitively_sources_first() -> None:
     assert list(registry((view(),))) == ["orders", "large"]
     assert list(registry((view(), source()))) == ["orders", "large"]
 
 
-def test_declarations_are_frozen_keyword_only_and_equal_by_value():
+def test_declarations_are_frozen_keyword_only_and_equal_by_value() -> None:
     assert source() == source()
     assert view() == view()
     assert source(start={0: 1, 1: 2}) == source(start={1: 2, 0: 1})
@@ -151,23 +153,23 @@ def test_declarations_are_frozen_keyword_only_and_equal_by_value():
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(declared, name, "other")
     with pytest.raises(TypeError):
-        kafka_source("orders", "t", "id LONG")  # type: ignore[misc]
+        kafka_source("orders", "t", "id LONG")  # type: ignore[call-arg]
     with pytest.raises(TypeError):
-        materialized_view("large", "SELECT id FROM orders", [source()])  # type: ignore[misc]
+        materialized_view("large", "SELECT id FROM orders", [source()])  # type: ignore[call-arg]
     with pytest.raises(TypeError):
         source(colour="red")
 
 
-def test_what_the_caller_changes_later_does_not_change_the_declaration():
+def test_what_the_caller_changes_later_does_not_change_the_declaration() -> None:
     start, settings = {0: 1}, {"client.id": "a"}
     declared = source(start=start, client_config=settings)
     start[0], settings["client.id"] = 2, "b"
     assert declared == source(start={0: 1}, client_config={"client.id": "a"})
 
 
-def test_equal_declarations_have_equal_fingerprints():
+def test_equal_declarations_have_equal_fingerprints() -> None:
     berlin = timezone(timedelta(hours=1))
-    pairs = [
+    pairs: list[tuple[Declared, Declared]] = [
         (source(start={0: 1, 1: 2}), source(start={1: 2, 0: 1})),
         (source(schema="id LONG"), source(schema="id  bigint")),
         (source(start=datetime(2024, 1, 2, 1, tzinfo=berlin)), source(start=datetime(2024, 1, 2, tzinfo=UTC))),
@@ -178,10 +180,11 @@ def test_equal_declarations_have_equal_fingerprints():
         assert fingerprint_of(one) == fingerprint_of(other)
 
 
-def test_a_declaration_that_means_something_else_has_another_fingerprint():
+def test_a_declaration_that_means_something_else_has_another_fingerprint() -> None:
     base = fingerprint_of(source())
     changes = [{"topic": "u"}, {"schema": "id INT"}, {"start": "latest"}, {"bronze": "new"}]
     for given in [*changes, {"isolation": "read_uncommitted"}, {"format": "raw", "schema": "id STRING"}]:
         assert fingerprint_of(source(**given)) != base, given
-    for same in [{"description": "x"}, {"client_config": {"client.id": "x"}}]:
+    unimportant: list[dict[str, Any]] = [{"description": "x"}, {"client_config": {"client.id": "x"}}]
+    for same in unimportant:
         assert fingerprint_of(source(**same)) == base, same

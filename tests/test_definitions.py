@@ -63,7 +63,7 @@ def test_jobs(definitions: dg.Definitions) -> None:
 def test_sensors_are_shipped_stopped(definitions: dg.Definitions) -> None:
     sensors = {each.name: each for each in definitions.sensors or ()}
     assert sorted(sensors) == ["new_delta_data", "new_kafka_data", "reap_dead_runs"]
-    assert {each.default_status for each in sensors.values()} == {dg.DefaultSensorStatus.STOPPED}  # type: ignore[union-attr]
+    assert {each.default_status for each in sensors.values()} == {dg.DefaultSensorStatus.STOPPED}
 
 
 def test_resource_keys_begin_with_backfill(definitions: dg.Definitions) -> None:

@@ -9,14 +9,14 @@ from backfill_assets.query.refusals import AGGREGATE_HINTS, HINTS
 ROOT = Path(__file__).parent.parent
 
 
-def test_every_code_and_reason_is_listed():
+def test_every_code_and_reason_is_listed() -> None:
     text = (ROOT / "docs" / "refusals.md").read_text(encoding="utf-8")
     codes = [getattr(errors, name).code for name in errors.__all__ if name != "BackfillError"]
     missing = [code for code in (*codes, *HINTS, *AGGREGATE_HINTS) if f"`{code}`" not in text]
     assert missing == []
 
 
-def test_every_linked_file_is_there():
+def test_every_linked_file_is_there() -> None:
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             assert "://" in link or (page.parent / link).exists(), (page.name, link)

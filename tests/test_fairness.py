@@ -14,7 +14,7 @@ def world(rows: int) -> tuple[World, SimulatedTopic]:
     return World(topic), topic
 
 
-def test_asking_for_the_lag_of_a_view_does_not_bring_a_dropped_source_back():
+def test_asking_for_the_lag_of_a_view_does_not_bring_a_dropped_source_back() -> None:
     w, _ = world(3)
     w.refresh("sources/orders")
     w.refresh("views/orders_view")
@@ -24,27 +24,35 @@ def test_asking_for_the_lag_of_a_view_does_not_bring_a_dropped_source_back():
     assert not w.table("sources/orders").look().exists
 
 
-def test_a_table_that_is_outpaced_ends_its_run_at_the_goal_of_its_start():
+def test_a_table_that_is_outpaced_ends_its_run_at_the_goal_of_its_start() -> None:
     w, topic = world(100)
-    busy = Operator(after=lambda _n: (topic.append(0, "x" * 20), w.clock.advance(1)))
-    report = w.refresh("sources/orders", Limits(chunk_rows=10, max_seconds=500), operator=busy)
+
+    def be_busy(_epochs: int) -> None:
+        topic.append(0, "x" * 20)
+        w.clock.advance(1)
+
+    report = w.refresh("sources/orders", Limits(chunk_rows=10, max_seconds=500), operator=Operator(after=be_busy))
     assert (report.stopped, report.offsets) == (Stop.CAUGHT_UP, 100)
     assert not report.record.live
 
 
-def test_a_budget_below_the_number_of_sources_starves_none():
+def test_a_budget_below_the_number_of_sources_starves_none() -> None:
     a, b = SimulatedTopic("a"), SimulatedTopic("b")
     a.append(0, "x" * 5)
     b.append(0, "y" * 5)
     w = World(a, b)
     view = w.add_view("v", ("a", "b"))
     w.create(view)
-    busy = Operator(after=lambda _n: (a.append(0, "x"), w.refresh("sources/a")))
-    report = w.refresh(view, Limits(chunk_rows=1, max_rows=20), operator=busy)
+
+    def be_busy(_epochs: int) -> None:
+        a.append(0, "x")
+        w.refresh("sources/a")
+
+    report = w.refresh(view, Limits(chunk_rows=1, max_rows=20), operator=Operator(after=be_busy))
     assert w.decider(view).offsets(report.record.position)["b/0"] == 5
 
 
-def test_what_one_source_leaves_of_the_budget_goes_to_the_other():
+def test_what_one_source_leaves_of_the_budget_goes_to_the_other() -> None:
     a, b = SimulatedTopic("a"), SimulatedTopic("b")
     a.append(0, "x" * 100)
     b.append(0, "y" * 2)

@@ -8,7 +8,7 @@ from backfill_assets.backfill.in_full import FEWEST_BYTES, MOST_EPOCHS, TIMES_HE
 from backfill_assets.backfill.ports import Next, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.reads import ChangesRead, FullRead
-from tests.tables_world import FINGERPRINT, PLENTY, Follower, Lake, Table
+from tests.support.tables_world import FINGERPRINT, PLENTY, Follower, Lake, Table
 
 HELD = FEWEST_BYTES
 LITTLE, MUCH = HELD // 10, 4 * HELD
@@ -29,7 +29,7 @@ def taken(follower: Follower, budget: int = PLENTY) -> Next:
     return step
 
 
-def test_changes_that_outweigh_their_table_are_not_followed():
+def test_changes_that_outweigh_their_table_are_not_followed() -> None:
     lake, follower = level("a")
     for size in (LITTLE, MUCH, LITTLE):
         lake.tables["a"].commit(7, deletes=True, size=size)
@@ -42,7 +42,7 @@ def test_changes_that_outweigh_their_table_are_not_followed():
     assert isinstance(taken(follower).reads[0], ChangesRead), "from there on changes are followed again"
 
 
-def test_all_tables_are_read_in_full_or_none():
+def test_all_tables_are_read_in_full_or_none() -> None:
     lake, follower = level("a", "b", "c")
     lake.tables["a"].commit(7, deletes=True, size=MUCH)
     lake.tables["b"].commit(0)
@@ -56,7 +56,7 @@ def test_all_tables_are_read_in_full_or_none():
     assert {name: table.version for name, table in follower.position.tables.items()} == {"a": 1, "b": 1, "c": 0}
 
 
-def test_a_table_that_was_overwritten_once_is_followed_and_so_are_a_few_bytes():
+def test_a_table_that_was_overwritten_once_is_followed_and_so_are_a_few_bytes() -> None:
     for held, changed in ((HELD, 2 * HELD), (HELD, int(TIMES_HELD * HELD)), (1, FEWEST_BYTES)):
         lake, follower = level("a")
         lake.tables["a"].size = TableSize(rows=100, bytes=held)
@@ -64,27 +64,27 @@ def test_a_table_that_was_overwritten_once_is_followed_and_so_are_a_few_bytes():
         assert isinstance(taken(follower).reads[0], ChangesRead)
 
 
-def test_a_table_that_only_grew_is_followed_however_many_small_files_it_grew_by():
+def test_a_table_that_only_grew_is_followed_however_many_small_files_it_grew_by() -> None:
     lake, follower = level("a")
     lake.tables["a"].commit(100, size=100 * HELD)
     assert isinstance(taken(follower).reads[0], ChangesRead)
 
 
-def test_a_table_of_many_epochs_is_followed_so_that_it_can_be_interrupted():
+def test_a_table_of_many_epochs_is_followed_so_that_it_can_be_interrupted() -> None:
     for rows, kind in ((10 * MOST_EPOCHS, FullRead), (10 * MOST_EPOCHS + 1, ChangesRead)):
         lake, follower = level("a", rows=rows)
         lake.tables["a"].commit(7, deletes=True, size=MUCH)
         assert isinstance(taken(follower, budget=10).reads[0], kind)
 
 
-def test_a_view_that_is_to_be_incremental_follows_whatever_waits():
+def test_a_view_that_is_to_be_incremental_follows_whatever_waits() -> None:
     lake, follower = level("a")
     follower.in_full = False
     lake.tables["a"].commit(7, deletes=True, size=MUCH)
     assert isinstance(taken(follower).reads[0], ChangesRead)
 
 
-def test_a_table_that_was_emptied_is_read_in_full_too():
+def test_a_table_that_was_emptied_is_read_in_full_too() -> None:
     lake, follower = level("a")
     lake.tables["a"].size = TableSize(rows=0, bytes=0)
     lake.tables["a"].commit(100, deletes=True, size=MUCH)
@@ -93,7 +93,7 @@ def test_a_table_that_was_emptied_is_read_in_full_too():
     assert (read.held, read.rows) == (0, 100)
 
 
-def test_a_plan_whose_version_is_gone_gives_way_to_one_over_a_newer_version():
+def test_a_plan_whose_version_is_gone_gives_way_to_one_over_a_newer_version() -> None:
     lake, follower = level("a")
     before = follower.position
     lake.tables["a"].commit(7, deletes=True, size=MUCH)
@@ -123,7 +123,7 @@ COMMITS = st.lists(
 @given(commits=st.lists(COMMITS, max_size=6), budgets=st.lists(st.integers(1, 60), min_size=1, max_size=6))
 def test_every_version_is_taken_in_once_however_it_is_read(
     commits: list[list[tuple[str, int, int]]], budgets: list[int]
-):
+) -> None:
     lake, follower = level("a", "b", rows=20)
     for at, batch in enumerate(commits):
         for name, rows, size in batch:

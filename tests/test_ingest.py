@@ -187,12 +187,12 @@ def test_a_topic_recreated_between_plan_and_read_is_refused() -> None:
     assert not world.table(SOURCE).rows
 
 
-def test_brokers_that_tell_no_topic_id_are_trusted() -> None:
+def test_brokers_that_tell_no_topic_id_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     world, topic = make()
     topic.append(0, "a")
     held = IngestPosition(topic="orders", topic_id="other", history={0: 0}, begin={0: 0}, next={0: 0})
     offer = TopicOffer(topic="orders", topic_id=None, splits={0: OffsetRange(start=0, end=1)})
-    world.topic = lambda _source: offer  # type: ignore[method-assign]
+    monkeypatch.setattr(world, "topic", lambda _source: offer)
     assert world.decider(SOURCE).next(held, live=True, budget=5) is not None
 
 

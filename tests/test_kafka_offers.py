@@ -78,7 +78,7 @@ def held(found: TopicOffer | BackfillError) -> dict[int, tuple[int, int]]:
     return {split: (each.start, each.end) for split, each in found.splits.items()}
 
 
-def test_all_topics_are_asked_for_at_once_under_the_isolation_level_of_each():
+def test_all_topics_are_asked_for_at_once_under_the_isolation_level_of_each() -> None:
     kafka = client()
     found = kafka.offers({("a", COMMITTED), ("b", COMMITTED), ("b", ANY)})
     assert {key: held(each) for key, each in found.items()} == {key: {0: (3, 9), 1: (3, 9)} for key in found}
@@ -103,7 +103,7 @@ TROUBLES: dict[str, tuple[dict[str, Any], type[BackfillError]]] = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_what_speaks_against_a_topic_is_told_of_it_and_keeps_no_other_from_being_read(trouble: str):
+def test_what_speaks_against_a_topic_is_told_of_it_and_keeps_no_other_from_being_read(trouble: str) -> None:
     answers, error = TROUBLES[trouble]
     found = client(**answers).offers({("good", COMMITTED), ("bad", COMMITTED)})
     assert held(found["good", COMMITTED]) == {0: (3, 9), 1: (3, 9)}
@@ -112,12 +112,12 @@ def test_what_speaks_against_a_topic_is_told_of_it_and_keeps_no_other_from_being
         client(**answers).offer("bad", isolation=COMMITTED)
 
 
-def test_a_split_whose_broker_is_silent_is_named():
+def test_a_split_whose_broker_is_silent_is_named() -> None:
     with pytest.raises(BrokerUnavailableError, match="split 1 of topic 'bad'"):
         client(offsets={("bad", 1): SILENT}).offer("bad", isolation=COMMITTED)
 
 
-def test_a_time_after_all_records_is_the_end_and_silence_is_not():
+def test_a_time_after_all_records_is_the_end_and_silence_is_not() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     kafka = client(offsets={("a", 0): -1, ("a", 1): 5})
     offer = client().offer("a", isolation=COMMITTED)
@@ -126,7 +126,7 @@ def test_a_time_after_all_records_is_the_end_and_silence_is_not():
         client(offsets={("a", 0): 4, ("a", 1): SILENT}).offsets_at(offer, moment)
 
 
-def test_settings_that_a_broker_does_not_tell_are_kafkas_own():
+def test_settings_that_a_broker_does_not_tell_are_kafkas_own() -> None:
     offer = client(settings={"a": {}}).offer("a", isolation=COMMITTED)
     assert (offer.compacted, offer.kept_seconds) == (False, None)
     compacted = {"cleanup.policy": SimpleNamespace(value="compact"), "retention.ms": SimpleNamespace(value="60000")}

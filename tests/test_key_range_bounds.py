@@ -10,7 +10,9 @@ texts = st.lists(st.tuples(st.text("xyz", max_size=40)), max_size=30, unique=Tru
 
 
 @given(texts, st.integers(1, 300), st.data())
-def test_ranges_are_joined_until_their_bounds_are_short_enough_and_no_row_is_lost(keys, most: int, data) -> None:
+def test_ranges_are_joined_until_their_bounds_are_short_enough_and_no_row_is_lost(
+    keys: list[tuple[str]], most: int, data: st.DataObject
+) -> None:
     rows = tuple(data.draw(st.lists(st.integers(0, 9), min_size=len(keys) + 1, max_size=len(keys) + 1)))
     planned = KeyRanges(bounds=tuple(sorted(keys)), rows=rows)
     found = thinned(planned, most=most)

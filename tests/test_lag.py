@@ -59,30 +59,32 @@ def drain(lag: int, commits: Iterator[int]) -> Iterator[tuple[int, int]]:
         yield len(pending), bound.max_lag
 
 
-def test_the_newer_bound_lets_the_upstream_run_at_half_speed():
+def test_the_newer_bound_lets_the_upstream_run_at_half_speed() -> None:
     assert list(catch_up(10, repeat(100))) == NEWER
 
 
-def test_the_older_bound_lets_the_upstream_stand_still_until_all_commits_are_drained():
+def test_the_older_bound_lets_the_upstream_stand_still_until_all_commits_are_drained() -> None:
     assert list(drain(5, repeat(1))) == [(4, 4), (3, 3), (2, 2), (1, 1), (0, 0)]
 
 
 @pytest.mark.parametrize(("lag", "walk", "steps", "made"), [(10, catch_up, 20, 10), (10, drain, 10, 0)])
 def test_while_a_lag_of_n_is_drained_the_newer_bound_lets_n_commits_through_and_the_older_none(
     lag: int, walk: Callable[[int, Iterator[int]], Iterator[tuple[int, int]]], steps: int, made: int
-):
+) -> None:
     drawn = count()
     assert len(list(walk(lag, (1 for _ in drawn)))) == steps
     assert next(drawn) - lag == made
 
 
-def test_while_the_snapshot_is_read_commits_are_not_bounded_either():
+def test_while_the_snapshot_is_read_commits_are_not_bounded_either() -> None:
     assert may_advance(CountBound(), 10**15)
     assert CountBound().consumed(9, 7) == CountBound.start(7) == CountBound(max_lag=7)
 
 
 @given(st.integers(0, 99), st.lists(st.tuples(st.integers(0, 20), st.integers(0, 200))))
-def test_a_bound_of_commits_never_grows_and_goes_down_by_each_commit_consumed(lag: int, steps: list[tuple[int, int]]):
+def test_a_bound_of_commits_never_grows_and_goes_down_by_each_commit_consumed(
+    lag: int, steps: list[tuple[int, int]]
+) -> None:
     bound = CountBound.start(lag)
     for commits, pending in steps:
         before, bound = bound.max_lag, bound.consumed(commits, pending)
@@ -90,12 +92,12 @@ def test_a_bound_of_commits_never_grows_and_goes_down_by_each_commit_consumed(la
         assert bound.max_lag == max(0, min(pending, before - commits))
 
 
-def test_while_the_snapshot_is_read_nothing_is_bounded():
+def test_while_the_snapshot_is_read_nothing_is_bounded() -> None:
     assert may_advance(TimeBound(), 10**15)
     assert TimeBound().consumed(100, 700) == TimeBound.start(700) == TimeBound(max_lag=700)
 
 
-def test_half_of_an_odd_time_is_rounded_down_and_the_rest_is_carried():
+def test_half_of_an_odd_time_is_rounded_down_and_the_rest_is_carried() -> None:
     first = TimeBound.start(10).consumed(3, 10)
     assert first == TimeBound(max_lag=9, carried=1)
     assert first.consumed(3, 10) == TimeBound(max_lag=7, carried=0)
@@ -103,12 +105,12 @@ def test_half_of_an_odd_time_is_rounded_down_and_the_rest_is_carried():
     assert TimeBound.start(10).consumed(99, 10) == TimeBound(max_lag=0, carried=0)
 
 
-def test_a_time_that_ran_backwards_gives_no_leeway():
+def test_a_time_that_ran_backwards_gives_no_leeway() -> None:
     assert TimeBound.start(10).consumed(-8, 50) == TimeBound.start(10)
 
 
 @given(milliseconds, st.lists(st.tuples(milliseconds, milliseconds)))
-def test_the_bound_never_grows(lag: int, steps: list[tuple[int, int]]):
+def test_the_bound_never_grows(lag: int, steps: list[tuple[int, int]]) -> None:
     time = TimeBound.start(lag)
     for elapsed, pending in steps:
         before, time = time.max_lag, time.consumed(elapsed, pending)
@@ -118,53 +120,60 @@ def test_the_bound_never_grows(lag: int, steps: list[tuple[int, int]]):
 
 
 @given(st.integers(0, 500), st.lists(st.tuples(st.integers(0, 99), st.integers(0, 500)), max_size=30))
-def test_the_bound_decides_as_one_with_exact_halves_would(lag: int, steps: list[tuple[int, int]]):
+def test_the_bound_decides_as_one_with_exact_halves_would(lag: int, steps: list[tuple[int, int]]) -> None:
     bound, exact = TimeBound.start(lag), Fraction(lag)
     for elapsed, pending in steps:
-        bound, exact = bound.consumed(elapsed, pending), min(Fraction(pending), max(0, exact - Fraction(elapsed, 2)))
+        bound = bound.consumed(elapsed, pending)
+        exact = min(Fraction(pending), max(Fraction(0), exact - Fraction(elapsed, 2)))
         assert bound.max_lag == ceil(exact)
         assert [may_advance(bound, each) for each in range(502)] == [each < exact for each in range(502)]
 
 
 @given(st.integers(0, 60), st.integers(1, 10**6))
-def test_a_lag_of_n_epochs_takes_at_most_2n_even_if_the_upstream_is_always_ready(lag: int, epoch: int):
+def test_a_lag_of_n_epochs_takes_at_most_2n_even_if_the_upstream_is_always_ready(lag: int, epoch: int) -> None:
     trace = list(catch_up(lag, repeat(epoch)))
     assert len(trace) == (2 * lag if lag > 1 else lag)
     assert all(pending - bound <= epoch for pending, bound in trace)
 
 
 @given(st.integers(1, 20), st.lists(st.integers(1, 50), min_size=1, max_size=30))
-def test_epochs_of_any_length_take_twice_the_lag_and_less_than_two_epochs_more(lag: int, lengths: list[int]):
-    drawn = []
-    trace = list(catch_up(lag, (drawn.append(length) or length for length in cycle(lengths))))
+def test_epochs_of_any_length_take_twice_the_lag_and_less_than_two_epochs_more(lag: int, lengths: list[int]) -> None:
+    drawn: list[int] = []
+
+    def draw() -> Iterator[int]:
+        for length in cycle(lengths):
+            drawn.append(length)
+            yield length
+
+    trace = list(catch_up(lag, draw()))
     assert trace[-1] == (0, 0)
     assert sum(drawn) < 2 * sum(drawn[:lag]) + 2 * max(drawn)
 
 
-def test_a_lag_that_shrinks_fast_enough_converges_and_says_when_it_ends():
+def test_a_lag_that_shrinks_fast_enough_converges_and_says_when_it_ends() -> None:
     found = converging([(0.0, 1000), (0.1, 900), (0.2, 750), (0.3, 700)])
     assert found == Convergence(converging=True, lag=700, bound=800, shrinks_by_per_epoch=100.0, epochs_left=7)
 
 
-def test_a_lag_that_shrinks_too_slowly_does_not_converge_though_it_would_end():
+def test_a_lag_that_shrinks_too_slowly_does_not_converge_though_it_would_end() -> None:
     found = converging([(0.0, 1000), (0.1, 999), (0.2, 998), (0.3, 997)])
     assert found == Convergence(converging=False, lag=997, bound=950, shrinks_by_per_epoch=1.0, epochs_left=997)
 
 
-def test_a_lag_that_grows_has_no_end():
+def test_a_lag_that_grows_has_no_end() -> None:
     found = converging([(0.0, 1000), (0.1, 1100), (0.2, 1200)])
     assert found == Convergence(converging=False, lag=1200, bound=1000, shrinks_by_per_epoch=-100.0, epochs_left=None)
 
 
-def test_epochs_that_take_ever_longer_do_not_converge_though_each_leaves_less_than_its_own_time():
+def test_epochs_that_take_ever_longer_do_not_converge_though_each_leaves_less_than_its_own_time() -> None:
     assert not converging([(0, 600_000), (600, 600_000), (1800, 1_200_000), (4200, 2_400_000)]).converging
 
 
-def test_less_than_an_epochs_time_is_always_behind_and_no_alarm():
+def test_less_than_an_epochs_time_is_always_behind_and_no_alarm() -> None:
     assert converging([(0, 200), (30, 0), (60, 450), (90, 300)]).converging
 
 
-def test_every_part_of_the_newer_trace_converges_and_a_lag_that_stays_does_not():
+def test_every_part_of_the_newer_trace_converges_and_a_lag_that_stays_does_not() -> None:
     history = [(0.1 * step, lag) for step, (lag, _) in enumerate([(1000, 1000), *NEWER])]
     assert all(converging(history[:size]).converging for size in range(1, len(history) + 1))
     assert [converging([(0.1 * each, 1000) for each in range(size)]).converging for size in (1, 2, 3, 4)] == [
@@ -175,7 +184,7 @@ def test_every_part_of_the_newer_trace_converges_and_a_lag_that_stays_does_not()
     ]
 
 
-def test_one_epoch_is_no_trend_and_none_is_refused():
+def test_one_epoch_is_no_trend_and_none_is_refused() -> None:
     assert converging([(5.0, 40)]) == Convergence(
         converging=True, lag=40, bound=40, shrinks_by_per_epoch=0.0, epochs_left=None
     )
@@ -184,7 +193,7 @@ def test_one_epoch_is_no_trend_and_none_is_refused():
         converging([])
 
 
-def test_commits_converge_as_long_as_none_is_added_to_those_that_wait():
+def test_commits_converge_as_long_as_none_is_added_to_those_that_wait() -> None:
     assert converging_commits([(0, 5), (1, 4), (3, 2)]) == Convergence(
         converging=True, lag=2, bound=2, shrinks_by_per_epoch=1.5, epochs_left=2
     )
@@ -195,5 +204,5 @@ def test_commits_converge_as_long_as_none_is_added_to_those_that_wait():
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6).map(float), milliseconds), min_size=1, unique_by=lambda each: each[0]))
-def test_the_order_of_the_history_does_not_matter(history: list[tuple[float, int]]):
+def test_the_order_of_the_history_does_not_matter(history: list[tuple[float, int]]) -> None:
     assert converging(history) == converging(sorted(history)) == converging(sorted(history, reverse=True))

@@ -75,7 +75,11 @@ def test_of_two_creations_at_once_both_go_on_with_the_life_that_won(dropped: boo
     if dropped:
         world.create(SOURCE)
         world.drop(SOURCE)
-    slow = world.parts(SOURCE, on_step=CrashPoint("verified", action=lambda: world.create(SOURCE) and None))
+
+    def create() -> None:
+        world.create(SOURCE)
+
+    slow = world.parts(SOURCE, on_step=CrashPoint("verified", action=create))
     found = world.create(SOURCE, slow)
     assert found == world.create(SOURCE)
     assert [each.kind for each in world.table(SOURCE).commits][-2:].count(CommitKind.CREATE) == 1

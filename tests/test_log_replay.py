@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -63,7 +64,7 @@ STEPS: tuple[Callable[[str], object], ...] = (
 )
 
 
-def test_every_version_is_as_delta_rs_has_it_with_and_without_checkpoints(tmp_path: Path):
+def test_every_version_is_as_delta_rs_has_it_with_and_without_checkpoints(tmp_path: Path) -> None:
     uri = str(tmp_path)
     for step in STEPS:
         step(uri)
@@ -79,7 +80,9 @@ def test_every_version_is_as_delta_rs_has_it_with_and_without_checkpoints(tmp_pa
     }, "commits alone say the same"
 
 
-def test_versions_below_the_oldest_checkpoint_are_gone_with_their_commits_and_later_ones_are_not(tmp_path: Path):
+def test_versions_below_the_oldest_checkpoint_are_gone_with_their_commits_and_later_ones_are_not(
+    tmp_path: Path,
+) -> None:
     uri = str(tmp_path)
     for _ in range(4):
         append(uri)
@@ -95,11 +98,16 @@ def test_versions_below_the_oldest_checkpoint_are_gone_with_their_commits_and_la
 
 
 @pytest.mark.parametrize("first", ["add", "remove"])
-def test_a_file_that_gets_another_deletion_vector_stays_whichever_action_comes_first(tmp_path: Path, first: str):
+def test_a_file_that_gets_another_deletion_vector_stays_whichever_action_comes_first(
+    tmp_path: Path, first: str
+) -> None:
     (tmp_path / "_delta_log").mkdir()
     plain = {"path": "f.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "stats": '{"numRecords": 9}'}
     vector = {"storageType": "u", "pathOrInlineDv": "a" * 20, "offset": 1, "sizeInBytes": 1, "cardinality": 4}
-    again = [{"add": {**plain, "deletionVector": vector}}, {"remove": {"path": "f.parquet"}}]
+    again: list[dict[str, dict[str, Any]]] = [
+        {"add": {**plain, "deletionVector": vector}},
+        {"remove": {"path": "f.parquet"}},
+    ]
     for version, actions in enumerate([[{"add": plain}], again if first == "add" else again[::-1]]):
         lines = "\n".join(json.dumps(each) for each in actions)
         (tmp_path / f"_delta_log/{version:020d}.json").write_text(lines)
@@ -107,7 +115,7 @@ def test_a_file_that_gets_another_deletion_vector_stays_whichever_action_comes_f
     assert (file.deleted, file.stated_rows) == (4, 5)
 
 
-def test_addresses_for_a_log_elsewhere_are_absolute_and_encoded_as_uris():
+def test_addresses_for_a_log_elsewhere_are_absolute_and_encoded_as_uris() -> None:
     action = {"path": "part=a%2520b/f.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1}
     file = DataFile(action)
     assert file.absolute("/lake/my table")["path"] == "file:///lake/my%20table/part=a%2520b/f.parquet"

@@ -180,17 +180,20 @@ def splits(draw: st.DrawFn, *, dense: bool) -> Both:
     return Both(log=log, start=draw(st.integers(0, live)), live=live, end=end, dense=dense)
 
 
+Moves = list[tuple[str, int]]
 moves = st.lists(st.tuples(st.sampled_from(["bronze_moves", "history_is_read"]), st.integers(1, 6)), max_size=20)
 
 
 @given(splits(dense=True), moves)
-def test_ranges_emit_the_same_rows_in_the_same_states_as_the_seed_offset_by_offset(both: Both, walk: list) -> None:
+def test_ranges_emit_the_same_rows_in_the_same_states_as_the_seed_offset_by_offset(both: Both, walk: Moves) -> None:
     for move, by in walk:
         getattr(both, move)(by)
 
 
 @given(splits(dense=False), moves)
-def test_where_only_rows_and_partition_ends_are_events_both_emit_every_row_exactly_once(both: Both, walk: list) -> None:
+def test_where_only_rows_and_partition_ends_are_events_both_emit_every_row_exactly_once(
+    both: Both, walk: Moves
+) -> None:
     for move, by in [*walk, ("bronze_moves", 99), ("history_is_read", 99)]:
         getattr(both, move)(by)
     expected = [o for o, delivered in enumerate(both.log) if delivered and o >= both.start]

@@ -9,7 +9,7 @@ from backfill_assets.backfill.epoch import CommitKind
 from backfill_assets.errors import ForeignWriteError
 from backfill_assets.testing.simulation import World
 from backfill_assets.testing.table import Outcome, SimulatedOutput, UnreliableOutput
-from tests.commit_cases import CASES, SOURCE, VIEW, Case, make, one_epoch
+from tests.support.commit_cases import CASES, SOURCE, VIEW, Case, make, one_epoch
 
 
 def meddle(world: World, case: Case) -> Callable[[str], None]:

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Staged
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Plan, Staged
 from backfill_assets.backfill.ports import TableSize
 from backfill_assets.backfill.positions import IngestPosition
 from backfill_assets.backfill.staging import StagedFolder
@@ -59,7 +59,7 @@ def rows(output: DeltaOutput) -> list[int]:
     return sorted(DeltaTable(output.location.uri).to_pyarrow_table()["id"].to_pylist())
 
 
-def test_a_slow_drop_deletes_nothing_of_the_life_that_came_after_it(output: DeltaOutput):
+def test_a_slow_drop_deletes_nothing_of_the_life_that_came_after_it(output: DeltaOutput) -> None:
     commit(output, record(CommitKind.CREATE, "11111111", 0))
     commit(output, record(CommitKind.EPOCH, "11111111", 1), stage(output, "11111111", 1, [1]))
     commit(output, record(CommitKind.DROP, "11111111", 1))
@@ -69,13 +69,13 @@ def test_a_slow_drop_deletes_nothing_of_the_life_that_came_after_it(output: Delt
     assert rows(output) == [7, 8]
 
 
-def test_a_drop_deletes_what_was_there_before_it_looked_and_nothing_staged_since(output: DeltaOutput):
+def test_a_drop_deletes_what_was_there_before_it_looked_and_nothing_staged_since(output: DeltaOutput) -> None:
     commit(output, record(CommitKind.CREATE, "11111111", 0))
     commit(output, record(CommitKind.EPOCH, "11111111", 1), stage(output, "11111111", 1, [1]))
     commit(output, record(CommitKind.DROP, "11111111", 1))
     look = output.look
 
-    def look_late():
+    def look_late() -> Look:
         stage(output, "22222222", 1, [7])
         return look()
 
@@ -83,7 +83,7 @@ def test_a_drop_deletes_what_was_there_before_it_looked_and_nothing_staged_since
     assert sorted(each.name for each in Path(output.location.uri).iterdir()) == ["22222222-1-aaaaaaaa", "_delta_log"]
 
 
-def test_a_drop_deletes_the_spool_but_for_what_a_life_begun_since_has_captured(output: DeltaOutput):
+def test_a_drop_deletes_the_spool_but_for_what_a_life_begun_since_has_captured(output: DeltaOutput) -> None:
     commit(output, record(CommitKind.CREATE, "11111111", 0))
     commit(output, record(CommitKind.DROP, "11111111", 0))
     spool = Path(output.location.child("_spool"))
@@ -96,7 +96,7 @@ def test_a_drop_deletes_the_spool_but_for_what_a_life_begun_since_has_captured(o
 
     captured("11111111")
 
-    def look_late():
+    def look_late() -> Look:
         captured("22222222")
         return look()
 
@@ -106,7 +106,9 @@ def test_a_drop_deletes_the_spool_but_for_what_a_life_begun_since_has_captured(o
     assert not spool.exists()
 
 
-def test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile(output: DeltaOutput):
+def test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile(
+    output: DeltaOutput,
+) -> None:
     commit(output, record(CommitKind.CREATE, "11111111", 0))
     commit(output, record(CommitKind.EPOCH, "11111111", 1), stage(output, "11111111", 1, [1]))
     stage(output, "11111111", 1, [1], attempt="bbbbbbbb")
@@ -114,7 +116,7 @@ def test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that
     assert sweep(output.location, output.look) == ["11111111-1-bbbbbbbb"]
     look = output.look
 
-    def reset_first():
+    def reset_first() -> Look:
         commit(output, record(CommitKind.CREATE, "22222222", 0))
         stage(output, "22222222", 1, [9])
         return look()
@@ -123,7 +125,7 @@ def test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that
     assert Path(output.location.child("22222222-1-aaaaaaaa")).exists()
 
 
-def test_columns_that_somebody_else_added_are_a_foreign_write_and_properties_are_not(output: DeltaOutput):
+def test_columns_that_somebody_else_added_are_a_foreign_write_and_properties_are_not(output: DeltaOutput) -> None:
     commit(output, record(CommitKind.CREATE, "11111111", 0))
     DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "7"})
     assert output.look().foreign is None
@@ -139,7 +141,9 @@ def test_columns_that_somebody_else_added_are_a_foreign_write_and_properties_are
         ("moment", pa.array([320_000_000_000_000_000], pa.int64()).view(pa.timestamp("us", "UTC"))),
     ],
 )
-def test_values_that_python_cannot_hold_have_no_bounds_but_are_staged(tmp_path: Path, name: str, values: pa.Array):
+def test_values_that_python_cannot_hold_have_no_bounds_but_are_staged(
+    tmp_path: Path, name: str, values: pa.Array
+) -> None:
     location = TableLocation(uri=str(tmp_path))
     (tmp_path / "11111111-1-aaaaaaaa").mkdir()
     pq.write_table(pa.table({name: values, "id": list(range(len(values)))}), tmp_path / "11111111-1-aaaaaaaa/p.parquet")
@@ -148,7 +152,7 @@ def test_values_that_python_cannot_hold_have_no_bounds_but_are_staged(tmp_path: 
     assert '"maxValues": {"id"' in staged.stats
 
 
-def test_a_later_setting_wins_although_its_writers_clock_is_behind(tmp_path: Path):
+def test_a_later_setting_wins_although_its_writers_clock_is_behind(tmp_path: Path) -> None:
     log = KeyedLog(
         location=TableLocation(uri=str(tmp_path / "log")),
         columns=pa.schema([("name", pa.string()), ("paused", pa.bool_())]),
@@ -174,7 +178,7 @@ def planned(target: str, epoch: int) -> Plan:
     )
 
 
-def test_the_ledgers_log_stays_short_and_who_was_cut_off_by_that_loses_without_harm(tmp_path: Path):
+def test_the_ledgers_log_stays_short_and_who_was_cut_off_by_that_loses_without_harm(tmp_path: Path) -> None:
     location, epochs = TableLocation(uri=str(tmp_path / "ledger")), KEPT_COMMITS + 3 * COMPACT_FILES
     busy, slow, paused = (DeltaLedger(location) for _ in range(3))
     for epoch in range(1, epochs + 1):
@@ -201,7 +205,7 @@ def test_the_ledgers_log_stays_short_and_who_was_cut_off_by_that_loses_without_h
     assert DeltaLedger(location).newest("sources/paused", "11111111") is None
 
 
-def test_two_who_expire_a_log_at_once_do_not_hurt_each_other(output: DeltaOutput):
+def test_two_who_expire_a_log_at_once_do_not_hurt_each_other(output: DeltaOutput) -> None:
     DeltaTable(output.location.uri).alter.set_table_properties({
         "delta.logRetentionDuration": "interval 0 seconds",
         "delta.checkpointInterval": "10",
@@ -224,18 +228,18 @@ def test_two_who_expire_a_log_at_once_do_not_hurt_each_other(output: DeltaOutput
     assert rows(output) == list(range(1, 200))
 
 
-def test_a_retention_that_is_no_length_of_time_keeps_the_log_for_ever(output: DeltaOutput):
+def test_a_retention_that_is_no_length_of_time_keeps_the_log_for_ever(output: DeltaOutput) -> None:
     DeltaTable(output.location.uri).alter.set_table_properties({"delta.logRetentionDuration": "interval 1 month"})
     output.look()
     assert output.log_retention() == math.inf
 
 
-def test_the_size_of_a_table_is_estimated_where_its_log_does_not_state_rows(tmp_path: Path):
+def test_the_size_of_a_table_is_estimated_where_its_log_does_not_state_rows(tmp_path: Path) -> None:
     location = TableLocation(uri=str(tmp_path / "table"))
     stated = {"delta.enableChangeDataFeed": "true"}
     DeltaTable.create(location.uri, SCHEMA, configuration=stated)
     table = DeltaTable(location.uri)
-    adds = [
+    adds: list[AddAction | RemoveAction] = [
         AddAction("a.parquet", 5_000, {}, 0, True, "{}"),
         AddAction("b.parquet", 50, {}, 0, True, '{"numRecords": 7}'),
     ]

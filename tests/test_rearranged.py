@@ -1,6 +1,7 @@
 """Strategy `rearranged`: versions are captured once and in order, and drained so, whatever the log forgets behind them."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,12 +11,20 @@ from backfill_assets.backfill.audit import LedgerEntry, contiguous
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
 from backfill_assets.backfill.ports import Commit, Next
 from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.reads import CaptureRead, SnapshotRead, SpoolRead, TableRead
+from backfill_assets.backfill.reads import (
+    CaptureRead,
+    ChangesRead,
+    FullRead,
+    KeyRead,
+    SnapshotRead,
+    SpoolRead,
+    TableRead,
+)
 from backfill_assets.backfill.rearranged import RearrangedHistory
 from backfill_assets.backfill.staging import StagedFolder, sweepable
 from backfill_assets.backfill.tables import TablesDecider
 from backfill_assets.errors import SpoolFullError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
-from tests.tables_world import FILES, FINGERPRINT, PLENTY, Follower, Lake, Table
+from tests.support.tables_world import FILES, FINGERPRINT, PLENTY, Follower, Lake, Table
 
 ROW = 10
 """Bytes that a changed row takes."""
@@ -35,6 +44,7 @@ class Forgetful(Lake):
     def check_readable(self, read: TableRead) -> None:
         if isinstance(read, SpoolRead | SnapshotRead):
             return
+        assert not isinstance(read, KeyRead), "no table here is read by key"
         assert read.first > self.cleaned.get(read.source, 0)
 
 
@@ -127,7 +137,7 @@ class Spooling(Follower):
         return steps
 
 
-def busy(files: int, commits: int, rows: int = 10, **given: object) -> Spooling:
+def busy(files: int, commits: int, rows: int = 10, **given: Any) -> Spooling:
     """A table of files with ten rows each, whose first step has already seen some commits."""
     follower = Spooling(Forgetful({"a": Table((10,) * files)}), **given)
     for _ in range(commits):
@@ -148,7 +158,7 @@ def test_every_file_and_version_counts_once_though_the_log_forgets_each_as_soon_
     commits: list[list[tuple[str, int]]],
     feeds: list[bool],
     at_once: bool,
-):
+) -> None:
     follower = Spooling(Forgetful(dict(zip("ab", map(Table, files), strict=True))), at_once=at_once)
     for at, batch in enumerate(commits):
         for name, rows in batch:
@@ -164,7 +174,7 @@ def test_every_file_and_version_counts_once_though_the_log_forgets_each_as_soon_
     assert sum(follower.decider.lag(follower.position).values()) == 0
 
 
-def test_freshness_is_told_of_what_is_captured_while_files_are_read_and_what_counts_stays_pinned():
+def test_freshness_is_told_of_what_is_captured_while_files_are_read_and_what_counts_stays_pinned() -> None:
     follower = busy(3, 0)
     for number in range(1, 3):
         follower.lake.tables["a"].commit(5)
@@ -173,7 +183,7 @@ def test_freshness_is_told_of_what_is_captured_while_files_are_read_and_what_cou
         assert (follower.position.lag_ms, table.version, table.held) == (0, 0, (number, 1000 * number))
 
 
-def test_the_drain_goes_by_segments_and_what_comes_meanwhile_is_captured_behind_them():
+def test_the_drain_goes_by_segments_and_what_comes_meanwhile_is_captured_behind_them() -> None:
     follower = busy(2, 3)
     kinds = []
     for at in range(6):
@@ -194,13 +204,15 @@ def test_the_drain_goes_by_segments_and_what_comes_meanwhile_is_captured_behind_
     follower.finish(10)
 
 
-def follower_reads(follower: Spooling) -> list[TableRead]:
+def follower_reads(follower: Spooling) -> list[SnapshotRead | ChangesRead | CaptureRead | SpoolRead | FullRead]:
     plan = follower.entries[-1].plan
     assert plan is not None
-    return plan.table_reads
+    found = [read for read in plan.table_reads if not isinstance(read, KeyRead)]
+    assert found == plan.table_reads, "nothing is read by key"
+    return found
 
 
-def test_the_epoch_that_drains_the_rest_captures_nothing_so_a_busy_upstream_cannot_keep_it_from_ending():
+def test_the_epoch_that_drains_the_rest_captures_nothing_so_a_busy_upstream_cannot_keep_it_from_ending() -> None:
     follower = busy(2, 4)
     for _ in range(10):
         follower.step(20)
@@ -209,7 +221,7 @@ def test_the_epoch_that_drains_the_rest_captures_nothing_so_a_busy_upstream_cann
     assert follower.live or follower.step(20) is not None
 
 
-def test_a_small_budget_does_not_make_a_segment_of_every_version():
+def test_a_small_budget_does_not_make_a_segment_of_every_version() -> None:
     follower = busy(3, 100)
     follower.step(1)
     captures = [read for read in follower_reads(follower) if isinstance(read, CaptureRead)]
@@ -223,7 +235,7 @@ def test_a_small_budget_does_not_make_a_segment_of_every_version():
 )
 def test_a_feed_that_is_turned_on_or_off_by_a_version_without_rows_makes_no_segment_and_no_hole(
     commits: list[tuple[int, bool]],
-):
+) -> None:
     follower = busy(3, 0)
     for rows, feed in commits:
         follower.lake.tables["a"].commit(rows, feed=feed)
@@ -235,13 +247,13 @@ def test_a_feed_that_is_turned_on_or_off_by_a_version_without_rows_makes_no_segm
     follower.finish(10)
 
 
-def test_without_changes_the_spool_is_never_used():
+def test_without_changes_the_spool_is_never_used() -> None:
     follower = busy(2, 0)
     follower.finish(10)
     assert (follower.captured, follower.live) == ({}, True)
 
 
-def test_an_empty_table_is_live_at_once_and_goes_on_from_the_log():
+def test_an_empty_table_is_live_at_once_and_goes_on_from_the_log() -> None:
     follower = Spooling(Forgetful({"a": Table()}))
     assert follower.live
     follower.lake.tables["a"].commit(3)
@@ -249,7 +261,7 @@ def test_an_empty_table_is_live_at_once_and_goes_on_from_the_log():
     assert follower.captured == {}
 
 
-def test_what_aggregates_captured_is_drained_in_one_epoch():
+def test_what_aggregates_captured_is_drained_in_one_epoch() -> None:
     follower = busy(2, 5, at_once=True)
     follower.step(1)
     follower.step(1)
@@ -258,7 +270,7 @@ def test_what_aggregates_captured_is_drained_in_one_epoch():
     assert [(read.kind, read.rows) for read in found.reads if isinstance(read, SpoolRead)] == [("spool", 50)]
 
 
-def test_a_spool_that_is_full_stops_by_name_and_goes_on_where_it_stopped_once_it_may_hold_more():
+def test_a_spool_that_is_full_stops_by_name_and_goes_on_where_it_stopped_once_it_may_hold_more() -> None:
     follower = busy(4, 3, limit=25 * ROW)
     follower.step(10)
     assert follower.captured == {"a": [1, 2]}
@@ -272,7 +284,7 @@ def test_a_spool_that_is_full_stops_by_name_and_goes_on_where_it_stopped_once_it
     follower.finish(10)
 
 
-def test_while_it_is_drained_a_spool_gets_room_by_itself():
+def test_while_it_is_drained_a_spool_gets_room_by_itself() -> None:
     follower = busy(2, 2, limit=25 * ROW)
     follower.step(10)
     for _ in range(4):
@@ -281,7 +293,7 @@ def test_while_it_is_drained_a_spool_gets_room_by_itself():
     assert follower.live
 
 
-def test_deletes_in_a_table_without_a_key_are_refused_before_they_are_captured():
+def test_deletes_in_a_table_without_a_key_are_refused_before_they_are_captured() -> None:
     follower = busy(2, 1, keyed=False)
     follower.lake.tables["a"].commit(1, deletes=True)
     with pytest.raises(UpstreamRefusedError) as refused:
@@ -289,7 +301,7 @@ def test_deletes_in_a_table_without_a_key_are_refused_before_they_are_captured()
     assert refused.value.facts["version"] == 2
 
 
-def test_a_version_that_was_forgotten_before_it_was_captured_is_an_error_and_never_a_hole():
+def test_a_version_that_was_forgotten_before_it_was_captured_is_an_error_and_never_a_hole() -> None:
     follower = busy(2, 2)
     assert isinstance(follower.lake, Forgetful)
     follower.lake.cleaned = {"a": 1}
@@ -298,7 +310,9 @@ def test_a_version_that_was_forgotten_before_it_was_captured_is_an_error_and_nev
 
 
 @pytest.mark.parametrize(("kept", "newest"), [(2, 3), (2, 6), (4, 6)])
-def test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of_it_is_captured(kept: int, newest: int):
+def test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of_it_is_captured(
+    kept: int, newest: int
+) -> None:
     follower = busy(3, 5)
     follower.step(10)
     assert (follower.position.tables["a"].version, follower.position.tables["a"].held[0]) == (0, 5)
@@ -312,7 +326,9 @@ def test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of
 
 
 @pytest.mark.parametrize("which", [CaptureRead, SpoolRead])
-def test_a_version_that_was_not_captured_or_not_drained_is_found_by_the_audit(which: type[CaptureRead | SpoolRead]):
+def test_a_version_that_was_not_captured_or_not_drained_is_found_by_the_audit(
+    which: type[CaptureRead | SpoolRead],
+) -> None:
     follower = busy(2, 3)
     follower.finish(10)
     assert contiguous(follower.records, follower.entries) == []
@@ -329,7 +345,7 @@ def test_a_version_that_was_not_captured_or_not_drained_is_found_by_the_audit(wh
     assert "but the plan read" in offence
 
 
-def test_a_spool_that_is_given_up_before_it_is_drained_is_found_by_the_audit():
+def test_a_spool_that_is_given_up_before_it_is_drained_is_found_by_the_audit() -> None:
     follower = busy(2, 3)
     follower.step(10)
     before = follower.records[-1]
@@ -340,7 +356,7 @@ def test_a_spool_that_is_given_up_before_it_is_drained_is_found_by_the_audit():
     assert any("is gone" in each for each in contiguous([before, after], []))
 
 
-def test_positions_name_what_they_need_of_the_spool_and_are_read_back():
+def test_positions_name_what_they_need_of_the_spool_and_are_read_back() -> None:
     follower = busy(2, 2)
     assert follower.position.spooled == ["a/snapshot"]
     follower.step(10)
@@ -355,7 +371,9 @@ def test_positions_name_what_they_need_of_the_spool_and_are_read_back():
     assert follower.position.spooled == []
 
 
-def test_of_the_pinned_version_nothing_is_needed_once_its_files_are_read_and_of_the_log_nothing_that_is_captured():
+def test_of_the_pinned_version_nothing_is_needed_once_its_files_are_read_and_of_the_log_nothing_that_is_captured() -> (
+    None
+):
     follower = busy(2, 2)
     found = []
     for _ in range(3):
@@ -365,7 +383,7 @@ def test_of_the_pinned_version_nothing_is_needed_once_its_files_are_read_and_of_
     assert found == [(True, 0, 2), (False, 0, 2), (False, 1, 2)]
 
 
-def test_folders_of_the_spool_go_when_nothing_names_them_and_never_while_their_epoch_may_be_in_the_making():
+def test_folders_of_the_spool_go_when_nothing_names_them_and_never_while_their_epoch_may_be_in_the_making() -> None:
     life, earlier = "0123456789ab", "ba9876543210"
     won, lost, making, dead = (
         StagedFolder(incarnation=incarnation, epoch=epoch, attempt=attempt)

@@ -1,7 +1,7 @@
 """Row-wise queries: what they give, the SQL they become, the text that stands for them, and every refusal by its code."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given
@@ -49,7 +49,7 @@ def refused(query: str, tables: Mapping[str, tuple[Column, ...]] = ORDERS) -> Qu
         ("SELECT a AS c FROM orders UNION ALL SELECT b FROM orders", ("c",)),
     ],
 )
-def test_columns_are_named_as_written_and_plain_ones_as_declared(query: str, columns: tuple[str, ...]):
+def test_columns_are_named_as_written_and_plain_ones_as_declared(query: str, columns: tuple[str, ...]) -> None:
     assert analyze(query).output_columns == columns
 
 
@@ -67,11 +67,13 @@ def test_columns_are_named_as_written_and_plain_ones_as_declared(query: str, col
         ("SELECT * FROM orders UNION ALL SELECT * FROM orders", ("__branch", "__partition", "__offset")),
     ],
 )
-def test_the_key_is_where_the_record_came_from_hidden_where_the_query_leaves_it_out(query: str, key: tuple[str, ...]):
+def test_the_key_is_where_the_record_came_from_hidden_where_the_query_leaves_it_out(
+    query: str, key: tuple[str, ...]
+) -> None:
     assert analyze(query).key_columns == key
 
 
-def test_the_sql_keeps_the_users_text_reads_good_records_and_adds_the_hidden_key():
+def test_the_sql_keeps_the_users_text_reads_good_records_and_adds_the_hidden_key() -> None:
     (branch,) = analyze("SELECT a + 1 AS n -- next\nFROM orders AS o WHERE o.a > 1 -- more").branches
     assert branch.upstream == "orders"
     assert "a + 1 AS n, `o`._partition AS __partition, `o`._offset AS __offset" in branch.sql
@@ -79,7 +81,7 @@ def test_the_sql_keeps_the_users_text_reads_good_records_and_adds_the_hidden_key
     assert branch.sql.endswith("AS __part(`n`, `__partition`, `__offset`)")
 
 
-def test_a_union_has_one_branch_for_each_part_in_order_with_its_number():
+def test_a_union_has_one_branch_for_each_part_in_order_with_its_number() -> None:
     query = analyze("(SELECT a FROM orders) UNION ALL ((SELECT a FROM items) UNION ALL SELECT b FROM orders)", BOTH)
     assert [branch.upstream for branch in query.branches] == ["orders", "items", "orders"]
     assert query.upstreams == ("orders", "items")
@@ -119,11 +121,11 @@ def test_a_union_has_one_branch_for_each_part_in_order_with_its_number():
         "'it''s'",
     ],
 )
-def test_expressions_over_one_record_pass(expression: str):
+def test_expressions_over_one_record_pass(expression: str) -> None:
     assert analyze(f"SELECT {expression} AS e FROM orders WHERE {expression} IS NOT NULL").output_columns == ("e",)
 
 
-def test_a_name_given_further_left_can_be_used_but_not_in_where():
+def test_a_name_given_further_left_can_be_used_but_not_in_where() -> None:
     assert analyze("SELECT a AS n, n + 1 AS m2 FROM orders").output_columns == ("n", "m2")
     assert refused("SELECT a AS n FROM orders WHERE n > 1").reason == "UNKNOWN_COLUMN"
 
@@ -231,22 +233,22 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("reason", "query"), REFUSED)
-def test_what_is_not_row_wise_is_refused_with_its_code_and_a_hint(reason: str, query: str):
+def test_what_is_not_row_wise_is_refused_with_its_code_and_a_hint(reason: str, query: str) -> None:
     error = refused(query)
     assert error.reason == reason, error
     assert error.hint
 
 
-def test_an_upstream_that_the_query_does_not_read_is_refused_by_name():
+def test_an_upstream_that_the_query_does_not_read_is_refused_by_name() -> None:
     error = refused("SELECT a FROM orders", BOTH)
     assert (error.reason, error.message) == ("UNUSED_UPSTREAM", "the query does not read 'items'")
 
 
-def test_every_reason_has_a_case():
+def test_every_reason_has_a_case() -> None:
     assert {reason for reason, _ in REFUSED} | {"UNUSED_UPSTREAM", "KEY_MISMATCH"} == set(HINTS)
 
 
-def test_a_wrong_name_comes_with_the_nearest_right_one():
+def test_a_wrong_name_comes_with_the_nearest_right_one() -> None:
     assert refused("SELECT ORDERS.ATT FROM orders").hint == "did you mean orders.at?"
     assert refused("SELECT _ofset FROM orders").hint == "did you mean _offset?"
     assert refused("SELECT a FROM oders").hint == "did you mean orders?"
@@ -256,7 +258,7 @@ def test_a_wrong_name_comes_with_the_nearest_right_one():
     ("query", "place"),
     [("SELECT a\nFROM orders\nWHERE a >> b c", "line 3, column 14"), ("SELECT a,\n 'x FROM orders", "2:11")],
 )
-def test_a_syntax_error_names_line_and_column(query: str, place: str):
+def test_a_syntax_error_names_line_and_column(query: str, place: str) -> None:
     assert place in refused(query).message
 
 
@@ -274,13 +276,14 @@ _KEPT = re.compile(r"""['"].*|Key|note|n|t|l|st\.[Pp]|P""")
 def other_spellings(draw: st.DrawFn) -> tuple[str, str]:
     query = draw(st.sampled_from(QUERIES))
     gap = st.sampled_from([" ", "\n", "\t ", " -- a comment\n", " /* another */ ", "  "])
-    case = st.sampled_from([str.lower, str.upper, str])
+    cases: list[Callable[[str], str]] = [str.lower, str.upper, str]
+    case = st.sampled_from(cases)
     words = [word if _KEPT.fullmatch(word) else draw(case)(word) for word in _PIECES.findall(query)]
     return query, "".join(word + draw(gap) for word in words)
 
 
 @given(other_spellings())
-def test_white_space_comments_and_case_do_not_change_the_text(spellings: tuple[str, str]):
+def test_white_space_comments_and_case_do_not_change_the_text(spellings: tuple[str, str]) -> None:
     query, other = spellings
     assert analyze(other).text == analyze(query).text
     assert analyze(other).output_columns == analyze(query).output_columns
@@ -311,11 +314,11 @@ MEANINGS = (
 )
 
 
-def test_what_changes_the_result_changes_the_text():
+def test_what_changes_the_result_changes_the_text() -> None:
     assert len({analyze(query).text for query in MEANINGS}) == len(MEANINGS)
 
 
 @pytest.mark.parametrize("query", [*QUERIES, *MEANINGS])
-def test_the_text_is_a_query_of_the_same_meaning(query: str):
+def test_the_text_is_a_query_of_the_same_meaning(query: str) -> None:
     again = analyze(analyze(query).text)
     assert (again.text, again.output_columns) == (analyze(query).text, analyze(query).output_columns)

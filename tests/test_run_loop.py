@@ -168,8 +168,12 @@ def test_a_run_whose_table_is_reset_or_dropped_is_fenced_and_writes_nothing_into
 
 def test_a_run_goes_on_from_a_rivals_epochs_and_reports_the_newest_record() -> None:
     world = make(10)
-    operator = Operator(after=lambda epochs: world.refresh(SOURCE) and None if epochs == 1 else None)
-    report = world.refresh(SOURCE, Limits(chunk_rows=3), operator=operator)
+
+    def let_a_rival_run(epochs: int) -> None:
+        if epochs == 1:
+            world.refresh(SOURCE)
+
+    report = world.refresh(SOURCE, Limits(chunk_rows=3), operator=Operator(after=let_a_rival_run))
     assert (report.stopped, report.offsets) == (Stop.CAUGHT_UP, 3)
     assert report.record == world.table(SOURCE).commits[-1]
     assert right(world)

@@ -1,5 +1,6 @@
 """What a view over Delta tables reads next: every file once, then every version once and in order, until it is live."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.backfill.reads import SnapshotRead
 from backfill_assets.backfill.tables import MOST_EMPTY_VERSIONS
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
-from tests.tables_world import FILES, PLENTY, Follower, Lake, Table
+from tests.support.tables_world import FILES, PLENTY, Follower, Lake, Table
 
 COMMITS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_size=12)
 
@@ -30,7 +31,7 @@ def test_every_file_and_every_version_is_read_once_whatever_comes_between(
     budgets: list[int],
     buckets: list[int],
     commits: list[list[tuple[str, int]]],
-):
+) -> None:
     lake = Lake({"a": Table(first), "b": Table(second)})
     follower = Follower(lake, buckets=buckets[0])
     for at, batch in enumerate(commits):
@@ -55,7 +56,7 @@ def test_every_file_and_every_version_is_read_once_whatever_comes_between(
 
 
 @given(files=FILES, budget=st.integers(1, 100))
-def test_a_step_is_never_empty_while_files_are_left(files: tuple[int, ...], budget: int):
+def test_a_step_is_never_empty_while_files_are_left(files: tuple[int, ...], budget: int) -> None:
     follower = Follower(Lake({"a": Table(files)}))
     while not follower.position.backfilled:
         found = follower.step(budget)
@@ -67,7 +68,7 @@ def test_a_step_is_never_empty_while_files_are_left(files: tuple[int, ...], budg
 @given(first=FILES, second=FILES, budgets=st.lists(st.integers(1, 60), min_size=1, max_size=5))
 def test_a_table_that_waits_for_another_one_is_not_read_before_that_has_been(
     first: tuple[int, ...], second: tuple[int, ...], budgets: list[int]
-):
+) -> None:
     lake = Lake({"a": Table(first), "b": Table(second)})
     follower = Follower(lake, order=order_of(["b", "a"]))
     at = 0
@@ -80,27 +81,27 @@ def test_a_table_that_waits_for_another_one_is_not_read_before_that_has_been(
     follower.assert_all_read_once()
 
 
-def test_three_files_in_256_buckets_make_three_buckets():
+def test_three_files_in_256_buckets_make_three_buckets() -> None:
     follower = Follower(Lake({"a": Table((5, 6, 7))}), buckets=256)
     assert sorted(follower.position.tables["a"].buckets) == [0, 1, 2]
     follower.finish(1)
     follower.assert_all_read_once()
 
 
-def test_an_empty_table_is_live_at_once_and_so_is_nothing_else():
+def test_an_empty_table_is_live_at_once_and_so_is_nothing_else() -> None:
     empty = Follower(Lake({"a": Table()}))
     assert (empty.live, empty.total, empty.step()) == (True, 0, None)
     assert not Follower(Lake({"a": Table((1,))})).live
 
 
-def test_a_file_without_rows_is_read_before_the_change_log():
+def test_a_file_without_rows_is_read_before_the_change_log() -> None:
     follower = Follower(Lake({"a": Table((0, 0))}))
     follower.lake.tables["a"].commit(3)
     follower.finish()
     follower.assert_all_read_once()
 
 
-def test_one_huge_file_is_one_step_whatever_the_budget():
+def test_one_huge_file_is_one_step_whatever_the_budget() -> None:
     follower = Follower(Lake({"a": Table((10**12,))}))
     found = follower.step(1)
     assert found is not None
@@ -109,7 +110,7 @@ def test_one_huge_file_is_one_step_whatever_the_budget():
     assert follower.step(1) is None
 
 
-def test_the_last_file_and_the_newest_version_make_it_live_in_the_same_step():
+def test_the_last_file_and_the_newest_version_make_it_live_in_the_same_step() -> None:
     follower = Follower(Lake({"a": Table((4, 4))}))
     found = follower.step()
     assert found is not None
@@ -117,7 +118,7 @@ def test_the_last_file_and_the_newest_version_make_it_live_in_the_same_step():
     assert follower.lake.checked_keys == [{"a": 0}]
 
 
-def test_versions_that_came_during_the_snapshot_are_read_before_it_is_live():
+def test_versions_that_came_during_the_snapshot_are_read_before_it_is_live() -> None:
     follower = Follower(Lake({"a": Table((4, 4))}))
     follower.lake.tables["a"].commit(2)
     found = follower.step()
@@ -129,7 +130,7 @@ def test_versions_that_came_during_the_snapshot_are_read_before_it_is_live():
     assert follower.position.bound.max_lag is not None
 
 
-def test_a_file_is_taken_from_every_bucket_in_turn():
+def test_a_file_is_taken_from_every_bucket_in_turn() -> None:
     follower = Follower(Lake({"a": Table((1,) * 8)}), buckets=4)
     found = follower.step(4)
     assert found is not None
@@ -138,7 +139,7 @@ def test_a_file_is_taken_from_every_bucket_in_turn():
     assert read.ranges == {bucket: OffsetRange(start=0, end=1) for bucket in range(4)}
 
 
-def test_maintenance_alone_is_passed_over_only_when_much_of_it_waits():
+def test_maintenance_alone_is_passed_over_only_when_much_of_it_waits() -> None:
     follower = Follower(Lake({"a": Table((1,))}))
     follower.finish()
     for _ in range(MOST_EMPTY_VERSIONS - 1):
@@ -152,7 +153,7 @@ def test_maintenance_alone_is_passed_over_only_when_much_of_it_waits():
     assert follower.step() is None
 
 
-def test_versions_with_and_without_a_feed_are_never_read_together():
+def test_versions_with_and_without_a_feed_are_never_read_together() -> None:
     follower = Follower(Lake({"a": Table((1,))}))
     for feed in (False, False, True, True, False):
         follower.lake.tables["a"].commit(1, feed=feed)
@@ -161,7 +162,7 @@ def test_versions_with_and_without_a_feed_are_never_read_together():
 
 
 @pytest.mark.parametrize("after_snapshot", [True, False])
-def test_deletes_in_a_table_without_a_key_are_refused_by_version(after_snapshot: bool):
+def test_deletes_in_a_table_without_a_key_are_refused_by_version(after_snapshot: bool) -> None:
     follower = Follower(Lake({"a": Table((1, 1))}), keyed=False)
     follower.step(PLENTY if after_snapshot else 1)
     follower.lake.tables["a"].commit(5)
@@ -186,7 +187,9 @@ def grown_again(table: Table) -> list[Commit]:
         (lambda table: replace(table, commits=grown_again(table)), "put back and written to again"),
     ],
 )
-def test_another_table_another_life_and_a_table_put_back_are_refused(changed, what: str):
+def test_another_table_another_life_and_a_table_put_back_are_refused(
+    changed: Callable[[Table], Table], what: str
+) -> None:
     follower = Follower(Lake({"a": Table((1,))}))
     follower.lake.tables["a"].commit(1)
     follower.finish()
@@ -197,7 +200,7 @@ def test_another_table_another_life_and_a_table_put_back_are_refused(changed, wh
 
 
 @pytest.mark.parametrize("gone", [0, 2])
-def test_what_is_gone_is_an_error_and_never_a_hole(gone: int):
+def test_what_is_gone_is_an_error_and_never_a_hole(gone: int) -> None:
     follower = Follower(Lake({"a": Table((1, 1))}))
     for _ in range(3):
         follower.lake.tables["a"].commit(1)

@@ -1,6 +1,7 @@
 """Strategy `snapshot_once`: one step for the whole snapshot, a lag counted in commits, and a creation that is not resumed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any, Self
 
 import pytest
 from hypothesis import given
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
+from backfill_assets.backfill.ingest import IngestDecider
 from backfill_assets.backfill.lag import CountBound
-from backfill_assets.backfill.ports import Decider
+from backfill_assets.backfill.ports import Begin, Decider
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.progress import lag_numbers
 from backfill_assets.backfill.protocol import STEPS, Parts
@@ -20,7 +22,7 @@ from backfill_assets.backfill.tables import TablesDecider
 from backfill_assets.testing.crash import Crash, CrashPoint
 from backfill_assets.testing.simulation import World
 from backfill_assets.testing.topic import SimulatedTopic
-from tests.tables_world import FILES, Follower, Lake, Table
+from tests.support.tables_world import FILES, Follower, Lake, Table
 
 SOURCE = "sources/orders"
 
@@ -40,7 +42,7 @@ class Once(Follower):
 @given(first=FILES, second=FILES, budget=st.integers(1, 50), commits=st.lists(st.integers(0, 9), max_size=9))
 def test_one_step_reads_every_file_of_every_table_and_the_log_follows(
     first: tuple[int, ...], second: tuple[int, ...], budget: int, commits: list[int]
-):
+) -> None:
     follower = Once(Lake({"a": Table(first), "b": Table(second)}))
     for rows in commits:
         follower.lake.tables["a"].commit(rows)
@@ -51,7 +53,7 @@ def test_one_step_reads_every_file_of_every_table_and_the_log_follows(
     follower.assert_all_read_once()
 
 
-def test_the_lag_is_counted_in_commits_and_the_bound_goes_down_by_each():
+def test_the_lag_is_counted_in_commits_and_the_bound_goes_down_by_each() -> None:
     follower = Once(Lake({"a": Table((1,))}))
     for _ in range(5):
         follower.lake.tables["a"].commit(10)
@@ -65,7 +67,7 @@ def test_the_lag_is_counted_in_commits_and_the_bound_goes_down_by_each():
     assert follower.live
 
 
-def test_a_position_is_read_back_with_the_bound_that_it_was_saved_with():
+def test_a_position_is_read_back_with_the_bound_that_it_was_saved_with() -> None:
     follower = Once(Lake({"a": Table((1,))}))
     follower.lake.tables["a"].commit(10)
     for _ in range(3):
@@ -92,7 +94,7 @@ def commit(epoch: int, position: SnapshotPosition) -> CommitRecord:
 
 
 @pytest.mark.parametrize(("new", "converging"), [(0, True), (1, False)])
-def test_the_lag_is_reported_in_commits_and_an_upstream_that_goes_on_is_seen(new: int, converging: bool):
+def test_the_lag_is_reported_in_commits_and_an_upstream_that_goes_on_is_seen(new: int, converging: bool) -> None:
     follower = Once(Lake({"a": Table((1,))}))
     for _ in range(6):
         follower.lake.tables["a"].commit(10)
@@ -116,26 +118,27 @@ def world() -> World:
     return World(topic)
 
 
-@dataclass(frozen=True)
-class NotResumed:
+class NotResumed(IngestDecider):
     """A decider as it is, but for a first epoch that nobody may redo."""
 
-    decider: Decider
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.decider, name)
+    @classmethod
+    def of(cls, decider: Decider) -> Self:
+        assert isinstance(decider, IngestDecider)
+        return cls(**vars(decider))
 
     def resumable(self, plan: Plan) -> bool:
         return plan.epoch > 1
 
 
-def parts(world: World, **given: object) -> Parts:
+def parts(world: World, **given: Any) -> Parts:
     made = world.parts(SOURCE, **given)
-    return replace(made, decider=NotResumed(made.decider))
+    return replace(made, decider=NotResumed.of(made.decider))
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_creation_that_died_is_given_up_for_a_new_life_unless_it_had_planned_nothing_or_was_committed(step: str):
+def test_a_creation_that_died_is_given_up_for_a_new_life_unless_it_had_planned_nothing_or_was_committed(
+    step: str,
+) -> None:
     orders = world()
     first = orders.create(SOURCE, parts(orders)).life
     with pytest.raises(Crash):
@@ -146,7 +149,7 @@ def test_a_creation_that_died_is_given_up_for_a_new_life_unless_it_had_planned_n
     assert report.record.epoch == 1
 
 
-def test_a_later_epoch_that_died_is_redone_as_ever():
+def test_a_later_epoch_that_died_is_redone_as_ever() -> None:
     orders = world()
     with pytest.raises(Crash):
         orders.refresh(SOURCE, Limits(chunk_rows=2), parts=parts(orders, on_step=CrashPoint("staged", at=2)))
@@ -155,7 +158,7 @@ def test_a_later_epoch_that_died_is_redone_as_ever():
     assert orders.table(SOURCE).look().life == life
 
 
-def test_a_run_that_is_only_slow_is_fenced_and_the_one_that_ended_its_life_finishes():
+def test_a_run_that_is_only_slow_is_fenced_and_the_one_that_ended_its_life_finishes() -> None:
     orders = world()
     reports = []
     slow = parts(
@@ -166,7 +169,7 @@ def test_a_run_that_is_only_slow_is_fenced_and_the_one_that_ended_its_life_finis
     assert orders.table(SOURCE).rows == orders.expected(SOURCE)
 
 
-def test_of_two_that_give_up_the_same_creation_one_begins_the_next_and_the_other_joins_it():
+def test_of_two_that_give_up_the_same_creation_one_begins_the_next_and_the_other_joins_it() -> None:
     orders = world()
     with pytest.raises(Crash):
         orders.refresh(SOURCE, parts=parts(orders, on_step=CrashPoint("planned")))
@@ -174,29 +177,29 @@ def test_of_two_that_give_up_the_same_creation_one_begins_the_next_and_the_other
     begin = mine.decider.begin
 
     class Late(NotResumed):
-        def begin(self) -> object:  # the rival is quicker by a plan, which is not given up again
+        def begin(self) -> Begin:  # the rival is quicker by a plan, which is not given up again
             with pytest.raises(Crash):
                 orders.refresh(SOURCE, parts=replace(rival, on_step=CrashPoint("planned")))
             return begin()
 
-    late = replace(mine, decider=Late(mine.decider))
+    late = replace(mine, decider=Late.of(mine.decider))
     look = create_if_missing(late, orders.table(SOURCE))
     creations = [each for each in orders.table(SOURCE).commits if each.kind is CommitKind.CREATE]
     assert look.record is not None
     assert [each.incarnation for each in creations][1:] == [look.record.incarnation]
 
 
-def test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on():
+def test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on() -> None:
     orders = world()
     with pytest.raises(Crash):
         orders.refresh(SOURCE, parts=parts(orders, on_step=CrashPoint("planned")))
     mine, life = parts(orders), orders.table(SOURCE).look().life
 
     class Late(NotResumed):
-        def begin(self) -> object:  # which takes as long as checking the keys: the slow one gets done meanwhile
+        def begin(self) -> Begin:  # which takes as long as checking the keys: the slow one gets done meanwhile
             orders.refresh(SOURCE)
-            return self.decider.begin()
+            return super().begin()
 
-    report = orders.refresh(SOURCE, parts=replace(mine, decider=Late(mine.decider)))
+    report = orders.refresh(SOURCE, parts=replace(mine, decider=Late.of(mine.decider)))
     assert (report.record.incarnation, report.record.epoch, report.record.live) == (life[0], 1, True)
     assert orders.table(SOURCE).rows == orders.expected(SOURCE)

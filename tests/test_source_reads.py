@@ -5,7 +5,7 @@ import pytest
 from backfill_assets.backfill.control import Limits
 from backfill_assets.errors import OffsetsLostError, TopicRecreatedError, UpstreamChangedError
 from backfill_assets.testing.crash import Crash, CrashPoint
-from tests.orders_world import SOURCE, VIEW, make, reads, refused, right, step
+from tests.support.orders_world import SOURCE, VIEW, make, reads, refused, right, step
 
 
 def test_with_bronze_new_older_records_come_from_kafka_and_newer_ones_from_bronze() -> None:

@@ -5,7 +5,7 @@ from backfill_assets.backfill.positions import Phase
 from backfill_assets.backfill.reads import BronzeRead, KafkaRead
 from backfill_assets.testing.simulation import SourceSettings, World
 from backfill_assets.testing.topic import SimulatedTopic
-from tests.orders_world import SOURCE, VIEW, make, reads, right, split, step
+from tests.support.orders_world import SOURCE, VIEW, make, offset_reads, reads, right, split, step
 
 
 def test_history_is_read_from_kafka_without_waiting_for_bronze_and_live_rows_below_it_are_dropped() -> None:
@@ -122,7 +122,7 @@ def test_a_live_split_is_not_held_up_by_another_ones_history() -> None:
     assert found is not None
     live = [read for read in found.reads if isinstance(read, BronzeRead)]
     assert [read.ranges.keys() for read in live] == [{1}]
-    assert sum(len(each) for read in found.reads for each in read.ranges.values()) == 20
+    assert sum(len(each) for read in offset_reads(found.reads) for each in read.ranges.values()) == 20
 
 
 def test_a_view_over_two_sources_shares_its_budget_and_is_live_when_both_are() -> None:

@@ -11,7 +11,7 @@ def folder(epoch: int, incarnation: str = LIFE) -> StagedFolder:
     return StagedFolder(incarnation=incarnation, epoch=epoch, attempt="fedcba987654")
 
 
-def test_a_name_is_read_back_as_the_folder_it_names():
+def test_a_name_is_read_back_as_the_folder_it_names() -> None:
     assert folder(7).name == f"{LIFE}-7-fedcba987654"
     assert StagedFolder.parse(folder(7).name) == folder(7)
 
@@ -33,17 +33,17 @@ def test_a_name_is_read_back_as_the_folder_it_names():
         "",
     ],
 )
-def test_no_other_folder_is_ever_taken_for_a_staged_one(name: str):
+def test_no_other_folder_is_ever_taken_for_a_staged_one(name: str) -> None:
     assert StagedFolder.parse(name) is None
 
 
-def test_folders_of_committed_epochs_and_of_earlier_lives_may_be_swept():
+def test_folders_of_committed_epochs_and_of_earlier_lives_may_be_swept() -> None:
     assert sweepable(folder(1), incarnation=LIFE, epoch=3)
     assert sweepable(folder(3), incarnation=LIFE, epoch=3)
     assert sweepable(folder(9, EARLIER_LIFE), incarnation=LIFE, epoch=3)
 
 
-def test_a_folder_of_an_epoch_that_may_be_in_the_making_is_never_swept():
+def test_a_folder_of_an_epoch_that_may_be_in_the_making_is_never_swept() -> None:
     assert not sweepable(folder(4), incarnation=LIFE, epoch=3)
     assert not sweepable(folder(5), incarnation=LIFE, epoch=3)
     assert not sweepable(folder(1), incarnation=LIFE, epoch=0)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -13,16 +14,17 @@ from backfill_assets.resources.state_store import StateStore
 
 def resolved(store: StateStore) -> dict[str, str]:
     with store.process_config_and_initialize_cm() as found:
-        return dict(found.place.storage_options)
+        resource: Any = found  # the StateStore itself, whatever its type parameter says
+        return dict(resource.place.storage_options)
 
 
-def test_a_local_warehouse_needs_nothing():
+def test_a_local_warehouse_needs_nothing() -> None:
     assert resolved(StateStore()) == {}
 
 
-def test_what_is_given_reaches_delta_and_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch):
+def test_what_is_given_reaches_delta_and_secrets_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_SECRET", "hidden")
-    given = {
+    given: dict[str, Any] = {
         "access_key_id": "me",
         "secret_access_key": dg.EnvVar("A_SECRET"),
         "allow_unsafe_rename": True,
@@ -46,17 +48,17 @@ def test_what_is_given_reaches_delta_and_secrets_come_from_the_environment(monke
         ("s3", "expected a mapping, found str"),
     ],
 )
-def test_what_is_no_storage_is_refused_by_name(storage: dict[str, str], named: str):
+def test_what_is_no_storage_is_refused_by_name(storage: dict[str, str], named: str) -> None:
     with pytest.raises(DeclarationError, match=named) as found:
         resolved(StateStore(storage=storage))
     assert found.value.facts["argument"] == "storage"
 
 
-def test_each_provider_is_checked_by_its_own_configuration():
+def test_each_provider_is_checked_by_its_own_configuration() -> None:
     assert resolved(StateStore(storage={"provider": "azure", "account_name": "mine"}))["account_name"] == "mine"
 
 
-def test_what_an_idle_refresh_needs_of_a_local_warehouse_loads_no_pandas(tmp_path: Path):
+def test_what_an_idle_refresh_needs_of_a_local_warehouse_loads_no_pandas(tmp_path: Path) -> None:
     StateStore(warehouse=str(tmp_path)).state().put_lease("views/a", "a-run", held=True)
     code = (
         "import sys; from backfill_assets import build_definitions, kafka_source; "

@@ -41,7 +41,7 @@ def committed(root: Path, *at: float) -> None:
         entry.write_text("".join(json.dumps(each) + "\n" for each in actions))
 
 
-def test_size_and_files_are_those_of_the_newest_version(tmp_path: Path):
+def test_size_and_files_are_those_of_the_newest_version(tmp_path: Path) -> None:
     write(tmp_path, range(10))
     write(tmp_path, range(10, 40))
     DeltaTable(str(tmp_path)).delete("id < 10")
@@ -51,7 +51,7 @@ def test_size_and_files_are_those_of_the_newest_version(tmp_path: Path):
     assert (found.has_feed, found.append_only, found.keyed) == (True, False, True)
 
 
-def test_rates_are_of_the_last_day_and_leave_out_the_load(tmp_path: Path):
+def test_rates_are_of_the_last_day_and_leave_out_the_load(tmp_path: Path) -> None:
     for first, count in ((0, 5), (100, 1000), (2000, 20)):
         write(tmp_path, range(first, first + count))
     table = DeltaTable(str(tmp_path))
@@ -69,7 +69,7 @@ def test_rates_are_of_the_last_day_and_leave_out_the_load(tmp_path: Path):
     assert found.moves
 
 
-def test_a_table_with_nothing_but_its_load_or_without_a_commit_of_today_stands_still(tmp_path: Path):
+def test_a_table_with_nothing_but_its_load_or_without_a_commit_of_today_stands_still(tmp_path: Path) -> None:
     write(tmp_path, range(10))
     committed(tmp_path, NOON - 60)
     assert not facts(tmp_path).moves
@@ -80,14 +80,14 @@ def test_a_table_with_nothing_but_its_load_or_without_a_commit_of_today_stands_s
     assert found.newest_commit_age_seconds == 8 * DAY
 
 
-def test_a_short_past_does_not_make_a_rate_of_a_few_commits(tmp_path: Path):
+def test_a_short_past_does_not_make_a_rate_of_a_few_commits(tmp_path: Path) -> None:
     for first in (0, 50, 60):
         write(tmp_path, range(first, first + 10))
     committed(tmp_path, NOON - 3, NOON - 2, NOON - 1)
     assert facts(tmp_path).changes_per_second == pytest.approx(20 / HOUR), "as if it had been an hour"
 
 
-def test_maintenance_is_a_version_and_no_change(tmp_path: Path):
+def test_maintenance_is_a_version_and_no_change(tmp_path: Path) -> None:
     for first in (0, 10, 20):
         write(tmp_path, range(first, first + 10))
     DeltaTable(str(tmp_path)).optimize.compact()
@@ -108,13 +108,13 @@ def test_maintenance_is_a_version_and_no_change(tmp_path: Path):
 )
 def test_clustering_is_the_share_of_files_that_a_range_touches(
     tmp_path: Path, files: Sequence[Sequence[int]], clustering: float
-):
+) -> None:
     for ids in files:
         write(tmp_path, ids)
     assert facts(tmp_path).clustering == pytest.approx(clustering, abs=0.13)
 
 
-def test_without_statistics_of_the_key_clustering_is_not_known(tmp_path: Path):
+def test_without_statistics_of_the_key_clustering_is_not_known(tmp_path: Path) -> None:
     write(tmp_path, range(10), **{"delta.dataSkippingNumIndexedCols": "0"})
     found = facts(tmp_path)
     assert (found.key_sortable, found.clustering) == (True, None)
@@ -123,13 +123,13 @@ def test_without_statistics_of_the_key_clustering_is_not_known(tmp_path: Path):
 @pytest.mark.parametrize(
     ("key", "keyed", "sortable"), [((), False, False), (("many",), True, False), (("v",), True, True)]
 )
-def test_a_key_is_sortable_if_its_type_is(tmp_path: Path, key: Sequence[str], keyed: bool, sortable: bool):
+def test_a_key_is_sortable_if_its_type_is(tmp_path: Path, key: Sequence[str], keyed: bool, sortable: bool) -> None:
     write(tmp_path, range(10))
     found = facts(tmp_path, key=key)
     assert (found.keyed, found.key_sortable) == (keyed, sortable)
 
 
-def test_retention_and_kind_are_what_the_properties_say(tmp_path: Path):
+def test_retention_and_kind_are_what_the_properties_say(tmp_path: Path) -> None:
     write(tmp_path / "plain", range(3))
     assert (facts(tmp_path / "plain").file_retention_seconds, facts(tmp_path / "plain").log_retention_seconds) == (
         7 * DAY,
@@ -141,7 +141,7 @@ def test_retention_and_kind_are_what_the_properties_say(tmp_path: Path):
     assert (found.file_retention_seconds, found.log_retention_seconds, found.append_only) == (0, 2 * DAY, True)
 
 
-def test_an_empty_table_has_facts_and_one_that_is_not_there_has_not(tmp_path: Path):
+def test_an_empty_table_has_facts_and_one_that_is_not_there_has_not(tmp_path: Path) -> None:
     write(tmp_path / "empty", [])
     found = facts(tmp_path / "empty")
     assert (found.rows, found.files, found.bytes, found.moves) == (0, 0, 0, False)

@@ -1,0 +1,237 @@
+"""The command line as people and scripts call it: what it prints, its exit codes, and what Dagster records of it."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.jobs import TABLES_JOB
+from backfill_assets.proofs import CHECKS
+from backfill_assets.resources.ports import free_port
+from tests.support.dagster_project import DagsterProject
+from tests.support.project import Project
+
+pytestmark = pytest.mark.e2e
+
+DEFINITIONS = """
+from backfill_assets import build_definitions, kafka_source, materialized_view
+orders = kafka_source("orders", topic="{topic}", schema="id LONG")
+even = materialized_view("even", query="SELECT id FROM orders WHERE id % 2 = 0", upstreams=[orders])
+defs = build_definitions(even)
+"""
+SECONDS = 300
+
+
+@dataclass
+class CommandLine:
+    """Calls `backfill` in a project's folder."""
+
+    root: Path
+    servers: str
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def start(self, *arguments: str, **given: Any) -> "subprocess.Popen[str]":
+        """Start a command."""
+        kept = {name: value for name, value in os.environ.items() if name not in {"DAGSTER_HOME", "SPARK_REMOTE"}}
+        return subprocess.Popen(
+            [sys.executable, "-c", "from backfill_assets.cli import main; main()", *arguments],
+            cwd=self.root,
+            env={**kept, "KAFKA_BOOTSTRAP_SERVERS": self.servers, "COLUMNS": "200", **self.environment, **given},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def outputs(self, *arguments: str, code: int, **given: Any) -> tuple[str, str]:
+        """What a command prints to both outputs; its exit code must be `code`."""
+        process = self.start(*arguments, **given)
+        try:
+            out, err = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
+        assert process.returncode == code, f"{arguments}: {process.returncode}\n{out}\n{err}"
+        assert "Traceback" not in out + err
+        return out, err
+
+    def call(self, *arguments: str, code: int = 0, **given: Any) -> str:
+        """What a command says: its answer, and after a failure what went wrong."""
+        out, err = self.outputs(*arguments, code=code, **given)
+        return out if code in {0, 3} else out + err
+
+    def json(self, *arguments: str, code: int = 0, **given: Any) -> Any:
+        """The document that a command prints with `--json`."""
+        return json.loads(self.outputs(*arguments, "--json", code=code, **given)[0])
+
+
+@pytest.fixture
+def cli(project: Project, remote: str) -> CommandLine:
+    """A project with a source of 30 records and a view, neither created; commands use a Spark server that is running."""
+    topic = project.topic()
+    project.produce(topic, [{"id": number} for number in range(30)])
+    (project.root / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
+    (project.root / "definitions.py").write_text(DEFINITIONS.format(topic=topic))
+    return CommandLine(root=project.root, servers=project.servers, environment={"SPARK_REMOTE": remote})
+
+
+def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine, remote: str) -> None:
+    assert [(each["name"], each["state"]) for each in cli.json("status")] == [
+        ("orders", "not created"),
+        ("even", "not created"),
+    ]
+    assert re.search(r"even is not created yet.*\n`source` .* orders", cli.call("plan", "even"))
+    planned = cli.json("plan", "even")
+    assert (planned["exists"], planned["epoch"], planned["reads"]) == (False, None, [])
+    assert (planned["choice"]["requested"], planned["choice"]["chosen"]) == (None, "source")
+
+    del cli.environment["SPARK_REMOTE"]  # this one starts its own
+    stopped = cli.json("refresh", "even", "--max-rows", "10", "--chunk-rows", "5", code=3)
+    cli.environment["SPARK_REMOTE"] = remote
+    assert stopped["tables"]["even"]["stopped_reason"] == "max_rows"
+    assert "Epoch 3 would read:\n  topic t" in cli.call("plan", "even")
+    assert {read["kind"] for read in cli.json("plan", "even")["reads"]} == {"kafka"}
+
+    text = cli.call("refresh", "orders", "even")
+    assert text.count("caught_up") == 2
+    assert text.count(" yes ") == 2 * len(CHECKS)
+    idle = cli.json("refresh", "orders", "even")
+    assert {name: found["epochs"] for name, found in idle["tables"].items()} == {"orders": 0, "even": 0}
+    verified = cli.json("verify", "even")
+    assert (verified["tables"], [each["passed"] for each in verified["checks"]]) == ({}, [True] * len(CHECKS))
+
+    (even,) = cli.json("status", "even")
+    assert (even["progress"]["phase"], even["progress"]["lag_rows"], even["problem"]) == ("live", 0, "")
+    assert re.search(r"orders +1 +finished +15 +0", cli.call("status", "even"))
+
+    assert cli.json("tend", "even") == {"name": "even", "swept": []}
+    assert cli.json("rebuild") == {"rebuilt": ["sources/orders", "views/even"]}
+    assert cli.json("reset", "even")["incarnation"]
+    assert cli.json("drop", "even") == {"name": "even", "dropped": True}
+    assert cli.json("status", "even")[0]["state"] == "dropped"
+    assert recorded(cli) == {
+        "backfill_tables": [("SUCCESS", 3)],
+        "verify_even": [("SUCCESS", 1)],
+    }
+
+
+def recorded(cli: CommandLine) -> dict[str, list[tuple[str, int]]]:
+    """How often which job ended in which way, in the instance of the project."""
+    with dg.DagsterInstance.from_config(str(cli.root / ".dagster")) as instance:
+        found = [(run.job_name, run.status.value) for run in instance.get_runs()]
+    return {
+        job: sorted({(status, found.count((job, status))) for name, status in found if name == job})
+        for job in {name for name, _ in found}
+    }
+
+
+def test_pause_resume_and_throttle_hold_until_they_are_changed(cli: CommandLine) -> None:
+    assert cli.json("pause", "even") == {"name": "even", "paused": True, "rows_per_second": None}
+    assert cli.json("refresh", "even", code=3)["tables"]["even"]["stopped_reason"] == "paused"
+    assert cli.call("throttle", "even", "5.5") == "even: paused, 5.5 rows/s\n"
+    assert cli.call("resume", "even") == "even: not paused, 5.5 rows/s\n"
+    assert cli.call("throttle", "even", "off") == "even: not paused, no limit\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("status", "revenue"), "there is no source or view 'revenue'; declared are even, orders"),
+        (("refresh", "orders", "revenue"), "there is no source or view 'revenue'"),
+        (("throttle", "even", "fast"), "expected rows per second or 'off', found 'fast'"),
+        (("status", "-m", "other"), "there is no module 'other'"),
+        (("status", "-m", "json"), "module 'json' holds 0 Definitions objects"),
+        (("refresh",), "Missing argument"),
+    ],
+)
+def test_wrong_usage_is_a_message_with_advice_and_exit_code_2(
+    cli: CommandLine, arguments: tuple[str, ...], words: str
+) -> None:
+    found = cli.call(*arguments, code=2)
+    assert words in found
+    assert "What to do: " in found or "Usage: " in found
+
+
+def test_a_failed_run_is_a_message_with_advice_and_exit_code_1(cli: CommandLine) -> None:
+    dead = f"127.0.0.1:{free_port()}"
+    result = cli.json("refresh", "orders", code=1, KAFKA_BOOTSTRAP_SERVERS=dead)
+    (message,) = result["errors"]
+    assert message.startswith(f"sources/orders: [BROKER_UNAVAILABLE] no Kafka broker answered at {dead}")
+    assert "What to do: " in message
+    assert "views/even does not exist" in cli.call("reset", "even", code=1)
+    assert not any(each["passed"] for each in cli.json("verify", "even", code=1)["checks"])
+
+
+def test_status_goes_on_when_the_broker_is_down_a_source_is_gone_or_a_view_is_only_starting(
+    cli: CommandLine, project: Project
+) -> None:
+    project.workspace().state.put_lease("views/even", "a-run", held=True)
+    assert cli.json("status", "even")[0]["state"] == "starting"
+    project.workspace().state.put_lease("views/even", "a-run", held=False)
+    cli.call("refresh", "orders", "even")
+    dead = f"127.0.0.1:{free_port()}"
+    orders, even = cli.json("status", KAFKA_BOOTSTRAP_SERVERS=dead)
+    assert orders["problem"].startswith("no Kafka broker answered")
+    assert (orders["progress"]["epoch"], orders["progress"]["lag_rows"]) == (1, None)
+    assert (even["problem"], even["progress"]["lag_rows"]) == ("", 0)
+    cli.call("drop", "orders")
+    (even,) = cli.json("status", "even")
+    assert even["problem"] == "source 'orders' was dropped: expected its table"
+    assert "was dropped" in cli.call("status")
+
+
+def test_a_refresh_that_is_submitted_is_shown_before_it_begins(cli: CommandLine, project: Project) -> None:
+    orders = kafka_source("orders", topic="t", schema="id LONG")
+    project.declare(orders, materialized_view("even", query="SELECT id FROM orders", upstreams=[orders]))
+    assert states(cli) == {"orders": "not created", "even": "not created"}
+    with dg.DagsterInstance.from_config(str(cli.root / ".dagster")) as instance:
+        job = DagsterProject(project, instance).definitions().resolve_job_def(TABLES_JOB)
+        key = project.declared["even"].key
+        instance.create_run_for_job(job.get_subset(asset_selection={key}), asset_selection=frozenset({key}))
+        assert states(cli) == {"orders": "not created", "even": "queued"}
+        instance.wipe()
+        instance.create_run_for_job(job)
+    assert states(cli) == {"orders": "queued", "even": "queued"}
+    (cli.root / ".dagster" / "dagster.yaml").write_text("no such setting: 1\n")
+    assert states(cli) == {"orders": "not created", "even": "not created"}, (
+        "what Dagster does not tell hides nothing else"
+    )
+
+
+def states(cli: CommandLine) -> dict[str, str]:
+    return {each["name"]: each["state"] for each in cli.json("status")}
+
+
+def test_another_module_may_hold_the_definitions(cli: CommandLine) -> None:
+    lazy = "import dagster as dg\nimport definitions\n@dg.definitions\ndef defs():\n    return definitions.defs\n"
+    (cli.root / "lazy.py").write_text(lazy)
+    assert [each["name"] for each in cli.json("status", "-m", "lazy")] == ["orders", "even"]
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_the_ui_takes_another_port_when_its_own_is_taken(cli: CommandLine, taken_port: int) -> None:
+    process = cli.start("ui", "--port", str(taken_port))
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=SECONDS)
+    found = re.search(r"http://127.0.0.1:(\d+)", line)
+    assert found, line
+    assert int(found[1]) != taken_port
+    assert (cli.root / ".dagster").is_dir()

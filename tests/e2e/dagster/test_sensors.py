@@ -1,0 +1,204 @@
+"""The sensors: what they ask for, why they ask for nothing, and what they leave alone. A tick never starts Spark."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+import psutil
+import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
+
+from backfill_assets import kafka_source, materialized_view, sensors
+from backfill_assets.resources import spark
+from backfill_assets.resources.kafka import KafkaClient
+from backfill_assets.resources.ports import free_port
+from backfill_assets.resources.state_store import State
+from backfill_assets.sensors import TABLE_TAG, TRANSITION_TAG
+from tests.support.broker import delete_topic
+from tests.support.dagster_project import DagsterProject
+from tests.support.project import Project
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def shop(project: Project) -> Iterator[DagsterProject]:
+    """A source, a view that is live, and one that is not created yet; 20 records are in the first two."""
+    topic = project.topic()
+    project.produce(topic, [{"id": number} for number in range(20)])
+    orders = kafka_source("orders", topic=topic, schema="id LONG")
+    live = materialized_view("live", query="SELECT id FROM orders", upstreams=[orders])
+    late = materialized_view("late", query="SELECT id FROM orders WHERE id > 3", upstreams=[orders])
+    project.declare(orders, live, late)
+    project.refresh("orders")
+    project.refresh("live")
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield DagsterProject(project, instance)
+
+
+@pytest.fixture(autouse=True)
+def no_spark_in_ticks(monkeypatch: pytest.MonkeyPatch, shop: DagsterProject) -> None:
+    del shop  # it comes first: its tables are made with Spark
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a tick started Spark")
+
+    monkeypatch.setattr(spark.SparkRunner, "run", refuse)
+
+
+def tick(shop: DagsterProject, name: str = "new_kafka_data", **given: Any) -> SensorExecutionData:
+    """One evaluation of a sensor, as the daemon makes it."""
+    definitions = shop.definitions(**given)
+    repository = definitions.get_repository_def()
+    resources = dict(definitions.resources or {})
+    with dg.build_sensor_context(instance=shop.instance, repository_def=repository, resources=resources) as context:
+        return repository.get_sensor_def(name).evaluate_tick(context)
+
+
+def asked(result: SensorExecutionData) -> list[list[str]]:
+    """The tables of each requested run."""
+    return [[key.path[-1] for key in each.asset_selection or ()] for each in result.run_requests or ()]
+
+
+def reason(result: SensorExecutionData) -> str:
+    """Why nothing was asked for."""
+    assert not result.run_requests
+    return str(result.skip_message)
+
+
+def key(result: SensorExecutionData) -> str | None:
+    """The key of the one requested run."""
+    (request,) = result.run_requests or ()
+    return request.run_key
+
+
+def more(shop: DagsterProject) -> None:
+    """New records for the source."""
+    shop.project.produce(shop.project.declared["orders"].topic, [{"id": 1}, {"id": 2}])  # type: ignore[union-attr]
+
+
+def state(shop: DagsterProject) -> State:
+    return shop.project.workspace().state
+
+
+def ended(shop: DagsterProject, tags: dict[str, str], status: dg.DagsterRunStatus) -> dg.DagsterRun:
+    """A run with these tags in the instance, with a status."""
+    job = shop.definitions().resolve_job_def("backfill_tables")
+    run = shop.instance.create_run_for_job(job, tags=tags, status=dg.DagsterRunStatus.NOT_STARTED)
+    event = {
+        dg.DagsterRunStatus.FAILURE: dg.DagsterEventType.PIPELINE_FAILURE,
+        dg.DagsterRunStatus.STARTED: dg.DagsterEventType.PIPELINE_START,
+    }[status]
+    shop.instance.report_dagster_event(dg.DagsterEvent(event_type_value=event.value, job_name=job.name), run.run_id)
+    return run
+
+
+def test_a_source_with_new_records_is_refreshed_with_its_live_views(shop: DagsterProject) -> None:
+    assert reason(tick(shop)) == "orders: up to date; live: up to date; late: not created yet; materialize it once"
+    more(shop)
+    result = tick(shop)
+    assert asked(result) == [["orders", "live"]]
+    (request,) = result.run_requests or ()
+    assert request.tags[TRANSITION_TAG].startswith("sources/orders@")
+    assert {name for name in request.tags if name.startswith(TABLE_TAG)} == {f"{TABLE_TAG}/orders", f"{TABLE_TAG}/live"}
+    (again,) = tick(shop).run_requests or ()
+    assert again.run_key == request.run_key, "asking twice for one thing starts one run"
+
+
+def test_a_view_that_is_still_backfilling_gets_a_run_of_its_own(
+    shop: DagsterProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    assert shop.refresh("late", max_rows=5).success
+    assert asked(tick(shop)) == [["late"]]
+    more(shop)
+    assert asked(tick(shop)) == [["orders", "live"], ["late"]]
+
+
+def test_what_is_paused_or_throttled_to_nothing_is_left_alone(shop: DagsterProject) -> None:
+    more(shop)
+    assert shop.control("pause", "orders").success
+    assert "orders: paused; live: up to date" in reason(tick(shop))
+    assert shop.control("resume", "orders").success
+    assert shop.control("throttle", "live", rows_per_second=0).success
+    assert asked(tick(shop)) == [["orders"]]
+
+
+def test_what_a_run_is_at_work_on_is_left_alone(shop: DagsterProject) -> None:
+    more(shop)
+    state(shop).put_lease("sources/orders", "another-run", held=True)
+    assert "orders: run another-run is at work on it" in reason(tick(shop))
+    state(shop).put_lease("sources/orders", "another-run", held=False)
+    ended(shop, {f"{TABLE_TAG}/orders": "true"}, dg.DagsterRunStatus.STARTED)
+    assert "orders: a run of it has not ended" in reason(tick(shop))
+
+
+def test_a_broker_that_is_down_is_a_reason_and_no_error(shop: DagsterProject) -> None:
+    found = reason(tick(shop, servers=f"127.0.0.1:{free_port()}"))
+    assert found.startswith("orders: [BROKER_UNAVAILABLE] no Kafka broker answered at 127.0.0.1:")
+
+
+def test_a_broker_is_asked_once_for_all_topics_and_one_that_is_gone_keeps_no_other_waiting(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # these tables, too, are made with Spark
+    topics = [project.topic() for _ in range(3)]
+    sources = [kafka_source(f"s{number}", topic=topic, schema="id LONG") for number, topic in enumerate(topics)]
+    loose = kafka_source("loose", topic=topics[0], schema="id LONG", isolation="read_uncommitted")
+    project.declare(*sources, loose)
+    for each in (*sources, loose):
+        project.refresh(each.name)
+    delete_topic(project, topics[1])
+    for topic in (topics[0], topics[2]):
+        project.produce(topic, [{"id": 1}])
+    asked_for = []
+    call = KafkaClient._call
+
+    def counted(self: KafkaClient, request: Any) -> Any:
+        asked_for.append(request)
+        return call(self, request)
+
+    monkeypatch.setattr(KafkaClient, "_call", counted)
+    with dg.DagsterInstance.ephemeral() as instance:
+        found = tick(DagsterProject(project, instance))
+    assert sorted(asked(found)) == [["loose"], ["s0"], ["s2"]]
+    assert len(asked_for) == 5, "topics, their settings, earliest and, for each isolation level, latest offsets"
+
+
+def test_runs_that_fail_are_asked_for_again_but_not_at_once(
+    shop: DagsterProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more(shop)
+    transition = f"sources/orders@{shop.project.record('orders').incarnation}:1"
+    keys = {key(tick(shop))}
+    ended(shop, {TRANSITION_TAG: transition}, dg.DagsterRunStatus.FAILURE)
+    assert "orders: its last 1 runs did not get beyond epoch 1; the next comes in " in reason(tick(shop))
+    monkeypatch.setattr(sensors, "BACKOFF_SECONDS", (0, 0))
+    for _ in range(8):
+        keys.add(key(tick(shop)))
+        ended(shop, {TRANSITION_TAG: transition}, dg.DagsterRunStatus.FAILURE)
+    assert len(keys) == 9, "a key that was used before would never start a run again"
+
+
+def test_only_a_run_whose_process_is_gone_is_reported(shop: DagsterProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = ended(shop, {}, dg.DagsterRunStatus.STARTED)
+    state(shop).put_lease("views/live", running.run_id, held=True)
+    assert reason(tick(shop, "reap_dead_runs")) == "no dead runs"
+
+    dead = ended(shop, {}, dg.DagsterRunStatus.STARTED)
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = psutil.Process(process.pid).create_time()
+    monkeypatch.setattr("backfill_assets.resources.state_store.os.getpid", lambda: process.pid)
+    state(shop).put_lease("sources/orders", dead.run_id, held=True)
+    monkeypatch.undo()
+    assert state(shop).leases()["sources/orders"].process_started == started
+    process.communicate()
+    assert not state(shop).leases()["sources/orders"].alive(datetime.now(UTC))
+    assert reason(tick(shop, "reap_dead_runs")) == f"reported 1 dead runs as failed: {dead.run_id}"
+    statuses = {run.run_id: run.status for run in shop.instance.get_runs()}
+    assert statuses[dead.run_id] is dg.DagsterRunStatus.FAILURE
+    assert statuses[running.run_id] is dg.DagsterRunStatus.STARTED
+    assert reason(tick(shop, "reap_dead_runs")) == "no dead runs"

@@ -1,0 +1,50 @@
+"""`new_delta_data`: what it asks for as tables and views get new versions. A tick never starts Spark."""
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.sensor_definition import SensorExecutionData
+
+from backfill_assets import delta_table, materialized_view
+from backfill_assets.resources import spark
+from tests.e2e.dagster.test_sensors import asked, reason, tick
+from tests.support.dagster_project import DagsterProject
+from tests.support.lake import Lake
+
+pytestmark = pytest.mark.e2e
+
+
+def test_views_are_refreshed_by_version_and_a_child_waits_for_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path)
+    lake.write("orders", lake.spark.range(0, 30).selectExpr("id", "id % 3 AS kind"))
+    parent = materialized_view(
+        "parent",
+        query="SELECT id, kind FROM orders",
+        upstreams=[delta_table("orders", path=lake.path("orders"), primary_key="id")],
+    )
+    child = materialized_view("child", query="SELECT id FROM parent WHERE kind = 1", upstreams=[parent])
+    lake.project.declare(parent, child)
+    with dg.DagsterInstance.ephemeral() as instance:
+        shop = DagsterProject(lake.project, instance)
+
+        def looked() -> SensorExecutionData:
+            with monkeypatch.context() as patch:
+                patch.setattr(spark.SparkRunner, "run", lambda *_: pytest.fail("a tick started Spark"))
+                return tick(shop, "new_delta_data")
+
+        assert "parent: not created yet" in reason(looked())
+        assert "new_kafka_data" not in reason(looked())
+        lake.project.refresh("parent")
+        lake.project.refresh("child")
+        assert reason(looked()) == "parent: up to date; child: up to date"
+        lake.sql("orders", "UPDATE {t} SET kind = 1 WHERE id = 2")
+        assert asked(looked()) == [["parent"]]
+        lake.project.refresh("parent")
+        assert asked(looked()) == [["child"]]
+        lake.project.refresh("child")
+        assert lake.project.rows("child", "id")[(2,)] == 1
+        lake.sql("orders", "OPTIMIZE {t}")
+        assert reason(looked()) == "parent: up to date; child: up to date"

@@ -1,0 +1,159 @@
+"""Every check finds the damage that it is there for and names it. Damage is planted in copies of one sound project."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.backfill.positions import IngestPosition, SplitState, ViewPosition
+from backfill_assets.model import KafkaSource
+from backfill_assets.proofs import CHECKS, Outcome
+from tests.support.damage import (
+    Change,
+    append_by_hand,
+    doubled,
+    file_of,
+    first,
+    forge_commit,
+    ledger,
+    missing,
+    replaced_by_a_double,
+    rewrite,
+)
+from tests.support.project import Project
+
+pytestmark = pytest.mark.e2e
+
+TABLES = ("orders", "large")
+EPOCHS = 3
+
+
+@pytest.fixture(scope="module")
+def sound(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A source and a view over it, three epochs each, every check passed."""
+    project = Project(root=tmp_path_factory.mktemp("sound"), servers=broker)
+    topic = project.topic(splits=1)
+    project.produce(topic, [{"id": number, "amount": number * 1.5} for number in range(12)])
+    orders = kafka_source("orders", topic=topic, schema="id LONG, amount DOUBLE")
+    large = materialized_view("large", query="SELECT id, amount FROM orders WHERE id % 4 > 0", upstreams=[orders])
+    project.declare(orders, large)
+    for name in TABLES:
+        assert len(project.refresh(name, Limits(chunk_rows=4)).report.epochs) == EPOCHS
+        for check in CHECKS:
+            outcome = project.check(name, check)
+            assert outcome.passed, (name, check, outcome)
+    return project
+
+
+@pytest.fixture
+def copy(sound: Project, tmp_path: Path) -> Project:
+    """The sound project in a folder of its own, to be damaged."""
+    shutil.copytree(sound.root, tmp_path, dirs_exist_ok=True)
+    return Project(root=tmp_path, servers=sound.servers, declared=dict(sound.declared))
+
+
+def failed(project: Project, name: str, check: str, **given: Any) -> Outcome:
+    outcome = project.check(name, check, **given)
+    assert not outcome.passed, outcome
+    assert outcome.summary
+    return outcome
+
+
+def moved(record: CommitRecord, offsets: int) -> IngestPosition | ViewPosition:
+    """The position of a record, split 0 further by so many offsets."""
+    position = record.position
+    if isinstance(position, IngestPosition):
+        return position.model_copy(update={"next": {0: position.next[0] + offsets}})
+    assert isinstance(position, ViewPosition)
+    source = position.sources["orders"]
+    state: SplitState = source.splits[0].read_live(source.splits[0].next + offsets)
+    return ViewPosition(sources={"orders": source.model_copy(update={"splits": {0: state}})})
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_epoch_that_was_left_out_is_named(copy: Project, name: str) -> None:
+    forge_commit(copy, name, epoch=EPOCHS + 2)
+    assert failed(copy, name, "positions_contiguous").offences == [f"epoch {EPOCHS + 2} follows epoch {EPOCHS}"]
+    assert f"the table is at epoch {EPOCHS + 2}" in failed(copy, name, "ledger_matches_table").summary
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(("offsets", "said"), [(5, "moved from 12 to 17"), (-3, "went back from 12 to 9")])
+def test_a_position_that_jumps_is_named(copy: Project, name: str, offsets: int, said: str) -> None:
+    forge_commit(copy, name, epoch=EPOCHS + 1, position=moved(copy.record(name), offsets))
+    (offence,) = failed(copy, name, "positions_contiguous").offences
+    split = "split 0 of the topic" if name == "orders" else "split 0 of orders"
+    assert offence.startswith(f"epoch {EPOCHS + 1}: {split} {said}")
+    assert len(failed(copy, name, "ledger_matches_table").offences) == 2
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_ledger_row_that_was_deleted_or_altered_is_named(copy: Project, name: str) -> None:
+    target = copy.declared[name].target
+    ledger(copy).delete(f"target = '{target}' AND epoch = 1")
+    assert "epoch 1 was committed by plan" in failed(copy, name, "ledger_matches_table").summary
+    ledger(copy).update(predicate=f"target = '{target}' AND epoch = 2", updates={"plan_hash": "'0000'"})
+    assert "the ledger has 0000" in failed(copy, name, "ledger_matches_table").offences[1]
+    assert copy.check(name, "positions_contiguous").passed
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_foreign_append_fails_every_check_with_its_version(copy: Project, name: str) -> None:
+    version = append_by_hand(copy, name)
+    for check in CHECKS:
+        assert f"version {version} changed data" in failed(copy, name, check).summary
+
+
+@pytest.mark.parametrize(
+    ("change", "caught_by", "differences"),
+    [
+        (missing, {"rows_conserved", "exactly_once"}, (1, 0)),
+        (doubled, {"unique_key", "rows_conserved", "exactly_once"}, (0, 1)),
+        (replaced_by_a_double, {"unique_key", "exactly_once"}, (1, 1)),
+        (first(lambda row: {"amount": row["amount"] + 0.5}), {"exactly_once"}, (1, 1)),
+        (first(lambda _row: {"amount": None}), {"exactly_once"}, (1, 1)),
+    ],
+    ids=["missing", "doubled", "replaced by a double", "changed", "emptied"],
+)
+@pytest.mark.parametrize("name", TABLES)
+def test_a_damaged_data_file_is_caught_by_just_the_checks_that_can_see_it(
+    copy: Project, name: str, change: Change, caught_by: set[str], differences: tuple[int, int]
+) -> None:
+    rewrite(copy, name, change)
+    outcomes = {check: copy.check(name, check) for check in ("unique_key", "rows_conserved", "exactly_once")}
+    assert {check for check, outcome in outcomes.items() if not outcome.passed} == caught_by
+    proof = outcomes["exactly_once"]
+    assert (proof.facts["missing"], proof.facts["unexpected"]) == differences
+    damaged = {0, 1} if name == "orders" else {1, 2}
+    assert {row["id"] for row in proof.offences} <= damaged
+    if not outcomes["unique_key"].passed:
+        assert outcomes["unique_key"].offences[0]["rows"] == 2
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_was_proved_before_is_left_to_the_full_proof_and_new_damage_is_seen_by_both(
+    copy: Project, name: str
+) -> None:
+    orders = copy.declared["orders"]
+    assert isinstance(orders, KafkaSource)
+    copy.produce(orders.topic, [{"id": 101, "amount": 1.0}, {"id": 102, "amount": 2.0}])
+    for each in TABLES:
+        copy.refresh(each)
+    newest = file_of(copy, name, copy.record(name).epoch)
+    sound_bytes = newest.read_bytes()
+    rewrite(copy, name, first(lambda _row: {"amount": -1.0}), epoch=copy.record(name).epoch)
+    seen = failed(copy, name, "exactly_once", full=False)
+    assert (seen.facts["missing"], seen.facts["since_epoch"]) == (1, EPOCHS)
+    assert failed(copy, name, "exactly_once").facts["missing"] == 1
+    newest.write_bytes(sound_bytes)
+    since = copy.check(name, full=False)
+    assert (since.passed, since.facts["since_epoch"]) == (True, EPOCHS)
+    assert since.facts["rows_found"] == since.facts["rows_expected"] > 0
+
+    rewrite(copy, name, missing, epoch=1)
+    assert copy.check(name, full=False).facts["derived_from"] == "nothing new"
+    assert failed(copy, name, "exactly_once").facts["missing"] == 1

@@ -1,0 +1,396 @@
+"""Every check finds the damage that it is there for, in views over Delta tables, over views, and in aggregates.
+
+Which check sees what (each row is a test below; `yes` names the offence):
+
+| damage                                         | positions | ledger | unique_key | conserved | exactly_once |
+|------------------------------------------------|-----------|--------|------------|-----------|--------------|
+| a row lost by a compaction                     |           |        |            | yes       | yes          |
+| a row doubled by a compaction                  |           |        | if keyed   | yes       | yes          |
+| a row replaced by a double of another          |           |        | if keyed   |           | yes          |
+| a value changed, of a hidden column as well    |           |        |            |           | yes          |
+| an epoch left out                              | yes       | yes    |            |           |              |
+| a position that went back                      | yes       | yes    |            |           | yes          |
+| a file of a bucket skipped, as was planned     | yes       |        |            |           | yes          |
+| versions skipped as if they were maintenance   |           |        |            |           | yes          |
+| versions skipped, their rows counted           | yes       |        |            |           | yes          |
+| another table, or another version, was pinned  | yes       |        |            |           |              |
+| restated with another position                 | yes       | yes    |            |           | yes          |
+| restated with another number of rows           |           |        |            | yes       |              |
+| restated as live though it is not              |           | yes    |            |           |              |
+| a plan of the ledger lost or altered           |           | yes    |            |           |              |
+| a hand-made append                             | yes       | yes    | yes        | yes       | yes          |
+
+`unique_key` has nothing to look at in a view without a key, where a double is for `rows_conserved` and `exactly_once`.
+What a version changed is not in the records, so that only `exactly_once` can tell a skipped change from maintenance.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from backfill_assets import delta_table, kafka_source, materialized_view
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.epoch import CommitKind, Position
+from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, ViewPosition
+from backfill_assets.proofs import CHECKS, Outcome
+from tests.support.damage import (
+    Change,
+    append_by_hand,
+    doubled,
+    first,
+    forge_commit,
+    forge_epoch,
+    ledger,
+    missing,
+    recompact,
+    replaced_by_a_double,
+)
+from tests.support.lake import FEED
+from tests.support.project import Project
+
+pytestmark = pytest.mark.e2e
+
+LIVE = ("keyed", "added", "totals", "child", "clicked")
+"""By key over a table, without a key over one, groups of a table, a view over those, groups of a Kafka source."""
+
+PARTLY = "partly"
+"""A view whose snapshot is being read."""
+
+OVER_TABLES = ("keyed", "added", "totals", "child", PARTLY)
+VALUES = {"keyed": "twice", "added": "amount", "totals": "amount", "child": "n", "clicked": "amount", PARTLY: "amount"}
+GROUPS = "SELECT name, count(*) AS n, sum(amount) AS amount, max(amount) AS most FROM {} GROUP BY name"
+CONTENT = ("unique_key", "rows_conserved", "exactly_once")
+HALVES = Limits(chunk_rows=20)
+ONE_CHUNK = Limits(chunk_rows=15, max_rows=15)
+
+
+def rows(start: int, end: int) -> list[dict[str, Any]]:
+    return [{"id": at, "name": f"n{at % 10}", "amount": at} for at in range(start, end)]
+
+
+def append(project: Project, name: str, start: int, end: int) -> None:
+    made = pa.Table.from_pylist(rows(start, end))
+    write_deltalake(str(project.root / "lake" / name), made, mode="append", configuration=FEED)
+
+
+def sql(project: Project, *statements: str) -> None:
+    place = f"delta.`{project.root / 'lake' / 'orders'}`"
+    for statement in statements:
+        project.workspace().runner.run(methodcaller("sql", statement.format(place)))
+
+
+def refresh_all(project: Project, limits: Limits) -> None:
+    for name in ("clicks", *LIVE):
+        assert project.refresh(name, limits).report.record.live, name
+
+
+def assert_sound(project: Project, *names: str) -> None:
+    """Every check passes, and none because there is nothing to look at."""
+    for name in names:
+        outcomes = {check: project.check(name, check) for check in CHECKS}
+        assert all(outcome.passed for outcome in outcomes.values()), (name, outcomes)
+        assert outcomes["exactly_once"].facts["rows_found"] > 1
+        assert outcomes["unique_key"].facts["rows"] == outcomes["rows_conserved"].facts["rows"] > 1
+        assert ("no key" in outcomes["unique_key"].summary) == (name == "added")
+        for check in ("positions_contiguous", "ledger_matches_table"):
+            assert outcomes[check].facts["epochs"] > 1, "a step was looked at"
+
+
+@pytest.fixture(scope="module")
+def sound(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """All views, after their backfill and again after changes of every kind: every check passes at both times."""
+    project = Project(root=tmp_path_factory.mktemp("sound"), servers=broker)
+    for start in range(0, 40, 10):
+        append(project, "orders", start, start + 10)
+        append(project, "events", start, start + 10)
+    topic = project.topic(splits=2)
+    project.produce(topic, rows(0, 40))
+    orders = delta_table("orders", path="lake/orders", primary_key="id")
+    events = delta_table("events", path="lake/events")
+    log = delta_table("log", path="lake/events", primary_key="id")
+    clicks = kafka_source("clicks", topic=topic, schema="id LONG, name STRING, amount LONG")
+    totals = materialized_view("totals", query=GROUPS.format("orders"), upstreams=[orders])
+    project.declare(
+        clicks,
+        totals,
+        materialized_view(
+            "keyed", query="SELECT id, amount * 2 AS twice FROM orders WHERE amount > 3", upstreams=[orders]
+        ),
+        materialized_view("added", query="SELECT name, amount FROM events WHERE amount > 3", upstreams=[events]),
+        materialized_view("child", query="SELECT n, upper(name) AS name FROM totals WHERE n > 1", upstreams=[totals]),
+        materialized_view("clicked", query=GROUPS.format("clicks"), upstreams=[clicks]),
+        materialized_view(PARTLY, query="SELECT id, amount FROM log", upstreams=[log]),
+    )
+    refresh_all(project, HALVES)
+    assert_sound(project, *LIVE)
+
+    append(project, "orders", 100, 110)
+    append(project, "events", 100, 110)
+    sql(
+        project,
+        "UPDATE {} SET amount = amount + 50, name = 'new' WHERE id % 5 = 0",
+        "DELETE FROM {} WHERE id % 7 = 0",
+    )
+    project.produce(topic, rows(100, 110))
+    refresh_all(project, Limits())
+    for name in ("keyed", "totals", "child"):
+        assert project.record(name).rows_deleted or project.record(name).rows_updated, "a change log was followed"
+    assert not project.refresh(PARTLY, ONE_CHUNK).report.record.live
+    assert_sound(project, *LIVE, PARTLY)
+    return project
+
+
+@pytest.fixture
+def copy(sound: Project, tmp_path: Path) -> Project:
+    """The sound project in a folder of its own, tables below it included, to be damaged."""
+    shutil.copytree(sound.root, tmp_path, dirs_exist_ok=True)
+    return Project(root=tmp_path, servers=sound.servers, declared=dict(sound.declared))
+
+
+def outcomes_of(project: Project, name: str, *checks: str) -> dict[str, Outcome]:
+    """The outcomes of the checks that failed."""
+    found = {check: project.check(name, check) for check in checks or CHECKS}
+    return {check: outcome for check, outcome in found.items() if not outcome.passed}
+
+
+def table_of(position: Position) -> tuple[str, TablePosition]:
+    """The one table of a position."""
+    assert isinstance(position, SnapshotPosition)
+    ((name, table),) = position.tables.items()
+    return name, table
+
+
+def changed(position: Position, **changes: Any) -> SnapshotPosition:
+    name, table = table_of(position)
+    return SnapshotPosition(tables={name: table.model_copy(update=changes)})
+
+
+def set_back(position: Position) -> Position:
+    """The position one version, one file or some offsets earlier."""
+    if isinstance(position, ViewPosition):
+        ((name, source),) = position.sources.items()
+        splits = {**source.splits, 0: source.splits[0].model_copy(update={"next": source.splits[0].next - 3})}
+        return ViewPosition(sources={name: source.model_copy(update={"splits": splits})})
+    _, table = table_of(position)
+    if table.backfilled:
+        return changed(position, version=table.version - 1)
+    bucket = next(number for number, each in table.buckets.items() if each.next)
+    before = table.buckets[bucket].model_copy(update={"next": 0, "rows": 0})
+    return changed(position, buckets={**table.buckets, bucket: before})
+
+
+@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+@pytest.mark.parametrize(
+    ("change", "unkeyed", "differences"),
+    [
+        (missing, {"rows_conserved", "exactly_once"}, (1, 0)),
+        (doubled, {"rows_conserved", "exactly_once"}, (0, 1)),
+        (replaced_by_a_double, {"exactly_once"}, (1, 1)),
+    ],
+    ids=["missing", "doubled", "replaced by a double"],
+)
+def test_rows_that_a_compaction_lost_or_doubled(
+    copy: Project, name: str, change: Change, unkeyed: set[str], differences: tuple[int, int]
+) -> None:
+    recompact(copy, name, change)
+    failed = outcomes_of(copy, name, *CONTENT)
+    doubles = change is not missing and name != "added"
+    assert set(failed) == unkeyed | ({"unique_key"} if doubles else set())
+    proof = failed["exactly_once"]
+    assert (proof.facts["missing"], proof.facts["unexpected"]) == differences
+    assert {each["offence"] for each in proof.offences} == {
+        offence for offence, count in zip(("missing", "unexpected"), differences, strict=True) if count
+    }
+    if doubles:
+        assert [each["rows"] for each in failed["unique_key"].offences] == [2]
+    if "rows_conserved" in failed:
+        total = copy.record(name).rows_total
+        held = total + differences[1] - differences[0]
+        assert failed["rows_conserved"].offences == [f"epochs wrote {total} rows, the table holds {held}"]
+
+
+@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+def test_a_changed_value_of_any_column_even_where_all_was_proved_before(copy: Project, name: str) -> None:
+    columns = numbers_of(copy, name)
+    assert VALUES[name] in columns
+    if name in {"totals", "clicked"}:
+        assert {"__count", "__n_0", "__sum_0"} <= set(columns), "the state of groups is hidden in the table"
+
+    recompact(copy, name, first(lambda _row: {VALUES[name]: None}))
+    failed = outcomes_of(copy, name)
+    assert set(failed) == {"exactly_once"}
+    assert {each[VALUES[name]] is None for each in failed["exactly_once"].offences} == {True, False}
+
+    def each_in_a_row_of_its_own(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        emptied, *others = found
+        assert len(others) >= len(columns)
+        changed_rows = [{**row, column: row[column] + 1} for column, row in zip(columns, others, strict=False)]
+        return [emptied, *changed_rows, *others[len(columns) :]]
+
+    recompact(copy, name, each_in_a_row_of_its_own)
+    proof = copy.check(name, full=False)
+    wrong = 1 + len(columns)
+    assert (proof.passed, proof.facts["missing"], proof.facts["unexpected"]) == (False, wrong, wrong)
+
+
+def numbers_of(project: Project, name: str) -> list[str]:
+    """The columns of exact numbers that a table has, hidden ones as well."""
+    table = project.workspace().table(project.declared[name]).output.location.load()
+    assert table is not None
+    kinds = (pa.types.is_integer, pa.types.is_decimal)
+    return [each.name for each in table.to_pyarrow_table().schema if any(kind(each.type) for kind in kinds)]
+
+
+@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+def test_an_epoch_that_was_left_out(copy: Project, name: str) -> None:
+    last = copy.record(name).epoch
+    forge_commit(copy, name, epoch=last + 2)
+    failed = outcomes_of(copy, name, "positions_contiguous", "ledger_matches_table")
+    assert failed["positions_contiguous"].offences == [f"epoch {last + 2} follows epoch {last}"]
+    assert f"the table is at epoch {last + 2}" in failed["ledger_matches_table"].summary
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, CommitKind.EPOCH) for name in (*LIVE, PARTLY)),
+        ("keyed", CommitKind.RESTATE),
+        ("clicked", CommitKind.RESTATE),
+    ],
+)
+def test_a_position_that_went_back(copy: Project, name: str, kind: CommitKind) -> None:
+    record = copy.record(name)
+    forge_commit(
+        copy, name, kind=kind, epoch=record.epoch + (kind is CommitKind.EPOCH), position=set_back(record.position)
+    )
+    failed = outcomes_of(copy, name)
+    assert {"positions_contiguous", "ledger_matches_table", "exactly_once"} <= set(failed)
+    if kind is CommitKind.EPOCH:
+        assert "went back from" in failed["positions_contiguous"].offences[0]
+    else:
+        assert "but the plan read" in failed["positions_contiguous"].offences[0]
+        assert "planned another position" in failed["ledger_matches_table"].summary
+    assert failed["exactly_once"].facts["missing"] + failed["exactly_once"].facts["unexpected"] > 0
+
+
+def test_a_file_of_a_bucket_that_was_skipped(copy: Project) -> None:
+    record = copy.record(PARTLY)
+    _, table = table_of(record.position)
+    bucket = next(number for number, each in table.buckets.items() if not each.done)
+    was = table.buckets[bucket].next
+    skipped = table.buckets[bucket].model_copy(update={"next": was + 1})
+    forge_epoch(copy, PARTLY, changed(record.position, buckets={**table.buckets, bucket: skipped}))
+    failed = outcomes_of(copy, PARTLY)
+    assert set(failed) == {"positions_contiguous", "exactly_once"}
+    assert failed["positions_contiguous"].offences == [
+        f"epoch {record.epoch + 1}: bucket {bucket} of log moved from {was} to {was + 1}, but the plan read nothing"
+    ]
+    assert failed["exactly_once"].facts["missing"] > 0
+
+
+@pytest.mark.parametrize("name", ["keyed", "added", "totals", "child"])
+def test_versions_that_were_skipped(copy: Project, name: str) -> None:
+    append(copy, "events" if name == "added" else "orders", 300, 310)
+    if name == "child":
+        assert copy.refresh("totals").report.record.live
+    record = copy.record(name)
+    upstream, table = table_of(record.position)
+    further = table.version + 1
+    forge_epoch(copy, name, changed(record.position, version=further))
+    failed = outcomes_of(copy, name)
+    assert set(failed) == {"exactly_once"}
+    assert failed["exactly_once"].facts["missing"] > 0
+    assert failed["exactly_once"].facts["derived_from"] == {upstream: further}
+
+    forge_epoch(copy, name, changed(record.position, version=further + 1, changes=table.changes + 10))
+    assert outcomes_of(copy, name, "positions_contiguous")["positions_contiguous"].offences == [
+        f"epoch {record.epoch + 2}: the change log of {upstream} moved from {further} to {further + 1}, "
+        "but the plan read nothing",
+        f"epoch {record.epoch + 2}: 10 rows of {upstream} were counted, but the plan read 0",
+    ]
+
+
+@pytest.mark.parametrize("name", OVER_TABLES)
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"table_id": "another"}, "the table id of"), ({"pinned": 99}, "the pinned version of")],
+)
+def test_another_table_or_version_than_was_pinned(copy: Project, name: str, changes: dict[str, Any], said: str) -> None:
+    forge_epoch(copy, name, changed(copy.record(name).position, **changes))
+    failed = outcomes_of(copy, name, "positions_contiguous", "ledger_matches_table", "rows_conserved")
+    assert set(failed) == {"positions_contiguous"}
+    assert said in failed["positions_contiguous"].summary
+
+
+@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+def test_a_record_that_was_restated_otherwise(copy: Project, name: str) -> None:
+    record = copy.record(name)
+    for changes, check, said in (
+        ({"rows_total": record.rows_total + 1}, "rows_conserved", f"epochs wrote {record.rows_total + 1} rows"),
+        ({"live": not record.live}, "ledger_matches_table", "planned another standing (live or not)"),
+        ({"fingerprint": {"query": "0"}}, "ledger_matches_table", "planned another fingerprint"),
+    ):
+        same = record.model_dump(include={"rows_total", "live", "fingerprint", "rows_read", "rows_written"})
+        forge_commit(copy, name, kind=CommitKind.RESTATE, **{**same, **changes})
+        failed = outcomes_of(copy, name, "positions_contiguous", "ledger_matches_table", "rows_conserved")
+        assert set(failed) == {check}
+        assert said in failed[check].summary
+    forge_commit(copy, name, kind=CommitKind.RESTATE, **same)
+    assert not outcomes_of(copy, name, "positions_contiguous", "ledger_matches_table", "rows_conserved")
+
+
+def without_reads(plan: dict[str, Any]) -> None:
+    plan["reads"] = []
+
+
+def other_before(plan: dict[str, Any]) -> None:
+    plan["before"] = plan["after"]
+
+
+def not_live(plan: dict[str, Any]) -> None:
+    plan["live"] = not plan["live"]
+
+
+@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+@pytest.mark.parametrize("alter", [without_reads, other_before, not_live])
+def test_a_plan_of_the_ledger_that_was_altered(
+    copy: Project, name: str, alter: Callable[[dict[str, Any]], None]
+) -> None:
+    record = copy.record(name)
+    entry = f"target = '{record.target}' AND epoch = {record.epoch}"
+    found = ledger(copy).to_pyarrow_table(columns=["target", "epoch", "plan"]).to_pylist()
+    (text,) = [row["plan"] for row in found if (row["target"], row["epoch"]) == (record.target, record.epoch)]
+    plan = json.loads(text)
+    alter(plan)
+    ledger(copy).update(predicate=entry, updates={"plan": "'" + json.dumps(plan) + "'"})
+    failed = outcomes_of(copy, name, "positions_contiguous", "ledger_matches_table", "rows_conserved")
+    assert set(failed) == {"ledger_matches_table", *(["positions_contiguous"] if alter is without_reads else [])}
+    assert f"epoch {record.epoch}: the plan was altered: it was entered as" in failed["ledger_matches_table"].summary
+
+
+@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+def test_a_plan_of_the_ledger_that_was_lost_or_has_another_hash(copy: Project, name: str) -> None:
+    record = copy.record(name)
+    entry = f"target = '{record.target}' AND epoch = {record.epoch}"
+    ledger(copy).update(predicate=entry, updates={"plan_hash": "'0000'"})
+    said = f"epoch {record.epoch} was committed by plan {record.plan_hash}, the ledger has"
+    assert outcomes_of(copy, name, "ledger_matches_table")["ledger_matches_table"].offences[-1] == f"{said} 0000"
+    ledger(copy).delete(entry)
+    assert outcomes_of(copy, name, "ledger_matches_table")["ledger_matches_table"].offences[-1] == f"{said} none"
+
+
+@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+def test_a_hand_made_append(copy: Project, name: str) -> None:
+    version = append_by_hand(copy, name)
+    failed = outcomes_of(copy, name)
+    assert set(failed) == set(CHECKS)
+    assert {each.summary for each in failed.values()} == {
+        f"version {version} changed data, but was not written by an epoch"
+    }

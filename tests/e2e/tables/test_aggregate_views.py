@@ -1,0 +1,80 @@
+"""Aggregate views on real parts: over a Delta table with changes of all kinds, over a view, and over a Kafka topic."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backfill_assets import delta_table, kafka_source, materialized_view
+from backfill_assets.backfill.control import Limits
+from tests.support.lake import Lake
+from tests.support.project import Project
+
+pytestmark = pytest.mark.e2e
+
+QUERY = (
+    "SELECT name, count(*) AS orders, sum(amount) AS amount, avg(amount) AS mean, min(id) AS first, max(id) AS last "
+    "FROM orders WHERE amount > 10 GROUP BY name"
+)
+COLUMNS = ("name", "orders", "amount", "mean", "first", "last")
+BIG = "SELECT name, amount FROM totals WHERE orders > 50"
+CHECKS = ("positions_contiguous", "ledger_matches_table", "unique_key", "rows_conserved", "exactly_once")
+
+
+def check_all(project: Project, *views: str) -> None:
+    for view in views:
+        for check in CHECKS:
+            outcome = project.check(view, check)
+            assert outcome.passed, f"{check} of {view}: {outcome.summary}"
+
+
+def test_groups_follow_a_table_and_a_view_follows_the_groups(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    made = lake.spark.range(0, 600).selectExpr("id", "concat('n', id % 7) AS name", "CAST(id % 50 AS INT) AS amount")
+    lake.write("orders", made.repartition(5))
+    totals = materialized_view(
+        "totals", query=QUERY, upstreams=[delta_table("orders", path=lake.path("orders"), primary_key="id")]
+    )
+    big = materialized_view("big", query=BIG, upstreams=[totals])
+    lake.project.declare(totals, big)
+    done = lake.project.refresh("totals", Limits(chunk_rows=200))
+    assert len(done.report.epochs) > 2
+    assert lake.found("totals", COLUMNS) == lake.expected("totals", QUERY, "orders")
+    assert lake.project.refresh("big").report.record.live
+
+    lake.sql("orders", "DELETE FROM {t} WHERE name = 'n3'")
+    lake.sql("orders", "UPDATE {t} SET amount = amount + 7, name = 'new' WHERE id % 13 = 0")
+    lake.sql("orders", "DELETE FROM {t} WHERE id > 590 OR id < 8")
+    lake.write("orders", made.where("id < 20").selectExpr("id + 1000 AS id", "'n3' AS name", "amount"))
+    lake.project.refresh("totals", Limits(chunk_rows=1))
+    assert lake.found("totals", COLUMNS) == lake.expected("totals", QUERY, "orders")
+    lake.project.refresh("big")
+    wanted = Counter((row[0], row[2]) for row in lake.found("totals", COLUMNS).elements() if row[1] > 50)
+    assert wanted
+    assert lake.found("big", ("name", "amount")) == wanted
+    check_all(lake.project, "totals", "big")
+
+
+def test_groups_follow_a_topic_while_its_history_is_read(project: Project) -> None:
+    topic = project.topic(splits=2)
+    rows: list[dict[str, Any]] = [
+        {"id": number, "name": f"n{number % 5}", "amount": number % 50} for number in range(400)
+    ]
+    project.produce(topic, [*rows[:300], b"broken"])
+    orders = kafka_source("orders", topic=topic, schema="id LONG, name STRING, amount INT")
+    totals = materialized_view("totals", query=QUERY, upstreams=[orders], primary_key="name")
+    project.declare(orders, totals)
+    project.refresh("orders")
+    project.refresh("totals", Limits(chunk_rows=120))
+    project.produce(topic, rows[300:])
+    project.refresh("orders")
+    done = project.refresh("totals")
+    assert done.report.record.live
+    expected = Counter(
+        (name, len(kept), sum(each["amount"] for each in kept), min(each["id"] for each in kept))
+        for name in ("n0", "n1", "n2", "n3", "n4")
+        for kept in [[each for each in rows if each["name"] == name and each["amount"] > 10]]
+    )
+    assert project.rows("totals", "name", "orders", "amount", "first") == expected
+    check_all(project, "totals")

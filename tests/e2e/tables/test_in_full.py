@@ -1,0 +1,199 @@
+"""Real tables whose changes outweigh them: the view is computed anew and replaces itself, in one commit."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from backfill_assets.backfill.control import Limits, Stop
+from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.backfill.protocol import STEPS
+from backfill_assets.backfill.reads import FullRead
+from backfill_assets.errors import DuplicateKeyError
+from backfill_assets.operations import tend
+from backfill_assets.proofs import CHECKS
+from backfill_assets.testing.crash import CrashPoint
+from tests.support.commits import epochs, losers
+from tests.support.lake import Lake
+from tests.support.processes import Processes
+from tests.support.runner import LAKE_QUERY, order_of, over_lake
+
+pytestmark = pytest.mark.e2e
+
+ROWS = 30_000
+COLUMNS = ("id", "twice")
+REWRITES = 3
+"""So often has a table to be overwritten for its changes to outweigh it."""
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A table, and a live view over it."""
+    lake = Lake(tmp_path)
+    rewrite(lake, times=1)
+    lake.project.declare(*over_lake(tmp_path))
+    assert lake.project.refresh("large").report.record.live
+    return lake
+
+
+def rewrite(lake: Lake, name: str = "base", *, times: int = REWRITES, first: int = 0, rows: int = ROWS) -> None:
+    """Overwrite a table with numbers that do not compress."""
+    for _ in range(times):
+        random = Random(f"{name} {first} {version(lake, name)}")
+        values = pa.array([random.getrandbits(40) for _ in range(rows)])
+        lake.append(name, pa.table({"id": range(first, first + rows), "v": values}), mode="overwrite")
+
+
+def version(lake: Lake, name: str = "base") -> int:
+    place = Path(lake.path(name))
+    return DeltaTable(place).version() if place.exists() else -1
+
+
+def refreshed(lake: Lake, view: str = "large", *, epochs: int = 1) -> CommitRecord:
+    report = lake.project.refresh(view).report
+    assert (report.stopped, len(report.epochs), report.record.live) == (Stop.CAUGHT_UP, epochs, True)
+    return report.record
+
+
+def assert_right(
+    lake: Lake,
+    query: str,
+    *names: str,
+    view: str = "large",
+    columns: tuple[str, ...] = COLUMNS,
+    checks: Iterable[str] = CHECKS,
+) -> None:
+    """The view is its query, and the checks say so."""
+    found = lake.found(view, columns)
+    assert found == lake.expected(view, query, *names)
+    assert found.total() > 0
+    for check in checks:
+        outcome = lake.project.check(view, check)
+        assert outcome.passed, (check, outcome.summary)
+
+
+def test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers(lake: Lake) -> None:
+    large = lake.declared("large")
+    doubled = "SELECT id, twice * 2 AS twice FROM large"
+    ends = "SELECT count(*) AS id, id % 10 AS twice FROM large GROUP BY id % 10"
+    lake.view("child", doubled, large)
+    lake.view("groups", ends, large)
+    for view in ("child", "groups"):
+        lake.project.refresh(view)
+    before = lake.project.record("large")
+    rewrite(lake, rows=ROWS - 5)
+    record = refreshed(lake)
+    assert (record.engine, record.epoch) == ("overwrite", before.epoch + 1)
+    assert (record.rows_deleted, record.rows_total) == (before.rows_total, record.rows_written)
+    assert_right(lake, LAKE_QUERY, "base")
+
+    for view, query in (("child", doubled), ("groups", ends)):
+        assert refreshed(lake, view).engine != "overwrite", "a table that was overwritten once is followed"
+        assert_right(lake, query, "large", view=view, checks=())
+    lake.sql("base", "DELETE FROM {t} WHERE id < 3", "UPDATE {t} SET v = 7 WHERE id = 5")
+    assert refreshed(lake).engine == "delta-rs"
+    assert_right(lake, LAKE_QUERY, "base", checks=())
+    assert refreshed(lake, "child").rows_deleted == 3
+    assert_right(lake, doubled, "large", view="child")
+
+
+def test_groups_and_several_tables_are_computed_anew_also_where_delta_has_to_read_them(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.sql(
+        "parts",
+        "CREATE TABLE {t} (id BIGINT, v BIGINT, part INT) USING delta PARTITIONED BY (part) TBLPROPERTIES "
+        "('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true')",
+    )
+    filled = "INSERT OVERWRITE {t} SELECT id + 1000000, xxhash64(id, %d), CAST(id %% 3 AS INT) FROM range(0, 30000)"
+    lake.sql("parts", filled % 0)
+    rewrite(lake, times=1)
+    both = "SELECT id, v AS twice FROM base UNION ALL SELECT id, v AS twice FROM parts WHERE part <> 1"
+    sums = "SELECT id % 100 AS id, sum(v) AS twice, max(v) AS most FROM base GROUP BY id % 100"
+    lake.view("large", both, lake.table("base"), lake.table("parts"), primary_key="id")
+    lake.view("sums", sums, lake.table("base"))
+    for view in ("large", "sums"):
+        lake.project.refresh(view)
+    rewrite(lake, times=2)
+    lake.sql("parts", *(filled % seed for seed in (1, 2)), "DELETE FROM {t} WHERE id % 7 = 0")
+    rewrite(lake, times=3)
+    assert refreshed(lake).engine == "overwrite"
+    assert_right(lake, both, "base", "parts")
+    assert refreshed(lake, "sums").engine == "overwrite"
+    assert_right(lake, sums, "base", view="sums", columns=("id", "twice", "most"))
+
+
+def test_a_table_that_was_emptied_empties_the_view(lake: Lake) -> None:
+    rewrite(lake)
+    DeltaTable(lake.path("base")).delete()
+    record = refreshed(lake)
+    assert (record.engine, record.rows_total, record.rows_written) == ("overwrite", 0, 0)
+    assert lake.found("large", COLUMNS) == Counter()
+    lake.append("base", [{"id": 1, "v": 2}])
+    refreshed(lake)
+    assert_right(lake, LAKE_QUERY, "base")
+
+
+def test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in(lake: Lake) -> None:
+    rewrite(lake)
+    before = lake.project.rows("large", *COLUMNS)
+    lake.append("base", [{"id": 7, "v": 1}])
+    with pytest.raises(DuplicateKeyError, match=r"first: \(7,\)"):
+        lake.project.refresh("large")
+    assert lake.project.rows("large", *COLUMNS) == before
+    DeltaTable(lake.path("base")).delete("id = 7 AND v = 1")
+    assert refreshed(lake).engine == "overwrite"
+    assert_right(lake, LAKE_QUERY, "base")
+
+
+def test_a_view_that_is_incremental_or_would_take_long_follows(lake: Lake) -> None:
+    lake.view("steady", LAKE_QUERY, lake.table("base"), refresh_mode="incremental")
+    lake.project.refresh("steady")
+    rewrite(lake)
+    assert refreshed(lake, "steady").engine == "delta-rs"
+    assert_right(lake, LAKE_QUERY, "base", view="steady", checks=())
+    done = lake.project.refresh("large", Limits(chunk_rows=ROWS // 10)).report
+    assert [each.engine for each in done.epochs] == ["delta-rs"] * REWRITES
+    assert_right(lake, LAKE_QUERY, "base", checks=())
+
+
+def test_a_planned_version_that_was_vacuumed_gives_way_to_a_newer_one(lake: Lake) -> None:
+    rewrite(lake)
+    lake.project.refresh("large", Limits(max_rows=0))
+
+    class Died(BaseException):
+        pass
+
+    def die() -> None:
+        raise Died
+
+    with pytest.raises(Died):
+        lake.project.refresh("large", on_step=CrashPoint("planned", action=die))
+    rewrite(lake)
+    DeltaTable(lake.path("base")).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    record = refreshed(lake)
+    assert isinstance(record.position, SnapshotPosition)
+    assert (record.engine, record.position.tables["base"].version) == ("overwrite", version(lake))
+    assert_right(lake, LAKE_QUERY, "base")
+
+
+def test_a_kill_at_any_step_replaces_the_view_once(lake: Lake, processes: Processes) -> None:
+    for step in STEPS:
+        before = lake.project.record("large")
+        rewrite(lake)
+        processes.kill(order_of(lake.project), {"refresh": "large", "chunk_rows": ROWS}, step)
+        assert lake.project.record("large").epoch == before.epoch + (step == "committed"), step
+        assert len(losers(lake.project, "large")) == int(step in {"staged", "verified"})
+        planned = lake.project.workspace().state.ledger().plan(before.target, before.incarnation, before.epoch + 1)
+        assert (planned is None) == (step == "looked")
+        assert planned is None or all(isinstance(each, FullRead) for each in planned.reads)
+        lake.project.refresh("large")
+        assert lake.found("large", COLUMNS) == lake.expected("large", LAKE_QUERY, "base")
+        assert losers(lake.project, "large") == []
+    assert epochs(lake.project, "large") == list(range(lake.project.record("large").epoch + 1)), "each epoch once"
+    tend(lake.project.workspace(), "large", vacuum_hours=0)
+    assert_right(lake, LAKE_QUERY, "base")

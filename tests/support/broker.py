@@ -1,0 +1,89 @@
+"""What can happen to a topic on a real broker: transactions, retention, new splits, deletion and re-creation."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import tenacity
+from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from tests.support.project import SECONDS, Project
+
+
+@contextmanager
+def transaction(project: Project, topic: str, *values: object) -> Iterator[Producer]:
+    """A transaction that holds these records (in split 0), open while the block runs, then committed."""
+    producer = Producer({"bootstrap.servers": project.servers, "transactional.id": f"{topic}-{id(values)}"})
+    producer.init_transactions(SECONDS)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, json.dumps(value).encode(), partition=0)
+    assert producer.flush(SECONDS) == 0
+    yield producer
+    producer.commit_transaction(SECONDS)
+
+
+def commit(project: Project, topic: str, *values: object) -> None:
+    """Send records in a transaction that commits."""
+    with transaction(project, topic, *values):
+        pass
+
+
+def abort(project: Project, topic: str, *values: object) -> None:
+    """Send records in a transaction that aborts: its records and the marker after them take offsets."""
+    with transaction(project, topic, *values) as producer:
+        producer.abort_transaction(SECONDS)
+        producer.begin_transaction()
+
+
+def delete_before(project: Project, topic: str, offset: int, *, split: int = 0) -> None:
+    """What retention does: the records of a split before an offset are gone."""
+    asked = TopicPartition(topic, split, offset)
+    next(iter(project.admin.delete_records([asked]).values())).result(timeout=SECONDS)
+
+
+def add_splits(project: Project, topic: str, splits: int) -> None:
+    """Let a topic have more splits, and wait until it has."""
+    project.admin.create_partitions([NewPartitions(topic, splits)])[topic].result(timeout=SECONDS)
+    wait_until(lambda: len(project.admin.list_topics(topic).topics[topic].partitions) == splits)
+
+
+def delete_topic(project: Project, topic: str) -> None:
+    """Delete a topic with all its records."""
+    project.admin.delete_topics([topic])[topic].result(timeout=SECONDS)
+
+
+def recreate(project: Project, topic: str, *, splits: int = 1) -> None:
+    """Delete a topic and make a new one of the same name."""
+    delete_topic(project, topic)
+
+    def create() -> bool:
+        try:
+            project.admin.create_topics([NewTopic(topic, splits, 1)])[topic].result(timeout=SECONDS)
+        except KafkaException:
+            return False
+        return True
+
+    wait_until(create)
+    wait_until(lambda: end_of(project, topic) == 0)
+
+
+def end_of(project: Project, topic: str, split: int = 0) -> int:
+    """The offset after the last record of a split; -1 while the broker does not tell."""
+    asked = TopicPartition(topic, split)
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent_kafka has no annotations there
+    try:
+        return int(project.admin.list_offsets({asked: latest})[asked].result(timeout=SECONDS).offset)
+    except KafkaException:
+        return -1
+
+
+def wait_until(holds: Callable[[], bool], *, seconds: float = SECONDS) -> None:
+    """Ask again until it holds; fail after a limit."""
+    tenacity.Retrying(
+        retry=tenacity.retry_if_result(lambda result: not result),
+        stop=tenacity.stop_after_delay(seconds),
+        wait=tenacity.wait_fixed(0.1),
+    )(holds)

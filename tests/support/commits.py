@@ -1,0 +1,27 @@
+"""What a table's log says of epochs, and what attempts that were never committed have left."""
+
+from pathlib import Path
+from typing import Any
+
+from backfill_assets.resources.commits import commits_of, ours_in
+from tests.support.project import Project
+
+__all__ = ["epochs", "losers", "ours"]
+
+
+def ours(project: Project, name: str) -> list[dict[str, Any]]:
+    """What all commits of epochs in a table's log say of themselves, oldest first."""
+    output = project.workspace().table(project.declared[name]).output
+    commits = commits_of(output.location, output.look().version)
+    return [found for _, actions in commits if (found := ours_in(actions))][::-1]
+
+
+def epochs(project: Project, name: str) -> list[int]:
+    return [each["epoch"] for each in ours(project, name)]
+
+
+def losers(project: Project, name: str) -> list[str]:
+    """Staged folders of attempts that were never committed."""
+    folder = Path(project.workspace().table(project.declared[name]).output.location.uri)
+    won = {f"{each['incarnation']}-{each['epoch']}-{each['attempt']}" for each in ours(project, name)}
+    return sorted({each.name for each in folder.glob("*-*-*") if each.is_dir()} - won)

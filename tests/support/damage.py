@@ -1,0 +1,132 @@
+"""Plants damage in the tables of a project: what checks must find. Nothing here goes through the product's protocol."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, write_deltalake
+
+from backfill_assets.backfill.epoch import CommitKind, Plan, Position, Staged
+from tests.support.project import Project
+
+Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+
+
+def folder(project: Project, name: str) -> Path:
+    """Where a declared table lies."""
+    return project.root / "warehouse" / project.declared[name].target
+
+
+def file_of(project: Project, name: str, epoch: int) -> Path:
+    """The one data file that an epoch wrote."""
+    paths = DeltaTable(str(folder(project, name))).get_add_actions().column("path").to_pylist()
+    (found,) = [str(path) for path in paths if path.split("/")[0].split("-")[1] == str(epoch)]
+    return folder(project, name) / found
+
+
+def rewrite(project: Project, name: str, change: Change, *, epoch: int = 1) -> None:
+    """Change the rows of a data file in place: the same path and size, so that the log still speaks of it."""
+    path = file_of(project, name, epoch)
+    before = pq.read_table(path)
+    after = pa.Table.from_pylist(change(before.to_pylist()), schema=before.schema)
+    path.write_bytes(_padded(after, path.stat().st_size))
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's own check sum, on local disks only
+
+
+def recompact(project: Project, name: str, change: Change) -> None:
+    """Compact a table by hand, changing rows on the way: the commit says that it changes no data, as maintenance does."""
+    table, place = DeltaTable(str(folder(project, name))), folder(project, name)
+    before = table.to_pyarrow_table()
+    after = pa.Table.from_pylist(change(before.to_pylist()), schema=before.schema)
+    version = table.version() + 1
+    path = place / f"part-compacted-{version}.parquet"
+    pq.write_table(after, path)
+    removed = [
+        {"remove": {"path": old, "deletionTimestamp": 1, "dataChange": False}}
+        for old in table.get_add_actions().column("path").to_pylist()
+    ]
+    added = {
+        "path": path.name,
+        "partitionValues": {},
+        "size": path.stat().st_size,
+        "modificationTime": 1,
+        "dataChange": False,
+        "stats": json.dumps({"numRecords": after.num_rows}),
+    }
+    lines = [{"commitInfo": {"operation": "OPTIMIZE"}}, *removed, {"add": added}]
+    (place / "_delta_log" / f"{version:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+
+
+def first(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Change:
+    """A change of the first row alone."""
+    return lambda rows: [{**rows[0], **change(rows[0])}, *rows[1:]]
+
+
+def missing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first row is gone."""
+    return rows[1:]
+
+
+def doubled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first row is there twice."""
+    return [rows[0], *rows]
+
+
+def replaced_by_a_double(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first row in the place of the second: the count stays."""
+    return [rows[0], *rows[:1], *rows[2:]]
+
+
+def forge_commit(project: Project, name: str, **changes: Any) -> None:
+    """A commit without data that says of itself what no epoch did: the newest record with some of it changed."""
+    output = project.workspace().table(project.declared[name]).output
+    record = output.look().record
+    assert record is not None
+    forged = {"kind": CommitKind.EPOCH, "attempt": "f" * 12, "rows_read": 0, "rows_written": 0, **changes}
+    output.commit(record.model_copy(update=forged), Staged())
+
+
+def forge_epoch(project: Project, name: str, position: Position) -> None:
+    """An epoch that reads nothing and moves the position all the same, in ledger and table alike: a planner's bug."""
+    workspace = project.workspace()
+    record, ledger = project.record(name), workspace.state.ledger()
+    plan = Plan(
+        target=record.target,
+        incarnation=record.incarnation,
+        epoch=record.epoch + 1,
+        fingerprint=record.fingerprint,
+        reads=(),
+        before=record.position,
+        after=position,
+        live=record.live,
+    )
+    ledger.newest(plan.target, plan.incarnation)
+    assert ledger.append(plan)
+    nothing = {"rows_updated": 0, "rows_deleted": 0}
+    forge_commit(project, name, epoch=plan.epoch, plan_hash=plan.hash, position=position, **nothing)
+
+
+def append_by_hand(project: Project, name: str) -> int:
+    """Append a copy of all rows, as some other job might; returns the version of that commit."""
+    table = DeltaTable(str(folder(project, name)))
+    write_deltalake(table, table.to_pyarrow_table(), mode="append")
+    return DeltaTable(str(folder(project, name))).version()
+
+
+def ledger(project: Project) -> DeltaTable:
+    """The ledger's table."""
+    return DeltaTable(str(project.root / "warehouse" / "_state" / "ledger"))
+
+
+def _padded(table: pa.Table, size: int) -> bytes:
+    """The table as a Parquet file of exactly this size: zeros between its data and its footer."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd", use_dictionary=False, store_schema=False)
+    written = sink.getvalue()
+    footer = int.from_bytes(written[-8:-4], "little") + 8
+    assert len(written) <= size, (len(written), size)
+    return written[:-footer] + bytes(size - len(written)) + written[-footer:]

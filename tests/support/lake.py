@@ -1,0 +1,117 @@
+"""Delta tables that somebody else writes, and the oracle of views over them; no broker is needed."""
+
+import json
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+from deltalake import write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+
+from backfill_assets import delta_table, materialized_view
+from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.model import DeltaTable, MaterializedView
+from tests.support.project import Project
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+class Lake:
+    """A project whose views read Delta tables below `lake/`."""
+
+    def __init__(self, root: Path, servers: str = "127.0.0.1:1") -> None:
+        self.project = Project(root=root, servers=servers)
+        self.root = root / "lake"
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that the product works with."""
+        session: SparkSession = self.project.workspace().runner.run(lambda spark: spark)
+        return session
+
+    def path(self, name: str) -> str:
+        """Where a table lies."""
+        return str(self.root / name)
+
+    def table(self, name: str, key: str | Sequence[str] | None = "id") -> DeltaTable:
+        """A table as it is declared."""
+        return delta_table(name, path=self.path(name), primary_key=key)
+
+    def view(self, name: str, query: str, *upstreams: DeltaTable | MaterializedView, **given: Any) -> MaterializedView:
+        """Declare a view."""
+        view = materialized_view(name, query=query, upstreams=upstreams, **given)
+        self.project.declare(view)
+        return view
+
+    def declared(self, view: str) -> MaterializedView:
+        """A view as it was declared."""
+        found = self.project.declared[view]
+        assert isinstance(found, MaterializedView)
+        return found
+
+    def write(
+        self, name: str, rows: DataFrame, *, mode: str = "append", by: Sequence[str] = (), **options: str
+    ) -> None:
+        """Write rows into a table, with the change data feed on unless told otherwise."""
+        writer = rows.write.format("delta").mode(mode).options(**{**FEED, **options})
+        (writer.partitionBy(*by) if by else writer).save(self.path(name))
+
+    def append(self, name: str, rows: Iterable[dict[str, Any]] | pa.Table, **options: Any) -> None:
+        """Write rows with delta-rs, which takes milliseconds; the feed is on unless `configuration` says otherwise."""
+        made = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows))
+        write_deltalake(self.path(name), made, **{"mode": "append", "configuration": FEED, **options})
+
+    def sql(self, name: str, *statements: str) -> None:
+        """Run statements in which `{t}` stands for a table."""
+        for statement in statements:
+            self.spark.sql(statement.format(t=f"delta.`{self.path(name)}`"))
+
+    def age(self, name: str, *, since: int, days: float) -> None:
+        """Let the commits of a table from a version on have been made so many days ago."""
+        then = time.time() - days * 86_400
+        for entry in sorted(Path(self.path(name), "_delta_log").glob("*.json"))[since:]:
+            actions = [json.loads(line) for line in entry.read_text().splitlines()]
+            for action in actions:
+                action.get("commitInfo", {})["timestamp"] = int(then * 1000)
+            entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)  # Spark's checksum of what it wrote
+            entry.write_text("\n".join(map(json.dumps, actions)))
+            os.utime(entry, (then, then))
+
+    def expected(self, view: str, query: str, *names: str) -> Counter[tuple[Any, ...]]:
+        """The query over tables (or views) at the versions that the view has recorded: the oracle."""
+        position = self.project.record(view).position
+        assert isinstance(position, SnapshotPosition)
+        for name in names:
+            declared = self.project.declared.get(name)
+            path = self.path(name) if declared is None else self.location(name)
+            self.rows(path, position.tables[name].version).createOrReplaceTempView(name)
+        return Counter(tuple(map(_comparable, row)) for row in self.spark.sql(query).collect())
+
+    def found(self, view: str, columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
+        """What the view holds."""
+        rows = self.rows(self.location(view)).selectExpr(*columns)
+        return Counter(tuple(map(_comparable, row)) for row in rows.collect())
+
+    def rows(self, path: str, version: int | None = None) -> DataFrame:
+        """A table's rows at a version, read by delta-rs where it can: another reader than the product's."""
+        table = deltalake.DeltaTable(path, version=version)
+        plain = table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
+        features = set(table.protocol().reader_features or ())
+        if plain or features == {"timestampNtz"}:
+            return self.spark.createDataFrame(table.to_pyarrow_table())
+        reader = self.spark.read.format("delta")
+        return (reader if version is None else reader.option("versionAsOf", version)).load(path)
+
+    def location(self, view: str) -> str:
+        """Where a view lies."""
+        return str(self.project.root / "warehouse" / self.project.declared[view].target)
+
+
+def _comparable(value: object) -> object:
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value

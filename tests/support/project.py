@@ -1,0 +1,119 @@
+"""A real project in a folder of its own: topics on the embedded broker, tables in a fresh warehouse, in-process Spark."""
+
+import json
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.operations import Refresh, refresh
+from backfill_assets.proofs import Outcome, run_check
+from backfill_assets.resources.kafka import KafkaConnector
+from backfill_assets.resources.spark import SparkResource
+from backfill_assets.resources.state_store import StateStore
+from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.workspace import Declared, Workspace
+from tests.support.settings import SPARK
+
+SECONDS = 30
+
+
+@dataclass
+class Project:
+    """One warehouse over one broker. `declare` first, then `refresh`, `rows`, `check`."""
+
+    root: Path
+    servers: str
+    declared: dict[str, Declared] = field(default_factory=dict)
+
+    def declare(self, *tables: Declared) -> None:
+        """Add (or replace) declared tables."""
+        self.declared.update({each.name: each for each in tables})
+
+    def workspace(self, on_step: Callable[[str], None] = lambda _step: None) -> Workspace:
+        """The declared tables over real resources; a fresh one stands for a fresh run."""
+        return Workspace(
+            declared=self.declared,
+            store=StateStore(root=str(self.root)),
+            kafka=KafkaConnector(bootstrap_servers=self.servers, connect_seconds=4.0, root=str(self.root)),
+            spark=SparkResource(root=str(self.root), config=SPARK),
+            on_step=on_step,
+        )
+
+    def refresh(self, name: str, limits: Limits = Limits(), **given: Any) -> Refresh:  # noqa: B008
+        """One run of its own of one table."""
+        return refresh(self.workspace(**given), name, limits, run_id=uuid.uuid4().hex)
+
+    def record(self, name: str) -> CommitRecord:
+        """The newest commit of a table."""
+        record = self.workspace().table(self.declared[name]).output.look().record
+        assert record is not None
+        return record
+
+    def rows(self, name: str, *columns: str) -> Counter[tuple[Any, ...]]:
+        """A table's rows as a multiset, read by delta-rs."""
+        table = self.workspace().table(self.declared[name]).output.location.load()
+        assert table is not None
+        found = table.to_pyarrow_table(columns=list(columns) or None).to_pylist()
+        return Counter(tuple(_hashable(row[name]) for name in (columns or row)) for row in found)
+
+    def check(self, name: str, check: str = "exactly_once", *, full: bool = True) -> Outcome:
+        """Run one check."""
+        return run_check(self.workspace(), name, check, full=full)
+
+    def topic(self, *, splits: int = 2, config: Mapping[str, str] | None = None) -> str:
+        """Make a topic of a fresh name."""
+        name = f"t{uuid.uuid4().hex[:10]}"
+        new = NewTopic(name, num_partitions=splits, replication_factor=1, config=dict(config or {}))
+        self.admin.create_topics([new])[name].result(timeout=SECONDS)
+        self._await_splits(name, splits)
+        return name
+
+    def _await_splits(self, topic: str, splits: int) -> None:
+        """A broker that is busy tells of a topic's partitions only a moment after it made them."""
+        deadline = time.monotonic() + SECONDS
+        while len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions) < splits:
+            assert time.monotonic() < deadline, f"topic {topic} has not got its {splits} splits"
+            time.sleep(0.05)
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        """An admin client of the broker."""
+        return AdminClient({"bootstrap.servers": self.servers})
+
+    def produce(self, topic: str, values: Iterable[object], *, split: int | None = None) -> None:
+        """Send values (JSON unless they are bytes or None), spread over splits in turn unless one is named."""
+        producer = Producer({"bootstrap.servers": self.servers})
+        splits = len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions)
+        for number, value in enumerate(values):
+            payload = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
+            producer.produce(topic, payload, partition=number % splits if split is None else split)
+            producer.poll(0)
+        assert producer.flush(SECONDS) == 0
+
+
+def forget_at_once(location: TableLocation) -> None:
+    """Have a table keep no more of its log than what its newest version is made of."""
+    table = location.load()
+    assert table is not None
+    table.alter.set_table_properties({
+        "delta.logRetentionDuration": "interval 0 seconds",
+        "delta.checkpointInterval": "1",
+    })
+
+
+def _hashable(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(_hashable(each) for each in value)
+    if isinstance(value, dict):
+        return tuple(sorted((name, _hashable(each)) for name, each in value.items()))
+    return value

@@ -1,0 +1,111 @@
+"""Works on tables in a process of its own, which a test may kill: one JSON argument in, one JSON line out per job.
+
+The argument: `root`, `servers`, `topic` (empty: a Delta table instead), and `jobs`: each names a view or source to
+refresh, with `chunk_rows` and where the process is to kill itself (`die`: the step and which occurrence of it), and of
+a Delta table's view the `strategy` and, unless it is `large`, the `query`. With the argument `serve`, one such order a
+line comes in, and each is done by a fork.
+"""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+from backfill_assets import delta_table, kafka_source, materialized_view
+from backfill_assets.backfill.control import Limits
+from backfill_assets.model import MaterializedView, Strategy
+from backfill_assets.testing.crash import CrashPoint
+from backfill_assets.workspace import Declared
+from tests.support.project import Project
+
+LAKE_QUERY = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
+HASHED = 25_000_000
+"""So many characters are hashed for each row of view `slow`: a tenth of a second."""
+
+
+def declared(topic: str) -> list[Declared]:
+    """The tables that test and runner both know: a source, a quick view and one that takes Spark its time."""
+    orders = kafka_source("orders", topic=topic, schema="id LONG, amount DOUBLE")
+    large = materialized_view("large", query="SELECT id, amount * 2 AS twice FROM orders", upstreams=[orders])
+    slow = materialized_view(
+        "slow", query=f"SELECT id, sha2(repeat('x', {HASHED} + id), 256) AS hashed FROM orders", upstreams=[orders]
+    )
+    return [orders, large, slow]
+
+
+def over_lake(root: Path, strategy: Strategy = "auto") -> list[Declared]:
+    """Views over a Delta table below `root`, one of them read by key."""
+    table = delta_table("base", path=str(root / "lake" / "base"), primary_key="id")
+    by_key = materialized_view("by_key", query=LAKE_QUERY, upstreams=[table], strategy="arrangement")
+    return [materialized_view("large", query=LAKE_QUERY, upstreams=[table], strategy=strategy), by_key]
+
+
+def order_of(project: Project, topic: str = "") -> dict[str, object]:
+    """An order without its jobs."""
+    return {"root": str(project.root), "servers": project.servers, "topic": topic}
+
+
+def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> subprocess.Popen[str]:
+    """Start a process that does these jobs, over the Spark Connect server at `remote`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.support.runner", json.dumps({**order_of(project, topic), "jobs": jobs})],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "SPARK_REMOTE": remote},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def main(order: dict[str, Any]) -> None:
+    """Do all jobs, one after the other."""
+    project = Project(root=Path(order["root"]), servers=order["servers"])
+    for job in order["jobs"]:
+        strategy = job.get("strategy", "auto")
+        project.declare(*(declared(order["topic"]) if order["topic"] else over_lake(project.root, strategy)))
+        if "query" in job:
+            large = project.declared["large"]
+            assert isinstance(large, MaterializedView)
+            given = {"query": job["query"], "upstreams": large.upstreams, "strategy": strategy}
+            project.declare(materialized_view(job["refresh"], **given))
+        hook = CrashPoint(job["die"][0], at=job["die"][1], action=_die) if "die" in job else lambda _step: None
+        done = project.refresh(job["refresh"], Limits(chunk_rows=job.get("chunk_rows", 1000)), on_step=hook)
+        epochs = [each.epoch for each in done.report.epochs]
+        sys.stdout.write(json.dumps({"stopped": done.report.stopped, "epochs": epochs}) + "\n")
+        sys.stdout.flush()
+
+
+def serve() -> None:
+    """Do each order that comes in a process of its own, and say how that ended.
+
+    A fork must find no thread and no connection of its parent's: so nothing is done here but to load what all need.
+    """
+    importlib.import_module("pyspark.sql.connect.session")
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            _do_and_exit(line)
+        _, status = os.waitpid(child, 0)
+        sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status)}) + "\n")
+        sys.stdout.flush()
+
+
+def _do_and_exit(line: str) -> NoReturn:
+    try:
+        main(json.loads(line))
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    serve() if sys.argv[1] == "serve" else main(json.loads(sys.argv[1]))

@@ -1,0 +1,56 @@
+"""The broker and the Spark server that all processes of a test run share, and that end with it however it ends.
+
+The first process of the run starts a guard, `python -m tests.support.servers FOLDER`, and holds the other end of its
+standard input. That closes when the process ends, by a kill too, and then the guard stops what was started in the folder.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from backfill_assets.resources.embedded import Endpoints
+
+__all__ = ["Guard", "servers"]
+
+_FOLDER = "BACKFILL_TEST_SERVERS"
+
+
+class Guard:
+    """Stops the servers of a test run when the process that made it ends."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp(prefix="backfill-servers-")
+        os.environ[_FOLDER] = self._folder  # processes that work on the same run inherit it
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, self._folder], cwd=Path(__file__).parents[2], stdin=subprocess.PIPE
+        )
+
+    def close(self) -> None:
+        """Stop the servers and wait until they are gone."""
+        self._process.communicate()
+        del os.environ[_FOLDER]
+
+
+def servers(*, kafka: bool = False, spark: bool = False) -> "Endpoints":
+    """The run's servers; those that are asked for and not running are started."""
+    from backfill_assets.resources.embedded import up
+
+    return up(Path(os.environ[_FOLDER]), kafka=kafka, spark=spark)
+
+
+def _guard(folder: Path) -> None:
+    sys.stdin.read()
+    if any(folder.iterdir()):
+        from backfill_assets.resources.embedded import down
+
+        down(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    _guard(Path(sys.argv[1]))

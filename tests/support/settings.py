@@ -1,0 +1,28 @@
+"""How much is proven: the gate (`make test`) in minutes, or all of it (`make test-full`) under production's settings."""
+
+import os
+
+__all__ = ["FULL", "SPARK", "examples", "seeds"]
+
+FULL = os.environ.get("BACKFILL_TEST_FULL") == "1"
+"""Whether this is the full proof."""
+
+SPARK: dict[str, str] = (
+    {}
+    if FULL
+    # Most plans here run once over a few rows: to compile each takes longer than to interpret it.
+    else {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+)
+"""Spark's settings beside the product's own: none in the full proof."""
+
+_MORE_EXAMPLES = 10
+
+
+def examples(gate: int) -> int:
+    """How many examples Hypothesis tries, of a test that tries so many in the gate."""
+    return gate * _MORE_EXAMPLES if FULL else gate
+
+
+def seeds(gate: int, full: int) -> range:
+    """The seeds of a simulation: the same in every run, more of them in the full proof."""
+    return range(full if FULL else gate)
