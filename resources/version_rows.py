@@ -18,7 +18,7 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["delta_rows_at", "rows_at"]
+__all__ = ["delta_rows_at", "rows_at", "small_and_plain"]
 
 SMALL_FILES, SMALL_BYTES = 32, 64 * 2**20
 """A table of no more files and bytes is read by its files. Up to so many paths Spark looks up by itself, without a job."""
@@ -27,14 +27,16 @@ _PLAIN_PATH = re.compile(r"[\w.=-][\w./=-]*")
 """A path below the table's folder in which no letter is encoded."""
 
 
-class _Files(NamedTuple):
+class Files(NamedTuple):
+    """The schema of a version, as JSON, and the addresses of its files."""
+
     schema: str
     paths: list[str]
 
 
 def rows_at(spark: "SparkSession", table: TableLocation, version: int) -> "DataFrame":
     """All rows of a version of a table."""
-    files = _small_and_plain(table, version)
+    files = small_and_plain(table, version)
     if files is None:
         return delta_rows_at(spark, table, version)
     from pyspark.sql.types import StructType
@@ -50,7 +52,7 @@ def delta_rows_at(spark: "SparkSession", table: TableLocation, version: int) -> 
     return spark.read.format("delta").option("versionAsOf", version).load(table.uri)
 
 
-def _small_and_plain(location: TableLocation, version: int) -> _Files | None:
+def small_and_plain(location: TableLocation, version: int) -> Files | None:
     """The files of a version; None where they are many or large, or do not hold all columns and just the rows as they are."""
     try:
         table = location.load(version=version)
@@ -63,7 +65,7 @@ def _small_and_plain(location: TableLocation, version: int) -> _Files | None:
     few = len(paths) <= SMALL_FILES and sum(files["size_bytes"]) <= SMALL_BYTES
     if not few or not all(map(_PLAIN_PATH.fullmatch, paths)):
         return None
-    return _Files(schema=table.schema().to_json(), paths=[location.child(path) for path in paths])
+    return Files(schema=table.schema().to_json(), paths=[location.child(path) for path in paths])
 
 
 def _holds_rows_as_they_are(table: DeltaTable) -> bool:

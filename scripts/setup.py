@@ -18,6 +18,7 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "setup.done"
 LOCK = ROOT / "requirements.lock"
 JAVA_LOCK = ROOT / "requirements-java.lock"
+UV_LOCK = ROOT / "requirements-uv.lock"
 OLDEST_PYTHON = (3, 11)
 OTHER_PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11")
 LEAST_MEMORY_GIB = 3.0
@@ -119,7 +120,7 @@ def container_memory() -> "int | None":
 
 def fingerprint() -> str:
     """Changes with whatever `.venv` depends on, its own place included, since a moved one does not work."""
-    parts = [LOCK.read_bytes(), JAVA_LOCK.read_bytes(), (ROOT / "pyproject.toml").read_bytes()]
+    parts = [each.read_bytes() for each in (LOCK, JAVA_LOCK, UV_LOCK)] + [(ROOT / "pyproject.toml").read_bytes()]
     parts += [(ROOT / "resources" / "ivy.xml").read_bytes(), sys.version.encode(), str(VENV).encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
@@ -133,7 +134,8 @@ def install() -> None:
         venv.create(VENV, clear=True, with_pip=True, symlinks=os.name != "nt")
     pip = (python_of(VENV), "-m", "pip", "--disable-pip-version-check", "install")
     step("Installing the pinned packages (the first time this downloads about 0.7 GB)")
-    run(*pip, "--require-hashes", "-r", str(LOCK))
+    run(*pip, "--quiet", "--require-hashes", "-r", str(UV_LOCK))
+    install_packages(pip)
     run(*pip, "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
     if subprocess.call([python_of(VENV), "-c", FIND_JAVA]) == NO_JAVA:
         step("No Java 17 or newer was found: installing one into .venv")
@@ -141,6 +143,17 @@ def install() -> None:
     step("Fetching the jars of Spark and Kafka")
     run(python_of(VENV), "-c", FETCH_JARS)
     step("Ready.")
+
+
+def install_packages(pip: "tuple[str, ...]") -> None:
+    """By uv, a second where all is in its cache and else half of pip's time; by pip where uv cannot reach an index, as it
+    does not read pip's configuration."""
+    pinned = ("--require-hashes", "-r", str(LOCK))
+    uv = (str(VENV / "bin" / "uv"), "pip", "install", "--python", python_of(VENV))
+    for attempt in ((*uv, "--quiet", "--offline", *pinned), (*uv, *pinned)):
+        if subprocess.call(attempt, cwd=ROOT, stderr=subprocess.DEVNULL if "--offline" in attempt else None) == 0:
+            return
+    run(*pip, *pinned)
 
 
 def fits(folder: Path) -> bool:

@@ -1,6 +1,7 @@
 """What tests share: one broker for the whole run, and a project of its own for each test."""
 
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.servers import Guard
-from tests.support.settings import FULL, examples
+from tests.support.settings import FULL, JAVA, examples
 
 if TYPE_CHECKING:
     from tests.support.project import Project
@@ -26,7 +27,13 @@ settings.load_profile("backfill")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The process that began the run watches over the servers of all its workers."""
+    """The process that began the run watches over the servers of all its workers.
+
+    A shell that starts a run in the background has it ignore interrupts, which tests send.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if JAVA:
+        os.environ["JDK_JAVA_OPTIONS"] = JAVA
     if "PYTEST_XDIST_WORKER" not in os.environ:
         guard = Guard()
         config.add_cleanup(guard.close)

@@ -15,32 +15,33 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from backfill_assets.resources.embedded import Endpoints
 
-__all__ = ["Guard", "servers"]
+__all__ = ["FOLDER", "Guard", "servers"]
 
-_FOLDER = "BACKFILL_TEST_SERVERS"
+FOLDER = "BACKFILL_TEST_SERVERS"
+"""The environment variable that tells all processes of a run where its servers are noted."""
 
 
 class Guard:
     """Stops the servers of a test run when the process that made it ends."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.mkdtemp(prefix="backfill-servers-")
-        os.environ[_FOLDER] = self._folder  # processes that work on the same run inherit it
+        self.folder = tempfile.mkdtemp(prefix="backfill-servers-")
+        os.environ[FOLDER] = self.folder  # processes that work on the same run inherit it
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, self._folder], cwd=Path(__file__).parents[2], stdin=subprocess.PIPE
+            [sys.executable, "-m", __name__, self.folder], cwd=Path(__file__).parents[2], stdin=subprocess.PIPE
         )
 
     def close(self) -> None:
         """Stop the servers and wait until they are gone."""
         self._process.communicate()
-        del os.environ[_FOLDER]
+        del os.environ[FOLDER]
 
 
 def servers(*, kafka: bool = False, spark: bool = False) -> "Endpoints":
     """The run's servers; those that are asked for and not running are started."""
     from backfill_assets.resources.embedded import up
 
-    return up(Path(os.environ[_FOLDER]), kafka=kafka, spark=spark)
+    return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark)
 
 
 def _guard(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 import os
 
-__all__ = ["FULL", "SPARK", "examples", "seeds"]
+__all__ = ["FULL", "JAVA", "SPARK", "examples", "seeds"]
 
 FULL = os.environ.get("BACKFILL_TEST_FULL") == "1"
 """Whether this is the full proof."""
@@ -14,6 +14,9 @@ SPARK: dict[str, str] = (
     else {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 )
 """Spark's settings beside the product's own: none in the full proof."""
+
+JAVA = "" if FULL else "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of every Java: where all cores are busy with tests, the better of its two compilers costs more than it brings."""
 
 _MORE_EXAMPLES = 10
 

@@ -8,7 +8,7 @@ from benchmarks import backfill, changes, epochs, idle, ingest, refresh, situati
 from benchmarks.measure import Comparison
 from benchmarks.world import World
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ from backfill_assets import kafka_source, materialized_view
 from backfill_assets.jobs import TABLES_JOB
 from backfill_assets.proofs import CHECKS
 from backfill_assets.resources.ports import free_port
+from tests.support.commands import Commands, start
 from tests.support.dagster_project import DagsterProject
 from tests.support.project import Project
 
@@ -39,30 +38,20 @@ class CommandLine:
 
     root: Path
     servers: str
+    commands: Commands
     environment: dict[str, str] = field(default_factory=dict)
 
-    def start(self, *arguments: str, **given: Any) -> "subprocess.Popen[str]":
-        """Start a command."""
+    def environment_of(self, **given: str) -> dict[str, str]:
+        """A command's environment."""
         kept = {name: value for name, value in os.environ.items() if name not in {"DAGSTER_HOME", "SPARK_REMOTE"}}
-        return subprocess.Popen(
-            [sys.executable, "-c", "from backfill_assets.cli import main; main()", *arguments],
-            cwd=self.root,
-            env={**kept, "KAFKA_BOOTSTRAP_SERVERS": self.servers, "COLUMNS": "200", **self.environment, **given},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        return {**kept, "KAFKA_BOOTSTRAP_SERVERS": self.servers, "COLUMNS": "200", **self.environment, **given}
 
     def outputs(self, *arguments: str, code: int, **given: Any) -> tuple[str, str]:
         """What a command prints to both outputs; its exit code must be `code`."""
-        process = self.start(*arguments, **given)
-        try:
-            out, err = process.communicate(timeout=SECONDS)
-        finally:
-            process.kill()
-        assert process.returncode == code, f"{arguments}: {process.returncode}\n{out}\n{err}"
-        assert "Traceback" not in out + err
-        return out, err
+        done = self.commands.run(arguments, self.root, self.environment_of(**given))
+        assert done.code == code, f"{arguments}: {done.code}\n{done.out}\n{done.err}"
+        assert "Traceback" not in done.out + done.err
+        return done.out, done.err
 
     def call(self, *arguments: str, code: int = 0, **given: Any) -> str:
         """What a command says: its answer, and after a failure what went wrong."""
@@ -74,17 +63,24 @@ class CommandLine:
         return json.loads(self.outputs(*arguments, "--json", code=code, **given)[0])
 
 
+@pytest.fixture(scope="module")
+def commands() -> Iterator[Commands]:
+    started = Commands()
+    yield started
+    started.close()
+
+
 @pytest.fixture
-def cli(project: Project, remote: str) -> CommandLine:
+def cli(project: Project, remote: str, commands: Commands) -> CommandLine:
     """A project with a source of 30 records and a view, neither created; commands use a Spark server that is running."""
     topic = project.topic()
     project.produce(topic, [{"id": number} for number in range(30)])
     (project.root / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
     (project.root / "definitions.py").write_text(DEFINITIONS.format(topic=topic))
-    return CommandLine(root=project.root, servers=project.servers, environment={"SPARK_REMOTE": remote})
+    return CommandLine(project.root, project.servers, commands, {"SPARK_REMOTE": remote})
 
 
-def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine, remote: str) -> None:
+def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine) -> None:
     assert [(each["name"], each["state"]) for each in cli.json("status")] == [
         ("orders", "not created"),
         ("even", "not created"),
@@ -94,9 +90,7 @@ def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine, remote: 
     assert (planned["exists"], planned["epoch"], planned["reads"]) == (False, None, [])
     assert (planned["choice"]["requested"], planned["choice"]["chosen"]) == (None, "source")
 
-    del cli.environment["SPARK_REMOTE"]  # this one starts its own
     stopped = cli.json("refresh", "even", "--max-rows", "10", "--chunk-rows", "5", code=3)
-    cli.environment["SPARK_REMOTE"] = remote
     assert stopped["tables"]["even"]["stopped_reason"] == "max_rows"
     assert "Epoch 3 would read:\n  topic t" in cli.call("plan", "even")
     assert {read["kind"] for read in cli.json("plan", "even")["reads"]} == {"kafka"}
@@ -122,6 +116,12 @@ def test_from_nothing_to_a_proved_view_and_away_again(cli: CommandLine, remote: 
         "backfill_tables": [("SUCCESS", 3)],
         "verify_even": [("SUCCESS", 1)],
     }
+
+
+@pytest.mark.full
+def test_without_a_server_a_command_starts_a_spark_of_its_own(cli: CommandLine) -> None:
+    del cli.environment["SPARK_REMOTE"]
+    assert cli.json("refresh", "orders")["tables"]["orders"]["stopped_reason"] == "caught_up"
 
 
 def recorded(cli: CommandLine) -> dict[str, list[tuple[str, int]]]:
@@ -224,7 +224,7 @@ def taken_port() -> Iterator[int]:
 
 
 def test_the_ui_takes_another_port_when_its_own_is_taken(cli: CommandLine, taken_port: int) -> None:
-    process = cli.start("ui", "--port", str(taken_port))
+    process = start(["ui", "--port", str(taken_port)], cli.root, cli.environment_of())
     assert process.stdout is not None
     try:
         line = process.stdout.readline()

@@ -54,6 +54,7 @@ def runs(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.full
 def test_both_servers_come_up_once_serve_and_go_down(root: Path) -> None:
     first = up(root)
     processes = recorded(root)
@@ -75,6 +76,7 @@ def test_both_servers_come_up_once_serve_and_go_down(root: Path) -> None:
     assert down(root) == ()
 
 
+@pytest.mark.full
 def test_topics_cluster_and_port_survive_down_and_up(root: Path) -> None:
     before = up(root, spark=False)
     client = admin(before)

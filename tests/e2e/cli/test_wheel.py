@@ -102,6 +102,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_it_lives_beside_a_users_modules_of_the_same_names(project: Path, installed: Path) -> None:
     found = run(
         project,
@@ -183,6 +184,7 @@ def test_the_component_declares_in_yaml_what_python_does(components: Path, insta
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("right", "wrong", "words"),
     [

@@ -54,6 +54,7 @@ from tests.support.damage import (
 )
 from tests.support.lake import FEED
 from tests.support.project import Project
+from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
@@ -69,6 +70,11 @@ GROUPS = "SELECT name, count(*) AS n, sum(amount) AS amount, max(amount) AS most
 CONTENT = ("unique_key", "rows_conserved", "exactly_once")
 HALVES = Limits(chunk_rows=20)
 ONE_CHUNK = Limits(chunk_rows=15, max_rows=15)
+
+
+def one_in_gate(first: str, *others: str) -> list[Any]:
+    """Views of which the gate tries the first: what epochs say of themselves, and the rules for it, are the same for all."""
+    return [first, *(pytest.param(each, marks=pytest.mark.full) for each in others)]
 
 
 def rows(start: int, end: int) -> list[dict[str, Any]]:
@@ -105,7 +111,7 @@ def assert_sound(project: Project, *names: str) -> None:
 
 @pytest.fixture(scope="module")
 def sound(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """All views, after their backfill and again after changes of every kind: every check passes at both times."""
+    """All views after changes of every kind, when every check passes (and in the full proof after their backfill, too)."""
     project = Project(root=tmp_path_factory.mktemp("sound"), servers=broker)
     for start in range(0, 40, 10):
         append(project, "orders", start, start + 10)
@@ -129,7 +135,8 @@ def sound(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
         materialized_view(PARTLY, query="SELECT id, amount FROM log", upstreams=[log]),
     )
     refresh_all(project, HALVES)
-    assert_sound(project, *LIVE)
+    if FULL:
+        assert_sound(project, *LIVE)
 
     append(project, "orders", 100, 110)
     append(project, "events", 100, 110)
@@ -248,7 +255,7 @@ def numbers_of(project: Project, name: str) -> list[str]:
     return [each.name for each in table.to_pyarrow_table().schema if any(kind(each.type) for kind in kinds)]
 
 
-@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+@pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
 def test_an_epoch_that_was_left_out(copy: Project, name: str) -> None:
     last = copy.record(name).epoch
     forge_commit(copy, name, epoch=last + 2)
@@ -317,7 +324,7 @@ def test_versions_that_were_skipped(copy: Project, name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", OVER_TABLES)
+@pytest.mark.parametrize("name", one_in_gate(*OVER_TABLES))
 @pytest.mark.parametrize(
     ("changes", "said"),
     [({"table_id": "another"}, "the table id of"), ({"pinned": 99}, "the pinned version of")],
@@ -329,7 +336,7 @@ def test_another_table_or_version_than_was_pinned(copy: Project, name: str, chan
     assert said in failed["positions_contiguous"].summary
 
 
-@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+@pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
 def test_a_record_that_was_restated_otherwise(copy: Project, name: str) -> None:
     record = copy.record(name)
     for changes, check, said in (
@@ -358,7 +365,7 @@ def not_live(plan: dict[str, Any]) -> None:
     plan["live"] = not plan["live"]
 
 
-@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+@pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
 @pytest.mark.parametrize("alter", [without_reads, other_before, not_live])
 def test_a_plan_of_the_ledger_that_was_altered(
     copy: Project, name: str, alter: Callable[[dict[str, Any]], None]
@@ -375,7 +382,7 @@ def test_a_plan_of_the_ledger_that_was_altered(
     assert f"epoch {record.epoch}: the plan was altered: it was entered as" in failed["ledger_matches_table"].summary
 
 
-@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+@pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
 def test_a_plan_of_the_ledger_that_was_lost_or_has_another_hash(copy: Project, name: str) -> None:
     record = copy.record(name)
     entry = f"target = '{record.target}' AND epoch = {record.epoch}"
@@ -386,7 +393,7 @@ def test_a_plan_of_the_ledger_that_was_lost_or_has_another_hash(copy: Project, n
     assert outcomes_of(copy, name, "ledger_matches_table")["ledger_matches_table"].offences[-1] == f"{said} none"
 
 
-@pytest.mark.parametrize("name", [*LIVE, PARTLY])
+@pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
 def test_a_hand_made_append(copy: Project, name: str) -> None:
     version = append_by_hand(copy, name)
     failed = outcomes_of(copy, name)

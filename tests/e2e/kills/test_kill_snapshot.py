@@ -39,6 +39,7 @@ def killed(lake: Lake, processes: Processes, step: str, view: str = "large") -> 
     assert len(losers(lake.project, view)) == int(step in {"staged", "verified"})
 
 
+@pytest.mark.full
 def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake: Lake, processes: Processes) -> None:
     expected = {at: at % 10 * 2 for at in range(FILES * 10) if at % 10 != 3}
     for step in STEPS:
@@ -66,6 +67,7 @@ def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake
         assert outcome.passed, (check, outcome)
 
 
+@pytest.mark.full
 def test_a_kill_at_any_step_by_key_loses_and_doubles_nothing_of_a_table_that_moves(
     lake: Lake, processes: Processes
 ) -> None:

@@ -60,6 +60,7 @@ def test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_witho
     assert_exact(orders, rows=24)
 
 
+@pytest.mark.full
 def test_a_log_expires_beyond_its_retention_and_takes_nothing_along_that_is_needed(orders: Project) -> None:
     orders.refresh("large", CHUNKED)
     first_life = orders.record("large").incarnation

@@ -29,6 +29,7 @@ def check_all(project: Project, *views: str) -> None:
             assert outcome.passed, f"{check} of {view}: {outcome.summary}"
 
 
+@pytest.mark.full
 def test_groups_follow_a_table_and_a_view_follows_the_groups(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     made = lake.spark.range(0, 600).selectExpr("id", "concat('n', id % 7) AS name", "CAST(id % 50 AS INT) AS amount")

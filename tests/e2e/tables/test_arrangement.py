@@ -118,6 +118,7 @@ STORM = (
 )
 
 
+@pytest.mark.full
 def test_the_view_is_its_query_after_every_epoch_whatever_moves_and_is_vacuumed_between(lake: Lake) -> None:
     query, columns = "SELECT id, upper(name) AS name, v * 2 AS twice FROM base WHERE v <> 3", ("id", "name", "twice")
     lake.sql(
@@ -173,6 +174,7 @@ AGGREGATE = (
 GROUPED = ("g", "n", "total", "low", "high", "round(mean, 6)")
 
 
+@pytest.mark.full
 def test_aggregates_lose_their_extremes_only_within_what_was_read(lake: Lake) -> None:
     made = lake.spark.range(160).selectExpr("id", "id % 4 AS g", "(id * 37) % 160 AS v", "id / 8 AS x")
     lake.write("base", made.repartition(3))
@@ -197,6 +199,7 @@ def test_aggregates_lose_their_extremes_only_within_what_was_read(lake: Lake) ->
     check(lake, *CHECKS)
 
 
+@pytest.mark.full
 def test_a_union_of_two_tables_goes_by_the_key_of_each(lake: Lake) -> None:
     for name, first in (("a", 0), ("b", 200)):
         rows = lake.spark.range(first, first + 80).selectExpr("id", "id % 5 AS v")
@@ -214,6 +217,7 @@ def test_a_union_of_two_tables_goes_by_the_key_of_each(lake: Lake) -> None:
     check(lake, *CHECKS, view="parent")
 
 
+@pytest.mark.full
 def test_a_view_over_a_view_goes_by_its_hidden_key(lake: Lake) -> None:
     lake.write("a", lake.spark.range(80).selectExpr("id", "id % 5 AS v").repartition(2))
     parent = lake.view("parent", "SELECT v FROM a", lake.table("a"))
@@ -232,6 +236,7 @@ def test_a_view_over_a_view_goes_by_its_hidden_key(lake: Lake) -> None:
     check(lake, *CHECKS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("step", [1, -1], ids=["ascending", "descending"])
 def test_a_clustered_table_is_read_once_and_cut_without_reading_it(lake: Lake, step: int) -> None:
     keys = range(120)[::step]

@@ -150,9 +150,9 @@ def test_what_cannot_be_followed_at_all_is_refused_even_if_asked_for(tmp_path: P
 
 def test_a_dry_run_shows_the_same_plan_and_writes_nothing(tmp_path: Path) -> None:
     world = a_table(tmp_path)
-    shop = DagsterProject(project=world.project, instance=dg.DagsterInstance.ephemeral())
     choice, before = planned(world), everything(world)
-    result = shop.refresh("large", dry_run=True)
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = DagsterProject(project=world.project, instance=instance).refresh("large", dry_run=True)
     assert result.success
     assert everything(world) == before
     (seen,) = observed(result, "large")

@@ -102,6 +102,7 @@ def test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_re
     assert_right(lake, doubled, "large", view="child")
 
 
+@pytest.mark.full
 def test_groups_and_several_tables_are_computed_anew_also_where_delta_has_to_read_them(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.sql(
@@ -181,6 +182,7 @@ def test_a_planned_version_that_was_vacuumed_gives_way_to_a_newer_one(lake: Lake
     assert_right(lake, LAKE_QUERY, "base")
 
 
+@pytest.mark.full
 def test_a_kill_at_any_step_replaces_the_view_once(lake: Lake, processes: Processes) -> None:
     for step in STEPS:
         before = lake.project.record("large")

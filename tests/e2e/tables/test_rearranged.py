@@ -101,6 +101,7 @@ def finish(lake: Lake, limits: Limits = CHUNK) -> None:
     assert not (lake.project.root / PLACE).exists(), "nothing is left of the spool"
 
 
+@pytest.mark.full
 def test_what_comes_while_files_are_read_is_captured_and_every_epoch_equals_the_query(lake: Lake) -> None:
     phases = []
     for number in range(30):
@@ -140,6 +141,7 @@ def test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it(lake:
     finish(lake)
 
 
+@pytest.mark.full
 def test_files_are_read_by_what_was_pinned_though_the_log_forgot_it(lake: Lake) -> None:
     lake.project.refresh("large", CHUNK)
     for number in range(2):
@@ -150,6 +152,7 @@ def test_files_are_read_by_what_was_pinned_though_the_log_forgot_it(lake: Lake) 
     finish(lake)
 
 
+@pytest.mark.full
 def test_a_crash_at_any_step_of_a_capture_or_a_drain_loses_and_doubles_nothing(lake: Lake) -> None:
     lake.project.refresh("large", CHUNK)
     for drains in (False, True):
@@ -170,6 +173,7 @@ def test_a_crash_at_any_step_of_a_capture_or_a_drain_loses_and_doubles_nothing(l
     finish(lake, Limits(chunk_rows=30, max_rows=30))
 
 
+@pytest.mark.full
 def test_killed_processes_are_resumed_and_leave_nothing(lake: Lake, processes: Processes) -> None:
     lake.project.refresh("large", CHUNK)
     for number, step in enumerate(("staged", "committed", "verified")):
@@ -207,6 +211,7 @@ def test_reset_and_drop_leave_nothing_of_the_spool_and_the_next_life_is_exact(la
     finish(lake)
 
 
+@pytest.mark.full
 def test_groups_with_extremes_and_several_tables_are_exact_at_every_epoch(lake: Lake) -> None:
     for at in range(2):
         add(lake, 2000 + at * 10, "other")

@@ -93,6 +93,7 @@ def test_deletion_vectors_partitions_of_any_value_and_folders_with_spaces(tmp_pa
     check(lake, *CHECKS)
 
 
+@pytest.mark.full
 def test_a_view_that_rested_for_weeks_reads_on_as_long_as_the_files_are_there(lake: Lake) -> None:
     """Delta by itself refuses versions that are older than removed files are kept, whether they were vacuumed or not."""
     made = lake.spark.range(0, 40).selectExpr("id", "id % 4 AS part", "id AS amount")
@@ -119,6 +120,7 @@ def test_a_view_that_rested_for_weeks_reads_on_as_long_as_the_files_are_there(la
     assert lake.project.refresh("highest").report.epochs == []
 
 
+@pytest.mark.full
 def test_each_chunk_reads_its_own_files_and_no_others(lake: Lake) -> None:
     lake.append("orders", ({"id": at, "part": at} for at in range(5000)), partition_by=["part"])
     lake.append("orders", [{"id": 5000, "part": 1}])
@@ -130,6 +132,7 @@ def test_each_chunk_reads_its_own_files_and_no_others(lake: Lake) -> None:
     assert lake.found("large", ["id"]) == {(at,): 1 for at in range(5001)}
 
 
+@pytest.mark.full
 def test_one_large_file_is_never_cut_and_its_rows_are_read_once(lake: Lake) -> None:
     lake.write("orders", lake.spark.range(0, 2_000_000, 1, 1))
     lake.view("large", "SELECT id, id % 7 AS day FROM orders", lake.table("orders"), strategy="snapshot")

@@ -62,7 +62,7 @@ def large(lake: Lake, between: Callable[[], object] = lambda: None) -> Workspace
 ODD = "SELECT `Key` AS `Select`, name AS OddName FROM odd"
 
 
-@pytest.mark.parametrize("engine", ["delta-rs", "spark"])
+@pytest.mark.parametrize("engine", ["delta-rs", pytest.param("spark", marks=pytest.mark.full)])
 def test_composite_hidden_keys_with_null_nan_negative_zero_and_keywords_by_either_engine(
     lake: Lake, engine: str
 ) -> None:
@@ -123,6 +123,7 @@ def assert_stale_merge_changes_nothing(lake: Lake) -> None:
     assert sum(lake.found("large", ["OddName"]).values()) == 0
 
 
+@pytest.mark.full
 def test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon(lake: Lake) -> None:
     for first in (0, 10):
         lake.append("base", ({"id": at, "v": at} for at in range(first, first + 10)))

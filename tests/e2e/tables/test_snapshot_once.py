@@ -74,6 +74,7 @@ def test_nothing_is_visible_before_all_of_it_and_each_epoch_of_the_log_is_equal(
     assert trace == [(at, CountBound(max_lag=at)) for at in (2, 1, 0)]
 
 
+@pytest.mark.full
 def test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_and_leaves_nothing(
     lake: Lake, processes: Processes
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_a
     assert_equal(lake)
 
 
+@pytest.mark.full
 def test_a_kill_after_the_snapshot_resumes_the_change_log(lake: Lake, processes: Processes) -> None:
     lake.project.refresh("large")
     life = lake.project.record("large").incarnation
@@ -116,6 +118,7 @@ def test_a_slow_creation_that_another_run_takes_for_dead_is_fenced_and_the_other
     assert_equal(lake)
 
 
+@pytest.mark.full
 def test_several_tables_and_groups_are_read_at_once_too(lake: Lake) -> None:
     for at in range(3):
         lake.append("other", ({"id": row, "v": 7} for row in range(1000 + at * 10, 1010 + at * 10)))

@@ -1,0 +1,78 @@
+"""The full proof, in parts: `make test-full`, or `make test-full PART=kills` for one of them.
+
+Runs under Spark's production settings, with large budgets of Hypothesis and simulation. What has passed on a commit is
+noted in `.backfill/test-full.json` and not run again on it, so that a run that was stopped goes on where it was; a part
+that is named is always run. Ends with 1 at the first part that fails.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTES = ROOT / ".backfill" / "test-full.json"
+PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", "--durations", "10")
+PARTS = {
+    "pure": (*PYTEST, "-m", "not e2e"),
+    **{name: (*PYTEST, f"tests/e2e/{name}") for name in ("kafka", "tables", "kills", "damage", "dagster", "cli")},
+    "mutations": ("-m", "tests.mutations"),
+    "demo": ("-m", "examples.demo"),
+}
+
+
+def main() -> int:
+    """Run the part that is named, or all that have not passed on this commit."""
+    named = sys.argv[1:]
+    if unknown := set(named) - PARTS.keys():
+        print(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+        return 2
+    commit = _commit()
+    passed = _passed(commit)
+    for number, name in enumerate(PARTS, 1):
+        if name in named or (not named and name not in passed):
+            print(f"==> part {number} of {len(PARTS)}: {name}", flush=True)
+            seconds = _run(name)
+            if seconds is None:
+                return 1
+            passed[name] = seconds
+            _note(commit, passed)
+    for name in PARTS:
+        print(f"{name:10} {f'passed in {passed[name] / 60:.1f} min' if name in passed else 'not run'}")
+    print(f"on commit {commit}")
+    return 0
+
+
+def _run(name: str) -> float | None:
+    """How many seconds a part took; None if it failed."""
+    began = time.monotonic()
+    environment = {**os.environ, "BACKFILL_TEST_FULL": "1", "TZ": "UTC"}
+    code = subprocess.run([sys.executable, *PARTS[name]], cwd=ROOT, env=environment, check=False).returncode
+    print(f"==> {name}: {'passed' if code == 0 else f'FAILED with exit code {code}'}", flush=True)
+    return time.monotonic() - began if code == 0 else None
+
+
+def _commit() -> str:
+    """The commit, and whether files differ from it."""
+    asked = (["git", "rev-parse", "--short", "HEAD"], ["git", "status", "--porcelain"])
+    head, changes = (
+        subprocess.run(each, cwd=ROOT, capture_output=True, text=True, check=True).stdout for each in asked
+    )
+    return head.strip() + (" with changes" if changes else "")
+
+
+def _passed(commit: str) -> dict[str, float]:
+    """The parts that have passed on a commit, and how many seconds each took."""
+    noted = json.loads(NOTES.read_text()) if NOTES.exists() else {}
+    return dict(noted["passed"]) if noted.get("commit") == commit else {}
+
+
+def _note(commit: str, passed: dict[str, float]) -> None:
+    NOTES.parent.mkdir(exist_ok=True)
+    NOTES.write_text(json.dumps({"commit": commit, "passed": passed}, indent=1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

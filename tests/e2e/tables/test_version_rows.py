@@ -1,0 +1,81 @@
+"""A version of a table has the same rows, read by its files or by Delta, whatever the table is made of."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from backfill_assets.resources import version_rows
+from backfill_assets.resources.version_rows import delta_rows_at, rows_at
+from backfill_assets.resources.warehouse import TableLocation
+from tests.support.lake import Lake
+
+pytestmark = pytest.mark.e2e
+
+MANY = 2 * version_rows.SMALL_FILES
+MAPPED = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path)
+
+
+def same(lake: Lake, version: int | None = None) -> tuple[bool, Counter[tuple[object, ...]]]:
+    """Whether a version is read by its files, and its rows, which are those that Delta reads."""
+    table = TableLocation(uri=lake.path("base"))
+    at = DeltaTable(table.uri).version() if version is None else version
+
+    def read(spark: SparkSession) -> Counter[tuple[object, ...]]:
+        found, wanted = rows_at(spark, table, at), delta_rows_at(spark, table, at)
+        assert found.schema == wanted.schema
+        rows = Counter(map(tuple, found.collect()))
+        assert rows == Counter(map(tuple, wanted.collect()))
+        return rows
+
+    return version_rows.small_and_plain(table, at) is not None, lake.project.workspace().runner.run(read)
+
+
+def test_every_version_of_a_plain_table_is_read_by_its_files(lake: Lake) -> None:
+    for number in range(3):
+        lake.append("base", [{"id": number, "name": None if number else "ä b"}])
+    DeltaTable(lake.path("base")).delete("id = 1")
+    assert [same(lake, at) for at in range(4)] == [
+        (True, Counter([(0, "ä b")])),
+        (True, Counter([(0, "ä b"), (1, None)])),
+        (True, Counter([(0, "ä b"), (1, None), (2, None)])),
+        (True, Counter([(0, "ä b"), (2, None)])),
+    ]
+    DeltaTable(lake.path("base")).delete()
+    assert same(lake) == (True, Counter())
+
+
+def test_a_column_that_came_is_null_in_older_files_and_unknown_to_older_versions(lake: Lake) -> None:
+    lake.append("base", [{"id": 1}])
+    lake.append("base", [{"id": 2, "new": "x"}], schema_mode="merge")
+    assert same(lake) == (True, Counter([(1, None), (2, "x")]))
+    assert same(lake, 0) == (True, Counter([(1,)]))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        f"TBLPROPERTIES ({MAPPED})",
+        "PARTITIONED BY (name)",
+    ],
+    ids=["deletion vectors", "mapped columns", "partitions"],
+)
+def test_what_files_alone_do_not_tell_is_left_to_delta(lake: Lake, made: str) -> None:
+    lake.sql("base", f"CREATE TABLE {{t}} (id BIGINT, name STRING) USING delta {made}")
+    lake.sql("base", "INSERT INTO {t} VALUES (1, 'a b'), (2, 'a:%'), (3, null)", "DELETE FROM {t} WHERE id = 2")
+    assert same(lake) == (False, Counter([(1, "a b"), (3, None)]))
+
+
+def test_a_table_of_many_files_is_left_to_delta(lake: Lake) -> None:
+    for number in range(MANY):
+        lake.append("base", [{"id": number}])
+    assert same(lake) == (False, Counter((number,) for number in range(MANY)))
+    assert same(lake, 3)[0]

@@ -1,0 +1,254 @@
+"""Faults in what acts on Delta: commits, merges, staged files, the ledger and the settings of operators."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["ADAPTERS"]
+
+KILLED = "tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_most_one_epoch_redone"
+DELTA = "resources/delta.py"
+LEDGER = "resources/ledger.py"
+STAGING = "resources/staging.py"
+REAL_LOGS = "tests/test_real_logs.py"
+SHORT_LOG = f"{REAL_LOGS}::test_the_ledgers_log_stays_short_and_who_was_cut_off_by_that_loses_without_harm"
+SWEEPING = f"{REAL_LOGS}::test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile"
+ODD_KEYS = (
+    "tests/e2e/tables/test_snapshot_keys.py::"
+    "test_composite_hidden_keys_with_null_nan_negative_zero_and_keywords_by_either_engine"
+)
+EVERY_CHANGE = "tests/e2e/tables/test_snapshot.py::test_history_is_read_in_chunks_and_changes_of_every_kind_follow"
+
+ADAPTERS: tuple[Mutation, ...] = (
+    # Commits
+    Mutation(
+        name="commits carry no transaction number",
+        file=DELTA,
+        old="app_transactions=[Transaction(app, number) for app, number in numbers.items()],",
+        new="app_transactions=[],",
+        tests=(f"{ODD_KEYS}[spark]",),
+    ),
+    Mutation(
+        name="a life that ends leaves its numbers to a merge of a dead run",
+        file=DELTA,
+        old="            numbers[app_id(record.target, self._life)] = NO_MORE_EPOCHS\n",
+        new="            pass\n",
+        tests=(f"{ODD_KEYS}[spark]",),
+    ),
+    Mutation(
+        name="a new life keeps the rows of the one before",
+        file=DELTA,
+        old='"overwrite" if staged.replaces else "append",',
+        new='"append",',
+        tests=(
+            f"{REAL_LOGS}::test_a_slow_drop_deletes_nothing_of_the_life_that_came_after_it",
+            "tests/e2e/kills/test_survival.py::test_drop_leaves_nothing_and_what_is_created_again_is_exact",
+        ),
+    ),
+    Mutation(
+        name="columns that somebody else added are not seen",
+        file=DELTA,
+        old="found = (foreign, self._reshaped(at, described), self._slipped_in(record, at, log))",
+        new="found = (foreign, self._slipped_in(record, at, log))",
+        tests=(f"{REAL_LOGS}::test_columns_that_somebody_else_added_are_a_foreign_write_and_properties_are_not",),
+    ),
+    Mutation(
+        name="rows that slipped in before Spark's own merge are not seen",
+        file=DELTA,
+        old="if base is None or base >= at - 1:",
+        new="if base is None or base < at:",
+        tests=(
+            "tests/e2e/tables/test_snapshot_keys.py::"
+            "test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon",
+        ),
+    ),
+    Mutation(
+        name="a table whose log was cleaned up is taken for a new one",
+        file=DELTA,
+        old="and found.version >= 0 and read_commit(self.location.files(), 0) is None:",
+        new="and found.version >= 0 and read_commit(self.location.files(), found.version) is None:",
+        tests=(
+            "tests/e2e/kills/test_survival.py::"
+            "test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_without",
+        ),
+    ),
+    Mutation(
+        name="staged files that are gone are not missed",
+        file=DELTA,
+        old="missing = sorted(path for path, size in sizes.items() if found.get(path) != size)",
+        new="missing = sorted(path for path in sizes if path not in found)",
+        tests=("tests/e2e/kills/test_commit_outcomes.py::test_what_becomes_of_a_commit[VACUUM_without_retention]",),
+    ),
+    Mutation(
+        name="a put-if-absent replaces what is there",
+        file="resources/object_store.py",
+        old='mode="create")',
+        new='mode="overwrite")',
+        tests=("tests/test_created_tables.py",),
+    ),
+    Mutation(
+        name="statistics of floats leave out NaN",
+        file=DELTA,
+        old='and each.type.type not in {"float", "double"}',
+        new='and each.type.type not in {"binary"}',
+        tests=(
+            "tests/e2e/kills/test_survival.py::"
+            "test_reset_accepts_other_columns_and_their_files_can_be_compacted_and_filtered",
+        ),
+    ),
+    # Merging by key
+    Mutation(
+        name="null is no key to delta-rs",
+        file=DELTA,
+        old="""{_column('t', name)} IS NOT DISTINCT FROM {_column('s', name)}""",
+        new="""{_column('t', name)} = {_column('s', name)}""",
+        tests=(f"{ODD_KEYS}[delta-rs]",),
+    ),
+    Mutation(
+        name="null is no key to Spark's merge",
+        file="resources/merge.py",
+        old="f't.{quoted(name)} <=> s.{quoted(name)}'",
+        new="f't.{quoted(name)} = s.{quoted(name)}'",
+        tests=(f"{ODD_KEYS}[spark]",),
+    ),
+    Mutation(
+        name="Spark's merge carries no transaction number",
+        file="resources/merge.py",
+        old="""        "spark.databricks.delta.write.txnAppId": app_id(record.target, record.incarnation),
+        "spark.databricks.delta.write.txnVersion": str(record.epoch),
+""",
+        new="",
+        tests=(f"{ODD_KEYS}[spark]",),
+    ),
+    Mutation(
+        name="deletes are left out of a merge",
+        file=DELTA,
+        old=""").when_matched_delete("s.__op = 'delete'")""",
+        new=""").when_matched_delete("s.__op = 'remove'")""",
+        tests=(EVERY_CHANGE,),
+    ),
+    # Staging and sweeping
+    Mutation(
+        name="the files of the epoch in the making are swept",
+        file="backfill_assets/backfill/staging.py",
+        old="folder.epoch <= epoch and",
+        new="folder.epoch <= epoch + 1 and",
+        tests=(
+            "tests/test_staging_names.py",
+            "tests/e2e/kills/test_rivals.py::test_tending_vacuuming_and_expiring_take_nothing_from_a_stalled_run",
+        ),
+    ),
+    Mutation(
+        name="segments that a position still needs are swept",
+        file="backfill_assets/backfill/staging.py",
+        old="(folder.epoch <= epoch and folder.name not in needed)",
+        new="folder.epoch <= epoch",
+        tests=(
+            "tests/test_rearranged.py",
+            "tests/e2e/tables/test_rearranged.py::"
+            "test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it",
+        ),
+    ),
+    Mutation(
+        name="folders that were committed are swept",
+        file=STAGING,
+        old="swept = sorted({each.name for each in allowed} - _maybe_committed(location, allowed))",
+        new="swept = sorted({each.name for each in allowed})",
+        tests=(
+            SWEEPING,
+            "tests/e2e/kills/test_survival.py::"
+            "test_files_that_were_committed_outlive_a_sweep_though_the_log_forgot_their_commits",
+        ),
+    ),
+    Mutation(
+        name="folders are swept whose commits the log has forgotten",
+        file=STAGING,
+        old="    if oldest > 0:\n",
+        new="    if oldest < 0:\n",
+        tests=(
+            "tests/e2e/kills/test_survival.py::"
+            "test_files_that_were_committed_outlive_a_sweep_though_the_log_forgot_their_commits",
+        ),
+    ),
+    Mutation(
+        name="what a drop deletes is listed after it looked",
+        file=STAGING,
+        old="""    listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
+    spooled = spooled_folders(location)
+    record = look().record
+""",
+        new="""    record = look().record
+    listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
+    spooled = spooled_folders(location)
+""",
+        tests=(
+            f"{REAL_LOGS}::test_a_drop_deletes_what_was_there_before_it_looked_and_nothing_staged_since",
+            f"{REAL_LOGS}::test_a_drop_deletes_the_spool_but_for_what_a_life_begun_since_has_captured",
+        ),
+    ),
+    Mutation(
+        name="segments of the spool that are still needed are swept",
+        file=STAGING,
+        old="if may_go(each, needed=needed))",
+        new="if may_go(each))",
+        tests=(
+            "tests/e2e/tables/test_rearranged.py::"
+            "test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it",
+        ),
+    ),
+    Mutation(
+        name="staged files that hold rows are left out",
+        file=STAGING,
+        old="return tuple(sorted((each for each in staged if each.rows), key=lambda each: each.path))",
+        new="return tuple(sorted((each for each in staged if not each.rows), key=lambda each: each.path))",
+        tests=(
+            f"{REAL_LOGS}::test_values_that_python_cannot_hold_have_no_bounds_but_are_staged",
+            "tests/e2e/kafka/test_first_path.py::test_history_and_new_events_reach_the_view_each_once",
+        ),
+    ),
+    # Ledger and settings
+    Mutation(
+        name="plans are appended without a swap",
+        file=LEDGER,
+        old="commit_properties=CommitProperties(app_transactions=[number]),",
+        new="commit_properties=CommitProperties(),",
+        tests=(SHORT_LOG,),
+    ),
+    Mutation(
+        name="a plan is swapped on a version that nobody read",
+        file=LEDGER,
+        old="""        table = self._table
+        if table is None:
+            options""",
+        new="""        table = self.location.load()
+        if table is None:
+            options""",
+        tests=(SHORT_LOG,),
+    ),
+    Mutation(
+        name="a plan that lost the swap counts as appended",
+        file=LEDGER,
+        old="or isinstance(failure, CommitFailedError):  # others' commits came in between\n            return False",
+        new="or isinstance(failure, CommitFailedError):  # others' commits came in between\n            return True",
+        tests=(SHORT_LOG,),
+    ),
+    Mutation(
+        name="a plan that was written where the log was cut off counts",
+        file=LEDGER,
+        old="        return not commit.is_file",
+        new="        return False",
+        tests=(SHORT_LOG,),
+    ),
+    Mutation(
+        name="a setting is lost whose writer's clock is behind",
+        file="resources/keyed_log.py",
+        old="stamp = max([at, *(each + timedelta(microseconds=1) for each in before if isinstance(each, datetime))])",
+        new="stamp = max([at, *(at for each in before if isinstance(each, datetime))])",
+        tests=(f"{REAL_LOGS}::test_a_later_setting_wins_although_its_writers_clock_is_behind",),
+    ),
+    Mutation(
+        name="the lease of a dead process holds until it expires",
+        file="resources/state_store.py",
+        old="return self.host != socket.gethostname() or self._process_runs()",
+        new="return True",
+        tests=("tests/e2e/dagster/test_sensors.py::test_only_a_run_whose_process_is_gone_is_reported", KILLED),
+    ),
+)

@@ -1,0 +1,395 @@
+"""Faults in the five checks, and in what people touch: operations, Dagster's assets and sensors, the command line."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["CHECKS"]
+
+AUDIT = "backfill_assets/backfill/audit.py"
+PROOFS = "backfill_assets/proofs.py"
+VERIFY = "resources/verify.py"
+OPERATIONS = "backfill_assets/operations.py"
+READERS = "backfill_assets/readers.py"
+UPSTREAMS = "backfill_assets/upstreams.py"
+CHOOSING = "backfill_assets/choosing.py"
+ASSETS = "backfill_assets/assets.py"
+SENSORS = "backfill_assets/sensors.py"
+CLI = "backfill_assets/cli.py"
+PURE = "tests/test_audit.py"
+DAMAGED = "tests/e2e/damage/test_checks_catch.py::test_a_damaged_data_file_is_caught_by_just_the_checks_that_can_see_it"
+NEW_DAMAGE = (
+    "tests/e2e/damage/test_checks_catch.py::"
+    "test_what_was_proved_before_is_left_to_the_full_proof_and_new_damage_is_seen_by_both"
+)
+COMPACTED = "tests/e2e/damage/test_checks_catch_tables.py::test_rows_that_a_compaction_lost_or_doubled"
+LEFT_OUT = "tests/e2e/damage/test_checks_catch.py::test_an_epoch_that_was_left_out_is_named"
+DAGSTER = "tests/e2e/dagster/test_dagster.py"
+RUN_AND_CHECK = f"{DAGSTER}::test_a_run_materializes_and_checks_and_the_next_one_has_nothing_to_say"
+SENSOR = "tests/e2e/dagster/test_sensors.py"
+CHAINS = "tests/e2e/tables/test_view_chains.py"
+NOTHING_SAFE = "tests/e2e/tables/test_auto.py::test_where_nothing_is_safe_nothing_is_written_unless_a_strategy_is_named"
+COMMANDS = "tests/e2e/cli/test_cli.py"
+
+CHECKS: tuple[Mutation, ...] = (
+    # positions_contiguous
+    Mutation(
+        name="an epoch that was left out is contiguous",
+        file=AUDIT,
+        old="if after.epoch != before.epoch + 1:",
+        new="if after.epoch <= before.epoch:",
+        tests=(f"{PURE}::test_a_missing_epoch_is_named", LEFT_OUT),
+    ),
+    Mutation(
+        name="an epoch may read again what was read before",
+        file=AUDIT,
+        old="        if each.start != start:\n",
+        new="        if each.start > start:\n",
+        tests=("tests/test_audit_tables.py",),
+    ),
+    Mutation(
+        name="a phase that goes back is no offence",
+        file=AUDIT,
+        old="        *_phase_offences(before.position, after.position),\n",
+        new="",
+        tests=(f"{PURE}::test_a_split_of_a_view_that_goes_back_a_phase_is_named",),
+    ),
+    Mutation(
+        name="only the newest epoch is looked at for gaps",
+        file=PROOFS,
+        old="offences = contiguous(records, _entries(case, records[0].epoch))",
+        new="offences = contiguous(records[-1:], _entries(case, records[0].epoch))",
+        tests=(LEFT_OUT,),
+    ),
+    # ledger_matches_table
+    Mutation(
+        name="a plan that was altered is no offence",
+        file=AUDIT,
+        old="if entry.found_hash != entry.plan_hash:",
+        new="if not entry.found_hash:",
+        tests=(f"{PURE}::test_a_plan_that_is_not_what_it_was_entered_as_is_named",),
+    ),
+    Mutation(
+        name="a plan that is gone from the ledger is not missed",
+        file=AUDIT,
+        old="if record.epoch > 0 and (planned or record.epoch > rebuilt):",
+        new="if record.epoch > 0 and planned:",
+        tests=(
+            f"{PURE}::test_a_plan_that_is_gone_from_the_ledger_is_named",
+            "tests/e2e/damage/test_checks_catch.py::test_a_ledger_row_that_was_deleted_or_altered_is_named",
+        ),
+    ),
+    Mutation(
+        name="a plan is believed what it was entered as",
+        file=PROOFS,
+        old="""found_hash=Plan.hash_of(str(row["plan"])) if row["plan"] else str(row["plan_hash"]),""",
+        new="""found_hash=str(row["plan_hash"]),""",
+        tests=("tests/e2e/damage/test_checks_catch_tables.py::test_a_plan_of_the_ledger_that_was_altered",),
+    ),
+    # unique_key
+    Mutation(
+        name="a key that is there twice is unique",
+        file="resources/maintain.py",
+        old='.where("rows > 1")',
+        new='.where("rows > 2")',
+        tests=(
+            "tests/e2e/tables/test_snapshot_refusals.py::"
+            "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later",
+            DAMAGED,
+        ),
+    ),
+    Mutation(
+        name="keys are looked at only where they were proved before",
+        file=VERIFY,
+        old="        rows = rows_at(spark, proof.table, proof.version).where(~_proved_before(proof))",
+        new="        rows = rows_at(spark, proof.table, proof.version).where(_proved_before(proof))",
+        tests=(DAMAGED,),
+    ),
+    Mutation(
+        name="keys of a view over tables are looked at in its first version",
+        file="resources/verify_tables.py",
+        old="keys_twice(rows_at(spark, view, version), key, most=MOST_OFFENDERS)",
+        new="keys_twice(rows_at(spark, view, min(version, 0)), key, most=MOST_OFFENDERS)",
+        tests=(COMPACTED,),
+    ),
+    # rows_conserved
+    Mutation(
+        name="rows that are missing are accounted for",
+        file=AUDIT,
+        old="if records and records[-1].rows_total != rows_in_table:",
+        new="if records and records[-1].rows_total < rows_in_table:",
+        tests=(f"{PURE}::test_a_table_with_other_rows_than_were_written_is_named", DAMAGED),
+    ),
+    Mutation(
+        name="a total that does not add up is no offence",
+        file=AUDIT,
+        old="if after.rows_total != before.rows_total + net:",
+        new="if after.rows_total < before.rows_total + net:",
+        tests=(f"{PURE}::test_a_total_that_does_not_add_up_is_named",),
+    ),
+    Mutation(
+        name="an epoch may read more than its offsets",
+        file=AUDIT,
+        old="if after.rows_read > offered or (",
+        new="if (",
+        tests=(f"{PURE}::test_an_epoch_that_wrote_more_than_it_read_or_read_more_than_its_offsets_is_named",),
+    ),
+    Mutation(
+        name="the log is believed how many rows the files hold",
+        file=PROOFS,
+        old="held = footer_rows(location) if case.since is None else stated_rows(location)",
+        new="held = stated_rows(location)",
+        tests=(DAMAGED,),
+    ),
+    # exactly_once
+    Mutation(
+        name="nothing is left to prove",
+        file=PROOFS,
+        old="before: Ranges = consumed(case.since.position) if case.since and not _whole(case) else {}",
+        new="before: Ranges = consumed(case.record.position) if not _whole(case) else {}",
+        tests=(DAMAGED,),
+    ),
+    Mutation(
+        name="the proof since the last one begins a row late",
+        file=PROOFS,
+        old="OffsetRange(start=before[key].end if key in before else each.start, end=each.end)",
+        new="OffsetRange(start=before[key].end + 1 if key in before else each.start, end=each.end)",
+        tests=(NEW_DAMAGE,),
+    ),
+    Mutation(
+        name="rows that should not be there are no offence",
+        file=VERIFY,
+        old="""F.when((F.col("__expected") == 0) & F.lit(subset), 0)""",
+        new="""F.when(F.col("__expected") == 0, 0)""",
+        tests=(DAMAGED, COMPACTED),
+    ),
+    Mutation(
+        name="rows that are missing are no offence",
+        file=VERIFY,
+        old="F.sum(F.greatest(balance, F.lit(0))).alias(",
+        new="F.sum(F.least(balance, F.lit(0))).alias(",
+        tests=(DAMAGED, COMPACTED),
+    ),
+    Mutation(
+        name="what nobody holds any more counts as held by bronze",
+        file=AUDIT,
+        old="known = min(max(each.start, begin), seam)",
+        new="known = each.start",
+        tests=(
+            f"{PURE}::test_each_offset_is_proved_by_kafka_else_by_bronze_else_named_as_lost",
+            "tests/e2e/kafka/test_kafka_realities.py::"
+            "test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped",
+        ),
+    ),
+    Mutation(
+        name="records are proved by a topic that was made again",
+        file=PROOFS,
+        old="return found if found.topic_id == position.topic_id else replace(found, splits={})",
+        new="return found if found.topic == position.topic else replace(found, splits={})",
+        tests=(
+            "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_made_again_is_never_taken_for_the_old_one",
+        ),
+    ),
+    # All checks
+    Mutation(
+        name="a foreign write fails no check",
+        file=PROOFS,
+        old="if look.foreign is not None:",
+        new="if look.foreign is not None and look.foreign < look.at:",
+        tests=("tests/e2e/damage/test_checks_catch.py::test_a_foreign_append_fails_every_check_with_its_version",),
+    ),
+    Mutation(
+        name="a check that failed counts as passed the next time",
+        file=PROOFS,
+        old="    if outcome.passed:\n",
+        new="    if check in CHECKS:\n",
+        tests=(NEW_DAMAGE,),
+    ),
+    Mutation(
+        name="to verify proves only what is new",
+        file="backfill_assets/checks.py",
+        old="""return run.tags.get(CHEAP_TAG) != "since_last_pass" and not run.asset_selection""",
+        new="""return run.tags.get(CHEAP_TAG) == "all" and not run.asset_selection""",
+        tests=(RUN_AND_CHECK,),
+    ),
+    # Lease and controls
+    Mutation(
+        name="the lease of another run is not heeded",
+        file=OPERATIONS,
+        old="if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):",
+        new="if lease is not None and lease.run_id == run_id and lease.alive(datetime.now(UTC)):",
+        tests=(
+            f"{DAGSTER}::test_a_run_that_finds_another_one_at_work_stops",
+            "tests/e2e/kills/test_rivals.py::test_the_lease_of_a_living_run_makes_a_second_one_stop",
+        ),
+    ),
+    Mutation(
+        name="a run does not give its lease back",
+        file=OPERATIONS,
+        old="        if beat.held:\n            _give_back(workspace, table, run_id)\n",
+        new="",
+        tests=("tests/e2e/kafka/test_first_path.py::test_history_and_new_events_reach_the_view_each_once",),
+    ),
+    Mutation(
+        name="what a dead run left behind is not swept",
+        file=OPERATIONS,
+        old="beat.tidy_due = taken_over or _left_behind(table, look)",
+        new="beat.tidy_due = False",
+        tests=("tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_most_one_epoch_redone",),
+    ),
+    Mutation(
+        name="a table that is resumed by a job stays paused",
+        file="backfill_assets/jobs.py",
+        old="set_controls(workspace, config.view, paused=False,",
+        new="set_controls(workspace, config.view, paused=None,",
+        tests=(f"{DAGSTER}::test_the_operator_pauses_throttles_resumes_resets_and_drops_by_jobs",),
+    ),
+    # What views need of the tables that they read
+    Mutation(
+        name="a view begins over a view that is not live",
+        file=UPSTREAMS,
+        old="        if not record.live:\n            raise UpstreamNotLiveError(",
+        new="        if record.epoch < 0:\n            raise UpstreamNotLiveError(",
+        tests=(f"{CHAINS}::test_a_chain_and_a_diamond_are_exact_at_their_recorded_versions",),
+    ),
+    Mutation(
+        name="keys are not checked when a life begins",
+        file=UPSTREAMS,
+        old="if self.query.key_columns and (declared or self.view.own_key):",
+        new="if self.query.key_columns and not declared and self.view.own_key:",
+        tests=(
+            "tests/e2e/tables/test_snapshot_refusals.py::"
+            "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later",
+        ),
+    ),
+    Mutation(
+        name="files are vacuumed that a view has still to read",
+        file=OPERATIONS,
+        old="        check_unneeded(workspace, name, hours=vacuum_hours)\n",
+        new="        pass\n",
+        tests=(f"{CHAINS}::test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused",),
+    ),
+    Mutation(
+        name="a log expires under a view that has still to read it",
+        file=READERS,
+        old="if (read.reads_pinned or version < look.version) and at_ms / 1000 < oldest:",
+        new="if read.reads_pinned and at_ms / 1000 < oldest:",
+        tests=(f"{CHAINS}::test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it",),
+    ),
+    Mutation(
+        name="a table does not wait for a view that is behind its bound",
+        file=READERS,
+        old="        if record.position.behind:\n",
+        new="        if record.live and record.position.behind:\n",
+        tests=(f"{CHAINS}::test_a_parent_that_heeds_its_views_ends_early_while_one_is_behind_its_bound_and_at_work",),
+    ),
+    # Which strategy is begun
+    Mutation(
+        name="a strategy that is forecast to fail is begun unasked",
+        file=CHOOSING,
+        old="    choice = choice_of(workspace, view)\n",
+        new="""    choice = choice_of(workspace, view)
+    if choice.chosen is None and choice.least_bad is not None:
+        return choice.least_bad
+""",
+        tests=(NOTHING_SAFE,),
+    ),
+    Mutation(
+        name="a strategy that is named is not taken",
+        file=CHOOSING,
+        old="""requested=None if view.strategy == "auto" else view.strategy,""",
+        new="requested=None,",
+        tests=(NOTHING_SAFE,),
+    ),
+    # Dagster
+    Mutation(
+        name="the failure of a table is swallowed",
+        file=ASSETS,
+        old="""            raise dg.Failure("\\n".join(failed), allow_retries=False)""",
+        new="""            context.log.error("\\n".join(failed))""",
+        tests=(
+            f"{DAGSTER}::test_a_table_that_fails_keeps_no_other_from_its_data_and_says_why",
+            f"{COMMANDS}::test_a_failed_run_is_a_message_with_advice_and_exit_code_1",
+        ),
+    ),
+    Mutation(
+        name="a view is materialized before it is live",
+        file=ASSETS,
+        old="return done.report.record.live and (done.first_live or bool(done.report.epochs))",
+        new="return done.first_live or bool(done.report.epochs)",
+        tests=(f"{DAGSTER}::test_until_a_view_is_live_its_stops_are_observations_and_nothing_below_it_starts",),
+    ),
+    Mutation(
+        name="a dry run is a run",
+        file=ASSETS,
+        old="    if limits.dry_run:\n",
+        new="    if limits.dry_run and limits.max_rows == 0:\n",
+        tests=(f"{DAGSTER}::test_every_planned_stop_is_a_success_with_its_reason",),
+    ),
+    Mutation(
+        name="a run that failed is never asked for again",
+        file=SENSORS,
+        old="""run_key=f"{transition}:{look.version}:{tries}",""",
+        new="""run_key=f"{transition}:{look.version}",""",
+        tests=(f"{SENSOR}::test_runs_that_fail_are_asked_for_again_but_not_at_once",),
+    ),
+    Mutation(
+        name="a sensor asks for a run with every tick",
+        file=SENSORS,
+        old="""run_key=f"{transition}:{look.version}:{tries}",""",
+        new="""run_key=f"{transition}:{datetime.now(UTC).timestamp()}:{tries}",""",
+        tests=(f"{SENSOR}::test_a_source_with_new_records_is_refreshed_with_its_live_views",),
+    ),
+    Mutation(
+        name="a sensor asks for what is throttled to nothing",
+        file=SENSORS,
+        old="if controls.paused or controls.rows_per_second == 0:",
+        new="if controls.paused:",
+        tests=(f"{SENSOR}::test_what_is_paused_or_throttled_to_nothing_is_left_alone",),
+    ),
+    Mutation(
+        name="a view that is still backfilling goes along with its source",
+        file=SENSORS,
+        old="return not isinstance(seen, str) and seen[1].live",
+        new="return not isinstance(seen, str)",
+        tests=(f"{SENSOR}::test_a_view_that_is_still_backfilling_gets_a_run_of_its_own",),
+    ),
+    Mutation(
+        name="a sensor asks for a table that a run is at work on",
+        file=SENSORS,
+        old="if lease is not None and lease.alive(datetime.now(UTC)):",
+        new="if lease is not None and lease.dead(datetime.now(UTC)):",
+        tests=(f"{SENSOR}::test_what_a_run_is_at_work_on_is_left_alone",),
+    ),
+    Mutation(
+        name="a run that lives is reported as dead",
+        file="backfill_assets/reaping.py",
+        old="if lease.target not in targets or not lease.dead(now) or",
+        new="if lease.target not in targets or not lease.held or",
+        tests=(f"{SENSOR}::test_only_a_run_whose_process_is_gone_is_reported",),
+    ),
+    # The command line
+    Mutation(
+        name="a refresh that stopped early ends with 0",
+        file=CLI,
+        old="""if any(found.get("stopped_reason") != "caught_up" for""",
+        new="""if any(found.get("stopped_reason") == "fenced" for""",
+        tests=(f"{COMMANDS}::test_pause_resume_and_throttle_hold_until_they_are_changed",),
+    ),
+    Mutation(
+        name="to verify ends with 0 though a check failed",
+        file=CLI,
+        old="""    result = LocalProject(module).verify(name)
+    _say(asdict(result), as_json=as_json, text=lambda: run_text(result))
+    if not result.success or not all(each.passed for each in result.checks):""",
+        new="""    result = LocalProject(module).verify(name)
+    _say(asdict(result), as_json=as_json, text=lambda: run_text(result))
+    if not result.success:""",
+        tests=(f"{COMMANDS}::test_a_failed_run_is_a_message_with_advice_and_exit_code_1",),
+    ),
+    Mutation(
+        name="wrong usage ends as a failure does",
+        file=CLI,
+        old="        _fail(error, Exit.USAGE)",
+        new="        _fail(error, Exit.FAILED)",
+        tests=(f"{COMMANDS}::test_wrong_usage_is_a_message_with_advice_and_exit_code_2",),
+    ),
+)

@@ -1,0 +1,366 @@
+"""Faults in what decides: the protocol, the judging of a commit, a run with its limits, positions, bounds, forecasts."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["CORE"]
+
+PROTOCOL = "backfill_assets/backfill/protocol.py"
+EPOCH = "backfill_assets/backfill/epoch.py"
+RUN = "backfill_assets/backfill/run.py"
+CONTROL = "backfill_assets/backfill/control.py"
+POSITIONS = "backfill_assets/backfill/positions.py"
+LAG = "backfill_assets/backfill/lag.py"
+OUTCOMES = "tests/test_protocol_cases.py::test_what_becomes_of_a_commit"
+NEXT_RUN = "tests/test_protocol_cases.py::test_the_next_run_makes_it_right_or_refuses_what_is_not_ours"
+REAL_OUTCOMES = "tests/e2e/kills/test_commit_outcomes.py::test_what_becomes_of_a_commit"
+LIVES = "tests/test_lives.py"
+LOOP = "tests/test_run_loop.py"
+STALLED = "tests/e2e/kills/test_rivals.py::test_a_stalled_run_never_commits_over_what_others_did"
+
+CORE: tuple[Mutation, ...] = (
+    # Look
+    Mutation(
+        name="a changed declaration is not seen",
+        file=PROTOCOL,
+        old="changed_parts(record.fingerprint, parts.decider.fingerprint)",
+        new="changed_parts(record.fingerprint, record.fingerprint)",
+        tests=(
+            f"{LIVES}::test_a_changed_declaration_is_refused_and_names_the_parts_that_changed",
+            "tests/e2e/kills/test_survival.py::test_a_changed_declaration_is_refused_by_name",
+        ),
+    ),
+    Mutation(
+        name="an epoch is built upon a foreign write",
+        file=PROTOCOL,
+        old="if look.foreign is not None:",
+        new="if look.foreign is not None and look.foreign < look.at:",
+        tests=(
+            f"{LIVES}::test_restating_never_hides_a_foreign_write_nor_revives_a_dropped_table",
+            NEXT_RUN,
+            f"{REAL_OUTCOMES}[append_by_Spark]",
+        ),
+    ),
+    Mutation(
+        name="a run goes on in the life that a reset began",
+        file=RUN,
+        old="if look.life != (self.report.record.incarnation, True):",
+        new="if not look.exists:",
+        tests=(f"{LOOP}::test_a_run_whose_table_is_reset_or_dropped_is_fenced_and_writes_nothing_into_the_new_life",),
+    ),
+    # Plan
+    Mutation(
+        name="an epoch goes on though the ledger did not take its plan",
+        file=PROTOCOL,
+        old="""    if not parts.ledger.append(plan):
+        raise _fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
+    return plan""",
+        new="""    parts.ledger.append(plan)
+    return plan""",
+        tests=(f"{LIVES}::test_of_two_runs_that_plan_at_the_same_moment_the_slower_one_is_fenced",),
+    ),
+    Mutation(
+        name="an epoch that a dead run planned is planned anew",
+        file=PROTOCOL,
+        old="if plan is not None and plan.before == last.position and _feasible(parts, plan):",
+        new="if plan is not None and plan.before != last.position and _feasible(parts, plan):",
+        tests=(
+            f"{LOOP}::test_a_crash_passes_through_the_run_and_redoes_at_most_one_epoch",
+            "tests/e2e/kills/test_contract.py::"
+            "test_an_epoch_that_is_killed_at_step_after_step_is_committed_once[rearranged]",
+        ),
+    ),
+    Mutation(
+        name="a plan is redone without asking whether its inputs are still there",
+        file=PROTOCOL,
+        old="plan.before == last.position and _feasible(parts, plan):",
+        new="plan.before == last.position:",
+        tests=(
+            "tests/test_source_reads.py::"
+            "test_a_planned_epoch_whose_history_kafka_lost_since_is_read_from_bronze_instead",
+            "tests/e2e/tables/test_in_full.py::test_a_planned_version_that_was_vacuumed_gives_way_to_a_newer_one",
+        ),
+    ),
+    Mutation(
+        name="a ledger that is an epoch behind is not seen",
+        file=PROTOCOL,
+        old="newest < last.epoch)",
+        new="newest < last.epoch - 1)",
+        tests=(f"{LIVES}::test_a_ledger_from_an_older_backup_is_an_error",),
+    ),
+    Mutation(
+        name="a table that was put back by two epochs is gone on with",
+        file=PROTOCOL,
+        old="if newest is not None and newest > epoch:",
+        new="if newest is not None and newest > epoch + 1:",
+        tests=(f"{LIVES}::test_a_table_put_back_by_more_than_one_epoch_is_an_error",),
+    ),
+    Mutation(
+        name="rows that were refused are planned again without what corrects them",
+        file=PROTOCOL,
+        old="live=last.live, budget=sys.maxsize)",
+        new="live=last.live, budget=1)",
+        tests=(
+            f"{LOOP}::test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them",
+            "tests/e2e/tables/test_snapshot_refusals.py::"
+            "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later",
+        ),
+    ),
+    # Stage
+    Mutation(
+        name="an upstream that was made again while it was read is not seen",
+        file=PROTOCOL,
+        old="""    parts.decider.confirm(plan)
+    parts.on_step("staged")""",
+        new="""    parts.on_step("staged")""",
+        tests=("tests/test_ingest.py::test_a_topic_recreated_between_plan_and_read_is_refused",),
+    ),
+    Mutation(
+        name="a run whose files a rival swept fails instead of being fenced",
+        file=PROTOCOL,
+        old="found.record.epoch >= plan.epoch:",
+        new="found.record.epoch > plan.epoch:",
+        tests=(
+            f"{LOOP}::test_a_run_whose_inputs_a_rival_swept_after_committing_the_epoch_is_fenced_and_has_not_failed",
+        ),
+    ),
+    # Verify
+    Mutation(
+        name="staged files are not verified",
+        file=PROTOCOL,
+        old="        _verify(parts, record, staged, base)\n",
+        new="",
+        tests=(OUTCOMES, f"{REAL_OUTCOMES}[VACUUM_without_retention]"),
+    ),
+    Mutation(
+        name="staged files are verified once and not before every try",
+        file=PROTOCOL,
+        old="""    for _ in range(COMMIT_TRIES):
+        _verify(parts, record, staged, base)
+""",
+        new="""    _verify(parts, record, staged, base)
+    for _ in range(COMMIT_TRIES):
+""",
+        tests=(OUTCOMES, f"{REAL_OUTCOMES}[VACUUM_without_retention]"),
+    ),
+    # Commit
+    Mutation(
+        name="an error of a commit is swallowed",
+        file=PROTOCOL,
+        old="            errors.append(error)\n",
+        new="            errors.append(error)\n            return\n",
+        tests=(OUTCOMES, f"{REAL_OUTCOMES}[OPTIMIZE_by_Spark]"),
+    ),
+    Mutation(
+        name="an error of a commit is believed",
+        file=PROTOCOL,
+        old="            errors.append(error)\n",
+        new="            raise\n",
+        tests=(
+            OUTCOMES,
+            "tests/e2e/kills/test_commit_outcomes.py::test_a_commit_that_landed_but_was_reported_failed_counts_once",
+        ),
+    ),
+    Mutation(
+        name="a commit that maintenance came before is not tried again",
+        file=PROTOCOL,
+        old="COMMIT_TRIES = 8",
+        new="COMMIT_TRIES = 1",
+        tests=(OUTCOMES, f"{REAL_OUTCOMES}[OPTIMIZE_by_Spark]"),
+    ),
+    Mutation(
+        name="a life that went on is given up all the same",
+        file=PROTOCOL,
+        old="if gives_up and _epoch(found) != _epoch(base):",
+        new="if gives_up and found.life != base.life:",
+        tests=("tests/test_snapshot_once.py::test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on",),
+    ),
+    Mutation(
+        name="rows that replace others are counted twice",
+        file=PROTOCOL,
+        old="staged.rows_written - staged.rows_updated - deleted,",
+        new="staged.rows_written - deleted,",
+        tests=("tests/e2e/tables/test_snapshot.py::test_history_is_read_in_chunks_and_changes_of_every_kind_follow",),
+    ),
+    # Judging a commit
+    Mutation(
+        name="a commit counts as landed where another attempt did",
+        file=EPOCH,
+        old="""    return (record.kind, record.incarnation, record.epoch, record.attempt) == (
+        mine.kind,
+        mine.incarnation,
+        mine.epoch,
+        mine.attempt,
+    )""",
+        new="    return (record.kind, record.incarnation, record.epoch) == (mine.kind, mine.incarnation, mine.epoch)",
+        tests=(OUTCOMES, f"{REAL_OUTCOMES}[a_rival_commits_the_same_plan]", STALLED),
+    ),
+    Mutation(
+        name="a foreign write between look and commit is written over",
+        file=EPOCH,
+        old="return Verdict.RETRY if found.foreign is None else Verdict.FOREIGN",
+        new="return Verdict.RETRY",
+        tests=(OUTCOMES, f"{REAL_OUTCOMES}[append_by_Spark]"),
+    ),
+    Mutation(
+        name="an epoch of an old life is tried again on the new one",
+        file=EPOCH,
+        old="if record is None or found.life != base.life or record.epoch > mine.epoch:",
+        new="if record is None or record.epoch > mine.epoch:",
+        tests=(OUTCOMES, STALLED),
+    ),
+    Mutation(
+        name="of two resets at once both are carried out",
+        file=EPOCH,
+        old="return Verdict.RETRY if found.life == base.life else Verdict.FENCED",
+        new="return Verdict.RETRY",
+        tests=(f"{LIVES}::test_of_two_resets_at_once_one_is_fenced",),
+    ),
+    Mutation(
+        name="rows that a commit added beside a foreign write are taken for sound",
+        file=PROTOCOL,
+        old="if record.kind is CommitKind.EPOCH and found.foreign is not None:",
+        new="if record.kind is CommitKind.RESTATE and found.foreign is not None:",
+        tests=(
+            "tests/e2e/tables/test_snapshot_keys.py::"
+            "test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon",
+        ),
+    ),
+    # Report: a run, its controls and limits
+    Mutation(
+        name="a run does not tell of its epochs",
+        file=RUN,
+        old="                self.between.after_epoch(record)\n",
+        new="",
+        tests=(
+            f"{LOOP}::test_a_pause_is_seen_between_epochs_and_resuming_goes_on_where_it_stopped",
+            "tests/e2e/dagster/test_dagster.py::test_a_long_run_tells_how_far_it_is",
+        ),
+    ),
+    Mutation(
+        name="a pause is ignored",
+        file=RUN,
+        old="if controls.paused or wait == math.inf:",
+        new="if wait == math.inf:",
+        tests=(
+            f"{LOOP}::test_a_pause_is_seen_between_epochs_and_resuming_goes_on_where_it_stopped",
+            "tests/e2e/kills/test_contract.py::"
+            "test_what_an_operator_set_holds_between_epochs_and_in_other_processes[source]",
+        ),
+    ),
+    Mutation(
+        name="the stored throttle is ignored",
+        file=RUN,
+        old="slowest(self.limits.rows_per_second, controls.rows_per_second)",
+        new="self.limits.rows_per_second",
+        tests=(
+            f"{LOOP}::test_a_throttle_lets_its_rows_through_each_second_and_no_more",
+            "tests/e2e/kills/test_survival.py::test_what_an_operator_set_survives_restarts_and_holds_between_epochs",
+        ),
+    ),
+    Mutation(
+        name="rows that were taken beyond the throttle are not waited off",
+        file=CONTROL,
+        old="            self._tokens -= rows",
+        new="            self._tokens = max(0.0, self._tokens - rows)",
+        tests=(f"{LOOP}::test_a_token_bucket_holds_one_second_and_pays_debts_off",),
+    ),
+    Mutation(
+        name="the last epoch of a run goes beyond max_rows",
+        file=RUN,
+        old="chunk = min(chunk, self.limits.max_rows - self.report.offsets)",
+        new="chunk = min(chunk, self.limits.max_rows)",
+        tests=(f"{LOOP}::test_max_rows_is_never_exceeded_and_reached_if_there_are_as_many",),
+    ),
+    Mutation(
+        name="a creation that may not be resumed is resumed",
+        file=RUN,
+        old="return plan is not None and not parts.decider.resumable(plan)",
+        new="return plan is not None and plan.epoch > 1 and not parts.decider.resumable(plan)",
+        tests=(
+            "tests/test_snapshot_once.py::"
+            "test_a_creation_that_died_is_given_up_for_a_new_life_unless_it_had_planned_nothing_or_was_committed",
+            "tests/e2e/tables/test_snapshot_once.py::"
+            "test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_and_leaves_nothing",
+        ),
+    ),
+    Mutation(
+        name="a view far behind its bound takes batches as small as ever",
+        file=RUN,
+        old="MOST_URGENT = 8",
+        new="MOST_URGENT = 1",
+        tests=(f"{LOOP}::test_a_view_behind_its_bound_takes_larger_batches_the_further_it_is_behind",),
+    ),
+    # Positions
+    Mutation(
+        name="a split finishes before bronze is level with its history",
+        file=POSITIONS,
+        old="if phase is Phase.CATCHING_UP and self.live >= self.next:",
+        new="if phase is Phase.CATCHING_UP and self.live >= self.next - 1:",
+        tests=("tests/test_positions.py",),
+    ),
+    Mutation(
+        name="a split that joins begins where bronze is",
+        file=POSITIONS,
+        old="return cls(phase=Phase.FINISHED, start=start, next=start, live=live, target=start)",
+        new="return cls(phase=Phase.FINISHED, start=start, next=live, live=live, target=start)",
+        tests=(
+            "tests/test_source_strategy.py::test_a_new_split_joins_finished_and_comes_from_bronze_alone",
+            "tests/test_simulation.py",
+        ),
+    ),
+    Mutation(
+        name="history that is ahead of bronze does not stop",
+        file=POSITIONS,
+        old="""return moved.model_copy(update={"phase": Phase.CATCHING_UP}).settle()""",
+        new="return moved.settle()",
+        tests=(
+            "tests/test_positions.py",
+            "tests/test_source_strategy.py::test_history_ahead_of_a_moving_bronze_stops_there",
+        ),
+    ),
+    Mutation(
+        name="what small shares leave of a budget is given to nobody",
+        file=POSITIONS,
+        old="share = min(want, left // (len(waiting) - index))",
+        new="share = min(want, budget // len(waiting))",
+        tests=("tests/test_shares.py",),
+    ),
+    # The lag bound and the forecast of retention
+    Mutation(
+        name="a lag bound grows again",
+        file=LAG,
+        old="        if pending_lag < left:\n",
+        new="        if pending_lag != left:\n",
+        tests=("tests/test_lag.py::test_the_bound_never_grows",),
+    ),
+    Mutation(
+        name="a lag bound gives way by the whole time consumed",
+        file=LAG,
+        old="left = max(0, self.max_lag - half)",
+        new="left = max(0, self.max_lag - elapsed)",
+        tests=("tests/test_lag.py",),
+    ),
+    Mutation(
+        name="a lag that shrinks too slowly counts as converging",
+        file=LAG,
+        old="converging=lags[-1] <= allowed,",
+        new="converging=lags[-1] <= max(allowed, lags[0]),",
+        tests=("tests/test_lag.py",),
+    ),
+    Mutation(
+        name="a view's bound starts anew with every epoch",
+        file="backfill_assets/backfill/tables.py",
+        old="bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound",
+        new="bound = before.bound.start(at_first)",
+        tests=(
+            "tests/test_snapshot_decider.py::test_every_file_and_every_version_is_read_once_whatever_comes_between",
+        ),
+    ),
+    Mutation(
+        name="a forecast forgets that the change log expires",
+        file="backfill_assets/backfill/retention.py",
+        old="safe = min(files.safe, log.safe)",
+        new="safe = files.safe",
+        tests=("tests/test_retention.py::test_the_change_log_may_be_what_is_lost_first",),
+    ),
+)

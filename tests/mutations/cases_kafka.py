@@ -1,0 +1,176 @@
+"""Faults on the way from Kafka: what a source ingests, what a view takes from it, and what becomes of records."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["KAFKA"]
+
+KILLED = "tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_most_one_epoch_redone"
+INGEST = "backfill_assets/backfill/ingest.py"
+SOURCE = "backfill_assets/backfill/source.py"
+COMPUTE = "resources/compute.py"
+RECORDS = "tests/e2e/kafka/test_records.py::test_a_bad_record_has_its_reason_and_raw_value_and_nothing_else"
+
+KAFKA: tuple[Mutation, ...] = (
+    # Ingest
+    Mutation(
+        name="a split that joins later is ingested from its end",
+        file=INGEST,
+        old="joined = {split: 0 for split in offer.splits if split not in position.next}",
+        new="joined = {split: held.end for split, held in offer.splits.items() if split not in position.next}",
+        tests=(
+            "tests/test_ingest.py::test_a_split_that_joins_later_is_read_from_its_very_first_offset",
+            "tests/e2e/kafka/test_kafka_realities.py::"
+            "test_splits_that_join_are_read_from_their_first_record_while_backfilling_and_while_live",
+        ),
+    ),
+    Mutation(
+        name="offsets that retention took are skipped in silence",
+        file=INGEST,
+        old="known = {**position.next, **joined}",
+        new="""known = {
+        split: max(offset, offer.splits[split].start) for split, offset in {**position.next, **joined}.items()
+    }""",
+        tests=(
+            "tests/test_ingest.py::test_offsets_that_retention_removed_before_they_were_read_are_an_error_never_a_gap",
+            "tests/e2e/kafka/test_kafka_realities.py::"
+            "test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped",
+        ),
+    ),
+    Mutation(
+        name="a topic that was made again is taken for the old one",
+        file=INGEST,
+        old="if known is not None and found is not None and known != found:",
+        new="if known is not None and found is not None and known != found and position.topic != offer.topic:",
+        tests=(
+            "tests/test_ingest.py::test_a_recreated_topic_is_refused_even_where_its_offsets_fit",
+            "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_made_again_is_never_taken_for_the_old_one",
+        ),
+    ),
+    Mutation(
+        name="a start beyond the end of the topic is taken",
+        file=INGEST,
+        old="if not held.start <= start <= held.end:",
+        new="if not held.start <= start:",
+        tests=(
+            "tests/test_ingest.py::test_a_start_beyond_the_end_is_refused",
+            "tests/e2e/kafka/test_kafka_starts.py::"
+            "test_a_start_that_the_topic_does_not_hold_is_refused_and_nothing_is_made",
+        ),
+    ),
+    Mutation(
+        name="views over a source of new records have no history",
+        file=INGEST,
+        old="history=dict(starts),",
+        new="history=dict(begin),",
+        tests=("tests/test_ingest.py::test_the_start_is_resolved_once_when_the_source_is_created",),
+    ),
+    # Strategy `source`
+    Mutation(
+        name="the first live row of each range is left out",
+        file=SOURCE,
+        old="from_bronze[split] = OffsetRange(start=state.next, end=state.next + share)",
+        new="from_bronze[split] = OffsetRange(start=state.next + 1, end=state.next + share)",
+        tests=(
+            "tests/test_source_strategy.py::"
+            "test_history_is_read_from_kafka_without_waiting_for_bronze_and_live_rows_below_it_are_dropped",
+            "tests/test_simulation.py",
+        ),
+    ),
+    Mutation(
+        name="history counts as read further than it was",
+        file=SOURCE,
+        old="splits[split] = state.read_history(reach.end)",
+        new="splits[split] = state.read_history(wanted.end)",
+        tests=("tests/test_simulation.py", "tests/e2e/kafka/test_kafka_compaction.py"),
+    ),
+    Mutation(
+        name="a compacted topic is read from Kafka beyond the seam with bronze",
+        file=SOURCE,
+        old="        end = min(end, ingested.begin[split])",
+        new="        end = min(end, ingested.next[split])",
+        tests=(
+            "tests/test_source_reads.py::"
+            "test_a_compacted_topic_with_bronze_new_is_read_from_kafka_up_to_where_bronze_begins",
+            "tests/e2e/kafka/test_kafka_compaction.py",
+        ),
+    ),
+    Mutation(
+        name="history that nobody holds any more is skipped",
+        file=SOURCE,
+        old="    if held is None or lost:\n        earliest",
+        new="    if held is None:\n        earliest",
+        tests=(
+            "tests/test_source_reads.py::test_history_that_nobody_has_any_more_is_an_error_never_a_gap",
+            "tests/e2e/kafka/test_kafka_realities.py::"
+            "test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped",
+        ),
+    ),
+    Mutation(
+        name="live rows leave history nothing of the budget",
+        file=SOURCE,
+        old="for_live = min(live, max(budget - history, budget // 2))",
+        new="for_live = min(live, budget)",
+        tests=("tests/test_shares.py",),
+    ),
+    Mutation(
+        name="a source that was reset under a view is read on",
+        file=SOURCE,
+        old="if same_life and not went_back:",
+        new="if not went_back:",
+        tests=(
+            "tests/test_source_reads.py::test_a_source_that_was_reset_under_a_view_is_refused_by_its_incarnation",
+            "tests/e2e/kafka/test_kafka_records.py::"
+            "test_an_empty_topic_gives_live_tables_and_a_reset_source_stops_its_views",
+        ),
+    ),
+    # Kafka
+    Mutation(
+        name="a silent broker's answer is taken for an offset",
+        file="resources/kafka.py",
+        old="if each.offset < least):",
+        new="if each.offset < NO_SUCH_OFFSET and least < 0):",
+        tests=("tests/test_kafka_offers.py",),
+    ),
+    Mutation(
+        name="records of aborted transactions are read",
+        file=COMPUTE,
+        old="""        .option("kafka.isolation.level", read.isolation)\n""",
+        new="",
+        tests=(
+            "tests/e2e/kafka/test_kafka_realities.py::"
+            "test_only_committed_records_count_and_a_marker_at_the_end_hangs_nothing",
+            KILLED,
+        ),
+    ),
+    Mutation(
+        name="bad records are dropped",
+        file="backfill_assets/query/records.py",
+        old="""return judged.selectExpr(*metadata, *values, "__error AS _error", raw_value)""",
+        new="""return judged.selectExpr(*metadata, *values, "__error AS _error", raw_value).where("_error IS NULL")""",
+        tests=(RECORDS, "tests/e2e/kafka/test_first_path.py::test_history_and_new_events_reach_the_view_each_once"),
+    ),
+    Mutation(
+        name="a record that does not fit its schema passes with nulls",
+        file="backfill_assets/query/records.py",
+        old="""{frame}.end = 1 AND {frame}.broken IS NULL AND size({frame}.record) = 1\"""",
+        new="""{frame}.end = 1 AND size({frame}.record) = 1\"""",
+        tests=(RECORDS,),
+    ),
+    Mutation(
+        name="a mere time of day is completed with today's date",
+        file="backfill_assets/query/records.py",
+        old="""        doubts.append(f"({value} >= date_sub(current_date(), 2) AND {_HAS_TIME_OF_DAY})")""",
+        new="        pass",
+        tests=(RECORDS,),
+    ),
+    Mutation(
+        name="views read records that did not parse",
+        file="backfill_assets/query/rowwise.py",
+        old="""good = " WHERE _error IS NULL" if scope.records and scope.column("_error") else \"\"""",
+        new="""good = " WHERE TRUE" if scope.records and scope.column("_error") else \"\"""",
+        tests=(
+            "tests/test_rowwise.py::test_the_sql_keeps_the_users_text_reads_good_records_and_adds_the_hidden_key",
+            "tests/e2e/tables/test_apply.py::test_good_records_come_with_the_hidden_key",
+        ),
+    ),
+)

@@ -1,0 +1,245 @@
+"""Faults in what Spark computes: exact rows of versions and ranges, what is left of changes, groups, its settings."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["SPARK"]
+
+COMPUTE = "resources/compute.py"
+TABLE_COMPUTE = "resources/table_compute.py"
+KEY_RANGES = "resources/key_ranges.py"
+UPSTREAM = "resources/tables.py"
+GROUPS = "backfill_assets/query/apply_aggregate.py"
+COPIES = (
+    "tests/e2e/tables/test_snapshot_keys.py::"
+    "test_copies_of_a_key_that_come_and_go_between_refreshes_leave_what_the_table_holds"
+)
+UNIQUE = (
+    "tests/e2e/tables/test_snapshot_refusals.py::"
+    "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later"
+)
+EVERY_CHANGE = "tests/e2e/tables/test_snapshot.py::test_history_is_read_in_chunks_and_changes_of_every_kind_follow"
+CUT_WITHIN = (
+    "tests/e2e/tables/test_arrangement.py::"
+    "test_a_composite_key_of_few_leading_values_with_null_and_nan_is_cut_within_them"
+)
+BY_KEY = (
+    "tests/e2e/tables/test_arrangement.py::"
+    "test_the_view_is_its_query_after_every_epoch_whatever_moves_and_is_vacuumed_between"
+)
+MAINTENANCE = "tests/e2e/tables/test_aggregate_maintenance.py"
+BATCH_ANSWER = f"{MAINTENANCE}::test_after_every_batch_of_a_random_history_the_view_is_the_batch_answer"
+VANISHED = f"{MAINTENANCE}::test_vanished_groups_are_deleted_by_key_and_may_come_back_in_the_same_batch"
+READ_AGAIN = f"{MAINTENANCE}::test_the_upstream_is_read_where_an_extreme_or_a_float_goes"
+
+SPARK: tuple[Mutation, ...] = (
+    # Reading exact rows
+    Mutation(
+        name="the first row of each range of bronze is left out",
+        file=COMPUTE,
+        old="""(F.col("_offset") >= each.start)""",
+        new="""(F.col("_offset") > each.start)""",
+        tests=("tests/e2e/kafka/test_first_path.py::test_history_and_new_events_reach_the_view_each_once",),
+    ),
+    Mutation(
+        name="a row beyond each range of bronze is read",
+        file=COMPUTE,
+        old="""(F.col("_offset") < each.end)""",
+        new="""(F.col("_offset") <= each.end)""",
+        tests=(
+            "tests/e2e/kills/test_survival.py::"
+            "test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_without",
+        ),
+    ),
+    Mutation(
+        name="a version is read as it is by now",
+        file="resources/version_rows.py",
+        old="table = location.load(version=version)",
+        new="table = location.load()",
+        tests=(
+            "tests/e2e/tables/test_version_rows.py::test_every_version_of_a_plain_table_is_read_by_its_files",
+            "tests/e2e/tables/test_snapshot_once.py::"
+            "test_nothing_is_visible_before_all_of_it_and_each_epoch_of_the_log_is_equal",
+        ),
+    ),
+    Mutation(
+        name="Delta reads a version as it is by now",
+        file="resources/version_rows.py",
+        old="""spark.read.format("delta").option("versionAsOf", version).load(table.uri)""",
+        new="""spark.read.format("delta").load(table.uri)""",
+        tests=("tests/e2e/tables/test_version_rows.py::test_every_version_of_a_plain_table_is_read_by_its_files",),
+    ),
+    Mutation(
+        name="files of a table with deletion vectors are read as they are",
+        file="resources/version_rows.py",
+        old="""return "deletionVectors" not in features and is_plain(""",
+        new="return is_plain(",
+        tests=("tests/e2e/tables/test_version_rows.py::test_what_files_alone_do_not_tell_is_left_to_delta",),
+    ),
+    Mutation(
+        name="files that were removed are still a part of a version",
+        file="resources/log_replay.py",
+        old="""elif action.get("remove") and""",
+        new="""elif action.get("remove") and action["remove"].get("deletionVector") and""",
+        tests=("tests/test_log_replay.py",),
+    ),
+    Mutation(
+        name="deletes are not seen in a table's log",
+        file=UPSTREAM,
+        old="""deletes=any(_data_change(action, "remove") for action in actions),""",
+        new="""deletes=any(_data_change(action, "delete") for action in actions),""",
+        tests=(
+            "tests/e2e/tables/test_snapshot_refusals.py::test_an_append_only_table_needs_no_feed_until_it_has_neither",
+        ),
+    ),
+    Mutation(
+        name="files that were removed whole are no change",
+        file=UPSTREAM,
+        old="inserts = not self.removed and not any(each.deleted for each in self.added)",
+        new="inserts = not any(each.deleted for each in self.added)",
+        tests=("tests/e2e/tables/test_snapshot.py::test_changes_by_every_command_that_delta_has_are_followed",),
+    ),
+    Mutation(
+        name="a key range leaves out its last key",
+        file=KEY_RANGES,
+        old="(_columns(key, each.upto) <= _place(key, each.upto))",
+        new="(_columns(key, each.upto) < _place(key, each.upto))",
+        tests=(CUT_WITHIN, BY_KEY),
+    ),
+    Mutation(
+        name="a key range holds the last key of the one before it",
+        file=KEY_RANGES,
+        old="(_columns(key, each.after) > _place(key, each.after))",
+        new="(_columns(key, each.after) >= _place(key, each.after))",
+        tests=(CUT_WITHIN,),
+    ),
+    Mutation(
+        name="an update that crosses a cursor leaves the old half of its pair",
+        file=TABLE_COMPUTE,
+        old="return in_ranges(every, upstream, read.within)",
+        new="""return in_ranges(every.where("_change_type <> 'update_preimage'"), upstream, read.within)""",
+        tests=(CUT_WITHIN, BY_KEY),
+    ),
+    # Netting changes by key
+    Mutation(
+        name="rows that came and went again leave a delete",
+        file=TABLE_COMPUTE,
+        old=""".agg(sums).where("__rows <> 0")""",
+        new=".agg(sums)",
+        tests=(COPIES,),
+    ),
+    Mutation(
+        name="the old row of an update is kept instead of the new one",
+        file=TABLE_COMPUTE,
+        old="F.max_by(F.struct(",
+        new="F.min_by(F.struct(",
+        tests=(COPIES, EVERY_CHANGE),
+    ),
+    Mutation(
+        name="a key that comes twice among changes is taken",
+        file=TABLE_COMPUTE,
+        old='F.expr("__came > 1 OR __went < -1")',
+        new='F.expr("__came > 2 OR __went < -2")',
+        tests=(UNIQUE,),
+    ),
+    Mutation(
+        name="a new row of a key that the view holds replaces the old one",
+        file=TABLE_COMPUTE,
+        old="""        if counts["insert"]:
+            self._check_new(""",
+        new="""        if counts["insert"] < 0:
+            self._check_new(""",
+        tests=(UNIQUE,),
+    ),
+    Mutation(
+        name="a view that is computed anew takes a key twice",
+        file=TABLE_COMPUTE,
+        old="            if twice:\n                raise self._duplicate(plan, [tuple(each",
+        new="            if len(twice) > NAMED_KEYS:\n                raise self._duplicate(plan, [tuple(each",
+        tests=(
+            "tests/e2e/tables/test_in_full.py::test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in",
+        ),
+    ),
+    # Groups
+    Mutation(
+        name="rows that go count as rows that come",
+        file=GROUPS,
+        old="""count = f"sum(__count * {SIGN})\"""",
+        new="""count = "sum(__count)\"""",
+        tests=(VANISHED, BATCH_ANSWER),
+    ),
+    Mutation(
+        name="deletes are added to groups",
+        file=TABLE_COMPUTE,
+        old="""f"IF({CHANGE.name} {COMES}, 1, -1)")""",
+        new="""f"IF({CHANGE.name} {COMES}, 1, 1)")""",
+        tests=(
+            "tests/e2e/tables/test_in_full.py::"
+            "test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers",
+            "tests/e2e/tables/test_aggregate_views.py::test_groups_follow_a_table_and_a_view_follows_the_groups",
+        ),
+    ),
+    Mutation(
+        name="an extreme that goes is not computed again",
+        file=GROUPS,
+        old="""return _State(name, f"__arg_{number}", stays, f"coalesce({passed}, {gone} IS NOT NULL)")""",
+        new="""return _State(name, f"__arg_{number}", stays)""",
+        tests=(READ_AGAIN, BATCH_ANSWER),
+    ),
+    Mutation(
+        name="a greatest value stays though its last row goes",
+        file=GROUPS,
+        old="""passed = f"{gone} >= {stays}" if""",
+        new="""passed = f"{gone} > {stays}" if""",
+        tests=(READ_AGAIN, BATCH_ANSWER),
+    ),
+    Mutation(
+        name="sums of floats are netted",
+        file=GROUPS,
+        old="""return _State(name, f"CAST({value} AS DOUBLE)", f"sum(IF({_INSERTED}, {name}, NULL))", gone)""",
+        new="""return _State(name, f"CAST({value} AS DOUBLE)", f"sum(IF({_INSERTED}, {name}, -{name}))")""",
+        tests=(READ_AGAIN, BATCH_ANSWER),
+    ),
+    Mutation(
+        name="a group without rows is kept",
+        file=GROUPS,
+        old="WHEN {_AGAIN} THEN {lost} WHEN __count > 0 THEN",
+        new="WHEN {_AGAIN} THEN {lost} WHEN __count >= 0 THEN",
+        tests=(VANISHED,),
+    ),
+    Mutation(
+        name="null is no group",
+        file=GROUPS,
+        old="""f"{group} <=> {_key(group)}\"""",
+        new="""f"{group} = {_key(group)}\"""",
+        tests=(VANISHED, BATCH_ANSWER),
+    ),
+    # Settings of the session
+    Mutation(
+        name="the session has another time zone",
+        file="resources/spark_conf.py",
+        old=""""spark.sql.session.timeZone": "UTC",""",
+        new=""""spark.sql.session.timeZone": "America/New_York",""",
+        tests=("tests/e2e/tables/test_apply.py::test_spark_computes_what_the_user_wrote",),
+    ),
+    Mutation(
+        name="what cannot be computed becomes null",
+        file="resources/spark_conf.py",
+        old=""""spark.sql.ansi.enabled": "true",""",
+        new=""""spark.sql.ansi.enabled": "false",""",
+        tests=(
+            "tests/e2e/tables/test_snapshot_refusals.py::"
+            "test_what_spark_cannot_compute_is_named_and_nothing_of_it_is_committed",
+            f"{MAINTENANCE}::test_a_sum_past_bigint_is_an_error_that_a_retraction_heals",
+        ),
+    ),
+    Mutation(
+        name="Delta refuses versions whose files are all there",
+        file="resources/spark_conf.py",
+        old="""DeletedFileRetentionDuration": "false",""",
+        new="""DeletedFileRetentionDuration": "true",""",
+        tests=(
+            "tests/e2e/tables/test_snapshot.py::"
+            "test_a_view_that_rested_for_weeks_reads_on_as_long_as_the_files_are_there",
+        ),
+    ),
+)

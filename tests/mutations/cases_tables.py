@@ -1,0 +1,357 @@
+"""Faults in how views over Delta tables read: history by each strategy, the change log, the choice of a strategy."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["OVER_TABLES"]
+
+SOURCE = "backfill_assets/backfill/source.py"
+TABLES = "backfill_assets/backfill/tables.py"
+SNAPSHOT = "backfill_assets/backfill/snapshot.py"
+ONCE = "backfill_assets/backfill/snapshot_once.py"
+ARRANGEMENT = "backfill_assets/backfill/arrangement.py"
+REARRANGED = "backfill_assets/backfill/rearranged.py"
+IN_FULL = "backfill_assets/backfill/in_full.py"
+CHOOSE = "backfill_assets/backfill/choose.py"
+SNAPSHOT_TESTS = "tests/test_snapshot_decider.py"
+EVERY_FILE = f"{SNAPSHOT_TESTS}::test_every_file_and_every_version_is_read_once_whatever_comes_between"
+EVERY_KEY = (
+    "tests/test_arrangement_decider.py::"
+    "test_after_every_epoch_the_view_is_the_newest_version_as_far_as_its_keys_were_read"
+)
+TWICE = "tests/test_arrangement_decider.py::test_filtering_by_the_cursor_after_the_epoch_counts_rows_twice"
+EVERY_SEGMENT = (
+    "tests/test_rearranged.py::"
+    "test_every_file_and_version_counts_once_though_the_log_forgets_each_as_soon_as_it_is_captured"
+)
+KEYS_ON_SPARK = (
+    "tests/e2e/tables/test_arrangement.py::"
+    "test_the_view_is_its_query_after_every_epoch_whatever_moves_and_is_vacuumed_between"
+)
+CONTRACT = "tests/e2e/kills/test_contract.py::test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back"
+
+OVER_TABLES: tuple[Mutation, ...] = (
+    # The order of several histories
+    Mutation(
+        name="the order of sources is ignored",
+        file=SOURCE,
+        old="        unfinished = [name for name, each in position.sources.items() if not each.backfilled]",
+        new="        unfinished: list[str] = []",
+        tests=(
+            "tests/test_backfill_order.py::"
+            "test_a_source_that_waits_is_not_read_before_or_after_a_restart_and_nothing_is_lost",
+        ),
+    ),
+    Mutation(
+        name="the order of tables is ignored",
+        file=TABLES,
+        old="        unfinished = [name for name, table in position.tables.items() if not table.backfilled]",
+        new="        unfinished: list[str] = []",
+        tests=(f"{SNAPSHOT_TESTS}::test_a_table_that_waits_for_another_one_is_not_read_before_that_has_been",),
+    ),
+    # Strategy `snapshot`
+    Mutation(
+        name="files are dealt to two buckets",
+        file=SNAPSHOT,
+        old="return range(bucket, files, buckets)",
+        new="return range(bucket, files, max(1, buckets - 1))",
+        tests=(EVERY_FILE, f"{CONTRACT}[snapshot]"),
+    ),
+    Mutation(
+        name="a bucket that is resumed reads its last file again",
+        file=SNAPSHOT,
+        old="number: OffsetRange(start=table.buckets[number].next, end=bucket.next)",
+        new="number: OffsetRange(start=max(0, table.buckets[number].next - 1), end=bucket.next)",
+        tests=(EVERY_FILE, "tests/test_audit_tables.py"),
+    ),
+    Mutation(
+        name="another setting of buckets moves the files of a life",
+        file=SNAPSHOT,
+        old="buckets=len(table.buckets),",
+        new="buckets=self.buckets,",
+        tests=(EVERY_FILE,),
+    ),
+    Mutation(
+        name="a view is live before it has what came while its files were read",
+        file=TABLES,
+        old="live=live or (level and history.finished(after))",
+        new="live=live or history.finished(after)",
+        tests=(
+            f"{SNAPSHOT_TESTS}::test_versions_that_came_during_the_snapshot_are_read_before_it_is_live",
+            "tests/e2e/tables/test_snapshot_once.py::"
+            "test_nothing_is_visible_before_all_of_it_and_each_epoch_of_the_log_is_equal",
+        ),
+    ),
+    # The change log of tables
+    Mutation(
+        name="the first of the versions that wait is left out",
+        file=TABLES,
+        old="first, last = taken[0].version, taken[-1].version",
+        new="first, last = taken[0].version + 1, taken[-1].version",
+        tests=(EVERY_FILE, "tests/test_audit_tables.py"),
+    ),
+    Mutation(
+        name="versions with and without a change data feed are read alike",
+        file=TABLES,
+        old=" > budget) or commit.feed != commits[0].feed:",
+        new=" > budget):",
+        tests=(f"{SNAPSHOT_TESTS}::test_versions_with_and_without_a_feed_are_never_read_together",),
+    ),
+    Mutation(
+        name="deletes are followed in a view without a key",
+        file=TABLES,
+        old="            self._check_followable(each, waiting[each.name])\n",
+        new="            pass\n",
+        tests=(
+            f"{SNAPSHOT_TESTS}::test_deletes_in_a_table_without_a_key_are_refused_by_version",
+            "tests/e2e/tables/test_snapshot_refusals.py::test_an_append_only_table_needs_no_feed_until_it_has_neither",
+        ),
+    ),
+    Mutation(
+        name="a table that was put back and written to again is read on",
+        file=TABLES,
+        old="if stated not in {None, at_ms}:",
+        new="if stated is not None and stated < at_ms:",
+        tests=(
+            f"{SNAPSHOT_TESTS}::test_another_table_another_life_and_a_table_put_back_are_refused",
+            "tests/test_rearranged.py",
+        ),
+    ),
+    Mutation(
+        name="a table put back behind what was captured is read on",
+        file=TABLES,
+        old="version, at_ms = position.held  #",
+        new="version, at_ms = position.version, position.at_ms  #",
+        tests=(
+            "tests/test_rearranged.py::"
+            "test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of_it_is_captured",
+        ),
+    ),
+    Mutation(
+        name="versions that are gone are planned around",
+        file=TABLES,
+        old="""                if isinstance(read, KeyRead | FullRead):
+                    return False
+                raise""",
+        new="                return False",
+        tests=(
+            "tests/test_arrangement_decider.py::"
+            "test_a_plan_whose_version_is_gone_is_superseded_unless_the_log_is_gone_too",
+        ),
+    ),
+    Mutation(
+        name="many versions of mere maintenance are never passed over",
+        file=TABLES,
+        old="if live and empty and not self._worth_passing(position, waiting):",
+        new="if live and empty:",
+        tests=(f"{SNAPSHOT_TESTS}::test_maintenance_alone_is_passed_over_only_when_much_of_it_waits",),
+    ),
+    # Strategy `snapshot_once`
+    Mutation(
+        name="a part of the snapshot that is read at once can be seen",
+        file=ONCE,
+        old="replace(turn, names=sorted(position.tables), budget=sys.maxsize)",
+        new="replace(turn, names=sorted(position.tables))",
+        tests=(
+            "tests/test_snapshot_once.py::test_one_step_reads_every_file_of_every_table_and_the_log_follows",
+            "tests/e2e/tables/test_snapshot_once.py::"
+            "test_nothing_is_visible_before_all_of_it_and_each_epoch_of_the_log_is_equal",
+        ),
+    ),
+    Mutation(
+        name="of several tables only those whose turn it is are read at once",
+        file=ONCE,
+        old="replace(turn, names=sorted(position.tables), budget=sys.maxsize)",
+        new="replace(turn, names=turn.names[:1], budget=sys.maxsize)",
+        tests=(
+            "tests/test_snapshot_once.py::test_one_step_reads_every_file_of_every_table_and_the_log_follows",
+            "tests/e2e/tables/test_snapshot_once.py::test_several_tables_and_groups_are_read_at_once_too",
+        ),
+    ),
+    Mutation(
+        name="the lag of a snapshot that is read at once is bounded in time",
+        file=ONCE,
+        old="    bound: LagBound = field(default_factory=CountBound)\n",
+        new="",
+        tests=("tests/test_snapshot_once.py::test_the_lag_is_counted_in_commits_and_the_bound_goes_down_by_each",),
+    ),
+    Mutation(
+        name="a snapshot that is read at once is resumed at an outdated version",
+        file=ONCE,
+        old="resumable: bool = False",
+        new="resumable: bool = True",
+        tests=(
+            "tests/e2e/kills/test_contract.py::"
+            "test_an_epoch_that_is_killed_at_step_after_step_is_committed_once[snapshot_once]",
+            "tests/e2e/tables/test_snapshot_once.py::"
+            "test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_and_leaves_nothing",
+        ),
+    ),
+    # Strategy `arrangement`
+    Mutation(
+        name="changes of keys that were not read are let through",
+        file=ARRANGEMENT,
+        old="within=None if table.backfilled else within,",
+        new="within=None,",
+        tests=(TWICE, KEYS_ON_SPARK),
+    ),
+    Mutation(
+        name="key ranges are read at the version before the changes",
+        file=ARRANGEMENT,
+        old="            table = tables[name]\n",
+        new="            table = position.tables[name]\n",
+        tests=(TWICE, f"{CONTRACT}[arrangement]"),
+    ),
+    Mutation(
+        name="a key range begins where the one before it did",
+        file=ARRANGEMENT,
+        old="KeyRange(after=ends[run.start],",
+        new="KeyRange(after=ends[max(0, run.start - 1)],",
+        tests=(TWICE, KEYS_ON_SPARK),
+    ),
+    Mutation(
+        name="changes are put off while key ranges are read",
+        file=ARRANGEMENT,
+        old="        return [*keys, *changes], position",
+        new="        return keys or changes, position",
+        tests=(TWICE, f"{CONTRACT}[arrangement]"),
+    ),
+    Mutation(
+        name="changes are filtered by keys that other buckets have still to read",
+        file=ARRANGEMENT,
+        old="range(start, start + table.buckets[at].next) for at, start",
+        new="range(start, start + table.buckets[at].parts) for at, start",
+        tests=(
+            "tests/test_arrangement_decider.py::"
+            "test_the_filter_is_the_rule_for_any_cursors_and_splits_pairs_into_deletes_and_inserts",
+            EVERY_KEY,
+        ),
+    ),
+    # Strategy `rearranged`
+    Mutation(
+        name="the spool is drained from its newest segment on",
+        file=REARRANGED,
+        old="else _first_of(spool.segments, shares.get(index, 0))",
+        new="else _first_of(spool.segments[::-1], shares.get(index, 0))",
+        tests=(
+            "tests/test_rearranged.py",
+            "tests/e2e/tables/test_rearranged.py::"
+            "test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it",
+        ),
+    ),
+    Mutation(
+        name="segments that were not drained count as drained",
+        file=REARRANGED,
+        old="(taken[-1].last, taken[-1].at_ms) if left else (spool.captured, spool.at_ms)",
+        new="(spool.captured, spool.at_ms)",
+        tests=(EVERY_SEGMENT,),
+    ),
+    Mutation(
+        name="versions are captured again with every epoch",
+        file=REARRANGED,
+        old="self.tables.commits(name, table.spool.captured, offers[name].version)",
+        new="self.tables.commits(name, table.version, offers[name].version)",
+        tests=(
+            EVERY_SEGMENT,
+            "tests/e2e/tables/test_rearranged.py::"
+            "test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it",
+        ),
+    ),
+    Mutation(
+        name="a version is captured for which the spool has no room",
+        file=REARRANGED,
+        old="if commit.bytes and room < 0:",
+        new="if commit.bytes and room + commit.bytes < 0:",
+        tests=(
+            "tests/test_rearranged.py::"
+            "test_a_spool_that_is_full_stops_by_name_and_goes_on_where_it_stopped_once_it_may_hold_more",
+        ),
+    ),
+    Mutation(
+        name="the epoch that drains the rest goes on capturing",
+        file=REARRANGED,
+        old="        if self.finished(after):\n            tables",
+        new="        if self.finished(position):\n            tables",
+        tests=("tests/test_rearranged.py",),
+    ),
+    # Tables that are read in full
+    Mutation(
+        name="tables of many epochs are read in one that cannot be resumed",
+        file=IN_FULL,
+        old="return _changed(waiting) > TIMES_HELD * held and rows <= MOST_EPOCHS * budget",
+        new="return _changed(waiting) > TIMES_HELD * held",
+        tests=("tests/test_in_full.py::test_a_table_of_many_epochs_is_followed_so_that_it_can_be_interrupted",),
+    ),
+    Mutation(
+        name="tables that are read in full are read at the version before the changes",
+        file=IN_FULL,
+        old="last=tables[name].version,",
+        new="last=table.version,",
+        tests=(
+            "tests/test_in_full.py::test_changes_that_outweigh_their_table_are_not_followed",
+            "tests/e2e/tables/test_in_full.py::"
+            "test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers",
+        ),
+    ),
+    Mutation(
+        name="a table that only grew is read in full",
+        file=IN_FULL,
+        old="return deletes and _changed(waiting) > FEWEST_BYTES",
+        new="return _changed(waiting) > FEWEST_BYTES",
+        tests=("tests/test_in_full.py",),
+    ),
+    # The choice of a strategy
+    Mutation(
+        name="estimates are trusted to the last second",
+        file=CHOOSE,
+        old="if _fits(limit) < SAFETY]",
+        new="if _fits(limit) < 1.0]",
+        tests=("tests/test_choose.py::test_twice_the_need_is_the_border_of_what_retention_allows",),
+    ),
+    Mutation(
+        name="the simplest strategy is taken whatever it costs",
+        file=CHOOSE,
+        old="return next((each.strategy for each in left if each.cost_seconds <= TIE * least), None)",
+        new="return next((each.strategy for each in left if least >= 0), None)",
+        tests=("tests/test_choose_situations.py::test_the_choice_is_the_expected_one",),
+    ),
+    Mutation(
+        name="the age of the pinned commit does not count",
+        file="backfill_assets/backfill/choose_estimates.py",
+        old="left = None if kept is None else kept - table.newest_commit_age_seconds",
+        new="left = kept",
+        tests=(
+            "tests/test_choose.py::test_the_age_of_the_newest_commit_counts_against_a_snapshot_that_is_read_for_long",
+        ),
+    ),
+    Mutation(
+        name="a history that does not fit into memory is read at once",
+        file=CHOOSE,
+        old="""if each.strategy == "snapshot_once" and each.memory_bytes > work.memory_bytes:""",
+        new="""if each.strategy == "snapshot_once" and each.memory_bytes > SAFETY * SAFETY * work.memory_bytes:""",
+        tests=("tests/test_choose_situations.py::test_the_choice_is_the_expected_one",),
+    ),
+    Mutation(
+        name="a life does not begin with the strategy that was chosen",
+        file=TABLES,
+        old="strategy = self.choose()",
+        new="""strategy = "snapshot" if self.strategy == "auto" else self.choose()""",
+        tests=("tests/e2e/tables/test_auto.py::test_a_life_over_a_table_begins_with_the_strategy_that_plan_has_named",),
+    ),
+    Mutation(
+        name="a strategy that was declared meanwhile takes over the middle of a history",
+        file=TABLES,
+        old="            self._check_strategy(position)\n",
+        new="",
+        tests=(
+            "tests/e2e/kills/test_contract.py::"
+            "test_a_view_abandoned_mid_way_is_reset_to_another_strategy_and_ends_exact",
+        ),
+    ),
+    Mutation(
+        name="the load of a table counts as its rate of changes",
+        file="resources/table_facts.py",
+        old="changes = sorted(found, key=lambda each: each.rows)[:-1]",
+        new="changes = sorted(found, key=lambda each: each.rows)",
+        tests=("tests/test_table_facts.py",),
+    ),
+)
