@@ -7,13 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backfill_assets.backfill.epoch import Plan
 from backfill_assets.backfill.order import order_of
 from backfill_assets.backfill.ports import Commit
 from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.backfill.reads import SnapshotRead
-from backfill_assets.backfill.tables import MOST_EMPTY_VERSIONS
-from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
-from tests.support.tables_world import FILES, PLENTY, Follower, Lake, Table
+from backfill_assets.backfill.tables import MOST_EMPTY_VERSIONS, TablesDecider
+from backfill_assets.errors import (
+    DefinitionChangedError,
+    UpstreamChangedError,
+    UpstreamRefusedError,
+    VersionsLostError,
+)
+from tests.support.tables_world import FILES, FINGERPRINT, PLENTY, Follower, Lake, Table
 
 COMMITS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_size=12)
 
@@ -208,3 +214,38 @@ def test_what_is_gone_is_an_error_and_never_a_hole(gone: int) -> None:
     with pytest.raises(VersionsLostError):
         follower.finish(1)
     assert follower.versions.get("a", []) in ([], [1])
+
+
+def test_history_is_read_on_by_the_strategy_that_began_it_and_a_live_view_by_any() -> None:
+    follower = Follower(Lake({"a": Table((5, 5))}))
+    follower.step(5)
+
+    def otherwise() -> TablesDecider:
+        return replace(follower.decider, strategy="arrangement")
+
+    with pytest.raises(DefinitionChangedError, match="now declared with 'arrangement'") as caught:
+        otherwise().next(follower.position, live=follower.live, budget=PLENTY)
+    assert caught.value.facts["changed"] == ["strategy"]
+    follower.finish()
+    follower.lake.tables["a"].commit(3)
+    assert otherwise().next(follower.position, live=follower.live, budget=PLENTY) is not None
+
+
+def test_a_table_that_was_made_again_between_plan_and_commit_is_seen() -> None:
+    follower = Follower(Lake({"a": Table((5, 5))}))
+    before, step = follower.position, follower.step(5)
+    assert step is not None
+    plan = Plan(
+        target="views/large",
+        incarnation="11111111",
+        epoch=1,
+        fingerprint=FINGERPRINT,
+        reads=step.reads,
+        before=before,
+        after=step.after,
+        live=step.live,
+    )
+    follower.decider.confirm(plan)
+    follower.lake.tables["a"].table_id = "second"
+    with pytest.raises(UpstreamChangedError):
+        follower.decider.confirm(plan)

@@ -151,6 +151,7 @@ def test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in(lake: 
     assert_right(lake, LAKE_QUERY, "base")
 
 
+@pytest.mark.full
 def test_a_view_that_is_incremental_or_would_take_long_follows(lake: Lake) -> None:
     lake.view("steady", LAKE_QUERY, lake.table("base"), refresh_mode="incremental")
     lake.project.refresh("steady")

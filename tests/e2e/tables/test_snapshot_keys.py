@@ -1,11 +1,14 @@
 """Keys of views over Delta tables: composite, null, NaN, hidden, oddly named, of several parts; and Spark's merge."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import Staged
@@ -59,41 +62,41 @@ def large(lake: Lake, between: Callable[[], object] = lambda: None) -> Workspace
     return made
 
 
+COPY = "SELECT id, v FROM base"
 ODD = "SELECT `Key` AS `Select`, name AS OddName FROM odd"
 
 
-@pytest.mark.parametrize("engine", ["delta-rs", pytest.param("spark", marks=pytest.mark.full)])
-def test_composite_hidden_keys_with_null_nan_negative_zero_and_keywords_by_either_engine(
-    lake: Lake, engine: str
-) -> None:
-    lake.sql(
-        "odd",
-        "CREATE TABLE {t} (`Key` STRING, x DOUBLE, `order` INT, name STRING) USING delta "
-        "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
-        "INSERT INTO {t} SELECT IF(id % 6 = 0, NULL, concat('k', id % 6)), IF(id < 6, double('NaN'), "
-        "IF(id < 12, NULL, CAST(id AS DOUBLE))), CAST(id AS INT), 'a' FROM range(60)",
-        "INSERT INTO {t} VALUES ('zero', double('-0.0'), 60, 'a')",
-    )
+def test_composite_hidden_keys_with_null_nan_negative_zero_and_keywords_by_either_engine(lake: Lake) -> None:
+    schema = pa.schema({"Key": pa.string(), "x": pa.float64(), "order": pa.int32(), "name": pa.string()})
+    rows = [
+        {
+            "Key": None if at % 6 == 0 else f"k{at % 6}",
+            "x": math.nan if at < 6 else None if at < 12 else float(at),
+            "order": at,
+            "name": "a",
+        }
+        for at in range(60)
+    ]
+    rows.append({"Key": "zero", "x": -0.0, "order": 60, "name": "a"})
+    lake.append("odd", pa.Table.from_pylist(rows, schema=schema))
     lake.view("large", ODD, lake.table("odd", key=["Key", "x"]))
     lake.project.refresh("large")
     assert lake.project.record("large").rows_total == 61
-    lake.sql(
-        "odd",
-        "UPDATE {t} SET name = 'b' WHERE isnan(x) OR `Key` IS NULL OR `Key` = 'zero'",
-        "DELETE FROM {t} WHERE x IS NULL AND (`Key` IS NULL OR `Key` = 'k3')",
-        "INSERT INTO {t} VALUES (NULL, NULL, 0, 'back'), ('new', double('NaN'), 1, 'new')",
-        "UPDATE {t} SET x = x + 1000 WHERE x BETWEEN 20 AND 30",
-    )
-    if engine == "spark":
-        done = refresh(large(lake), "large", Limits(), run_id="large").report
-    else:
-        done = lake.project.refresh("large").report
-    assert done.record.engine == engine
-    assert (done.record.rows_total, len(done.epochs)) == (61, 1)
-    exact(lake, "large", ODD, ["`Select`", "OddName"], "odd")
+    for engine, workspace in (("delta-rs", lake.project.workspace()), ("spark", large(lake))):
+        table = DeltaTable(lake.path("odd"))
+        table.update({"name": f"'{engine}'"}, predicate='isnan(x) OR "Key" IS NULL OR "Key" = \'zero\'')
+        table.delete('x IS NULL AND ("Key" IS NULL OR "Key" = \'k3\')')
+        back = [
+            {"Key": None, "x": None, "order": 0, "name": f"back {engine}"},
+            {"Key": f"new {engine}", "x": math.nan, "order": 1, "name": "new"},
+        ]
+        lake.append("odd", pa.Table.from_pylist(back, schema=schema))
+        DeltaTable(lake.path("odd")).update({"x": "x + 1000"}, predicate="x BETWEEN 20 AND 30")
+        done = refresh(workspace, "large", Limits(), run_id=engine).report
+        assert (done.record.engine, len(done.epochs)) == (engine, 1)
+        exact(lake, "large", ODD, ["`Select`", "OddName"], "odd")
     assert lake.project.refresh("large").report.epochs == []
-    if engine == "spark":
-        assert_stale_merge_changes_nothing(lake)
+    assert_stale_merge_changes_nothing(lake)
 
 
 def assert_stale_merge_changes_nothing(lake: Lake) -> None:
@@ -102,7 +105,7 @@ def assert_stale_merge_changes_nothing(lake: Lake) -> None:
     made: list[Staged] = []
     workspace = large(lake)
     table = workspace.table(workspace.declared["large"])
-    lake.sql("odd", "UPDATE {t} SET name = 'stale' WHERE `order` > 50")
+    DeltaTable(lake.path("odd")).update({"name": "'stale'"}, predicate='"order" > 50')
 
     def stage_too(step: str) -> None:
         if step == "planned":
@@ -123,36 +126,47 @@ def assert_stale_merge_changes_nothing(lake: Lake) -> None:
     assert sum(lake.found("large", ["OddName"]).values()) == 0
 
 
-@pytest.mark.full
-def test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon(lake: Lake) -> None:
+@pytest.fixture
+def copied(lake: Lake) -> Lake:
+    """A view `copy` of a table, in two files."""
     for first in (0, 10):
         lake.append("base", ({"id": at, "v": at} for at in range(first, first + 10)))
-    query = "SELECT id, v FROM base"
-    lake.view("copy", query, lake.table("base"))
+    lake.view("copy", COPY, lake.table("base"))
     lake.project.refresh("copy", Limits(chunk_rows=10))
-    place = f"delta.`{lake.location('copy')}`"
+    DeltaTable(lake.path("base")).update({"v": "v + 1"}, predicate="id < 5")
+    return lake
 
-    lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id < 5")
-    refresh(large(lake, lambda: lake.spark.sql(f"OPTIMIZE {place}")), "copy", Limits(), run_id="maintained")
-    workspace = lake.project.workspace()
-    output = workspace.table(workspace.declared["copy"]).output
-    found = output.look()
+
+def test_maintenance_that_slips_in_before_sparks_own_merge_is_passed_over(copied: Lake) -> None:
+    location = copied.location("copy")
+    compact = partial(DeltaTable(location).optimize.compact)
+    refresh(large(copied, compact), "copy", Limits(), run_id="maintained")
+    workspace = copied.project.workspace()
+    found = workspace.table(workspace.declared["copy"]).output.look()
     assert found.record is not None
     assert found.record.base is not None
     assert (found.record.engine, found.at) == ("spark", found.record.base + 2)
-    assert lake.found("copy", ["id", "v"]) == lake.expected("copy", query, "base")
+    assert copied.found("copy", ["id", "v"]) == copied.expected("copy", COPY, "base")
 
-    for statement in (f"DELETE FROM {place} WHERE id = 7", f"ALTER TABLE {place} ADD COLUMN more INT"):
-        lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id < 5")
-        seen = f"version {output.look().version + 1} of the table changed data"
-        with pytest.raises(ForeignWriteError, match=seen):
-            refresh(large(lake, partial(lake.spark.sql, statement)), "copy", Limits(), run_id="meddled")
-        assert lake.project.record("copy").engine == "spark", "the commit itself has landed"
-        with pytest.raises(ForeignWriteError, match=seen):
-            lake.project.refresh("copy")
-        reset(lake.project.workspace(), "copy")
-        lake.project.refresh("copy")
-    exact(lake, "copy", query, ["id", "v"], "base")
+
+@pytest.mark.parametrize(
+    "statement",
+    ["DELETE FROM {} WHERE id = 7", pytest.param("ALTER TABLE {} ADD COLUMN more INT", marks=pytest.mark.full)],
+    ids=["rows", "columns"],
+)
+def test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon(copied: Lake, statement: str) -> None:
+    workspace = copied.project.workspace()
+    output = workspace.table(workspace.declared["copy"]).output
+    seen = f"version {output.look().version + 1} of the table changed data"
+    meddle = partial(copied.spark.sql, statement.format(f"delta.`{copied.location('copy')}`"))
+    with pytest.raises(ForeignWriteError, match=seen):
+        refresh(large(copied, meddle), "copy", Limits(), run_id="meddled")
+    assert copied.project.record("copy").engine == "spark", "the commit itself has landed"
+    with pytest.raises(ForeignWriteError, match=seen):
+        copied.project.refresh("copy")
+    reset(copied.project.workspace(), "copy")
+    copied.project.refresh("copy")
+    exact(copied, "copy", COPY, ["id", "v"], "base")
 
 
 def test_columns_that_are_mapped_by_name(lake: Lake) -> None:

@@ -79,3 +79,11 @@ def test_a_table_of_many_files_is_left_to_delta(lake: Lake) -> None:
         lake.append("base", [{"id": number}])
     assert same(lake) == (False, Counter((number,) for number in range(MANY)))
     assert same(lake, 3)[0]
+
+
+def test_a_version_older_than_removed_files_are_kept_is_read_as_long_as_they_are_there(lake: Lake) -> None:
+    for number in range(2):
+        lake.append("base", [{"id": number, "part": "a"}], partition_by=["part"])
+    DeltaTable(lake.path("base")).delete("id = 0")
+    lake.age("base", since=0, days=60)
+    assert same(lake, 0) == (False, Counter([(0, "a")]))

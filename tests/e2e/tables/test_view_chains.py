@@ -138,7 +138,6 @@ def test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused(lake:
     exact(lake, "left", LEFT, ["id", "v"], "first")
 
 
-@pytest.mark.full
 def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +205,6 @@ def test_a_view_over_a_view_that_kafka_feeds(project: Project) -> None:
     assert project.check("child").passed
 
 
-@pytest.mark.full
 def test_a_parent_that_heeds_its_views_ends_early_while_one_is_behind_its_bound_and_at_work(lake: Lake) -> None:
     def more(at: int) -> None:
         lake.append("base", [{"id": at, "v": at % 90, "name": "new"}])

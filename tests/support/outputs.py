@@ -1,0 +1,51 @@
+"""An output on a real Delta log, without Spark: its commits, and files staged for them."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Staged
+from backfill_assets.backfill.positions import IngestPosition
+from backfill_assets.backfill.staging import StagedFolder
+from backfill_assets.resources.delta import DeltaOutput
+from backfill_assets.resources.staging import collect
+from backfill_assets.resources.warehouse import TableLocation
+
+__all__ = ["SCHEMA", "TARGET", "commit", "output_at", "record", "rows", "stage"]
+
+TARGET = "sources/orders"
+SCHEMA = pa.schema([pa.field("id", pa.int64())])
+
+
+def output_at(folder: Path) -> DeltaOutput:
+    """An output whose table is there and holds nothing."""
+    location = TableLocation(uri=str(folder / "table"))
+    DeltaTable.create(location.uri, SCHEMA)
+    return DeltaOutput(location=location, target=TARGET, schema=lambda: DeltaTable(location.uri).schema().to_json())
+
+
+def record(kind: CommitKind, incarnation: str, epoch: int, attempt: str = "aaaaaaaa") -> CommitRecord:
+    position = IngestPosition(topic="t", topic_id=None, history={0: 0}, begin={0: 0}, next={0: epoch})
+    return CommitRecord(
+        kind=kind, target=TARGET, incarnation=incarnation, epoch=epoch, attempt=attempt, plan_hash="", fingerprint={},
+        position=position, live=True, started_at=0, finished_at=0, created_at=0,
+    )  # fmt: skip
+
+
+def stage(output: DeltaOutput, incarnation: str, epoch: int, ids: list[int], attempt: str = "aaaaaaaa") -> Staged:
+    folder = StagedFolder(incarnation=incarnation, epoch=epoch, attempt=attempt).name
+    path = Path(output.location.child(folder))
+    path.mkdir()
+    pq.write_table(pa.table({"id": ids}, schema=SCHEMA), path / "part.parquet")
+    return Staged(files=collect(output.location, folder), rows_written=len(ids))
+
+
+def commit(output: DeltaOutput, made: CommitRecord, staged: Staged | None = None) -> None:
+    output.look()
+    output.commit(made, staged or Staged(replaces=made.kind in {CommitKind.CREATE, CommitKind.DROP}))
+
+
+def rows(output: DeltaOutput) -> list[int]:
+    return sorted(DeltaTable(output.location.uri).to_pyarrow_table()["id"].to_pylist())
