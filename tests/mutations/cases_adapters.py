@@ -8,6 +8,8 @@ KILLED = "tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_mos
 DELTA = "resources/delta.py"
 LEDGER = "resources/ledger.py"
 STAGING = "resources/staging.py"
+REAL_COMMITS = "tests/test_real_commits.py"
+VERIFIED = "test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_they_were"
 REAL_LOGS = "tests/test_real_logs.py"
 SHORT_LOG = f"{REAL_LOGS}::test_the_ledgers_log_stays_short_and_who_was_cut_off_by_that_loses_without_harm"
 SWEEPING = f"{REAL_LOGS}::test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile"
@@ -250,5 +252,40 @@ ADAPTERS: tuple[Mutation, ...] = (
         old="return self.host != socket.gethostname() or self._process_runs()",
         new="return True",
         tests=("tests/e2e/dagster/test_sensors.py::test_only_a_run_whose_process_is_gone_is_reported", KILLED),
+    ),
+    Mutation(
+        name="a commit is tried again on a version that nobody looked at",
+        file="resources/delta.py",
+        old="max_commit_retries=0,",
+        new="max_commit_retries=15,",
+        tests=(f"{REAL_COMMITS}::test_a_commit_on_a_version_that_is_not_the_newest_any_more_fails_and_leaves_no_row",),
+    ),
+    Mutation(
+        name="rows of staged files are not verified",
+        file="resources/delta.py",
+        old="if rows != staged.rows:",
+        new="if rows < 0:",
+        tests=(f"{REAL_COMMITS}::{VERIFIED}",),
+    ),
+    Mutation(
+        name="sizes of staged files are not verified",
+        file="resources/delta.py",
+        old="if found.get(path) != size)",
+        new="if found.get(path) is None)",
+        tests=(f"{REAL_COMMITS}::{VERIFIED}",),
+    ),
+    Mutation(
+        name="a superseded plan is taken for the one in force",
+        file="resources/ledger.py",
+        old='Plan.model_validate_json(str(rows[-1]["plan"])) if',
+        new='Plan.model_validate_json(str(rows[0]["plan"])) if',
+        tests=(f"{REAL_COMMITS}::test_of_the_plans_of_an_epoch_the_one_that_superseded_the_others_is_in_force",),
+    ),
+    Mutation(
+        name="a table that was made again between plan and commit is not seen",
+        file="backfill_assets/backfill/tables.py",
+        old="        for each in self.upstreams:\n            self._offer(each.name, plan.before.tables[each.name])\n",
+        new="",
+        tests=("tests/test_snapshot_decider.py::test_a_table_that_was_made_again_between_plan_and_commit_is_seen",),
     ),
 )

@@ -238,6 +238,8 @@ SPARK: tuple[Mutation, ...] = (
         old="""DeletedFileRetentionDuration": "false",""",
         new="""DeletedFileRetentionDuration": "true",""",
         tests=(
+            "tests/e2e/tables/test_version_rows.py::"
+            "test_a_version_older_than_removed_files_are_kept_is_read_as_long_as_they_are_there",
             "tests/e2e/tables/test_snapshot.py::"
             "test_a_view_that_rested_for_weeks_reads_on_as_long_as_the_files_are_there",
         ),

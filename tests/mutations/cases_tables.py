@@ -343,6 +343,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="            self._check_strategy(position)\n",
         new="",
         tests=(
+            "tests/test_snapshot_decider.py::"
+            "test_history_is_read_on_by_the_strategy_that_began_it_and_a_live_view_by_any",
             "tests/e2e/kills/test_contract.py::"
             "test_a_view_abandoned_mid_way_is_reset_to_another_strategy_and_ends_exact",
         ),

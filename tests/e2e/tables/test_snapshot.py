@@ -194,7 +194,6 @@ def test_one_row_an_empty_table_and_one_that_is_emptied_meanwhile(lake: Lake) ->
     assert lake.project.record("of_emptied").rows_total == 0
 
 
-@pytest.mark.full
 def test_changes_by_every_command_that_delta_has_are_followed(lake: Lake) -> None:
     lake.write("orders", lake.spark.range(100).selectExpr("id", "id % 10 AS amount", "'x' AS name").repartition(4))
     query, columns = "SELECT * FROM orders", ("id", "amount", "name")
