@@ -1,8 +1,11 @@
 """How much is proven: the gate (`make test`) in minutes, or all of it (`make test-full`) under production's settings."""
 
 import os
+from typing import Any
 
-__all__ = ["FULL", "JAVA", "SPARK", "examples", "seeds"]
+import pytest
+
+__all__ = ["FULL", "JAVA", "SPARK", "examples", "one_in_gate", "seeds"]
 
 FULL = os.environ.get("BACKFILL_TEST_FULL") == "1"
 """Whether this is the full proof."""
@@ -16,8 +19,8 @@ SPARK: dict[str, str] = (
 """Spark's settings beside the product's own: none in the full proof."""
 
 JAVA = "" if FULL else "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-"""Options of every Java: where all cores are busy with tests, the better of its two compilers costs more than it brings.
-The other one alone would have a fifth of the room for code, and throw it away all the time."""
+"""Options of every JVM. While tests keep all cores busy, the optimizing compiler (C2) costs more than it saves. With C1 alone
+the code cache is 48 MB by default, which Spark overflows: the JVM would discard and recompile code all the time."""
 
 _MORE_EXAMPLES = 10
 
@@ -30,3 +33,8 @@ def examples(gate: int) -> int:
 def seeds(gate: int, full: int) -> range:
     """The seeds of a simulation: the same in every run, more of them in the full proof."""
     return range(full if FULL else gate)
+
+
+def one_in_gate(first: str, *others: str) -> list[Any]:
+    """Parameters of which the gate tries the first, because the rule under test is the same for all of them."""
+    return [first, *(pytest.param(each, marks=pytest.mark.full) for each in others)]

@@ -54,7 +54,7 @@ from tests.support.damage import (
 )
 from tests.support.lake import FEED
 from tests.support.project import Project
-from tests.support.settings import FULL
+from tests.support.settings import FULL, one_in_gate
 
 pytestmark = pytest.mark.e2e
 
@@ -70,11 +70,6 @@ GROUPS = "SELECT name, count(*) AS n, sum(amount) AS amount, max(amount) AS most
 CONTENT = ("unique_key", "rows_conserved", "exactly_once")
 HALVES = Limits(chunk_rows=20)
 ONE_CHUNK = Limits(chunk_rows=15, max_rows=15)
-
-
-def one_in_gate(first: str, *others: str) -> list[Any]:
-    """Views of which the gate tries the first: what epochs say of themselves, and the rules for it, are the same for all."""
-    return [first, *(pytest.param(each, marks=pytest.mark.full) for each in others)]
 
 
 def rows(start: int, end: int) -> list[dict[str, Any]]:
