@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.support.servers import Guard
+from tests.support.servers import FOLDER, Guard
 from tests.support.settings import FULL, JAVA, examples
 
 if TYPE_CHECKING:
@@ -27,14 +27,14 @@ settings.load_profile("backfill")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The process that began the run watches over the servers of all its workers.
+    """The process that began the run watches over the servers of all its workers, and of the runs within it.
 
     A shell that starts a run in the background has it ignore interrupts, which tests send.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if JAVA:
         os.environ["JDK_JAVA_OPTIONS"] = JAVA
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if FOLDER not in os.environ:
         guard = Guard()
         config.add_cleanup(guard.close)
 
