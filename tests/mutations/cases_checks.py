@@ -248,7 +248,7 @@ CHECKS: tuple[Mutation, ...] = (
         file=UPSTREAMS,
         old="        if not record.live:\n            raise UpstreamNotLiveError(",
         new="        if record.epoch < 0:\n            raise UpstreamNotLiveError(",
-        tests=(f"{CHAINS}::test_a_chain_and_a_diamond_are_exact_at_their_recorded_versions",),
+        tests=(f"{CHAINS}::test_a_chain_is_exact_at_its_recorded_versions",),
     ),
     Mutation(
         name="keys are not checked when a life begins",
