@@ -89,4 +89,5 @@ class Heartbeat:
         if self.epochs % TIDY_EVERY == 0:
             expire_log(self.workspace, self.table)
             self.table.output.compact(COMPACT_FILES)
+            self.workspace.state.ledger().prune(record)
         self.epochs += 1

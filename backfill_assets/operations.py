@@ -116,7 +116,7 @@ def refresh(
     """
     listener = listener or Listener()
     table = workspace.table(workspace.find(name))
-    lease = workspace.state.leases().get(table.target)
+    lease = workspace.state.lease(table.target)
     if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
         return _held(workspace, table, lease.run_id)
     taken_over = lease is not None and lease.held and lease.run_id != run_id
@@ -187,14 +187,14 @@ def drop(workspace: Workspace, name: str) -> None:
     """End a table's life: data, staged files, plans and settings go; a marker stays in the table's log."""
     table = workspace.table(workspace.find(name))
     base = table.output.look()
-    lives = workspace.state.ledger().lives(table.target)  # before it ends: none that may begin afterwards
+    past = workspace.state.ledger().incarnations(table.target)  # before it ends: none that may begin afterwards
     if base.exists:
         end_life(table.parts, base)
     if base.record is not None:
         table.output.set_status("dropped")
         if not delete_data(table.output.location, table.output.look):
             return  # begun anew in the meantime: what is there now belongs to that life
-        workspace.state.forget(table.target, lives)
+        workspace.state.forget(table.target, past)
 
 
 def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
@@ -218,6 +218,8 @@ def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) ->
             raise
         _log.info("%s: an epoch came in between, which says the positions as well", table.target)
     expire_log(workspace, table)
+    if look.record is not None:
+        workspace.state.ledger().prune(look.record)
     table.output.compact(2)
     if vacuum_hours is not None:
         table.output.vacuum(vacuum_hours)
@@ -261,7 +263,7 @@ def status(workspace: Workspace, name: str) -> Status:
     """How a table stands, from its own commits, the state store and one look at its upstreams."""
     table = workspace.table(workspace.find(name))
     controls = workspace.state.controls(table.target)
-    lease = workspace.state.leases().get(table.target)
+    lease = workspace.state.lease(table.target)
     running = lease is not None and lease.alive(datetime.now(UTC))
     known = Status(name=name, target=table.target, state="starting" if running else "not created", controls=controls)
     try:
@@ -319,7 +321,7 @@ def _made_live(table: Table, done: RunReport) -> bool:
 
 def _give_back(workspace: Workspace, table: Table, run_id: str) -> None:
     """Give the lease back, unless a successor has taken it over."""
-    lease = workspace.state.leases().get(table.target)
+    lease = workspace.state.lease(table.target)
     if lease is not None and lease.run_id == run_id:
         workspace.state.put_lease(table.target, run_id, held=False)
 
@@ -380,4 +382,7 @@ def _spooled(look: Look) -> set[str]:
 def _left_behind(table: Table, look: Look) -> bool:
     """Whether a run planned an epoch that was not committed: it may have left staged files."""
     record = look.record
-    return record is not None and table.parts.ledger.newest(record.target, record.incarnation) == record.epoch + 1
+    return (
+        record is not None
+        and table.parts.ledger.newest(record.target, record.incarnation, since=record.epoch) == record.epoch + 1
+    )

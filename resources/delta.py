@@ -108,7 +108,7 @@ def create_table(location: TableLocation, schema: str) -> None:
         "engineInfo": "backfill-assets",
     }
     actions = [{"commitInfo": created}, {"protocol": _PROTOCOL}, {"metaData": metadata}]
-    location.put_if_absent(f"_delta_log/{0:020d}.json", "\n".join(map(json.dumps, actions)).encode())
+    location.objects().put_if_absent(f"_delta_log/{0:020d}.json", "\n".join(map(json.dumps, actions)).encode())
 
 
 @dataclass

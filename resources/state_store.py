@@ -1,8 +1,10 @@
-"""The state store: the warehouse's `_state/` tables (ledger, control, leases, checks) as one Dagster resource.
+"""The state store: what the warehouse's `_state/` folder holds (plans, leases, controls, passes), as one Dagster resource.
 
-All are Delta tables that anyone may read. None of them is the truth about a view: that is the view's own log.
+Each is a JSON document of one table, so that runs of different tables share nothing. Anyone may read them. None of them is
+the truth about a view: that is the view's own log.
 """
 
+import json
 import os
 import socket
 from collections.abc import Collection, Mapping
@@ -12,15 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pyarrow as pa
 from dagster import ConfigurableResource
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from backfill_assets.backfill.ports import Controls
 from backfill_assets.errors import DeclarationError
 from backfill_assets.resources._process import Process, is_alive
-from backfill_assets.resources.keyed_log import KeyedLog
-from backfill_assets.resources.ledger import DeltaLedger
+from backfill_assets.resources.ledger import ObjectLedger
+from backfill_assets.resources.object_store import ObjectFolder
 from backfill_assets.resources.warehouse import Warehouse
 
 __all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
@@ -28,8 +29,6 @@ __all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
 LOCAL = "local"
 LEASE_SECONDS = 60.0
 """A lease that was not renewed for this long is taken for a dead run's."""
-
-_TEXT, _NUMBER = pa.string(), pa.float64()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,82 +67,93 @@ class CheckPass:
     epoch: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Documents:
+    """One JSON document for each key, such as `views/revenue`. The newest one counts; each is written at once."""
+
+    folder: ObjectFolder
+
+    def put(self, key: str, **document: object) -> None:
+        written = {**document, "written_at": datetime.now(UTC).isoformat()}
+        self.folder.put(f"{key}.json", json.dumps(written).encode())
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        content = self.folder.get(f"{key}.json")
+        return None if content is None else dict(json.loads(content))
+
+    def all(self) -> dict[str, dict[str, Any]]:
+        """The documents of all sources and views, by key."""
+        names = [name for kind in ("sources", "views") for name in self.folder.names(kind)]
+        contents = zip(names, self.folder.get_all(names), strict=True)
+        return {name.removesuffix(".json"): json.loads(content) for name, content in contents if content is not None}
+
+    def remove(self, target: str) -> None:
+        """Delete the documents of a table."""
+        self.folder.delete([f"{target}.json", *self.folder.names(target)])
+
+
 class State:
-    """The tables of the state store of one warehouse."""
+    """The state store of one warehouse."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
-        self._control = self._keyed("control", ("target",), rows_per_second=_NUMBER, paused=pa.bool_(), by=_TEXT)
-        self._leases = self._keyed(
-            "leases",
-            ("target",),
-            run_id=_TEXT,
-            host=_TEXT,
-            pid=pa.int64(),
-            process_started=_NUMBER,
-            held=pa.bool_(),
+        self._controls, self._leases, self._passes = (
+            _Documents(folder=warehouse.objects(f"_state/{kind}")) for kind in ("controls", "leases", "passes")
         )
-        self._checks = self._keyed("checks", ("target", "check"), incarnation=_TEXT, epoch=pa.int64())
 
-    def ledger(self) -> DeltaLedger:
+    def ledger(self) -> ObjectLedger:
         """A ledger for one run."""
-        return DeltaLedger(self.warehouse.table("_state/ledger"))
+        return ObjectLedger(self.warehouse.objects("_state/plans"))
 
     def controls(self, target: str) -> Controls:
         """What the operator has set for a table."""
-        return self.all_controls().get(target, Controls())
+        document = self._controls.get(target)
+        return Controls() if document is None else _controls(document)
 
     def all_controls(self) -> dict[str, Controls]:
         """What the operator has set, by table."""
-        return {
-            str(row["target"]): Controls(paused=bool(row["paused"]), rows_per_second=_float(row["rows_per_second"]))
-            for row in self._control.newest()
-        }
+        return {target: _controls(document) for target, document in self._controls.all().items()}
 
     def set_controls(self, target: str, controls: Controls, *, by: str) -> None:
         """Set pause and throttle of a table; they hold until they are set again."""
-        row = {"target": target, "paused": controls.paused, "rows_per_second": controls.rows_per_second, "by": by}
-        self._control.put(row, at=datetime.now(UTC))
+        self._controls.put(target, paused=controls.paused, rows_per_second=controls.rows_per_second, by=by)
+
+    def lease(self, target: str) -> Lease | None:
+        """The newest lease of a table, dead or alive."""
+        document = self._leases.get(target)
+        return None if document is None else _lease(target, document)
 
     def leases(self) -> dict[str, Lease]:
         """The newest lease of each table, dead or alive."""
-        return {str(row["target"]): _lease(row) for row in self._leases.newest()}
+        return {target: _lease(target, document) for target, document in self._leases.all().items()}
 
     def put_lease(self, target: str, run_id: str, *, held: bool) -> None:
         """Take, renew or give back the lease of a table for the current process."""
         pid = os.getpid()
-        row = {
-            "target": target,
-            "run_id": run_id,
-            "host": socket.gethostname(),
-            "pid": pid,
-            "process_started": psutil.Process(pid).create_time(),
-            "held": held,
-        }
-        self._leases.put(row, at=datetime.now(UTC))
+        self._leases.put(
+            target,
+            run_id=run_id,
+            host=socket.gethostname(),
+            pid=pid,
+            process_started=psutil.Process(pid).create_time(),
+            held=held,
+        )
 
     def passed(self, target: str, check: str) -> CheckPass | None:
         """Up to where a check last proved a table."""
-        for row in self._checks.newest():
-            if (row["target"], row["check"]) == (target, check):
-                return CheckPass(incarnation=str(row["incarnation"]), epoch=int(str(row["epoch"])))
-        return None
+        document = self._passes.get(f"{target}/{check}")
+        return None if document is None else CheckPass(incarnation=document["incarnation"], epoch=document["epoch"])
 
     def set_passed(self, target: str, check: str, passed: CheckPass) -> None:
         """Remember up to where a check proved a table."""
-        row = {"target": target, "check": check, "incarnation": passed.incarnation, "epoch": passed.epoch}
-        self._checks.put(row, at=datetime.now(UTC))
+        self._passes.put(f"{target}/{check}", incarnation=passed.incarnation, epoch=passed.epoch)
 
-    def forget(self, target: str, lives: Collection[str]) -> None:
-        """Leave nothing of a dropped table and its past lives behind."""
-        for incarnation in lives:
+    def forget(self, target: str, incarnations: Collection[str]) -> None:
+        """Leave nothing of a dropped table and its past incarnations behind."""
+        for incarnation in incarnations:
             self.ledger().remove(target, incarnation)
-        for table in (self._control, self._leases, self._checks):
-            table.remove("target", target)
-
-    def _keyed(self, name: str, keys: tuple[str, ...], **columns: pa.DataType) -> KeyedLog:
-        fields = [*((key, _TEXT) for key in keys), *columns.items()]
-        return KeyedLog(location=self.warehouse.table(f"_state/{name}"), columns=pa.schema(fields), keys=keys)
+        for documents in (self._controls, self._leases, self._passes):
+            documents.remove(target)
 
 
 class StateStore(ConfigurableResource[State]):
@@ -208,17 +218,17 @@ def _no_storage(why: str) -> DeclarationError:
     )
 
 
-def _lease(row: dict[str, Any]) -> Lease:
+def _controls(document: Mapping[str, Any]) -> Controls:
+    return Controls(paused=document["paused"], rows_per_second=document["rows_per_second"])
+
+
+def _lease(target: str, document: Mapping[str, Any]) -> Lease:
     return Lease(
-        target=row["target"],
-        run_id=row["run_id"],
-        host=row["host"],
-        pid=row["pid"],
-        process_started=row["process_started"],
-        held=row["held"],
-        renewed_at=row["written_at"],
+        target=target,
+        run_id=document["run_id"],
+        host=document["host"],
+        pid=document["pid"],
+        process_started=document["process_started"],
+        held=document["held"],
+        renewed_at=datetime.fromisoformat(document["written_at"]),
     )
-
-
-def _float(value: object) -> float | None:
-    return None if value is None else float(str(value))

@@ -7,13 +7,12 @@ from typing import Any
 
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-from backfill_assets.resources.object_store import put_if_absent
+from backfill_assets.resources.object_store import ObjectFolder
 
-__all__ = ["LoadedTable", "TableLocation", "Warehouse", "delete_rows"]
+__all__ = ["LoadedTable", "TableLocation", "Warehouse"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +46,9 @@ class TableLocation:
         stream.write(content)
         stream.close()
 
-    def put_if_absent(self, path: str, content: bytes) -> bool:
-        """Make a small file inside the table's folder unless there is one of that name; tells whether it did."""
-        return put_if_absent(self.uri, self.storage_options, path, content)
+    def objects(self) -> ObjectFolder:
+        """The folder's small objects, with put-if-absent."""
+        return ObjectFolder(uri=self.uri, storage_options=self.storage_options)
 
     def child(self, path: str) -> str:
         """The address of a path inside the table, as Spark takes it."""
@@ -113,14 +112,9 @@ class Warehouse:
         return "://" not in self.uri
 
     def table(self, path: str) -> TableLocation:
-        """The table at a path such as `views/revenue` or `_state/ledger`."""
+        """The table at a path such as `views/revenue`."""
         return TableLocation(uri=f"{self.uri}/{path}", storage_options=self.storage_options)
 
-
-@retry(retry=retry_if_exception_type(CommitFailedError), stop=stop_after_attempt(10), reraise=True)
-def delete_rows(location: TableLocation, **equal: str) -> None:
-    """Delete the rows whose columns hold these texts; begins again where another writer came between, a few times."""
-    table = location.load()
-    if table is not None:
-        quoted = {name: value.replace("'", "''") for name, value in equal.items()}
-        table.delete(" AND ".join(f"{name} = '{value}'" for name, value in quoted.items()))
+    def objects(self, path: str) -> ObjectFolder:
+        """The small objects below a path such as `_state/plans`."""
+        return ObjectFolder(uri=f"{self.uri}/{path}", storage_options=self.storage_options)

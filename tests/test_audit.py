@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from backfill_assets.backfill.audit import LedgerEntry, conserved, consumed, contiguous, evidence, ledger_agrees
+from backfill_assets.backfill.audit import (
+    KEPT_PLANS,
+    LedgerEntry,
+    conserved,
+    consumed,
+    contiguous,
+    evidence,
+    ledger_agrees,
+)
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
 from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
 from backfill_assets.backfill.positions import (
@@ -170,6 +178,15 @@ def test_a_plan_that_is_not_what_it_was_entered_as_is_named() -> None:
 
 def test_epochs_before_a_rebuilt_entry_are_not_asked_for() -> None:
     assert ledger_agrees(RECORDS, [entry(SECOND, known=False)], 2) == []
+
+
+def test_plans_that_may_have_been_pruned_are_not_missed_and_younger_ones_are() -> None:
+    last = KEPT_PLANS + 3
+    records = [RECORDS[2].model_copy(update={"epoch": epoch}) for epoch in range(1, last + 1)]
+    entries = [replace(ENTRIES[1], epoch=epoch) for epoch in range(1, last + 1)]
+    assert ledger_agrees(records, entries[3:], last) == []
+    (offence,) = ledger_agrees(records, entries[4:], last)
+    assert offence.startswith("epoch 4 was committed by plan")
 
 
 @pytest.mark.parametrize("newest", [None, 1, 4])

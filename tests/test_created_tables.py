@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.resources.delta import STATUS_PROPERTY, create_table
-from backfill_assets.resources.object_store import put_if_absent
+from backfill_assets.resources.object_store import ObjectFolder
 from backfill_assets.resources.warehouse import TableLocation
 
 
@@ -51,7 +51,7 @@ def test_a_table_that_is_there_is_left_as_it_is(location: TableLocation) -> None
 
 def test_of_many_who_write_a_name_at_once_one_does(tmp_path: Path) -> None:
     def write(number: int) -> bool:
-        return put_if_absent(str(tmp_path), {}, "_delta_log/0.json", f"{number}".encode() * 1000)
+        return ObjectFolder(uri=str(tmp_path)).put_if_absent("_delta_log/0.json", f"{number}".encode() * 1000)
 
     with ThreadPoolExecutor(8) as threads:
         wrote = list(threads.map(write, range(8)))

@@ -192,8 +192,8 @@ def test_of_two_runs_that_plan_at_the_same_moment_the_slower_one_is_fenced(world
     slow = world.parts(SOURCE)
     newest = slow.ledger.newest
 
-    def beaten(target: str, incarnation: str) -> int | None:
-        found = newest(target, incarnation)
+    def beaten(target: str, incarnation: str, *, since: int = 0) -> int | None:
+        found = newest(target, incarnation, since=since)
         world.refresh(SOURCE)
         return found
 

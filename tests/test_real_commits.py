@@ -7,12 +7,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from backfill_assets.backfill.epoch import CommitKind, Plan, Staged, app_id
-from backfill_assets.backfill.positions import IngestPosition
+from backfill_assets.backfill.epoch import CommitKind, Staged, app_id
 from backfill_assets.errors import StagingError
 from backfill_assets.resources.delta import NO_MORE_EPOCHS, DeltaOutput
-from backfill_assets.resources.ledger import DeltaLedger
-from backfill_assets.resources.warehouse import TableLocation
 from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, rows, stage
 
 FIRST, SECOND = "11111111", "22222222"
@@ -63,24 +60,6 @@ def test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_the
     place.unlink()
     with pytest.raises(StagingError, match="1 of 1 staged files are gone or cut short"):
         output.verify(staged)
-
-
-def plan(offset: int) -> Plan:
-    """The plan of epoch 1 up to an offset."""
-    before, after = (
-        IngestPosition(topic="t", topic_id=None, history={0: 0}, begin={0: 0}, next={0: at}) for at in (0, offset)
-    )
-    return Plan(
-        target=TARGET, incarnation=FIRST, epoch=1, fingerprint={}, reads=(), before=before, after=after, live=False
-    )
-
-
-def test_of_the_plans_of_an_epoch_the_one_that_superseded_the_others_is_in_force(tmp_path: Path) -> None:
-    ledger = DeltaLedger(TableLocation(uri=str(tmp_path / "ledger")))
-    for offset in (3, 5, 4):
-        ledger.newest(TARGET, FIRST)
-        assert ledger.append(plan(offset))
-        assert DeltaLedger(ledger.location).plan(TARGET, FIRST, 1) == plan(offset)
 
 
 def test_nothing_staged_is_nothing_to_verify(output: DeltaOutput) -> None:

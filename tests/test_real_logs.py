@@ -2,7 +2,6 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,11 +11,9 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
-from backfill_assets.backfill.epoch import CommitKind, Look, Plan
+from backfill_assets.backfill.epoch import CommitKind, Look
 from backfill_assets.backfill.ports import TableSize
 from backfill_assets.resources.delta import DeltaOutput
-from backfill_assets.resources.keyed_log import KeyedLog
-from backfill_assets.resources.ledger import COMPACT_FILES, KEPT_COMMITS, DeltaLedger
 from backfill_assets.resources.staging import collect, delete_data, sweep
 from backfill_assets.resources.tables import BYTES_OF_ROW, DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation
@@ -119,59 +116,6 @@ def test_values_that_python_cannot_hold_have_no_bounds_but_are_staged(
     (staged,) = collect(location, "11111111-1-aaaaaaaa")
     assert staged.rows == len(values)
     assert '"maxValues": {"id"' in staged.stats
-
-
-def test_a_later_setting_wins_although_its_writers_clock_is_behind(tmp_path: Path) -> None:
-    log = KeyedLog(
-        location=TableLocation(uri=str(tmp_path / "log")),
-        columns=pa.schema([("name", pa.string()), ("paused", pa.bool_())]),
-        keys=("name",),
-    )
-    now = datetime.now(UTC)
-    log.put({"name": "a", "paused": False}, at=now)
-    log.put({"name": "a", "paused": True}, at=now - timedelta(minutes=2))
-    assert [row["paused"] for row in log.newest()] == [True]
-
-
-def planned(target: str, epoch: int) -> Plan:
-    before, after = (record(CommitKind.EPOCH, "11111111", at).position for at in (epoch - 1, epoch))
-    return Plan(
-        target=target,
-        incarnation="11111111",
-        epoch=epoch,
-        fingerprint={},
-        reads=(),
-        before=before,
-        after=after,
-        live=True,
-    )
-
-
-def test_the_ledgers_log_stays_short_and_who_was_cut_off_by_that_loses_without_harm(tmp_path: Path) -> None:
-    location, epochs = TableLocation(uri=str(tmp_path / "ledger")), KEPT_COMMITS + 3 * COMPACT_FILES
-    busy, slow, paused = (DeltaLedger(location) for _ in range(3))
-    for epoch in range(1, epochs + 1):
-        assert busy.newest("sources/busy", "11111111") == (epoch - 1 or None)
-        assert busy.append(planned("sources/busy", epoch))
-        if epoch == COMPACT_FILES:
-            assert slow.newest("sources/slow", "11111111") is None
-            assert paused.newest("sources/paused", "11111111") is None
-    log = sorted(each.name for each in (tmp_path / "ledger/_delta_log").iterdir() if each.name[0] == "0")
-    assert len([name for name in log if name.endswith(".json")]) <= KEPT_COMMITS + COMPACT_FILES + 10 < epochs
-    assert DeltaLedger(location).newest("sources/busy", "11111111") == epochs
-    assert len(busy.entries("sources/busy", "11111111", since=1, until=epochs)) == epochs
-
-    assert not slow.append(planned("sources/slow", 1)), "what it loaded is no longer in the log"
-    assert slow.newest("sources/slow", "11111111") is None
-    assert slow.append(planned("sources/slow", 1))
-    assert slow.plan("sources/slow", "11111111", 1) == planned("sources/slow", 1)
-
-    # One who listed the log, slept, and then took a name that had become free again: no reader ever looks there.
-    free = tmp_path / "ledger/_delta_log" / f"{COMPACT_FILES + 5:020d}.json"
-    paused._write = lambda _row: free.write_text("{}")  # type: ignore[assignment,method-assign]
-    assert not paused.append(planned("sources/paused", 1))
-    assert free.exists()
-    assert DeltaLedger(location).newest("sources/paused", "11111111") is None
 
 
 def test_two_who_expire_a_log_at_once_do_not_hurt_each_other(output: DeltaOutput) -> None:

@@ -20,18 +20,22 @@ from backfill_assets.backfill.positions import (
 from backfill_assets.backfill.reads import BronzeRead, CaptureRead, KafkaRead, KeyRead, Read, SnapshotRead, size_of
 from backfill_assets.backfill.source import SourceUpstream
 
-__all__ = ["Evidence", "LedgerEntry", "conserved", "consumed", "contiguous", "evidence", "ledger_agrees"]
+__all__ = ["KEPT_PLANS", "Evidence", "LedgerEntry", "conserved", "consumed", "contiguous", "evidence", "ledger_agrees"]
 
 
 CHANGE_LOG, CAPTURED = -1, -2
 """Among the buckets of a table's snapshot: its change log, and what is captured of it. Their places are versions."""
 
 
+KEPT_PLANS = 1000
+"""The ledger keeps the plans of so many of a table's newest epochs; older ones may be pruned."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """A row of the ledger; `plan` is None for one that was rebuilt from a commit.
+    """An entry of the ledger; `plan` is None for one that was rebuilt from a commit.
 
-    `plan_hash` is what the row says of its plan, `found_hash` the hash of the plan that is there.
+    `plan_hash` is what the entry says of its plan, `found_hash` the hash of the plan that is there.
     """
 
     epoch: int
@@ -89,7 +93,10 @@ def contiguous(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry]) 
 
 
 def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry], newest: int | None) -> list[str]:
-    """Each committed epoch was planned as it was committed, and at most one epoch is planned ahead."""
+    """Each committed epoch was planned as it was committed, and at most one epoch is planned ahead.
+
+    Epochs whose plan may have been pruned need none.
+    """
     if not records:
         return []
     last = records[-1].epoch
@@ -97,9 +104,13 @@ def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry
     if last > 0 and newest not in {last, last + 1}:
         offences.append(f"the table is at epoch {last}, but the newest planned epoch is {newest}")
     rebuilt = max((entry.epoch for entry in entries if entry.plan is None), default=0)
+    unplanned = max(rebuilt, last - KEPT_PLANS)
+    entered: dict[int, list[LedgerEntry]] = {}
+    for entry in entries:
+        entered.setdefault(entry.epoch, []).append(entry)
     for record in records:
-        planned = [entry for entry in entries if entry.epoch == record.epoch]
-        if record.epoch > 0 and (planned or record.epoch > rebuilt):
+        planned = entered.get(record.epoch, [])
+        if record.epoch > 0 and (planned or record.epoch > unplanned):
             offences.extend(_disagreement(record, planned))
     return offences
 

@@ -242,10 +242,10 @@ class Output(Protocol):
 
 
 class Ledger(Protocol):
-    """The plans of all tables, appended by compare-and-swap."""
+    """The plans of all tables. Runs compete for one epoch of one table, and for nothing else."""
 
-    def newest(self, target: str, incarnation: str) -> int | None:
-        """The number of the newest planned epoch of this life, None if the ledger does not know it."""
+    def newest(self, target: str, incarnation: str, *, since: int = 0) -> int | None:
+        """The number of the newest planned epoch of this life, None if none is known at or after `since`."""
         ...
 
     def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:
@@ -253,7 +253,7 @@ class Ledger(Protocol):
         ...
 
     def append(self, plan: Plan) -> bool:
-        """Append a plan unless a rival planned this epoch since `newest` was read; tells whether it was appended."""
+        """Append a plan unless a rival planned the same epoch since `newest` was read; tells whether it was appended."""
         ...
 
 

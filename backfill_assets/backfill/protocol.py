@@ -1,7 +1,7 @@
 """The one protocol: everything that is ever written goes through an epoch, or through `begin_life` and `end_life`.
 
     1 look      load the table; its log alone says what the last epoch is and that nothing foreign came after
-    2 plan      take the ledger's plan for the next epoch, or decide one and append it by compare-and-swap
+    2 plan      take the ledger's plan for the next epoch, or decide one and enter it unless a rival has
     3 stage     Spark writes files that no reader sees
     4 commit    check the files, then one commit on the table as loaded in step 1; on any error look again and judge
     5 report    the caller's: heartbeat, progress, control
@@ -205,8 +205,9 @@ def restate(parts: Parts, base: Look) -> CommitRecord:
 
 def _planned(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
     target, incarnation, epoch = last.target, last.incarnation, last.epoch + 1
-    newest = parts.ledger.newest(target, incarnation)
-    if (newest is None and last.epoch > 0) or (newest is not None and newest < last.epoch):
+    newest = parts.ledger.newest(target, incarnation, since=last.epoch)
+    if newest is None and last.epoch > 0:
+        newest = parts.ledger.newest(target, incarnation)
         raise StateLostError(
             f"{target}: the table is at epoch {last.epoch}, but the ledger knows {newest or 'none'} of its epochs",
             hint="the state store was deleted, or BACKFILL_WAREHOUSE names another one. `backfill rebuild` makes it anew "
@@ -274,7 +275,7 @@ def _corrected(parts: Parts, last: CommitRecord, refused: Plan) -> Plan | None:
     step = parts.decider.next(last.position, live=last.live, budget=sys.maxsize)
     if step is None or parts.decider.offsets(step.after) == parts.decider.offsets(refused.after):
         return None
-    if parts.ledger.newest(refused.target, refused.incarnation) != refused.epoch:
+    if parts.ledger.newest(refused.target, refused.incarnation, since=last.epoch) != refused.epoch:
         raise _fenced(refused.target, f"epoch {refused.epoch} was planned or committed by another run")
     return _entered(parts, last, step)
 

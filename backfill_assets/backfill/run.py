@@ -113,7 +113,7 @@ def _abandoned(parts: Parts, look: Look) -> bool:
     """
     record = look.record
     assert record is not None
-    if record.live or parts.ledger.newest(record.target, record.incarnation) != record.epoch + 1:
+    if record.live or parts.ledger.newest(record.target, record.incarnation, since=record.epoch) != record.epoch + 1:
         return False
     plan = parts.ledger.plan(record.target, record.incarnation, record.epoch + 1)
     return plan is not None and not parts.decider.resumable(plan)
@@ -122,7 +122,7 @@ def _abandoned(parts: Parts, look: Look) -> bool:
 def plan_next(parts: Parts, record: CommitRecord, limits: Limits) -> Next | None:
     """What the next epoch would read (a dry run): what is planned already and would be redone, else what is decided now."""
     epoch = record.epoch + 1
-    if parts.ledger.newest(record.target, record.incarnation) == epoch:
+    if parts.ledger.newest(record.target, record.incarnation, since=record.epoch) == epoch:
         plan = parts.ledger.plan(record.target, record.incarnation, epoch)
         if plan is not None and plan.before == record.position and parts.decider.resumable(plan):
             return Next(reads=plan.reads, after=plan.after, live=plan.live)

@@ -1,4 +1,4 @@
-"""A simulated ledger: plans appended by compare-and-swap, in memory."""
+"""A simulated ledger: plans as rivals see it, in memory."""
 
 from backfill_assets.backfill.epoch import Plan
 
@@ -21,18 +21,19 @@ class LedgerStore:
 class SimulatedLedger:
     """One process's object of the ledger; implements `ports.Ledger`.
 
-    A swap fails if any plan of this life was appended since this object's last `newest`.
+    A swap fails if a plan of the same epoch was appended since this object's last `newest`.
     """
 
     def __init__(self, store: LedgerStore) -> None:
         self.store = store
-        self._seen: dict[Life, int] = {}
+        self._seen: dict[tuple[Life, int], int] = {}
 
-    def newest(self, target: str, incarnation: str) -> int | None:
-        """The newest planned epoch of a life; the next `append` swaps on exactly this."""
-        plans = self.store.plans.get((target, incarnation), [])
-        self._seen[target, incarnation] = len(plans)
-        return max((plan.epoch for plan in plans), default=None)
+    def newest(self, target: str, incarnation: str, *, since: int = 0) -> int | None:
+        """The newest planned epoch of a life; the next `append` competes with plans that come after this."""
+        life = (target, incarnation)
+        epochs = [plan.epoch for plan in self.store.plans.get(life, []) if plan.epoch >= since]
+        self._seen.update({(life, epoch): epochs.count(epoch) for epoch in epochs})
+        return max(epochs, default=None)
 
     def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:
         """The plan in force: of several for one epoch, the last."""
@@ -40,11 +41,12 @@ class SimulatedLedger:
         return next((plan for plan in reversed(plans) if plan.epoch == epoch), None)
 
     def append(self, plan: Plan) -> bool:
-        """Append a plan unless a rival did since."""
+        """Append a plan unless a rival planned the epoch since."""
         life = (plan.target, plan.incarnation)
         plans = self.store.plans.setdefault(life, [])
-        if len(plans) != self._seen.get(life, 0):
+        revisions = sum(planned.epoch == plan.epoch for planned in plans)
+        if revisions != self._seen.get((life, plan.epoch), 0):
             return False
         plans.append(plan)
-        self._seen[life] = len(plans)
+        self._seen[life, plan.epoch] = revisions + 1
         return True

@@ -11,7 +11,7 @@ STAGING = "resources/staging.py"
 REAL_COMMITS = "tests/test_real_commits.py"
 VERIFIED = "test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_they_were"
 REAL_LOGS = "tests/test_real_logs.py"
-SHORT_LOG = f"{REAL_LOGS}::test_the_ledgers_log_stays_short_and_who_was_cut_off_by_that_loses_without_harm"
+PLANS = "tests/test_ledger.py"
 SWEEPING = f"{REAL_LOGS}::test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile"
 ODD_KEYS = (
     "tests/e2e/tables/test_snapshot_keys.py::"
@@ -208,43 +208,53 @@ ADAPTERS: tuple[Mutation, ...] = (
     ),
     # Ledger and settings
     Mutation(
-        name="plans are appended without a swap",
+        name="plans of rivals replace each other",
         file=LEDGER,
-        old="commit_properties=CommitProperties(app_transactions=[number]),",
-        new="commit_properties=CommitProperties(),",
-        tests=(SHORT_LOG,),
+        old="self.folder.put_if_absent(name, content) or self.folder.get(name) == content",
+        new="self.folder.put(name, content) is None",
+        tests=(f"{PLANS}::test_of_rivals_for_one_epoch_one_plans_it",),
     ),
     Mutation(
-        name="a plan is swapped on a version that nobody read",
+        name="a plan that a rival superseded is superseded again unseen",
         file=LEDGER,
-        old="""        table = self._table
-        if table is None:
-            options""",
-        new="""        table = self.location.load()
-        if table is None:
-            options""",
-        tests=(SHORT_LOG,),
+        old="revision = self._seen.get(key, -1) + 1",
+        new="revision = len(self.entries(*key[:2], since=key[2], until=key[2]))",
+        tests=(f"{PLANS}::test_a_plan_that_a_rival_superseded_since_is_not_superseded_again",),
     ),
     Mutation(
-        name="a plan that lost the swap counts as appended",
+        name="a plan whose entry was not answered counts as lost",
         file=LEDGER,
-        old="or isinstance(failure, CommitFailedError):  # others' commits came in between\n            return False",
-        new="or isinstance(failure, CommitFailedError):  # others' commits came in between\n            return True",
-        tests=(SHORT_LOG,),
+        old="            entered = stored == content",
+        new="            entered = False",
+        tests=(f"{PLANS}::test_a_plan_that_was_written_though_the_store_did_not_say_so_is_entered",),
     ),
     Mutation(
-        name="a plan that was written where the log was cut off counts",
+        name="a plan that a store's client wrote twice counts as a rival's",
         file=LEDGER,
-        old="        return not commit.is_file",
-        new="        return False",
-        tests=(SHORT_LOG,),
+        old=" or self.folder.get(name) == content",
+        new="",
+        tests=(f"{PLANS}::test_a_plan_that_was_written_though_the_store_did_not_say_so_is_entered",),
     ),
     Mutation(
-        name="a setting is lost whose writer's clock is behind",
-        file="resources/keyed_log.py",
-        old="stamp = max([at, *(each + timedelta(microseconds=1) for each in before if isinstance(each, datetime))])",
-        new="stamp = max([at, *(at for each in before if isinstance(each, datetime))])",
-        tests=(f"{REAL_LOGS}::test_a_later_setting_wins_although_its_writers_clock_is_behind",),
+        name="the plan of the last commit is pruned",
+        file=LEDGER,
+        old="if epoch <= record.epoch - KEPT_PLANS",
+        new="if epoch <= record.epoch",
+        tests=(f"{PLANS}::test_plans_far_below_the_last_commit_are_pruned_and_those_of_others_stay",),
+    ),
+    Mutation(
+        name="plans that may have been pruned are missed",
+        file="backfill_assets/backfill/audit.py",
+        old="unplanned = max(rebuilt, last - KEPT_PLANS)",
+        new="unplanned = rebuilt",
+        tests=("tests/test_audit.py::test_plans_that_may_have_been_pruned_are_not_missed_and_younger_ones_are",),
+    ),
+    Mutation(
+        name="no plan is missed",
+        file="backfill_assets/backfill/audit.py",
+        old="unplanned = max(rebuilt, last - KEPT_PLANS)",
+        new="unplanned = max(rebuilt, last)",
+        tests=("tests/test_audit.py::test_a_plan_that_is_gone_from_the_ledger_is_named",),
     ),
     Mutation(
         name="the lease of a dead process holds until it expires",
@@ -276,10 +286,10 @@ ADAPTERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a superseded plan is taken for the one in force",
-        file="resources/ledger.py",
-        old='Plan.model_validate_json(str(rows[-1]["plan"])) if',
-        new='Plan.model_validate_json(str(rows[0]["plan"])) if',
-        tests=(f"{REAL_COMMITS}::test_of_the_plans_of_an_epoch_the_one_that_superseded_the_others_is_in_force",),
+        file=LEDGER,
+        old="return planned[-1] if planned",
+        new="return planned[0] if planned",
+        tests=(f"{PLANS}::test_of_the_plans_of_an_epoch_the_one_that_superseded_the_others_is_in_force",),
     ),
     Mutation(
         name="a table that was made again between plan and commit is not seen",

@@ -70,18 +70,18 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         name="a plan that is gone from the ledger is not missed",
         file=AUDIT,
-        old="if record.epoch > 0 and (planned or record.epoch > rebuilt):",
+        old="if record.epoch > 0 and (planned or record.epoch > unplanned):",
         new="if record.epoch > 0 and planned:",
         tests=(
             f"{PURE}::test_a_plan_that_is_gone_from_the_ledger_is_named",
-            "tests/e2e/damage/test_checks_catch.py::test_a_ledger_row_that_was_deleted_or_altered_is_named",
+            "tests/e2e/damage/test_checks_catch.py::test_a_plan_that_was_deleted_or_altered_is_named",
         ),
     ),
     Mutation(
         name="a plan is believed what it was entered as",
-        file=PROOFS,
-        old="""found_hash=Plan.hash_of(str(row["plan"])) if row["plan"] else str(row["plan_hash"]),""",
-        new="""found_hash=str(row["plan_hash"]),""",
+        file="resources/ledger.py",
+        old="""else Plan.hash_of(plan)""",
+        new="""else stored["plan_hash"]""",
         tests=("tests/e2e/damage/test_checks_catch_tables.py::test_a_plan_of_the_ledger_that_was_altered",),
     ),
     # unique_key

@@ -83,8 +83,8 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="a ledger that is an epoch behind is not seen",
         file=PROTOCOL,
-        old="newest < last.epoch)",
-        new="newest < last.epoch - 1)",
+        old="newest = parts.ledger.newest(target, incarnation, since=last.epoch)",
+        new="newest = parts.ledger.newest(target, incarnation, since=last.epoch - 1)",
         tests=(f"{LIVES}::test_a_ledger_from_an_older_backup_is_an_error",),
     ),
     Mutation(

@@ -117,9 +117,16 @@ def append_by_hand(project: Project, name: str) -> int:
     return DeltaTable(str(folder(project, name))).version()
 
 
-def ledger(project: Project) -> DeltaTable:
-    """The ledger's table."""
-    return DeltaTable(str(project.root / "warehouse" / "_state" / "ledger"))
+def plan_files(project: Project, target: str, epoch: int) -> list[Path]:
+    """The ledger's entries for an epoch of a table, in all its incarnations."""
+    plans = project.root / "warehouse" / "_state" / "plans" / target
+    return sorted(plans.glob(f"*/{epoch:012d}-*.json"))
+
+
+def alter_entry(project: Project, target: str, epoch: int, **changes: Any) -> None:
+    """Write something else into the ledger's one entry for an epoch."""
+    (place,) = plan_files(project, target, epoch)
+    place.write_text(json.dumps({**json.loads(place.read_text()), **changes}))
 
 
 def _padded(table: pa.Table, size: int) -> bytes:

@@ -14,13 +14,14 @@ from backfill_assets.model import KafkaSource
 from backfill_assets.proofs import CHECKS, Outcome
 from tests.support.damage import (
     Change,
+    alter_entry,
     append_by_hand,
     doubled,
     file_of,
     first,
     forge_commit,
-    ledger,
     missing,
+    plan_files,
     replaced_by_a_double,
     rewrite,
 )
@@ -92,11 +93,12 @@ def test_a_position_that_jumps_is_named(copy: Project, name: str, offsets: int, 
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_ledger_row_that_was_deleted_or_altered_is_named(copy: Project, name: str) -> None:
+def test_a_plan_that_was_deleted_or_altered_is_named(copy: Project, name: str) -> None:
     target = copy.declared[name].target
-    ledger(copy).delete(f"target = '{target}' AND epoch = 1")
+    (place,) = plan_files(copy, target, 1)
+    place.unlink()
     assert "epoch 1 was committed by plan" in failed(copy, name, "ledger_matches_table").summary
-    ledger(copy).update(predicate=f"target = '{target}' AND epoch = 2", updates={"plan_hash": "'0000'"})
+    alter_entry(copy, target, 2, plan_hash="0000")
     assert "the ledger has 0000" in failed(copy, name, "ledger_matches_table").offences[1]
     assert copy.check(name, "positions_contiguous").passed
 

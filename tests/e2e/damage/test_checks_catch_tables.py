@@ -35,20 +35,21 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from backfill_assets import delta_table, kafka_source, materialized_view
+from backfill_assets import KafkaSource, delta_table, kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import CommitKind, Position
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, ViewPosition
 from backfill_assets.proofs import CHECKS, Outcome
 from tests.support.damage import (
     Change,
+    alter_entry,
     append_by_hand,
     doubled,
     first,
     forge_commit,
     forge_epoch,
-    ledger,
     missing,
+    plan_files,
     recompact,
     replaced_by_a_double,
 )
@@ -136,7 +137,8 @@ def backfilled(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project
 @pytest.fixture(scope="module")
 def sound(backfilled: Project) -> Project:
     """All views after changes of every kind, and one whose snapshot is read in part."""
-    project = backfilled
+    project, source = backfilled, backfilled.declared["clicks"]
+    assert isinstance(source, KafkaSource)
     append(project, "orders", 100, 110)
     append(project, "events", 100, 110)
     sql(
@@ -144,7 +146,7 @@ def sound(backfilled: Project) -> Project:
         "UPDATE {} SET amount = amount + 50, name = 'new' WHERE id % 5 = 0",
         "DELETE FROM {} WHERE id % 7 = 0",
     )
-    project.produce(project.declared["clicks"].topic, rows(100, 110))
+    project.produce(source.topic, rows(100, 110))
     refresh_all(project, Limits())
     for name in ("keyed", "totals", "child"):
         assert project.record(name).rows_deleted or project.record(name).rows_updated, "a change log was followed"
@@ -379,12 +381,10 @@ def test_a_plan_of_the_ledger_that_was_altered(
     copy: Project, name: str, alter: Callable[[dict[str, Any]], None]
 ) -> None:
     record = copy.record(name)
-    entry = f"target = '{record.target}' AND epoch = {record.epoch}"
-    found = ledger(copy).to_pyarrow_table(columns=["target", "epoch", "plan"]).to_pylist()
-    (text,) = [row["plan"] for row in found if (row["target"], row["epoch"]) == (record.target, record.epoch)]
-    plan = json.loads(text)
+    (place,) = plan_files(copy, record.target, record.epoch)
+    plan = json.loads(place.read_text())["plan"]
     alter(plan)
-    ledger(copy).update(predicate=entry, updates={"plan": "'" + json.dumps(plan) + "'"})
+    alter_entry(copy, record.target, record.epoch, plan=plan)
     failed = outcomes_of(copy, name, "positions_contiguous", "ledger_matches_table", "rows_conserved")
     assert set(failed) == {"ledger_matches_table", *(["positions_contiguous"] if alter is without_reads else [])}
     assert f"epoch {record.epoch}: the plan was altered: it was entered as" in failed["ledger_matches_table"].summary
@@ -393,11 +393,11 @@ def test_a_plan_of_the_ledger_that_was_altered(
 @pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
 def test_a_plan_of_the_ledger_that_was_lost_or_has_another_hash(copy: Project, name: str) -> None:
     record = copy.record(name)
-    entry = f"target = '{record.target}' AND epoch = {record.epoch}"
-    ledger(copy).update(predicate=entry, updates={"plan_hash": "'0000'"})
+    alter_entry(copy, record.target, record.epoch, plan_hash="0000")
     said = f"epoch {record.epoch} was committed by plan {record.plan_hash}, the ledger has"
     assert outcomes_of(copy, name, "ledger_matches_table")["ledger_matches_table"].offences[-1] == f"{said} 0000"
-    ledger(copy).delete(entry)
+    (place,) = plan_files(copy, record.target, record.epoch)
+    place.unlink()
     assert outcomes_of(copy, name, "ledger_matches_table")["ledger_matches_table"].offences[-1] == f"{said} none"
 
 

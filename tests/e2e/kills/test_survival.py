@@ -79,9 +79,9 @@ def test_a_log_expires_beyond_its_retention_and_takes_nothing_along_that_is_need
     assert_exact(orders, rows=24)
     output = table_of(orders, "large").output
     ledger, target = orders.workspace().state.ledger(), output.target
-    assert ledger.lives(target) == {first_life, orders.record("large").incarnation}
+    assert ledger.incarnations(target) == {first_life, orders.record("large").incarnation}
     drop(orders.workspace(), "large")
-    assert ledger.lives(target) == set(), "also of a life that the log has forgotten"
+    assert ledger.incarnations(target) == set(), "also of a life that the log has forgotten"
 
 
 def test_tending_a_busy_table_is_not_held_up_by_an_epoch_in_between(orders: Project) -> None:
@@ -117,13 +117,13 @@ def test_files_that_were_committed_outlive_a_sweep_though_the_log_forgot_their_c
 def test_a_state_store_that_was_lost_or_put_back_is_rebuilt_and_goes_on_exactly(orders: Project) -> None:
     state = orders.root / "warehouse" / "_state"
     orders.refresh("large", CHUNKED)
-    shutil.copytree(state / "ledger", orders.root / "old")
+    shutil.copytree(state / "plans", orders.root / "old")
     more(orders, 12)
     orders.refresh("orders")
     orders.refresh("large", CHUNKED)
     lost_in: list[Callable[[], object]] = [
         lambda: shutil.rmtree(state),
-        lambda: put_back(orders.root / "old", state / "ledger"),
+        lambda: put_back(orders.root / "old", state / "plans"),
     ]
     for number, lose in enumerate(lost_in, start=2):
         lose()

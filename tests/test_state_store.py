@@ -1,0 +1,64 @@
+"""The state store on real files: what runs and operators note of each table, many tables at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from backfill_assets.backfill.ports import Controls
+from backfill_assets.resources.state_store import CheckPass, State, StateStore
+
+TARGETS = [f"views/v{number}" for number in range(100)]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> State:
+    return StateStore(warehouse=str(tmp_path / "warehouse")).state()
+
+
+def test_to_look_into_a_store_that_is_not_there_makes_nothing(state: State, tmp_path: Path) -> None:
+    assert (state.leases(), state.lease(TARGETS[0])) == ({}, None)
+    assert (state.all_controls(), state.controls(TARGETS[0])) == ({}, Controls())
+    assert state.passed(TARGETS[0], "unique_key") is None
+    state.forget(TARGETS[0], {"11111111"})
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_of_a_hundred_tables_at_once_do_not_touch_each_other(state: State) -> None:
+    def work(target: str) -> None:
+        for epoch in range(5):
+            state.put_lease(target, f"run of {target}", held=True)
+            state.set_passed(target, "unique_key", CheckPass(incarnation="1", epoch=epoch))
+            state.set_controls(target, Controls(rows_per_second=epoch), by="test")
+        state.put_lease(target, f"run of {target}", held=False)
+
+    with ThreadPoolExecutor(len(TARGETS)) as threads:
+        list(threads.map(work, TARGETS))
+    leases = state.leases()
+    assert {target: (lease.run_id, lease.held) for target, lease in leases.items()} == {
+        target: (f"run of {target}", False) for target in TARGETS
+    }
+    assert {state.passed(target, "unique_key") for target in TARGETS} == {CheckPass(incarnation="1", epoch=4)}
+    assert state.all_controls() == dict.fromkeys(TARGETS, Controls(rows_per_second=4))
+
+
+def test_the_newest_setting_holds_in_another_process_and_a_pass_is_of_one_check(state: State) -> None:
+    state.set_controls("views/a", Controls(paused=True), by="test")
+    state.set_controls("views/a", Controls(paused=True, rows_per_second=2.5), by="test")
+    state.set_passed("views/a", "unique_key", CheckPass(incarnation="1", epoch=4))
+    again = State(state.warehouse)
+    assert again.controls("views/a") == Controls(paused=True, rows_per_second=2.5)
+    assert again.controls("views/ab") == Controls()
+    assert again.passed("views/a", "exactly_once") is None
+
+
+def test_of_a_table_that_is_forgotten_nothing_stays_and_of_others_all(state: State) -> None:
+    for target in ("views/a", "views/ab"):
+        state.put_lease(target, "a-run", held=True)
+        state.set_controls(target, Controls(paused=True), by="test")
+        state.set_passed(target, "unique_key", CheckPass(incarnation="1", epoch=4))
+    state.forget("views/a", {"1"})
+    assert (state.lease("views/a"), state.controls("views/a")) == (None, Controls())
+    assert state.passed("views/a", "unique_key") is None
+    assert list(state.leases()) == list(state.all_controls()) == ["views/ab"]
+    assert state.passed("views/ab", "unique_key") == CheckPass(incarnation="1", epoch=4)
