@@ -26,14 +26,14 @@ ADAPTERS: tuple[Mutation, ...] = (
         file=DELTA,
         old="app_transactions=[Transaction(app, number) for app, number in numbers.items()],",
         new="app_transactions=[],",
-        tests=(f"{ODD_KEYS}[spark]",),
+        tests=(ODD_KEYS,),
     ),
     Mutation(
         name="a life that ends leaves its numbers to a merge of a dead run",
         file=DELTA,
         old="            numbers[app_id(record.target, self._life)] = NO_MORE_EPOCHS\n",
         new="            pass\n",
-        tests=(f"{ODD_KEYS}[spark]",),
+        tests=(ODD_KEYS,),
     ),
     Mutation(
         name="a new life keeps the rows of the one before",
@@ -102,14 +102,14 @@ ADAPTERS: tuple[Mutation, ...] = (
         file=DELTA,
         old="""{_column('t', name)} IS NOT DISTINCT FROM {_column('s', name)}""",
         new="""{_column('t', name)} = {_column('s', name)}""",
-        tests=(f"{ODD_KEYS}[delta-rs]",),
+        tests=(ODD_KEYS,),
     ),
     Mutation(
         name="null is no key to Spark's merge",
         file="resources/merge.py",
         old="f't.{quoted(name)} <=> s.{quoted(name)}'",
         new="f't.{quoted(name)} = s.{quoted(name)}'",
-        tests=(f"{ODD_KEYS}[spark]",),
+        tests=(ODD_KEYS,),
     ),
     Mutation(
         name="Spark's merge carries no transaction number",
@@ -118,7 +118,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         "spark.databricks.delta.write.txnVersion": str(record.epoch),
 """,
         new="",
-        tests=(f"{ODD_KEYS}[spark]",),
+        tests=(ODD_KEYS,),
     ),
     Mutation(
         name="deletes are left out of a merge",
