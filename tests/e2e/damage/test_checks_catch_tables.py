@@ -35,10 +35,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from backfill_assets import KafkaSource, delta_table, kafka_source, materialized_view
+from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import CommitKind, Position
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, ViewPosition
+from backfill_assets.model import KafkaSource
 from backfill_assets.proofs import CHECKS, Outcome
 from tests.support.damage import (
     Change,
