@@ -104,7 +104,7 @@ def test_a_refresh_tells_of_tables_and_checks_and_dagster_records_it(cli: Comman
     assert {name: found["epochs"] for name, found in idle["tables"].items()} == {"orders": 0, "even": 0}
     (even,) = cli.json("status", "even")
     assert (even["progress"]["phase"], even["progress"]["lag_rows"], even["problem"]) == ("live", 0, "")
-    assert re.search(r"orders +1 +finished +30 +0", cli.call("status", "even"))
+    assert re.search(r"orders +1 +finished +15 +0", cli.call("status", "even"))
     assert recorded(cli) == {"backfill_tables": [("SUCCESS", 2)]}
 
 
