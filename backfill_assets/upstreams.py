@@ -5,13 +5,13 @@ Owns the wiring between a view and what it reads; what is read is decided in `ba
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.arrangement import ArrangementHistory, left_by_key
-from backfill_assets.backfill.epoch import CommitRecord, Fingerprint
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Fingerprint, UpstreamColumns
 from backfill_assets.backfill.order import waits_for
 from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
@@ -29,7 +29,7 @@ from backfill_assets.model import DeltaTable, MaterializedView, has_key
 from backfill_assets.project import spool_bytes
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.query import Query, analyze
+from backfill_assets.query.query import Query, analyze, named_in
 from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.resources.compute import query_schema
 from backfill_assets.resources.key_ranges import key_ranges
@@ -51,6 +51,7 @@ class TablesOf:
 
     workspace: "Workspace"
     view: MaterializedView
+    _queries: dict[str, Query] = field(default_factory=dict, init=False)
 
     @cached_property
     def tables(self) -> Mapping[str, DeltaUpstream]:
@@ -58,9 +59,28 @@ class TablesOf:
         return {each.name: self._table(each) for each in self.view.tables}
 
     @cached_property
+    def columns_now(self) -> Mapping[str, tuple[Column, ...]]:
+        """The columns of each table as a life that begins in this run takes them."""
+        return {name: table.columns() for name, table in self.tables.items()}
+
+    @property
     def query(self) -> Query:
-        """The view's query over the columns that the tables have now. Errors: `QueryError`."""
-        columns = {name: table.columns() for name, table in self.tables.items()}
+        """The view's query over the columns that its tables had when its present life began. Errors: `QueryError`.
+
+        A column that came to a table since means nothing to the view: a name of the query goes on meaning what it meant.
+        """
+        record = self.workspace.upstream(self.view).output.look().record
+        begun = record.columns if record is not None and record.kind is not CommitKind.DROP else {}
+        return self._query_over(_as_columns(begun) or self.columns_now)
+
+    def query_of(self, incarnation: str) -> Query:
+        """The view's query in one of its lives, which is looked up once."""
+        if incarnation not in self._queries:
+            self._queries.clear()
+            self._queries[incarnation] = self.query
+        return self._queries[incarnation]
+
+    def _query_over(self, columns: Mapping[str, tuple[Column, ...]]) -> Query:
         # The view takes over the keys of its tables, unless it names its own.
         keys = {each.name: () if self.view.own_key else self._key(each) for each in self.view.tables}
         try:
@@ -135,17 +155,15 @@ class TablesOf:
 
     def compute(self, output: TableLocation) -> TableCompute:
         """What carries them out."""
-        return TableCompute(
-            runner=self.workspace.runner, output=output, upstreams=self.tables, query=lambda: self.query
-        )
+        return TableCompute(runner=self.workspace.runner, output=output, upstreams=self.tables, query=self.query_of)
 
     def schema(self) -> str:
         """The Delta schema, as JSON, of the view. Errors: `UpstreamNotLiveError` where it reads a view without a table."""
         for each in self.view.tables:
             if isinstance(each, MaterializedView):
                 self._life(each)
-        columns: dict[str, Sequence[Column]] = {name: (*table.columns(), CHANGE) for name, table in self.tables.items()}
-        return query_schema(self.workspace.runner, self.query, columns)
+        columns = {name: (*found, CHANGE) for name, found in self.columns_now.items()}
+        return query_schema(self.workspace.runner, self._query_over(self.columns_now), columns)
 
     def progress(self, record: CommitRecord, lag: Mapping[str, int], rate: float) -> list[TableProgress]:
         """Where the view stands in each table, with a forecast of what is still to be read. `rate` is in rows a second."""
@@ -217,6 +235,16 @@ class TablesOf:
         life = self._life(upstream) if isinstance(upstream, MaterializedView) else None
         return replace(self.tables[name].now(), incarnation=life)
 
+    def columns(self) -> UpstreamColumns:
+        """The columns that a life which begins now depends on."""
+        return {
+            each.name: tuple(
+                (column.name, column.type)
+                for column in named_in(self.view.text, self.columns_now[each.name], self._key(each))
+            )
+            for each in self.view.tables
+        }
+
     def files(self, name: str, version: int) -> Sequence[int]:
         """Rows of each data file of a version."""
         return self.tables[name].rows(version)
@@ -249,12 +277,12 @@ class TablesOf:
     def check_keys(self, versions: Mapping[str, int]) -> None:
         """Refuse versions in which a declared key is not unique. Views have unique keys already."""
         declared = any(isinstance(each, DeltaTable) for each in self.view.tables)
-        if isinstance(self.query, AggregateQuery):
+        query = self._query_over(self.columns_now)
+        if isinstance(query, AggregateQuery):
             return  # groups are unique by themselves
-        if self.query.key_columns and (declared or self.view.own_key):
-            check_unique(
-                self.workspace.runner, self.query, {name: (self.tables[name], at) for name, at in versions.items()}
-            )
+        if query.key_columns and (declared or self.view.own_key):
+            found = {name: (self.tables[name], version) for name, version in versions.items()}
+            check_unique(self.workspace.runner, query, found)
 
     def _life(self, upstream: MaterializedView) -> str:
         table = self.workspace.upstream(upstream)
@@ -290,6 +318,10 @@ class TablesOf:
         location = Warehouse.at(upstream.path, root=root, storage_options=place.storage_options)
         found = TableLocation(uri=location.uri, storage_options=location.storage_options)
         return DeltaUpstream(name=upstream.name, location=found, key=lambda: self._key(upstream), kept=kept)
+
+
+def _as_columns(recorded: UpstreamColumns) -> dict[str, tuple[Column, ...]]:
+    return {table: tuple(Column(*column) for column in columns) for table, columns in recorded.items()}
 
 
 def _phase(table: TablePosition) -> str:

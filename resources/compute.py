@@ -99,10 +99,11 @@ class SparkCompute:
             case AggregateQuery() as query:
                 with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
                     rows = changed_groups(query, changes, rows_at(spark, self.output, at), rows=plan.offsets)
-                    chosen = rows.select(*view_columns(self.output), OPERATION)
+                    chosen = rows.selectExpr(*view_columns(self.output), OPERATION)
                     return write_changes(chosen, f"{place}/{ROWS}", tasks=tasks)
             case query:
-                return write_observed(batch(query, inputs), place, {"insert": "count(1)"}, tasks=tasks)
+                rows = batch(query, inputs).selectExpr(*view_columns(self.output))
+                return write_observed(rows, place, {"insert": "count(1)"}, tasks=tasks)
 
 
 def computed(runner: SparkRunner, plan: Plan, action: "Callable[[SparkSession], dict[str, int]]") -> dict[str, int]:

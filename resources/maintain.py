@@ -12,6 +12,7 @@ from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
 from backfill_assets.query.query import Query
 from backfill_assets.query.rowwise import CARRIED_CHANGE
+from backfill_assets.query.spelling import backquoted
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def changed_groups(
 
 def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":
     """The columns of an upstream that a query reads, and `__sign`: 1 for a row that comes, -1 for one that goes."""
-    return rows.selectExpr(*(quoted(each.name) for each in query.columns), f"{sign} AS __sign")
+    return rows.selectExpr(*(backquoted(column.name) for column in query.columns), f"{sign} AS __sign")
 
 
 def keys_twice(rows: "DataFrame", key: Sequence[str], *, most: int) -> list[dict[str, object]]:
@@ -83,10 +84,13 @@ def keys_twice(rows: "DataFrame", key: Sequence[str], *, most: int) -> list[dict
 
 
 def view_columns(view: TableLocation) -> list[str]:
-    """The view's own columns: one that came to an upstream since, and so to `*`, is not among them."""
+    """The view's own columns, each as an expression that has the type which the table has."""
     table = view.load()
     assert table is not None
-    return [quoted(each.name) for each in columns_of_delta(table.schema().to_json())]
+    return [
+        f"CAST({backquoted(column.name)} AS {column.type}) AS {backquoted(column.name)}"
+        for column in columns_of_delta(table.schema().to_json())
+    ]
 
 
 def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:

@@ -28,9 +28,10 @@ from backfill_assets.backfill.reads import (
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.query.aggregate import AggregateQuery
-from backfill_assets.query.ddl import ddl, quoted
-from backfill_assets.query.query import Query
+from backfill_assets.query.ddl import Column, ddl, quoted
+from backfill_assets.query.query import Query, input_columns
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
+from backfill_assets.query.spelling import backquoted
 from backfill_assets.resources.compute import SMALL_EPOCH, computed
 from backfill_assets.resources.key_ranges import in_ranges
 from backfill_assets.resources.log_replay import DataFile, Version
@@ -56,7 +57,8 @@ from backfill_assets.resources.version_rows import delta_rows_at, rows_at
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Scratch", "TableCompute", "check_unique", "rows_done", "table_rows"]
 
@@ -69,12 +71,12 @@ NAMED_KEYS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class TableCompute:
-    """`ports.Compute` for a view over Delta tables; its query is asked for when there is something to compute."""
+    """`ports.Compute` for a view over Delta tables; its query, by incarnation, is asked for when there is work."""
 
     runner: SparkRunner
     output: TableLocation
     upstreams: Mapping[str, DeltaUpstream]
-    query: Callable[[], Query]
+    query: Callable[[str], Query]
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute what the plan does to the view at version `at`. Errors: `DuplicateKeyError`, `ComputeError`."""
@@ -89,14 +91,14 @@ class TableCompute:
             rows_written=counts["insert"] + counts["update"],
             rows_updated=counts["update"],
             rows_deleted=counts["delete"],
-            key=self.query().key_columns,
+            key=self.query(plan.incarnation).key_columns,
             replaces=plan.replaces,
         )
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
         from backfill_assets.query.apply import apply_rowwise
 
-        query = self.query()
+        query = self.query(plan.incarnation)
         self._spool(spark, plan, folder)
         if not plan.consumed:
             return {"insert": 0, "update": 0, "delete": 0}
@@ -107,9 +109,9 @@ class TableCompute:
         result = apply_rowwise(query, self._inputs(spark, plan, folder))
         columns, place, tasks = view_columns(self.output), self._place(folder), _tasks(plan.offsets)
         if not _may_meet_old_rows(plan) or not query.key_columns:
-            return write_new(result.select(*columns), place, tasks=tasks)
+            return write_new(result.selectExpr(*columns), place, tasks=tasks)
         rows = _netted(result, query.key_columns)
-        counts = write_changes(rows.select(*columns, OPERATION, TWICE), place, tasks=tasks, twice=TWICE)
+        counts = write_changes(rows.selectExpr(*columns, OPERATION, TWICE), place, tasks=tasks, twice=TWICE)
         if counts["twice"]:
             twice = rows.where(TWICE).select(*map(quoted, query.key_columns))
             raise self._duplicate(plan, twice.limit(NAMED_KEYS).collect())
@@ -119,9 +121,9 @@ class TableCompute:
 
     def _in_full(self, spark: "SparkSession", plan: Plan, folder: str) -> dict[str, int]:
         """Stage all that the view is to hold."""
-        query = self.query()
+        query = self.query(plan.incarnation)
         columns, place = view_columns(self.output), self._place(folder)
-        rows = batch(query, self._inputs(spark, plan, folder)).select(*columns)
+        rows = batch(query, self._inputs(spark, plan, folder)).selectExpr(*columns)
         counts = write_new(
             rows, place, tasks=_tasks(sum(each.held for each in plan.reads if isinstance(each, FullRead)))
         )
@@ -137,15 +139,19 @@ class TableCompute:
         for number, read in enumerate(plan.consumed):
             rows = self._rows(spark, plan, read, f"{folder}/{INPUTS}/{number}")
             found.setdefault(read.source, []).append(rows)
-        return {name: _together(rows, self.upstreams[name]) for name, rows in found.items()}
+        return {name: reduce(lambda some, more: some.unionByName(more), rows) for name, rows in found.items()}
 
     def _rows(self, spark: "SparkSession", plan: Plan, read: TableRead, scratch: str) -> "DataFrame":
-        upstream = self.upstreams[read.source]
+        columns = self._columns(plan, read.source)
         if not isinstance(read, SpoolRead):
-            return table_rows(spark, upstream, read, Scratch(table=self.output, path=scratch))
+            place = Scratch(table=self.output, path=scratch)
+            return table_rows(spark, self.upstreams[read.source], read, columns, place)
         found = segment_files(self.output, plan.spooled, [f"{read.source}/{first}" for first in read.segments])
-        columns = ddl((*upstream.columns(), CHANGE))  # those that came after a segment was captured are null in it
-        return spark.read.schema(columns).parquet(*found)
+        return spark.read.schema(ddl((*columns, CHANGE))).parquet(*found)
+
+    def _columns(self, plan: Plan, name: str) -> tuple[Column, ...]:
+        """The columns of an upstream that the view reads."""
+        return input_columns(self.query(plan.incarnation))[name]
 
     def _spool(self, spark: "SparkSession", plan: Plan, folder: str) -> None:
         """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
@@ -153,7 +159,8 @@ class TableCompute:
             if isinstance(read, CaptureRead) and read.rows:
                 segment = f"{read.source}/{read.first}"
                 scratch = Scratch(table=self.output, path=f"{folder}/{INPUTS}/{segment}")
-                rows = table_rows(spark, self.upstreams[read.source], read.changes, scratch)
+                columns = self._columns(plan, read.source)
+                rows = table_rows(spark, self.upstreams[read.source], read.changes, columns, scratch)
                 capture(self.output, folder, segment, rows, tasks=_tasks(read.rows))
         new = set(spooled_parts(plan.after)) - plan.spooled.keys()
         tables = plan.after.tables if isinstance(plan.after, SnapshotPosition) else {}
@@ -163,15 +170,16 @@ class TableCompute:
 
     def _groups(self, spark: "SparkSession", plan: Plan, at: int, folder: str) -> dict[str, int]:
         """Stage the groups as they are to be; what cannot be taken away is computed anew from the last version read."""
-        query = self.query()
+        query = self.query(plan.incarnation)
         assert isinstance(query, AggregateQuery)
         ((name, rows),) = self._inputs(spark, plan, folder).items()
         assert isinstance(plan.after, SnapshotPosition)
         follows = any(isinstance(read, ChangesRead | SpoolRead) for read in plan.consumed)
-        whole = rows_done(spark, self.upstreams[name], plan.after.tables[name]) if follows else None
+        position = plan.after.tables[name]
+        whole = rows_done(spark, self.upstreams[name], position, query.columns) if follows else None
         with kept(signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)")) as changes:
             changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole, rows=plan.offsets)
-            chosen = changed.select(*view_columns(self.output), OPERATION)
+            chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
             return write_changes(chosen, self._place(folder), tasks=_tasks(plan.offsets))
 
     def _place(self, folder: str) -> str:
@@ -179,7 +187,7 @@ class TableCompute:
 
     def _check_new(self, spark: "SparkSession", plan: Plan, staged: str, at: int, *, few: bool) -> None:
         """Refuse an insert of a key that the view holds: its upstream's key is not unique, and one row would be lost."""
-        key = self.query().key_columns
+        key = self.query(plan.incarnation).key_columns
         new = spark.read.parquet(f"{staged}/{OPERATION}=insert").select(*map(quoted, key))
         held = rows_at(spark, self.output, at).select(*map(quoted, key))
         twice = _semi(held, new, key, few=few)
@@ -191,7 +199,7 @@ class TableCompute:
         named = ", ".join(map(str, found))
         return DuplicateKeyError(
             f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key "
-            f"({', '.join(self.query().key_columns)}), first: {named}",
+            f"({', '.join(self.query(plan.incarnation).key_columns)}), first: {named}",
             hint="nothing was written. Correct the upstream's rows and refresh again; or declare the columns that do "
             f"identify a row, then `backfill reset {plan.target.partition('/')[2]}`",
             keys=[list(map(str, each)) for each in found],
@@ -206,14 +214,6 @@ def _may_meet_old_rows(plan: Plan) -> bool:
         isinstance(read, ChangesRead | SpoolRead) or (isinstance(read, KeyRead) and read.version != pinned[read.source])
         for read in plan.consumed
     )
-
-
-def _together(rows: "Sequence[DataFrame]", upstream: DeltaUpstream) -> "DataFrame":
-    """The rows of several reads of one table."""
-    if len(rows) == 1:
-        return rows[0]
-    columns = [*(quoted(each.name) for each in upstream.columns()), CHANGE.name]
-    return reduce(lambda a, b: a.unionAll(b), (each.select(*columns) for each in rows))
 
 
 def _tasks(rows: int) -> int:
@@ -232,7 +232,11 @@ def check_unique(runner: SparkRunner, query: Query, versions: Mapping[str, tuple
     """Refuse a query whose key is not unique over these versions of its upstreams. Reads the key's columns once."""
 
     def find(spark: "SparkSession") -> list[dict[str, object]]:
-        inputs = {name: whole_version(spark, upstream, version) for name, (upstream, version) in versions.items()}
+        columns = input_columns(query)
+        inputs = {
+            name: whole_version(spark, upstream, version, columns[name])
+            for name, (upstream, version) in versions.items()
+        }
         return keys_twice(batch(query, inputs), query.key_columns, most=NAMED_KEYS)
 
     found = runner.run(find)
@@ -245,57 +249,71 @@ def check_unique(runner: SparkRunner, query: Query, versions: Mapping[str, tuple
         )
 
 
-def whole_version(spark: "SparkSession", upstream: DeltaUpstream, version: int) -> "DataFrame":
-    """All rows of a version, each as if it had just been inserted."""
-    return _inserted(rows_at(spark, upstream.location, version), upstream)
+def whole_version(
+    spark: "SparkSession", upstream: DeltaUpstream, version: int, columns: Sequence[Column]
+) -> "DataFrame":
+    """These columns of all rows of a version, each as if it had just been inserted."""
+    return _projected(_inserted(rows_at(spark, upstream.location, version)), columns)
 
 
-def rows_done(spark: "SparkSession", upstream: DeltaUpstream, table: TablePosition) -> "DataFrame":
-    """All rows of the version of a position whose keys have been read, each as if it had just been inserted."""
-    rows = whole_version(spark, upstream, table.version)
-    return rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
+def rows_done(
+    spark: "SparkSession", upstream: DeltaUpstream, table: TablePosition, columns: Sequence[Column]
+) -> "DataFrame":
+    """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted."""
+    rows = rows_at(spark, upstream.location, table.version)
+    done = rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
+    return _projected(_inserted(done), columns)
 
 
-def table_rows(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
-    """The rows that a read names, with the columns of the change data feed. `place` is a folder for this read alone."""
+def table_rows(
+    spark: "SparkSession", upstream: DeltaUpstream, read: Read, columns: Sequence[Column], place: "Scratch"
+) -> "DataFrame":
+    """These columns of the rows that a read names, and what became of each. `place` is a folder for this read alone.
+
+    Columns that are not in a version are null, as Delta itself reads them; those that came since are left out.
+    """
+    return _projected(_rows_of(spark, upstream, read, place), columns)
+
+
+def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
+    """The rows that a read names, with `CHANGE`."""
     match read:
         case SnapshotRead() | FullRead():
             version = upstream.version(read.version)
-            return _inserted(_files(spark, upstream, version, upstream.chosen(read), place), upstream)
+            return _inserted(_files(spark, upstream, version, upstream.chosen(read), place))
         case KeyRead():
-            rows = delta_rows_at(spark, upstream.location, read.version)
-            return in_ranges(_inserted(rows, upstream), upstream, read.keys)
+            return _inserted(in_ranges(delta_rows_at(spark, upstream.location, read.version), upstream, read.keys))
         case ChangesRead() if read.within is not None:
-            every = table_rows(spark, upstream, read.model_copy(update={"within": None}), place)
+            every = _rows_of(spark, upstream, read.model_copy(update={"within": None}), place)
             return in_ranges(every, upstream, read.within)
         case ChangesRead() if upstream.has_feed(read.first):
             files = upstream.change_files(read)
             if files is not None:
-                return _completed(_changes(spark, upstream, files), upstream)
+                return _changes(spark, upstream, files)
             feed = spark.read.format("delta").option("readChangeFeed", "true")
             between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
-            return _completed(between.load(upstream.location.uri), upstream)
+            return between.load(upstream.location.uri)
         case ChangesRead():
-            return _inserted(
-                _files(spark, upstream, upstream.version(read.last), upstream.added(read), place), upstream
-            )
+            return _inserted(_files(spark, upstream, upstream.version(read.last), upstream.added(read), place))
         case _:
             raise AssertionError(read)
 
 
-def _inserted(rows: "DataFrame", upstream: DeltaUpstream) -> "DataFrame":
+def _inserted(rows: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812
 
-    return _completed(rows, upstream).withColumn(CHANGE.name, F.lit("insert"))
+    return rows.withColumn(CHANGE.name, F.lit("insert"))
 
 
-def _completed(rows: "DataFrame", upstream: DeltaUpstream) -> "DataFrame":
-    """Rows of a version with the columns that came to the table since: null, as Delta itself reads them."""
-    from pyspark.sql import functions as F  # noqa: N812
-
+def _projected(rows: "DataFrame", columns: Sequence[Column]) -> "DataFrame":
+    """Rows of a table with `CHANGE` and the columns that the view knows."""
     there = {name.lower() for name in rows.columns}
-    new = {each.name: F.lit(None).cast(each.type) for each in upstream.columns() if each.name.lower() not in there}
-    return rows.withColumns(new) if new else rows
+
+    def column(wanted: Column) -> str:
+        name = backquoted(wanted.name)
+        return f"CAST({name if wanted.name.lower() in there else 'NULL'} AS {wanted.type}) AS {name}"
+
+    return rows.selectExpr(*map(column, columns), CHANGE.name)
 
 
 def _files(
@@ -378,5 +396,7 @@ def _semi(left: "DataFrame", right: "DataFrame", key: Sequence[str], *, few: boo
     from pyspark.sql import functions as F  # noqa: N812
 
     renamed = right.toDF(*(f"__right_{at}" for at in range(len(key))))
-    same: Sequence[Column] = [F.col(quoted(name)).eqNullSafe(F.col(f"__right_{at}")) for at, name in enumerate(key)]
+    same: Sequence[SparkColumn] = [
+        F.col(quoted(name)).eqNullSafe(F.col(f"__right_{at}")) for at, name in enumerate(key)
+    ]
     return left.join(F.broadcast(renamed) if few else renamed, reduce(lambda a, b: a & b, same), "left_semi")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.backfill.reads import SnapshotRead
 from backfill_assets.query.aggregate import AggregateQuery
-from backfill_assets.query.query import Query
+from backfill_assets.query.query import Query, input_columns
 from backfill_assets.resources.maintain import batch, keys_twice
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.staging import INPUTS, delete_folder
@@ -65,10 +65,13 @@ def recomputed(
 
     def compare(spark: "SparkSession") -> Difference:
         inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be at work on the same view
+        columns = input_columns(query)
         rows = {
-            name: rows_done(spark, each.upstream, each.position)
+            name: rows_done(spark, each.upstream, each.position, columns[name])
             if each.files is None
-            else table_rows(spark, each.upstream, each.files, Scratch(table=view, path=f"{inside}/{name}"))
+            else table_rows(
+                spark, each.upstream, each.files, columns[name], Scratch(table=view, path=f"{inside}/{name}")
+            )
             for name, each in inputs.items()
         }
         try:

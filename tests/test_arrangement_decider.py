@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.backfill.arrangement import ArrangementHistory, done_ranges
-from backfill_assets.backfill.epoch import Plan, fingerprint
+from backfill_assets.backfill.epoch import Plan, UpstreamColumns, fingerprint
 from backfill_assets.backfill.key_ranges import Span, by_files, by_sample
 from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableSize
 from backfill_assets.backfill.positions import BucketState, Key, KeyRange, SnapshotPosition, TablePosition
@@ -63,6 +63,9 @@ class Lake:
     """`ports.KeyedTables` over one table in memory, called "base"."""
 
     table: Moving
+
+    def columns(self) -> UpstreamColumns:
+        return {}
 
     def table_now(self, name: str) -> TableOffer:
         newest = len(self.table.versions) - 1

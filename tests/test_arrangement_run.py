@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from backfill_assets.backfill.arrangement import ArrangementHistory
 from backfill_assets.backfill.audit import conserved
 from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord, Plan, Staged, fingerprint
+from backfill_assets.backfill.epoch import CommitRecord, Plan, Staged, UpstreamColumns, fingerprint
 from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.protocol import Parts
@@ -31,6 +31,9 @@ class Lakes:
 
     def table_now(self, name: str) -> TableOffer:
         return self._of(name).table_now("base")
+
+    def columns(self) -> UpstreamColumns:
+        return {}
 
     def files(self, name: str, version: int) -> Sequence[int]:
         return self._of(name).files(name, version)

@@ -24,6 +24,7 @@ __all__ = [
     "Position",
     "Staged",
     "StagedFile",
+    "UpstreamColumns",
     "Verdict",
     "app_id",
     "changed_parts",
@@ -32,6 +33,8 @@ __all__ = [
     "spooled_parts",
 ]
 
+UpstreamColumns = dict[str, tuple[tuple[str, str], ...]]
+"""Names and types of the columns of each Delta table that a view reads, in their order."""
 Position = Annotated[IngestPosition | ViewPosition | SnapshotPosition, Field(union_mode="left_to_right")]
 Fingerprint = dict[str, str]
 
@@ -112,6 +115,7 @@ class CommitRecord(Value):
     or replaced (`rows_updated` of them replaced), `rows_deleted` those deleted, `rows_total` the rows that the table
     then holds. `engine` says what made the commit: `append` of staged files, `overwrite` with them, or a merge by key in
     `delta-rs` or `spark`.
+    `columns` are those of the upstreams, as far as the query may mean them, when this life began: what its names mean.
     `spooled` says in which staged folder each part of the spool lies that the position needs. `base` is the version that
     the table was at when it was looked at for this commit: nothing but maintenance may lie between the two.
     """
@@ -133,6 +137,7 @@ class CommitRecord(Value):
     rows_deleted: int = 0
     rows_total: int = 0
     engine: str = "append"
+    columns: UpstreamColumns = Field(default_factory=dict)
     spooled: dict[str, str] = Field(default_factory=dict)
     total: int = 0
     done: int = 0

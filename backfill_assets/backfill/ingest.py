@@ -7,7 +7,7 @@ that joins later begins at its very first offset. Offsets that are gone before t
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backfill_assets.backfill.epoch import Fingerprint, Plan, Position
+from backfill_assets.backfill.epoch import Fingerprint, Plan, Position, UpstreamColumns
 from backfill_assets.backfill.ports import Begin, Next, TopicOffer, Upstreams
 from backfill_assets.backfill.positions import IngestPosition, OffsetRange, deal
 from backfill_assets.backfill.reads import KafkaRead
@@ -38,6 +38,9 @@ class IngestDecider:
         position = begin_ingest(offer, starts, keep_history=self.keep_history)
         left = sum(offer.splits[split].end - begin for split, begin in position.begin.items())
         return Begin(position=position, total=left, live=left == 0)
+
+    def columns(self) -> UpstreamColumns:
+        return {}  # those of a topic are declared, so they are in the fingerprint
 
     def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
         assert isinstance(position, IngestPosition)

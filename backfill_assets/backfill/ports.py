@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from backfill_assets.backfill.epoch import CommitRecord, Fingerprint, Look, Plan, Position, Staged
+from backfill_assets.backfill.epoch import CommitRecord, Fingerprint, Look, Plan, Position, Staged, UpstreamColumns
 from backfill_assets.backfill.positions import IngestPosition, Key, OffsetRange
 from backfill_assets.backfill.reads import Read, TableRead
 
@@ -94,6 +94,10 @@ class Tables(Protocol):
 
     def table_now(self, name: str) -> TableOffer:
         """The newest version; an error where the table is gone, or a view that is not live."""
+        ...
+
+    def columns(self) -> UpstreamColumns:
+        """The columns that all tables have now, as far as the view's query may mean them."""
         ...
 
     def files(self, name: str, version: int) -> Sequence[int]:
@@ -190,6 +194,10 @@ class Decider(Protocol):
 
     def begin(self) -> Begin:
         """Decide how a new life begins."""
+        ...
+
+    def columns(self) -> UpstreamColumns:
+        """The columns that the upstreams have now, as far as a life that begins now depends on them."""
         ...
 
     def next(self, position: Position, *, live: bool, budget: int) -> Next | None:

@@ -9,7 +9,7 @@ shared-source backfill in a streaming database, worked on ranges of offsets inst
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from backfill_assets.backfill.epoch import Fingerprint, Plan, Position
+from backfill_assets.backfill.epoch import Fingerprint, Plan, Position, UpstreamColumns
 from backfill_assets.backfill.ingest import check_topic, kafka_holds
 from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, BronzeOffer, Next, TopicOffer, Upstreams
@@ -62,6 +62,9 @@ class SourceDecider:
         position = ViewPosition(sources=positions)
         left = sum(_history_left(split) for each in positions.values() for split in each.splits.values())
         return Begin(position=position, total=left, live=_level(position))
+
+    def columns(self) -> UpstreamColumns:
+        return {}  # those of a topic are declared, so they are in the fingerprint
 
     def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
         assert isinstance(position, ViewPosition)

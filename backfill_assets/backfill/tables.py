@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from backfill_assets.backfill.epoch import Fingerprint, Plan, Position
+from backfill_assets.backfill.epoch import Fingerprint, Plan, Position, UpstreamColumns
 from backfill_assets.backfill.in_full import may_outweigh, outweigh, read_in_full
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.order import Order, waits_for
@@ -110,6 +110,9 @@ class TablesDecider:
         position = SnapshotPosition(strategy=strategy, tables=tables, bound=history.bound)
         total = sum(rows for _, rows in begun.values())
         return Begin(position=position, total=total, live=total == 0 and history.finished(position))
+
+    def columns(self) -> UpstreamColumns:
+        return self.tables.columns()
 
     def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
         assert isinstance(position, SnapshotPosition)

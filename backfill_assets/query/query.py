@@ -2,16 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 
+from sqlglot import Token, TokenType
+
 from backfill_assets.query.aggregate import CLAUSES, AggregateQuery, analyze_aggregate, is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.expressions import check_used, scope_of
 from backfill_assets.query.parsing import parse_parts, tokenize
-from backfill_assets.query.rowwise import RowwiseQuery, analyze_rowwise
-from backfill_assets.query.spelling import canonical_text
+from backfill_assets.query.rowwise import CHANGE, RowwiseQuery, analyze_rowwise
+from backfill_assets.query.spelling import backquoted, canonical_text
 
-__all__ = ["Query", "analyze", "spelled"]
+__all__ = ["Query", "analyze", "input_columns", "named_in", "spelled"]
 
 Query = RowwiseQuery | AggregateQuery
+
+_BEFORE_ALL = {TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.ALL, TokenType.DISTINCT}
 
 
 def analyze(
@@ -25,6 +29,42 @@ def analyze(
     if is_aggregate(query):
         return analyze_aggregate(query, tables, records=keys is None)
     return analyze_rowwise(query, tables, keys)
+
+
+def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> tuple[Column, ...]:
+    """The columns of an upstream that a query may mean: those whose names it holds, and those of the upstream's `key`.
+
+    No other can change what the query says. With `*` all are meant. Names in texts and comments count, too: one column too
+    many does no harm.
+
+    Example:
+        >>> [column.name for column in named_in("SELECT a FROM t", [Column("A", "INT"), Column("b", "INT")])]
+        ['A']
+    """
+    tokens = tokenize(query)
+    if any(token.token_type == TokenType.STAR and _is_all(tokens, at) for at, token in enumerate(tokens)):
+        return tuple(columns)
+    text = query.lower()
+    return tuple(
+        column
+        for column in columns
+        if column.name in key or any(name in text for name in (column.name.lower(), backquoted(column.name.lower())))
+    )
+
+
+def _is_all(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a star stands for columns: no operand comes before it, and it is not that of `count(*)`."""
+    before = tokens[at - 1].token_type if at else TokenType.SELECT
+    return before in _BEFORE_ALL
+
+
+def input_columns(query: Query) -> dict[str, tuple[Column, ...]]:
+    """The columns of each upstream that a query was analyzed over, as far as it needs them."""
+    if isinstance(query, AggregateQuery):
+        return {query.upstreams[0]: query.columns}
+    return {
+        branch.upstream: tuple(column for column in branch.columns if column != CHANGE) for branch in query.branches
+    }
 
 
 def spelled(query: str, upstreams: Sequence[str]) -> str:

@@ -83,14 +83,14 @@ class Lake:
             entry.write_text("\n".join(map(json.dumps, actions)))
             os.utime(entry, (then, then))
 
-    def expected(self, view: str, query: str, *names: str) -> Counter[tuple[Any, ...]]:
-        """The query over tables (or views) at the versions that the view has recorded: the oracle."""
+    def expected(self, view: str, query: str, *names: str, columns: Sequence[str] = ("*",)) -> Counter[tuple[Any, ...]]:
+        """The query over these columns of tables (or views) at the versions that the view has recorded: the oracle."""
         position = self.project.record(view).position
         assert isinstance(position, SnapshotPosition)
         for name in names:
             declared = self.project.declared.get(name)
             path = self.path(name) if declared is None else self.location(name)
-            self.rows(path, position.tables[name].version).createOrReplaceTempView(name)
+            self.rows(path, position.tables[name].version).select(*columns).createOrReplaceTempView(name)
         return Counter(tuple(map(_comparable, row)) for row in self.spark.sql(query).collect())
 
     def found(self, view: str, columns: Sequence[str]) -> Counter[tuple[Any, ...]]:

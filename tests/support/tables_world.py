@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.epoch import Fingerprint, fingerprint
+from backfill_assets.backfill.epoch import Fingerprint, UpstreamColumns, fingerprint
 from backfill_assets.backfill.order import Order
 from backfill_assets.backfill.ports import Commit, Next, TableOffer, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition
@@ -31,6 +31,7 @@ class Table:
     table_id: str = "first"
     incarnation: str | None = None
     lost: set[int] = field(default_factory=set)
+    came: list[str] = field(default_factory=list)
 
     size: TableSize = field(default_factory=lambda: TableSize(rows=0, bytes=0))
 
@@ -51,6 +52,12 @@ class Lake:
         table = self.tables[name]
         version = len(table.commits)
         return TableOffer(table_id=table.table_id, version=version, at_ms=1000 * version, incarnation=table.incarnation)
+
+    def columns(self) -> UpstreamColumns:
+        return {
+            name: (("id", "BIGINT"), *((column, "STRING") for column in table.came))
+            for name, table in self.tables.items()
+        }
 
     def files(self, name: str, version: int) -> Sequence[int]:
         assert version == 0, "only the pinned version's files are asked for"

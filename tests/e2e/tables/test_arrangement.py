@@ -261,7 +261,8 @@ def planned_files(lake: Lake) -> list[str]:
     scratch = Scratch(table=table.output.location, path="unused")
 
     def opened(spark: SparkSession) -> list[str]:
-        return [file for read in reads for file in table_rows(spark, upstream, read, scratch).inputFiles()]
+        columns = upstream.columns()
+        return [file for read in reads for file in table_rows(spark, upstream, read, columns, scratch).inputFiles()]
 
     return workspace.runner.run(opened)
 

@@ -252,7 +252,7 @@ def taken_directly(lake: Lake, upstream: DeltaUpstream, first: int, last: int) -
     read = ChangesRead(source="orders", table_id="", first=first, last=last, rows=1)
     if upstream.change_files(read) is None:
         return False
-    rows = table_rows(lake.spark, upstream, read, Scratch(table=upstream.location, path="unused"))
+    rows = table_rows(lake.spark, upstream, read, upstream.columns(), Scratch(table=upstream.location, path="unused"))
     feed = lake.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", first)
     told = feed.option("endingVersion", last).load(upstream.location.uri).select(*rows.columns)
     assert Counter(rows.collect()) == Counter(told.collect()) != Counter()
