@@ -1,7 +1,7 @@
 """A run of a view that reads by key, whole: when it ends, and that its commits stand up to the audit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from backfill_assets.backfill.arrangement import ArrangementHistory
 from backfill_assets.backfill.audit import conserved
@@ -9,7 +9,7 @@ from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord, Plan, Staged, UpstreamColumns, fingerprint
 from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.protocol import Parts
+from backfill_assets.backfill.protocol import Parts, begin_life, restate
 from backfill_assets.backfill.reads import KeyRead, TableRead
 from backfill_assets.backfill.run import RunReport, create_if_missing, run
 from backfill_assets.backfill.tables import TablesDecider, TableUpstream
@@ -28,12 +28,13 @@ class Lakes:
     """`ports.KeyedTables` over several tables in memory."""
 
     tables: Mapping[str, Moving]
+    described: UpstreamColumns = field(default_factory=lambda: {"a": (("id", "BIGINT"),)})
 
     def table_now(self, name: str) -> TableOffer:
         return self._of(name).table_now("base")
 
     def columns(self) -> UpstreamColumns:
-        return {}
+        return self.described
 
     def files(self, name: str, version: int) -> Sequence[int]:
         return self._of(name).files(name, version)
@@ -131,6 +132,26 @@ def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_endin
     view.add("a", "g", "h", "i")  # never counted as changes: their range is read with them in it
     report = view.refresh()
     assert (report.stopped, report.record.live) == (Stop.CAUGHT_UP, True)
+
+
+def test_what_columns_there_were_when_a_life_began_is_told_by_all_of_its_commits() -> None:
+    view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
+    begun = view.lakes.described
+    view.lakes.described = {"a": (("id", "BIGINT"), ("total", "DOUBLE"))}
+    assert len(view.refresh().epochs) > 1
+    restate(view.parts, view.parts.output.look())
+    assert [record.columns for record in view.table.commits] == [begun] * len(view.table.commits)
+    reborn = begin_life(view.parts, view.parts.output.look(), view.parts.decider.begin(), incarnation="another")
+    assert reborn.columns == view.lakes.described
+
+
+def test_a_life_that_began_before_columns_were_recorded_takes_those_of_its_next_epoch() -> None:
+    lakes = Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}, described={})
+    view = Running(lakes)
+    lakes.described = {"a": (("id", "BIGINT"),)}
+    epochs = view.refresh().epochs
+    assert len(epochs) > 1
+    assert {str(record.columns) for record in epochs} == {str(lakes.described)}
 
 
 def test_rows_that_came_to_a_range_since_it_was_planned_are_no_offence() -> None:

@@ -17,6 +17,7 @@ UNIQUE = (
     "tests/e2e/tables/test_snapshot_refusals.py::"
     "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later"
 )
+COLUMNS = "tests/e2e/tables/test_columns_that_come.py"
 EVERY_CHANGE = "tests/e2e/tables/test_snapshot.py::test_history_is_read_in_chunks_and_changes_of_every_kind_follow"
 CUT_WITHIN = (
     "tests/e2e/tables/test_arrangement.py::"
@@ -32,6 +33,40 @@ VANISHED = f"{MAINTENANCE}::test_vanished_groups_are_deleted_by_key_and_may_come
 READ_AGAIN = f"{MAINTENANCE}::test_the_upstream_is_read_where_an_extreme_or_a_float_goes"
 
 SPARK: tuple[Mutation, ...] = (
+    # Columns that come to an upstream
+    Mutation(
+        name="a view's query means the columns that its upstreams have now",
+        file="backfill_assets/upstreams.py",
+        old="return self._query_over(_as_columns(begun) or self.columns_now)",
+        new="return self._query_over(self.columns_now)",
+        tests=(
+            f"{COLUMNS}::test_an_alias_goes_on_meaning_what_it_meant_in_the_middle_of_history_and_after_it[snapshot]",
+        ),
+    ),
+    Mutation(
+        name="each epoch records the columns of its upstreams anew",
+        file="backfill_assets/backfill/protocol.py",
+        old="columns=last.columns or parts.decider.columns(),",
+        new="columns=parts.decider.columns(),",
+        tests=(
+            "tests/test_arrangement_run.py::"
+            "test_what_columns_there_were_when_a_life_began_is_told_by_all_of_its_commits",
+        ),
+    ),
+    Mutation(
+        name="columns that came since are among a view's inputs",
+        file=TABLE_COMPUTE,
+        old="return rows.selectExpr(*map(column, columns), CHANGE.name)",
+        new="return rows",
+        tests=(f"{COLUMNS}::test_a_new_column_named_as_a_group_changes_no_group",),
+    ),
+    Mutation(
+        name="a name that only stands after AS is no column that a query may mean",
+        file="backfill_assets/query/query.py",
+        old="text = query.lower()",
+        new='text = query.lower().replace(" as total", "")',
+        tests=("tests/test_query_columns.py",),
+    ),
     # Reading exact rows
     Mutation(
         name="the first row of each range of bronze is left out",

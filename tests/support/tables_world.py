@@ -31,7 +31,6 @@ class Table:
     table_id: str = "first"
     incarnation: str | None = None
     lost: set[int] = field(default_factory=set)
-    came: list[str] = field(default_factory=list)
 
     size: TableSize = field(default_factory=lambda: TableSize(rows=0, bytes=0))
 
@@ -54,10 +53,7 @@ class Lake:
         return TableOffer(table_id=table.table_id, version=version, at_ms=1000 * version, incarnation=table.incarnation)
 
     def columns(self) -> UpstreamColumns:
-        return {
-            name: (("id", "BIGINT"), *((column, "STRING") for column in table.came))
-            for name, table in self.tables.items()
-        }
+        return dict.fromkeys(self.tables, (("id", "BIGINT"),))
 
     def files(self, name: str, version: int) -> Sequence[int]:
         assert version == 0, "only the pinned version's files are asked for"

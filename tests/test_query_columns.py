@@ -1,0 +1,77 @@
+"""Which columns of an upstream a query may mean: with those alone it says the same as with all of them."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.query import analyze, input_columns, named_in
+from backfill_assets.query.rowwise import RowwiseQuery
+
+NAMES = ["id", "price", "qty", "total", "day", "At", "odd name", "a`b", "s", "left"]
+ALL = tuple(Column(name, "STRUCT<p: INT, q: INT>" if name == "s" else "BIGINT") for name in NAMES)
+
+ALL_OF_T = re.compile(r"\(SELECT [^()]* FROM `t`\)")
+"""Where the SQL of a part names all columns that the upstream has."""
+
+ROWWISE = [
+    "SELECT id, price * qty AS total, total * 2 AS tax FROM t",
+    "SELECT id, t.price AS p FROM t WHERE QTY > 1 /* total */",
+    "SELECT `odd name` AS odd, `a``b` AS b FROM t",
+    "SELECT s.p AS p, transform(array(price), qty -> qty + 1) AS x FROM t",
+    "SELECT id AS day, DAY + 1 AS next FROM t WHERE `at` = 1",
+    "SELECT 1 AS one FROM t",
+]
+STARS = ["SELECT * FROM t", "SELECT t.* FROM t", "SELECT id AS key, * FROM t", "SELECT ALL * FROM t"]
+GROUPED = [
+    "SELECT day AS d, count(*) AS n FROM t GROUP BY d",
+    "SELECT date(at) AS day, sum(price * qty) AS total FROM t GROUP BY 1",
+    "SELECT qty * 2 AS left, count(*) AS n FROM t GROUP BY qty * 2",
+]
+
+
+@pytest.mark.parametrize("query", [*ROWWISE, *GROUPED])
+@given(present=st.sets(st.sampled_from(NAMES)), data=st.data())
+def test_columns_that_come_and_are_not_named_change_nothing(query: str, present: set[str], data: st.DataObject) -> None:
+    """Also where only some of the columns are there: a query that is refused is refused alike."""
+    columns = tuple(column for column in ALL if column.name in present | {"id"})
+    named = named_in(query, columns, ("id",))
+    unnamed = [column for column in columns if column not in named]
+    fewer = tuple(column for column in columns if column not in unnamed or data.draw(st.booleans()))
+    assert told(query, columns) == told(query, fewer) == told(query, named)
+
+
+def told(query: str, columns: tuple[Column, ...]) -> object:
+    try:
+        analyzed = analyze(query, {"t": columns}, {"t": ("id",)})
+    except Exception as error:
+        return type(error)
+    if isinstance(analyzed, RowwiseQuery):
+        parts = [ALL_OF_T.sub("t", branch.sql) for branch in analyzed.branches]
+        return (parts, analyzed.key_columns, analyzed.output_columns)
+    return (analyzed.groups, analyzed.arguments, analyzed.outputs, analyzed.columns)
+
+
+@pytest.mark.parametrize("query", STARS)
+def test_a_star_means_all_columns_in_their_order(query: str) -> None:
+    assert named_in(query, ALL) == ALL
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT price * qty AS x FROM t", "SELECT qty AS q, count(*) AS n FROM t GROUP BY q"]
+)
+def test_a_product_and_a_count_are_no_star(query: str) -> None:
+    assert Column("total", "BIGINT") not in named_in(query, ALL)
+
+
+def test_the_key_is_meant_though_the_query_does_not_name_it() -> None:
+    assert [column.name for column in named_in("SELECT price FROM t", ALL, ("day",))] == ["price", "day", "s"]
+
+
+def test_inputs_have_the_columns_that_the_query_was_analyzed_over() -> None:
+    known = named_in(ROWWISE[0], ALL, ("id",))
+    assert input_columns(analyze(ROWWISE[0], {"t": known}, {"t": ("id",)})) == {"t": known}
+    grouped = analyze(GROUPED[1], {"t": ALL}, {"t": ("id",)})
+    assert [column.name for column in input_columns(grouped)["t"]] == ["price", "qty", "At"]
