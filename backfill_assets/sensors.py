@@ -1,10 +1,12 @@
 """Sensors: new data on Kafka, new versions of Delta tables, and runs that died. All are shipped stopped.
 
 A tick never starts Spark and keeps no memory: what it asks for is derived from the tables, the leases and the runs of
-the moment, so a lost cursor or a restarted daemon changes nothing.
+the moment, so a lost cursor or a restarted daemon changes nothing. Of each table it asks only whether something waits. The
+cursor names the table to begin with where an earlier tick had no time for all.
 """
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -12,7 +14,6 @@ from functools import cached_property
 import dagster as dg
 
 from backfill_assets.assets import RESOURCE_KEYS, in_order, workspace_of
-from backfill_assets.backfill.control import DEFAULT_CHUNK_ROWS
 from backfill_assets.backfill.epoch import CommitRecord, Look
 from backfill_assets.backfill.ports import Controls, TopicOffer
 from backfill_assets.checks import CHEAP_TAG
@@ -29,6 +30,9 @@ TABLE_TAG = "backfill.table"
 TRANSITION_TAG = "backfill/transition"
 BACKOFF_SECONDS = (0, 30, 60, 120, 300, 600)
 """How long a table is left alone, by the number of its runs that did not get beyond the same epoch."""
+
+TICK_SECONDS = 20.0
+"""A tick begins no further table after this; Dagster ends one after a minute."""
 
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
@@ -75,20 +79,35 @@ def _new_data(
         requests: list[dg.RunRequest] = []
         reasons: list[str] = []
         taken: set[dg.AssetKey] = set()
-        for table in in_order(each for each in declared.values() if each.name in serves):
-            if table.key in taken:
-                continue
-            found = tick.decide(table, taken)
-            if isinstance(found, str):
-                reasons.append(f"{table.name}: {found}")
-            else:
-                requests.append(found)
-                taken.update(found.asset_selection or ())
+        deadline = time.monotonic() + TICK_SECONDS
+        tables = in_order(table for table in declared.values() if table.name in serves)
+        turns = _in_turn(tables, first=context.cursor)
+        for table in turns:
+            if table.key not in taken:
+                found = tick.decide(table, taken)
+                if isinstance(found, str):
+                    reasons.append(f"{table.name}: {found}")
+                else:
+                    requests.append(found)
+                    taken.update(found.asset_selection or ())
+            if time.monotonic() > deadline:
+                break
+        following = next(turns, None)
+        cursor = "" if following is None else following.name
         if requests:
-            return dg.SensorResult(run_requests=requests)
-        return dg.SensorResult(skip_reason="; ".join(reasons) or "nothing of the kind is declared")
+            return dg.SensorResult(run_requests=requests, cursor=cursor)
+        if following is not None:
+            reasons.append(f"{following.name} and what comes after it are for the next tick")
+        return dg.SensorResult(skip_reason="; ".join(reasons) or "nothing of the kind is declared", cursor=cursor)
 
     return new_data
+
+
+def _in_turn(tables: Sequence[Declared], *, first: str | None) -> Iterator[Declared]:
+    """All tables once, beginning with the one that an earlier tick did not come to."""
+    names = [table.name for table in tables]
+    at = names.index(first) if first in names else 0
+    yield from (*tables[at:], *tables[:at])
 
 
 def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
@@ -182,8 +201,7 @@ class _Tick:
         return look, look.record
 
     def _has_work(self, table: Declared, record: CommitRecord) -> bool:
-        decider = self.workspace.table(table).parts.decider
-        return decider.next(record.position, live=record.live, budget=DEFAULT_CHUNK_ROWS) is not None
+        return self.workspace.table(table).parts.decider.waits(record.position, live=record.live)
 
     def _live_views(self, source: KafkaSource, taken: Collection[dg.AssetKey]) -> list[Declared]:
         """The views that go along with their source: not those of another run, nor one that is still backfilling."""

@@ -43,6 +43,9 @@ RETENTION = (("delta.deletedFileRetentionDuration", 7), ("delta.logRetentionDura
 KEPT_VERSIONS = 3
 """So many versions are kept in memory with their files: a pinned one, and the newest."""
 
+KEPT_COMMITS = 5000
+"""Of so many versions what they changed is kept in memory."""
+
 BYTES_OF_ROW = 50
 """What a changed row is taken to be in a file whose rows the log does not state."""
 
@@ -236,6 +239,9 @@ class DeltaUpstream:
                 bytes=_changed_bytes(actions),
             )
             self._changed[number] = _changed(actions)
+            if len(self._commits) > KEPT_COMMITS:  # a run may go on for ever
+                oldest = next(iter(self._commits))
+                del self._commits[oldest], self._changed[oldest]
         return self._commits[number]
 
     def _changes(self, number: int) -> _Changed:

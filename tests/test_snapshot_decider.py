@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.backfill.epoch import Plan
+from backfill_assets.backfill.in_full import FEWEST_BYTES
 from backfill_assets.backfill.order import order_of
-from backfill_assets.backfill.ports import Commit
+from backfill_assets.backfill.ports import Commit, TableSize
 from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.backfill.reads import SnapshotRead
-from backfill_assets.backfill.tables import MOST_EMPTY_VERSIONS, TablesDecider
+from backfill_assets.backfill.reads import FullRead, SnapshotRead
+from backfill_assets.backfill.tables import MOST_EMPTY_VERSIONS, MOST_LOOKED_AT, TablesDecider
 from backfill_assets.errors import (
     DefinitionChangedError,
     UpstreamChangedError,
@@ -156,6 +157,36 @@ def test_maintenance_alone_is_passed_over_only_when_much_of_it_waits() -> None:
     assert found is not None
     assert found.reads == ()
     assert follower.position.tables["a"].version == MOST_EMPTY_VERSIONS
+    assert follower.step() is None
+
+
+def test_of_many_versions_that_wait_a_tick_looks_at_few_and_an_epoch_at_no_more_than_it_may() -> None:
+    follower = Follower(Lake({"a": Table((1,))}))
+    follower.finish()
+    for number in range(3 * MOST_LOOKED_AT):
+        follower.lake.tables["a"].commit(number % 2)
+    follower.lake.looked_at.clear()
+    assert follower.decider.waits(follower.position, live=True)
+    assert follower.lake.looked_at["a"] <= MOST_EMPTY_VERSIONS
+    follower.lake.looked_at.clear()
+    assert follower.decider.lag(follower.position) == {"a": 3 * MOST_LOOKED_AT // 2}
+    assert follower.decider.next(follower.position, live=True, budget=PLENTY) is not None
+    assert follower.lake.looked_at["a"] == 2 * MOST_LOOKED_AT
+    assert follower.finish() == 3
+    follower.assert_all_read_once()
+
+
+def test_changes_that_outweigh_their_table_are_outweighed_however_many_versions_wait() -> None:
+    table = Table((1,), size=TableSize(rows=1, bytes=FEWEST_BYTES))
+    follower = Follower(Lake({"a": table}))
+    follower.finish()
+    for _ in range(2 * MOST_LOOKED_AT):
+        table.commit(1, deletes=True, size=FEWEST_BYTES)
+    found = follower.step()
+    assert found is not None
+    (read,) = found.reads
+    assert isinstance(read, FullRead)
+    assert (read.first, read.last, read.rows) == (1, 2 * MOST_LOOKED_AT, 2 * MOST_LOOKED_AT)
     assert follower.step() is None
 
 

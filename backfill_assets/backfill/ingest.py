@@ -54,6 +54,9 @@ class IngestDecider:
         read = KafkaRead(source=self.source, topic=self.topic, isolation=self.isolation, ranges=ranges)
         return Next(reads=(read,) if ranges else (), after=after, live=live or level)
 
+    def waits(self, position: Position, *, live: bool) -> bool:
+        return self.next(position, live=live, budget=1) is not None
+
     def confirm(self, plan: Plan) -> None:
         assert isinstance(plan.before, IngestPosition)
         check_topic(self.source, plan.before, self.upstreams.topic(self.source))

@@ -204,6 +204,10 @@ class Decider(Protocol):
         """Decide the epoch after `position`, of at most `budget` offsets; None where there is nothing to do."""
         ...
 
+    def waits(self, position: Position, *, live: bool) -> bool:
+        """Whether `next` would find something to do, at whatever cost it takes to find out just that."""
+        ...
+
     def confirm(self, plan: Plan) -> None:
         """Refuse a plan whose upstreams are no longer the ones that it was made for (recreated, reset, put back)."""
         ...

@@ -96,6 +96,9 @@ class SourceDecider:
             check_topic(source.name, bronze.position, topic)
         return Offers(bronze=bronze, topic=topic)
 
+    def waits(self, position: Position, *, live: bool) -> bool:
+        return self.next(position, live=live, budget=1) is not None
+
     def confirm(self, plan: Plan) -> None:
         assert isinstance(plan.after, ViewPosition)
         for read in plan.reads:

@@ -6,6 +6,7 @@ view is live as soon as an epoch ends at what was newest when it was planned. No
 that: every epoch takes all versions that wait, up to its budget, and the lag bound says whether that is enough.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -26,6 +27,9 @@ BUCKETS = 16
 
 MOST_EMPTY_VERSIONS, EMPTY_MS = 50, 24 * 3_600_000
 """So many versions of mere maintenance may wait, and for so long: an epoch passes over them before the log forgets them."""
+
+MOST_LOOKED_AT = 1000
+"""So many of a table's waiting versions are looked at for one epoch, however many there are: each is a file of its log."""
 
 Step = tuple[list[TableRead], SnapshotPosition]
 """What an epoch reads, and the position after it."""
@@ -135,6 +139,15 @@ class TablesDecider:
             self.tables.check_readable(read)
         return Next(reads=tuple(reads), after=after, live=live or (level and history.finished(after)))
 
+    def waits(self, position: Position, *, live: bool) -> bool:
+        assert isinstance(position, SnapshotPosition)
+        offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
+        if not live or not self.histories[position.strategy].finished(position):
+            return True
+        oldest = self._looked_at(position, offers, most=MOST_EMPTY_VERSIONS)
+        changed = any(commit.rows for commits in oldest.values() for commit in commits)
+        return changed or self._worth_passing(position, oldest)
+
     def confirm(self, plan: Plan) -> None:
         assert isinstance(plan.before, SnapshotPosition)
         for each in self.upstreams:
@@ -174,10 +187,11 @@ class TablesDecider:
             table = position.tables[each.name]
             offer = self._offer(each.name, table)
             held, _ = table.held
-            waiting = self.tables.commits(each.name, held, offer.version)
-            lags[each.name] = self.histories[position.strategy].left(each.name, table) + sum(
-                commit.rows for commit in waiting
-            )
+            looked_at = self.tables.commits(each.name, held, min(offer.version, held + MOST_LOOKED_AT))
+            rows = sum(commit.rows for commit in looked_at)
+            beyond = offer.version - held - len(looked_at)  # they are taken to be like those before them
+            waiting = rows + (rows * beyond // len(looked_at) if beyond else 0)
+            lags[each.name] = self.histories[position.strategy].left(each.name, table) + waiting
         return lags
 
     def _offer(self, name: str, position: TablePosition) -> TableOffer:
@@ -238,14 +252,11 @@ class TablesDecider:
     def _read_log(
         self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int, *, live: bool
     ) -> tuple[list[TableRead], SnapshotPosition] | None:
-        """All waiting versions up to the budget, at least one of each table; None where nothing waits.
+        """Waiting versions up to the budget, at least one of each table; None where nothing waits.
 
         Or all versions at once, by reading the tables in full, where that is less work than following what they changed.
         """
-        waiting = {
-            each.name: self.tables.commits(each.name, position.tables[each.name].version, offers[each.name].version)
-            for each in self.upstreams
-        }
+        waiting = self._looked_at(position, offers, most=MOST_LOOKED_AT)
         empty = not any(commit.rows for commits in waiting.values() for commit in commits)
         if live and empty and not self._worth_passing(position, waiting):
             return None
@@ -254,7 +265,8 @@ class TablesDecider:
         if self.in_full and may_outweigh(waiting):
             sizes = {each.name: self.tables.size(each.name) for each in self.upstreams}
             if outweigh(waiting, sizes, budget):
-                reads, after = read_in_full(position, waiting, sizes)
+                every = self._looked_at(position, offers, most=sys.maxsize)
+                reads, after = read_in_full(position, every, sizes)
                 return reads, _bounded(position, after, offers)
         shares = deal(
             budget,
@@ -273,6 +285,16 @@ class TablesDecider:
                 reads.append(ChangesRead(source=each.name, table_id=table.table_id, first=first, last=last, rows=rows))
             tables[each.name] = table.followed(version=taken[-1].version, at_ms=taken[-1].at_ms, rows=rows)
         return reads, _bounded(position, position.model_copy(update={"tables": tables}), offers)
+
+    def _looked_at(
+        self, position: SnapshotPosition, offers: Mapping[str, TableOffer], *, most: int
+    ) -> dict[str, Sequence[Commit]]:
+        """The oldest waiting versions of each table, so many at the most."""
+        consumed = {each.name: position.tables[each.name].version for each in self.upstreams}
+        return {
+            name: self.tables.commits(name, version, min(offers[name].version, version + most))
+            for name, version in consumed.items()
+        }
 
     def _worth_passing(self, position: SnapshotPosition, waiting: Mapping[str, Sequence[Commit]]) -> bool:
         """Whether versions of mere maintenance are so many, or so old, that the log may soon forget them."""

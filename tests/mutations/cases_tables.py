@@ -139,6 +139,32 @@ OVER_TABLES: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        name="all versions that wait are looked at for one epoch",
+        file=TABLES,
+        old="min(offers[name].version, version + most)",
+        new="offers[name].version",
+        tests=(
+            f"{SNAPSHOT_TESTS}::test_of_many_versions_that_wait_a_tick_looks_at_few_and_an_epoch_at_no_more_than_it_may",
+        ),
+    ),
+    Mutation(
+        name="a table is read in full at a version that is not the newest",
+        file=TABLES,
+        old="every = self._looked_at(position, offers, most=sys.maxsize)",
+        new="every = waiting",
+        tests=(f"{SNAPSHOT_TESTS}::test_changes_that_outweigh_their_table_are_outweighed_however_many_versions_wait",),
+    ),
+    Mutation(
+        name="a tick begins with the first table however short its time was before",
+        file="backfill_assets/sensors.py",
+        old="at = names.index(first) if first in names else 0",
+        new="at = 0",
+        tests=(
+            "tests/e2e/dagster/test_sensors.py::"
+            "test_a_tick_without_time_for_all_tables_leaves_the_rest_to_the_next_one",
+        ),
+    ),
+    Mutation(
         name="many versions of mere maintenance are never passed over",
         file=TABLES,
         old="if live and empty and not self._worth_passing(position, waiting):",

@@ -46,6 +46,7 @@ class Lake:
 
     tables: dict[str, Table]
     checked_keys: list[Mapping[str, int]] = field(default_factory=list)
+    looked_at: Counter[str] = field(default_factory=Counter)
 
     def table_now(self, name: str) -> TableOffer:
         table = self.tables[name]
@@ -60,6 +61,7 @@ class Lake:
         return self.tables[name].files
 
     def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
+        self.looked_at[name] += max(0, until - after)
         return self.tables[name].commits[after:until]
 
     def size(self, name: str) -> TableSize:
@@ -114,7 +116,9 @@ class Follower:
         )
 
     def step(self, budget: int = PLENTY) -> Next | None:
+        waits = self.decider.waits(self.position, live=self.live)
         found = self.decider.next(self.position, live=self.live, budget=budget)
+        assert waits == (found is not None)
         if found is None:
             return None
         assert isinstance(found.after, SnapshotPosition)

@@ -49,12 +49,16 @@ def no_spark_in_ticks(monkeypatch: pytest.MonkeyPatch, shop: DagsterProject) -> 
     monkeypatch.setattr(spark.SparkRunner, "run", refuse)
 
 
-def tick(shop: DagsterProject, name: str = "new_kafka_data", **given: Any) -> SensorExecutionData:
+def tick(
+    shop: DagsterProject, name: str = "new_kafka_data", cursor: str | None = None, **given: Any
+) -> SensorExecutionData:
     """One evaluation of a sensor, as the daemon makes it."""
     definitions = shop.definitions(**given)
     repository = definitions.get_repository_def()
     resources = dict(definitions.resources or {})
-    with dg.build_sensor_context(instance=shop.instance, repository_def=repository, resources=resources) as context:
+    with dg.build_sensor_context(
+        instance=shop.instance, repository_def=repository, resources=resources, cursor=cursor
+    ) as context:
         return repository.get_sensor_def(name).evaluate_tick(context)
 
 
@@ -106,6 +110,26 @@ def test_a_source_with_new_records_is_refreshed_with_its_live_views(shop: Dagste
     assert {name for name in request.tags if name.startswith(TABLE_TAG)} == {f"{TABLE_TAG}/orders", f"{TABLE_TAG}/live"}
     (again,) = tick(shop).run_requests or ()
     assert again.run_key == request.run_key, "asking twice for one thing starts one run"
+
+
+def test_a_tick_without_time_for_all_tables_leaves_the_rest_to_the_next_one(
+    shop: DagsterProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensors, "TICK_SECONDS", -1.0)
+    first = tick(shop)
+    assert (reason(first), first.cursor) == (
+        "orders: up to date; live and what comes after it are for the next tick",
+        "live",
+    )
+    second = tick(shop, cursor=first.cursor)
+    assert reason(second).startswith("live: up to date; late and")
+    more(shop)
+    third = tick(shop, cursor=second.cursor)
+    assert reason(third).startswith("late: not created yet")
+    fourth = tick(shop, cursor=third.cursor)
+    assert (asked(fourth), fourth.cursor) == ([["orders", "live"]], "live")
+    monkeypatch.setattr(sensors, "TICK_SECONDS", 60.0)
+    assert tick(shop, cursor="a table that is gone").cursor == ""
 
 
 def test_a_view_that_is_still_backfilling_gets_a_run_of_its_own(
