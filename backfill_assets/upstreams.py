@@ -17,7 +17,7 @@ from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableS
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
-from backfill_assets.backfill.reads import ChangesRead, SpoolRead, TableRead
+from backfill_assets.backfill.reads import TableRead
 from backfill_assets.backfill.rearranged import RearrangedHistory
 from backfill_assets.backfill.retention import forecast
 from backfill_assets.backfill.snapshot import SnapshotHistory
@@ -267,12 +267,7 @@ class TablesOf:
 
     def check_readable(self, read: TableRead) -> None:
         """Refuse a read whose files or versions are gone."""
-        table = self.tables[read.source]
-        table.check_readable(read)
-        if isinstance(read, ChangesRead) and read.within is not None:
-            return  # groups that lose an extreme are computed again from what has been read by key
-        if isinstance(read, ChangesRead | SpoolRead) and is_aggregate(self.view.text):
-            table.check_whole(read.last)  # groups that lose an extreme are computed again from all of it
+        self.tables[read.source].check_readable(read)
 
     def check_keys(self, versions: Mapping[str, int]) -> None:
         """Refuse versions in which a declared key is not unique. Views have unique keys already."""

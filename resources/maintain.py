@@ -58,11 +58,16 @@ def empty_batch(spark: "SparkSession", query: Query, columns: Mapping[str, Seque
 
 
 def changed_groups(
-    query: AggregateQuery, changes: "DataFrame", old: "DataFrame", upstream: "DataFrame | None" = None, *, rows: int
+    query: AggregateQuery,
+    changes: "DataFrame",
+    old: "DataFrame",
+    upstream: "Callable[[], DataFrame] | None" = None,
+    *,
+    rows: int,
 ) -> "DataFrame":
     """The groups that `changes` (see `signed`), so many `rows`, touch, as they are to be, with the view's `old` rows.
 
-    `upstream` has all rows, for what cannot be taken away again; without it rows are only ever added.
+    `upstream` gives all rows, for what cannot be taken away again; without it rows are only ever added.
     """
     from backfill_assets.query.apply_aggregate import maintained
 

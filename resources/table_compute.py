@@ -1,40 +1,30 @@
 """Carries out a plan over Delta tables with Spark: files of a snapshot or versions of a change log in, staged files out.
 
-A chunk of a snapshot is read through a table made for it alone: a `_delta_log` that names just its files, so that Delta
-itself applies deletion vectors, partition values and types, and no other file is touched. What a change log does to a
-view is netted by the view's key, in Spark, before anything is written.
+What a change log does to a view is netted by the view's key, in Spark, before anything is written.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from typing import TYPE_CHECKING
 
-from backfill_assets.backfill.arrangement import done_ranges
 from backfill_assets.backfill.epoch import Plan, Staged, spooled_parts
-from backfill_assets.backfill.positions import SPOOLED_SNAPSHOT, SnapshotPosition, TablePosition
+from backfill_assets.backfill.positions import SPOOLED_SNAPSHOT, SnapshotPosition
 from backfill_assets.backfill.reads import (
     CaptureRead,
     ChangesRead,
     FullRead,
     KeyRead,
-    Read,
-    SnapshotRead,
     SpoolRead,
     TableRead,
 )
 from backfill_assets.backfill.staging import StagedFolder
-from backfill_assets.errors import DuplicateKeyError
+from backfill_assets.errors import ComputeError, DuplicateKeyError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl, quoted
 from backfill_assets.query.query import Query, input_columns
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
-from backfill_assets.query.spelling import backquoted
 from backfill_assets.resources.compute import SMALL_EPOCH, computed
-from backfill_assets.resources.key_ranges import in_ranges
-from backfill_assets.resources.log_replay import DataFile, Version
 from backfill_assets.resources.maintain import (
     FEW_KEYS,
     OPERATION,
@@ -52,15 +42,16 @@ from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
 from backfill_assets.resources.spool import capture, keep_version, segment_files
 from backfill_assets.resources.staging import INPUTS, collect, delete_folder
-from backfill_assets.resources.tables import ChangeFiles, DeltaUpstream
-from backfill_assets.resources.version_rows import delta_rows_at, rows_at
+from backfill_assets.resources.table_rows import Scratch, rows_done, table_rows, whole_version
+from backfill_assets.resources.tables import DeltaUpstream
+from backfill_assets.resources.version_rows import rows_at
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Scratch", "TableCompute", "check_unique", "rows_done", "table_rows"]
+__all__ = ["TableCompute", "check_unique"]
 
 COMES = "IN ('insert', 'update_postimage')"
 """What Delta's change data feed says of a row that is there after the change; any other is gone."""
@@ -79,10 +70,16 @@ class TableCompute:
     query: Callable[[str], Query]
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
-        """Compute what the plan does to the view at version `at`. Errors: `DuplicateKeyError`, `ComputeError`."""
+        """Compute what the plan does to the view at version `at`.
+
+        Errors: `DuplicateKeyError`; `VersionsLostError` where Spark fails and what it read is gone; else `ComputeError`.
+        """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         try:
             counts = computed(self.runner, plan, lambda spark: self._write(spark, plan, folder, at))
+        except (ComputeError, QueryError):
+            self._check_there(plan)
+            raise
         finally:
             delete_folder(self.output, f"{folder}/{INPUTS}")
         return Staged(
@@ -94,6 +91,14 @@ class TableCompute:
             key=self.query(plan.incarnation).key_columns,
             replaces=plan.replaces,
         )
+
+    def _check_there(self, plan: Plan) -> None:
+        """See that all is there that Spark may have read. Before it reads, only what it reads in any case is looked for."""
+        whole = isinstance(self.query(plan.incarnation), AggregateQuery)
+        for read in plan.consumed:
+            self.upstreams[read.source].check_readable(read)
+            if whole and isinstance(read, ChangesRead | SpoolRead):
+                self.upstreams[read.source].check_whole(read.last)  # groups that lose an extreme are read again
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
         from backfill_assets.query.apply import apply_rowwise
@@ -175,8 +180,8 @@ class TableCompute:
         ((name, rows),) = self._inputs(spark, plan, folder).items()
         assert isinstance(plan.after, SnapshotPosition)
         follows = any(isinstance(read, ChangesRead | SpoolRead) for read in plan.consumed)
-        position = plan.after.tables[name]
-        whole = rows_done(spark, self.upstreams[name], position, query.columns) if follows else None
+        position, upstream = plan.after.tables[name], self.upstreams[name]
+        whole = (lambda: rows_done(spark, upstream, position, query.columns)) if follows else None
         with kept(signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)")) as changes:
             changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole, rows=plan.offsets)
             chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
@@ -220,14 +225,6 @@ def _tasks(rows: int) -> int:
     return 1 if rows <= SMALL_EPOCH else cores()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scratch:
-    """A folder inside of a table's, where a log may be written that names the files of one read."""
-
-    table: TableLocation
-    path: str
-
-
 def check_unique(runner: SparkRunner, query: Query, versions: Mapping[str, tuple[DeltaUpstream, int]]) -> None:
     """Refuse a query whose key is not unique over these versions of its upstreams. Reads the key's columns once."""
 
@@ -247,124 +244,6 @@ def check_unique(runner: SparkRunner, query: Query, versions: Mapping[str, tuple
             hint="nothing was written. Correct the rows, or declare the columns that do identify a row",
             keys=[[str(each[name]) for name in query.key_columns] for each in found],
         )
-
-
-def whole_version(
-    spark: "SparkSession", upstream: DeltaUpstream, version: int, columns: Sequence[Column]
-) -> "DataFrame":
-    """These columns of all rows of a version, each as if it had just been inserted."""
-    return _projected(_inserted(rows_at(spark, upstream.location, version)), columns)
-
-
-def rows_done(
-    spark: "SparkSession", upstream: DeltaUpstream, table: TablePosition, columns: Sequence[Column]
-) -> "DataFrame":
-    """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted."""
-    rows = rows_at(spark, upstream.location, table.version)
-    done = rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
-    return _projected(_inserted(done), columns)
-
-
-def table_rows(
-    spark: "SparkSession", upstream: DeltaUpstream, read: Read, columns: Sequence[Column], place: "Scratch"
-) -> "DataFrame":
-    """These columns of the rows that a read names, and what became of each. `place` is a folder for this read alone.
-
-    Columns that are not in a version are null, as Delta itself reads them; those that came since are left out.
-    """
-    return _projected(_rows_of(spark, upstream, read, place), columns)
-
-
-def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
-    """The rows that a read names, with `CHANGE`."""
-    match read:
-        case SnapshotRead() | FullRead():
-            version = upstream.version(read.version)
-            return _inserted(_files(spark, upstream, version, upstream.chosen(read), place))
-        case KeyRead():
-            return _inserted(in_ranges(delta_rows_at(spark, upstream.location, read.version), upstream, read.keys))
-        case ChangesRead() if read.within is not None:
-            every = _rows_of(spark, upstream, read.model_copy(update={"within": None}), place)
-            return in_ranges(every, upstream, read.within)
-        case ChangesRead() if upstream.has_feed(read.first):
-            files = upstream.change_files(read)
-            if files is not None:
-                return _changes(spark, upstream, files)
-            feed = spark.read.format("delta").option("readChangeFeed", "true")
-            between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
-            return between.load(upstream.location.uri)
-        case ChangesRead():
-            return _inserted(_files(spark, upstream, upstream.version(read.last), upstream.added(read), place))
-        case _:
-            raise AssertionError(read)
-
-
-def _inserted(rows: "DataFrame") -> "DataFrame":
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return rows.withColumn(CHANGE.name, F.lit("insert"))
-
-
-def _projected(rows: "DataFrame", columns: Sequence[Column]) -> "DataFrame":
-    """Rows of a table with `CHANGE` and the columns that the view knows."""
-    there = {name.lower() for name in rows.columns}
-
-    def column(wanted: Column) -> str:
-        name = backquoted(wanted.name)
-        return f"CAST({name if wanted.name.lower() in there else 'NULL'} AS {wanted.type}) AS {name}"
-
-    return rows.selectExpr(*map(column, columns), CHANGE.name)
-
-
-def _files(
-    spark: "SparkSession", upstream: DeltaUpstream, version: Version, files: Sequence[DataFile], place: Scratch
-) -> "DataFrame":
-    """Exactly these files of a table: plain Parquet where that is all there is to them (which spares Delta's look at a
-    log of their own), else through a log that names no others."""
-    paths = [each.path for each in files]
-    if version.is_plain and not any(each.deleted for each in files) and not any(":" in path for path in paths):
-        return _parquet(spark, upstream, str(version.metadata["schemaString"]), paths)
-    adds = [{"add": each.absolute(upstream.location.uri)} for each in files]
-    mapping = {
-        name: value
-        for name, value in (version.metadata.get("configuration") or {}).items()
-        if name.startswith("delta.columnMapping.")
-    }
-    metadata = {**_present(version.metadata), "configuration": mapping}
-    log: list[dict[str, Any]] = [{"protocol": _present(version.protocol)}, {"metaData": metadata}, *adds]
-    text = "\n".join(json.dumps(each, default=str) for each in log)
-    place.table.write(f"{place.path}/_delta_log/00000000000000000000.json", text.encode())
-    return spark.read.format("delta").load(place.table.child(place.path))
-
-
-def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles) -> "DataFrame":
-    """What versions changed, from the files that hold it. Delta's reader of the feed gives the same rows, but plans the
-    log's versions in Spark first, which for many small versions takes longer than reading them."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    parts = []
-    if files.feed:
-        parts.append(_parquet(spark, upstream, files.schema, files.feed, CHANGE.name))
-    if files.added:
-        rows = _parquet(spark, upstream, files.schema, files.added)
-        parts.append(rows.withColumn(CHANGE.name, F.lit("insert")))
-    return reduce(lambda some, more: some.unionByName(more), parts)
-
-
-def _parquet(
-    spark: "SparkSession", upstream: DeltaUpstream, schema: str, paths: Sequence[str], *texts: str
-) -> "DataFrame":
-    """Parquet files of a table with the columns of its schema, and columns of `texts` beside them."""
-    from pyspark.sql.types import StringType, StructType
-
-    columns = StructType.fromJson(json.loads(schema))
-    for name in texts:
-        columns = columns.add(name, StringType())
-    return spark.read.schema(columns).parquet(*(upstream.location.child(unquote(path)) for path in paths))
-
-
-def _present(action: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in action.items() if value is not None}
 
 
 def _netted(rows: "DataFrame", key: Sequence[str]) -> "DataFrame":

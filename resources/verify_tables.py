@@ -12,7 +12,7 @@ from backfill_assets.query.query import Query, input_columns
 from backfill_assets.resources.maintain import batch, keys_twice
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.staging import INPUTS, delete_folder
-from backfill_assets.resources.table_compute import Scratch, rows_done, table_rows
+from backfill_assets.resources.table_rows import Scratch, rows_done, table_rows
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.verify import MOST_OFFENDERS, Difference, compared
 from backfill_assets.resources.version_rows import rows_at

@@ -11,7 +11,7 @@ What is recomputed is only read where there is such a group: adaptive execution 
 Spark Connect too. `changes` is read several times: keep it where that costs much.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -91,13 +91,18 @@ def stored(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
 
 
 def maintained(
-    query: AggregateQuery, changes: "DataFrame", old: "DataFrame", upstream: "DataFrame | None", *, few: bool = True
+    query: AggregateQuery,
+    changes: "DataFrame",
+    old: "DataFrame",
+    upstream: "Callable[[], DataFrame] | None",
+    *,
+    few: bool = True,
 ) -> "DataFrame":
     """The new rows of all groups that `changes` touch, as `stored` gives them, with what becomes of each (`__op`).
 
-    `changes` are rows of the upstream with `__sign`, `old` the stored rows, `upstream` all rows of the upstream after the
-    changes; None says that it is append-only. In a row of a group that is deleted only the key counts. `few` says that
-    the keys of all groups that are touched fit in memory.
+    `changes` are rows of the upstream with `__sign`, `old` the stored rows, `upstream` gives all rows of the upstream after
+    the changes, and is called only for a query that may need them; None says that it is append-only. In a row of a group
+    that is deleted only the key counts. `few` says that the keys of all groups that are touched fit in memory.
 
     Errors: those of `stored`; when the rows are computed, Spark's own if rows are retracted that never were counted, or
     from an upstream that is append-only.
@@ -111,7 +116,7 @@ def maintained(
         merged = merged.where(f"__count != 0 OR {_OLD} > 0")
         if upstream is not None and plan.may_read_again:
             again = merged.where(_AGAIN)
-            rows = _partial(plan, _read(query, upstream), sign="1")
+            rows = _partial(plan, _read(query, upstream()), sign="1")
             rows = _only(plan, rows, again.select(*plan.groups), few=few)
             merged = merged.where(f"NOT {_AGAIN}").unionAll(_merged(plan, rows.unionAll(_emptied(plan, again))))
         groups = _finished(plan, merged, f"{_op()} AS {OP}")

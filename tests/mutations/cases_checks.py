@@ -253,8 +253,8 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         name="keys are not checked when a life begins",
         file=UPSTREAMS,
-        old="if self.query.key_columns and (declared or self.view.own_key):",
-        new="if self.query.key_columns and not declared and self.view.own_key:",
+        old="if query.key_columns and (declared or self.view.own_key):",
+        new="if query.key_columns and not declared and self.view.own_key:",
         tests=(
             "tests/e2e/tables/test_snapshot_refusals.py::"
             "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later",

@@ -6,6 +6,7 @@ __all__ = ["SPARK"]
 
 COMPUTE = "resources/compute.py"
 TABLE_COMPUTE = "resources/table_compute.py"
+TABLE_ROWS = "resources/table_rows.py"
 KEY_RANGES = "resources/key_ranges.py"
 UPSTREAM = "resources/tables.py"
 GROUPS = "backfill_assets/query/apply_aggregate.py"
@@ -55,7 +56,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="columns that came since are among a view's inputs",
-        file=TABLE_COMPUTE,
+        file=TABLE_ROWS,
         old="return rows.selectExpr(*map(column, columns), CHANGE.name)",
         new="return rows",
         tests=(f"{COLUMNS}::test_a_new_column_named_as_a_group_changes_no_group",),
@@ -149,7 +150,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="an update that crosses a cursor leaves the old half of its pair",
-        file=TABLE_COMPUTE,
+        file=TABLE_ROWS,
         old="return in_ranges(every, upstream, read.within)",
         new="""return in_ranges(every.where("_change_type <> 'update_preimage'"), upstream, read.within)""",
         tests=(CUT_WITHIN, BY_KEY),

@@ -81,7 +81,8 @@ class View:
     def maintain(self, deleted: list[Row], inserted: list[Row], upstream: "DataFrame | None") -> list[Any]:
         signed = [*((*row, -1) for row in deleted), *((*row, 1) for row in inserted)]
         changes = self.spark.createDataFrame(signed, SIGNED)
-        result = maintained(self.query, changes, self.old(), upstream, few=self.few)
+        again = None if upstream is None else (lambda: upstream)
+        result = maintained(self.query, changes, self.old(), again, few=self.few)
         assert result.schema.fieldNames() == [*self.schema.fieldNames(), OP]
         given = result.collect()
         keys = bag(given, self.query.key_columns)

@@ -8,6 +8,7 @@ import pytest
 
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits
+from backfill_assets.errors import VersionsLostError
 from tests.support.lake import Lake
 from tests.support.project import Project
 
@@ -79,3 +80,26 @@ def test_groups_follow_a_topic_while_its_history_is_read(project: Project) -> No
     )
     assert project.rows("totals", "name", "orders", "amount", "first") == expected
     check_all(project, "totals")
+
+
+def test_older_files_of_the_upstream_are_needed_only_where_a_group_loses_its_extreme(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for part in (0, 10):
+        lake.append("orders", [{"id": at, "parity": at % 2} for at in range(part, part + 10)])
+    first, _ = sorted(Path(lake.path("orders")).glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+    counted, greatest = (
+        f"SELECT parity, {call} AS found FROM orders GROUP BY parity" for call in ("count(*)", "max(id)")
+    )
+    lake.view("counted", counted, lake.table("orders"), refresh_mode="incremental")
+    lake.view("greatest", greatest, lake.table("orders"), refresh_mode="incremental")
+    for name in ("counted", "greatest"):
+        assert lake.project.refresh(name).report.record.live
+    lake.sql("orders", "DELETE FROM {t} WHERE id = 19", "DELETE FROM {t} WHERE id = 8")
+    first.unlink()  # the version between the two deletes still has it
+
+    assert len(lake.project.refresh("counted", Limits(chunk_rows=1)).report.epochs) == 2
+    assert lake.found("counted", ["parity", "found"]) == lake.expected("counted", counted, "orders") != Counter()
+    before = lake.project.record("greatest")
+    with pytest.raises(VersionsLostError, match=first.name):
+        lake.project.refresh("greatest", Limits(chunk_rows=1))
+    assert lake.project.record("greatest") == before

@@ -16,7 +16,7 @@ from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.reads import ChangesRead, KeyRead
 from backfill_assets.errors import DuplicateKeyError, NoStrategyError, VersionsLostError
 from backfill_assets.model import MaterializedView
-from backfill_assets.resources.table_compute import Scratch, table_rows
+from backfill_assets.resources.table_rows import Scratch, table_rows
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation
 from tests.support.lake import Lake

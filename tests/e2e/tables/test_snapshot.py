@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.reads import ChangesRead, SnapshotRead
-from backfill_assets.resources.table_compute import Scratch, table_rows
+from backfill_assets.resources.table_rows import Scratch, table_rows
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation
 from tests.support.lake import Lake
