@@ -42,7 +42,7 @@ def _checks_of(table: Declared, declared: Mapping[str, Declared]) -> dg.AssetChe
                     asset_key=table.key,
                     check_name=check,
                     passed=outcome.passed,
-                    severity=dg.AssetCheckSeverity.ERROR,
+                    severity=dg.AssetCheckSeverity.WARN if outcome.unproved else dg.AssetCheckSeverity.ERROR,
                     description=outcome.summary,
                     metadata=_metadata(outcome),
                 )

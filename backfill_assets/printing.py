@@ -84,7 +84,8 @@ def run_text(result: "RunSummary") -> Group:
     if result.checks:
         checks = _table("name", "check", "passed", "")
         for check in result.checks:
-            checks.add_row(check.name, check.check, "yes" if check.passed else "NO", check.summary)
+            passed = "yes" if check.passed else "not proved" if check.unproved else "NO"
+            checks.add_row(check.name, check.check, passed, check.summary)
         parts.append(checks)
     parts.extend(result.errors)
     return Group(*parts)

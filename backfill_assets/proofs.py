@@ -24,6 +24,7 @@ from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.resources.state_store import CheckPass
 from backfill_assets.resources.verify import (
     Derived,
+    Difference,
     Proof,
     difference,
     duplicates,
@@ -41,10 +42,14 @@ Ranges = Mapping[tuple[str, int], OffsetRange]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a check found. `summary` is one sentence; `offences` name what is wrong; `facts` are numbers."""
+    """What a check found. `summary` is one sentence; `offences` name what is wrong; `facts` are numbers.
+
+    `unproved` says that nothing speaks against the table, but nothing could be proved either: no pass, and no error.
+    """
 
     passed: bool
     summary: str
+    unproved: bool = False
     offences: list[Any] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -141,7 +146,7 @@ def exactly_once(case: _Case) -> Outcome:
         nowhere = {name: sorted(each.unprovable) for name, each in found.items() if each.unprovable or _forgetful(each)}
         if nowhere:
             summary = f"cannot be proved: offsets that the groups were made of are held by nothing any more: {nowhere}"
-            return Outcome(passed=False, summary=summary, facts={"not_provable": nowhere})
+            return Outcome(passed=False, unproved=True, summary=summary, facts={"not_provable": nowhere})
         place = case.table.output.location
         result = whole_difference(case.workspace.runner, derived, place, case.look.version, _key(case))
     else:
@@ -157,12 +162,16 @@ def exactly_once(case: _Case) -> Outcome:
         "unexpected": result.unexpected,
         "derived_from": origin,
         "not_provable": lost,
+        "proved_share": _share(case, result) if lost else 1.0,
         "since_epoch": case.since.epoch if case.since else 0,
         "subset_only": subset,
     }
     if result.missing or result.unexpected:
         summary = f"{result.missing} rows are missing, {result.unexpected} should not be there"
         return Outcome(passed=False, summary=summary, offences=result.offenders, facts=facts)
+    if lost and not result.rows_expected:
+        summary = f"cannot be proved: the offsets are held by nothing else any more: {lost}"
+        return Outcome(passed=False, unproved=True, summary=summary, facts=facts)
     note = f"; offsets that nothing else holds any more were not proved: {lost}" if lost else ""
     return Outcome(
         passed=True, summary=f"{result.rows_found} rows equal those derived again from {origin}{note}", facts=facts
@@ -179,6 +188,12 @@ CHECKS: Mapping[str, Callable[[_Case], Outcome]] = {
 """Every check by its name."""
 
 
+def _share(case: _Case, result: Difference) -> float:
+    """Which part of all rows, or of those since the last pass, was compared."""
+    rows = case.record.rows_total - (case.since.rows_total if case.since else 0)
+    return round(result.rows_found / rows, 4) if rows else 1.0
+
+
 def _forgetful(each: Evidence) -> bool:
     """Whether records would be read again from where some are gone by now, which the sums of groups do not forgive."""
     return each.subset and any(read.kind == "kafka" for read in each.reads)
@@ -192,7 +207,8 @@ def _equal_to_query(case: _Case, view: MaterializedView) -> Outcome:
     try:
         inputs = at_position(position, reads.tables)
     except VersionsLostError as error:
-        return Outcome(passed=False, summary=f"cannot be proved: {error.message}", facts={"not_provable": error.facts})
+        summary = f"cannot be proved: {error.message}"
+        return Outcome(passed=False, unproved=True, summary=summary, facts={"not_provable": error.facts})
     place = case.table.output.location
     found = recomputed(case.workspace.runner, reads.query, inputs, place, case.look.version)
     facts = {

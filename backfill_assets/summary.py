@@ -19,6 +19,7 @@ class CheckSummary:
     name: str
     check: str
     passed: bool
+    unproved: bool
     summary: str
 
 
@@ -47,7 +48,13 @@ def summarize(
             check = event.asset_check_evaluation_data
             name = keys.get(check.asset_key, check.asset_key.to_user_string())
             checks.append(
-                CheckSummary(name=name, check=check.check_name, passed=check.passed, summary=check.description or "")
+                CheckSummary(
+                    name=name,
+                    check=check.check_name,
+                    passed=check.passed,
+                    unproved=not check.passed and check.severity is dg.AssetCheckSeverity.WARN,
+                    summary=check.description or "",
+                )
             )
         elif (name_of := keys.get(event.asset_key or NO_KEY)) is None:
             continue

@@ -104,6 +104,7 @@ def test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped(proj
     assert (proof.passed, proof.facts["derived_from"]) == (True, "bronze and kafka")
     proof = project.check("orders")
     assert (proof.passed, proof.facts["not_provable"]) == (True, {"orders/0": "0 to 8"})
+    assert proof.facts["proved_share"] == 0.2
     assert "0 to 8" in proof.summary
 
     with pytest.raises(OffsetsLostError, match=r"offset 0.* earliest offset that Kafka still holds is 8") as caught:
@@ -166,6 +167,8 @@ def test_a_topic_that_was_made_again_is_never_taken_for_the_old_one(project: Pro
     assert project.rows("done", "id") == project.rows("orders", "id") == ids(*range(6))
 
     proof = project.check("orders")
-    assert (proof.passed, proof.facts["not_provable"]) == (True, {"orders/0": "0 to 6"})
+    assert (proof.passed, proof.unproved, proof.facts["not_provable"]) == (False, True, {"orders/0": "0 to 6"})
+    assert "cannot be proved" in proof.summary
+    assert proof.facts["proved_share"] == 0
     proof = project.check("done")
     assert (proof.passed, proof.facts["derived_from"]) == (True, "bronze")
