@@ -15,7 +15,11 @@ from tests.support.project import SECONDS, Project
 @contextmanager
 def transaction(project: Project, topic: str, *values: object) -> Iterator[Producer]:
     """A transaction that holds these records (in split 0), open while the block runs, then committed."""
-    producer = Producer({"bootstrap.servers": project.servers, "transactional.id": f"{topic}-{id(values)}"})
+    producer = Producer({
+        "bootstrap.servers": project.servers,
+        "transactional.id": f"{topic}-{id(values)}",
+        "transaction.timeout.ms": 600_000,  # on a busy machine the broker would end it in the middle of a test
+    })
     producer.init_transactions(SECONDS)
     producer.begin_transaction()
     for value in values:
