@@ -58,7 +58,7 @@ class BackfillError(Exception):
 
 
 class EnvironmentSetupError(BackfillError):
-    """The machine lacks something: a Java runtime, a port, memory, a download."""
+    """The machine lacks something: a Java runtime, a port, memory, a download; or its Spark is not one to work with."""
 
     code = "ENVIRONMENT"
 

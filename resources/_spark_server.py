@@ -28,9 +28,10 @@ rootLogger.appenderRef.out.ref = out
 """
 
 
-def start_spark_server(folder: Path, *, port: int, memory: str) -> Process:
+def start_spark_server(folder: Path, *, port: int, memory: str, token: str) -> Process:
     """Start the server on `port` with a heap of `memory` (as Spark writes it: `1g`); its own files stay in `folder`.
 
+    It serves clients that send `token`, which it finds in its environment: arguments and settings are shown to others.
     Returns at once: `wait_for_spark_server` tells when it serves.
     """
     (folder / _CONF).mkdir(parents=True, exist_ok=True)
@@ -48,7 +49,7 @@ def start_spark_server(folder: Path, *, port: int, memory: str) -> Process:
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    return start(command, folder=folder, log=folder / _LOG, environment=_environment(folder, home))
+    return start(command, folder=folder, log=folder / _LOG, environment=_environment(folder, home, token))
 
 
 def wait_for_spark_server(folder: Path, *, port: int, process: Process) -> None:
@@ -62,7 +63,7 @@ def wait_for_spark_server(folder: Path, *, port: int, process: Process) -> None:
     )
 
 
-def _environment(folder: Path, home: Path) -> dict[str, str]:
+def _environment(folder: Path, home: Path, token: str) -> dict[str, str]:
     """The caller's environment without its Spark settings: they are for another Spark."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
@@ -72,6 +73,7 @@ def _environment(folder: Path, home: Path) -> dict[str, str]:
         "SPARK_HOME": str(home),
         "SPARK_CONF_DIR": str(folder / _CONF),
         "SPARK_LOCAL_IP": HOST,
+        "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
         "PYSPARK_PYTHON": sys.executable,
     }
 

@@ -3,10 +3,13 @@
 What runs is written to `<root>/.backfill/endpoints.json`: the port of each server, and its process id and start time
 while it is up. A process that is gone counts as down, whoever ended it. Ports are kept, so that the next `up` takes
 the same ones if they are free.
+
+Whoever may run queries on the Spark server may run code as its owner, so it serves only those who send its token: a new
+one each time it starts, in `<root>/.backfill/spark/token`. All of `.backfill` is closed to other users.
 """
 
 import json
-import os
+import secrets
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,11 +20,14 @@ from backfill_assets.resources._broker import start_broker, wait_for_broker
 from backfill_assets.resources._process import Process, is_alive, stop
 from backfill_assets.resources._spark_server import start_spark_server, wait_for_spark_server
 from backfill_assets.resources.ports import HOST, choose_port
+from backfill_assets.resources.private import private_folder, write_private
 
-__all__ = ["Endpoints", "down", "endpoints", "up"]
+__all__ = ["Endpoints", "down", "endpoints", "spark_token", "up"]
 
 _KAFKA = "kafka"
 _SPARK = "spark"
+_TOKEN = "token"
+_TOKEN_BYTES = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +46,7 @@ def up(root: Path, *, kafka: bool = True, spark: bool = True, spark_memory: str 
     the last lines of the log of a server that died.
     """
     folder = _folder(root)
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     with _locked(folder):
         before = _read(folder).processes
         try:
@@ -74,6 +80,14 @@ def endpoints(root: Path) -> Endpoints | None:
     return state.endpoints() if state.processes else None
 
 
+def spark_token(root: Path) -> str | None:
+    """The token that the Spark server of `root` asks for; None if none was ever started."""
+    try:
+        return (_folder(root) / _SPARK / _TOKEN).read_text()
+    except FileNotFoundError:
+        return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class _State:
     """The content of the endpoints file, less the processes that are gone."""
@@ -102,7 +116,10 @@ def _start_kafka(folder: Path) -> None:
 def _start_spark(folder: Path, *, memory: str) -> None:
     state = _read(folder)
     port = choose_port("the embedded Spark server", variable="BACKFILL_SPARK_PORT", last=state.ports.get(_SPARK))
-    process = start_spark_server(folder / _SPARK, port=port, memory=memory)
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    private_folder(folder / _SPARK)
+    write_private(folder / _SPARK / _TOKEN, token)
+    process = start_spark_server(folder / _SPARK, port=port, memory=memory, token=token)
     _write(folder, state.with_server(_SPARK, port, process))
 
 
@@ -143,7 +160,4 @@ def _read(folder: Path) -> _State:
 
 
 def _write(folder: Path, state: _State) -> None:
-    """Replace the file as a whole: readers hold no lock."""
-    draft = folder / f"endpoints.{os.getpid()}"
-    draft.write_text(json.dumps(asdict(state), indent=1))
-    draft.replace(folder / "endpoints.json")
+    write_private(folder / "endpoints.json", json.dumps(asdict(state), indent=1))

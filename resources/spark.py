@@ -1,33 +1,33 @@
-"""Spark: one session, started only when there is work, used from one thread, and cancelled cleanly.
+"""Spark: one session for each runner, made only when there is work, used from one thread, and cancelled cleanly.
 
-In-process through dagster-pyspark, or by Spark Connect. In-process PySpark replaces the handler of SIGINT and an interrupt
-inside a call can poison its connection: so every action runs on one worker thread while the caller's thread waits, and
-an interrupt there cancels the action, waits for it, and only then goes on.
+In-process through dagster-pyspark, or by Spark Connect (`session`). In-process PySpark replaces the handler of SIGINT, and
+an interrupt inside a call can poison its connection: so every action runs on one worker thread while the caller's thread
+waits, and an interrupt there cancels the action, waits for it, and only then goes on.
 """
 
 import os
 import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from dagster import ConfigurableResource
 from pydantic import ByteSize, Field, TypeAdapter
 
-from backfill_assets.errors import EnvironmentSetupError
-from backfill_assets.resources.embedded import endpoints
-from backfill_assets.resources.java import java_home
-from backfill_assets.resources.spark_conf import SESSION_CONF, spark_conf
+from backfill_assets.errors import DeclarationError, EnvironmentSetupError
+from backfill_assets.resources.embedded import endpoints, spark_token
+from backfill_assets.resources.session import Remote, attached, close, in_process, is_remote
+from backfill_assets.resources.session_settings import not_open
+from backfill_assets.resources.spark_conf import spark_conf
 from backfill_assets.resources.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkResource", "SparkRunner", "do_nothing", "is_remote"]
+__all__ = ["SparkResource", "SparkRunner", "do_nothing"]
 
 T = TypeVar("T")
 _SIZE = TypeAdapter(ByteSize)
@@ -51,21 +51,24 @@ class SparkResource(ConfigurableResource[Any]):
         return int(_SIZE.validate_python(f"{self.driver_memory.lower().removesuffix('b')}ib"))  # Spark's g is a GiB
 
     def runner(self, warehouse: Warehouse) -> "SparkRunner":
-        """A runner of Spark actions; starts nothing yet."""
+        """A runner of Spark actions; starts nothing yet. Errors: `DeclarationError` for settings that are not to be set."""
+        _check_config(self.config)
         remote = self._remote()
         if remote is not None:
             _check_reach(remote, warehouse)
-            return SparkRunner(lambda: _attach(remote, self.config))
+            return SparkRunner(lambda: attached(remote, self.config))
         return SparkRunner(
-            lambda: _start({**spark_conf(), "spark.driver.memory": self.driver_memory, **self.config, **SESSION_CONF})
+            lambda: in_process({**spark_conf(), "spark.driver.memory": self.driver_memory, **self.config}, self.config)
         )
 
-    def _remote(self) -> str | None:
+    def _remote(self) -> Remote | None:
         named = self.remote or os.environ.get("SPARK_REMOTE")
         if named:
-            return named
+            return Remote(url=named)
         running = endpoints(Path(self.root))
-        return running.spark_remote if running else None
+        if running is None or running.spark_remote is None:
+            return None
+        return Remote(url=running.spark_remote, token=spark_token(Path(self.root)))
 
 
 def do_nothing() -> None:
@@ -104,10 +107,13 @@ class SparkRunner:
             raise
 
     def close(self) -> None:
-        """Let the thread go. An in-process session lives on for the next runner of this process."""
+        """Let the thread and the session go. A Spark in this process lives on for its next runner."""
         if self._thread is not None:
             self._thread.shutdown()
             self._thread = None
+        if self._session is not None:
+            close(self._session)
+            self._session = None
 
     def _wait(self, future: "Future[T]") -> T:
         while True:
@@ -142,41 +148,22 @@ class SparkRunner:
             session.sparkContext.cancelJobGroup(tag)
 
 
-def is_remote(session: "SparkSession") -> bool:
-    """Whether a session is Spark Connect's."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
+def _check_config(config: Mapping[str, str]) -> None:
+    refused = not_open(config)
+    if not refused:
+        return
+    named = ", ".join(f"{name} (is {value or 'as Spark has it by default'})" for name, value in refused.items())
+    raise DeclarationError(
+        f"SparkResource: config sets what results depend on, and what is therefore not to be set: {named}",
+        hint="take it out of config; in OPEN of resources/session_settings.py is what may be set",
+        argument="config",
+    )
 
 
-def _start(conf: dict[str, str]) -> "SparkSession":
-    from dagster_pyspark.resources import spark_session_from_config
-
-    home = java_home()
-    if home is not None:
-        os.environ["JAVA_HOME"] = home
-    session: SparkSession = spark_session_from_config({"spark.master": "local[*]", **conf})
-    return session
-
-
-def _attach(remote: str, config: dict[str, str]) -> "SparkSession":
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.remote(remote)
-    for name, value in {**config, **SESSION_CONF}.items():
-        builder = builder.config(name, value)
-    try:
-        return builder.getOrCreate()
-    except Exception as error:
-        raise EnvironmentSetupError(
-            f"no Spark Connect server answered at {remote}: {type(error).__name__}",
-            hint="check SPARK_REMOTE, start the local server with `backfill up`, or unset SPARK_REMOTE to run in-process",
-        ) from error
-
-
-def _check_reach(remote: str, warehouse: Warehouse) -> None:
-    host = urlsplit(remote).hostname or ""
-    if not warehouse.is_local or host in {"localhost", "127.0.0.1", "::1", socket.gethostname()}:
+def _check_reach(remote: Remote, warehouse: Warehouse) -> None:
+    if not warehouse.is_local or remote.host in {"localhost", "127.0.0.1", "::1", socket.gethostname()}:
         return
     raise EnvironmentSetupError(
-        f"Spark at {remote} runs on another host, but the warehouse {warehouse.uri} is on this machine's disk",
+        f"Spark at {remote.shown} runs on another host, but the warehouse {warehouse.uri} is on this machine's disk",
         hint="set BACKFILL_WAREHOUSE to an object store or shared file system that both reach",
     )

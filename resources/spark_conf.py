@@ -5,19 +5,9 @@ from pathlib import Path
 
 from backfill_assets.resources._cache import cache_folder
 from backfill_assets.resources.jars import spark_jars
+from backfill_assets.resources.session_settings import PINNED, REQUIRED
 
-__all__ = ["SESSION_CONF", "cores", "spark_conf"]
-
-SESSION_CONF = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    # delta-rs and Parquet readers outside Spark want microseconds, not the old INT96.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Delta would refuse versions that are older than removed files are kept, though not one of their files is gone. A view
-    # that rested for a week still has to read on from there; whether the files are there is seen before they are read.
-    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
-}
-"""What rows depend on, and whether they can be read: set in every session, remote ones too, and not for users to change."""
+__all__ = ["cores", "spark_conf"]
 
 _MOST_SHUFFLE_PARTITIONS = 8
 
@@ -36,19 +26,20 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
     """
     scratch = scratch or cache_folder("spark")
     return {
-        **SESSION_CONF,
+        **{name: value for name, value in PINNED.items() if name.startswith("spark.")},
+        **REQUIRED,
         "spark.app.name": "backfill-assets",
         "spark.master": f"local[{cores()}]",
         "spark.jars": ",".join(str(jar) for jar in spark_jars()),
         # Nobody else on the network can reach this Spark.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # Nor can others on this machine: what Spark's own ports take from anybody is as good as code.
+        "spark.authenticate": "true",
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Tables are named by path: no metastore, hence no Derby files.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -66,6 +57,4 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.enabled": "true",
-        # Files of a task show only when the whole job commits, so those of a failed attempt are never staged.
-        "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
     }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.processes import Processes
-from tests.support.servers import servers
+from tests.support.servers import spark_remote
 from tests.support.settings import SPARK
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ def spark() -> "SparkSession":
 
 @pytest.fixture(scope="session")
 def remote() -> str:
-    """A Spark Connect server that runs in processes of their own share, killed ones above all."""
-    address = servers(spark=True).spark_remote
-    assert address is not None
-    return address
+    """A Spark Connect server, with its token, that runs in processes of their own share, killed ones above all."""
+    return spark_remote()
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,11 @@ from tests.mutations.cases_adapters import ADAPTERS
 from tests.mutations.cases_checks import CHECKS
 from tests.mutations.cases_core import CORE
 from tests.mutations.cases_kafka import KAFKA
+from tests.mutations.cases_session import SESSION
 from tests.mutations.cases_spark import SPARK
 from tests.mutations.cases_tables import OVER_TABLES
 from tests.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS"]
 
-MUTATIONS: tuple[Mutation, ...] = (*CORE, *KAFKA, *OVER_TABLES, *ADAPTERS, *SPARK, *CHECKS)
+MUTATIONS: tuple[Mutation, ...] = (*CORE, *KAFKA, *OVER_TABLES, *ADAPTERS, *SPARK, *SESSION, *CHECKS)

@@ -1,4 +1,4 @@
-"""Faults in what Spark computes: exact rows of versions and ranges, what is left of changes, groups, its settings."""
+"""Faults in what Spark computes: exact rows of versions and ranges, what is left of changes, groups."""
 
 from tests.mutations.mutation import Mutation
 
@@ -248,36 +248,5 @@ SPARK: tuple[Mutation, ...] = (
         old="""f"{group} <=> {_key(group)}\"""",
         new="""f"{group} = {_key(group)}\"""",
         tests=(VANISHED, BATCH_ANSWER),
-    ),
-    # Settings of the session
-    Mutation(
-        name="the session has another time zone",
-        file="resources/spark_conf.py",
-        old=""""spark.sql.session.timeZone": "UTC",""",
-        new=""""spark.sql.session.timeZone": "America/New_York",""",
-        tests=("tests/e2e/tables/test_apply.py::test_spark_computes_what_the_user_wrote",),
-    ),
-    Mutation(
-        name="what cannot be computed becomes null",
-        file="resources/spark_conf.py",
-        old=""""spark.sql.ansi.enabled": "true",""",
-        new=""""spark.sql.ansi.enabled": "false",""",
-        tests=(
-            "tests/e2e/tables/test_snapshot_refusals.py::"
-            "test_what_spark_cannot_compute_is_named_and_nothing_of_it_is_committed",
-            f"{MAINTENANCE}::test_a_sum_past_bigint_is_an_error_that_a_retraction_heals",
-        ),
-    ),
-    Mutation(
-        name="Delta refuses versions whose files are all there",
-        file="resources/spark_conf.py",
-        old="""DeletedFileRetentionDuration": "false",""",
-        new="""DeletedFileRetentionDuration": "true",""",
-        tests=(
-            "tests/e2e/tables/test_version_rows.py::"
-            "test_a_version_older_than_removed_files_are_kept_is_read_as_long_as_they_are_there",
-            "tests/e2e/tables/test_snapshot.py::"
-            "test_a_view_that_rested_for_weeks_reads_on_as_long_as_the_files_are_there",
-        ),
     ),
 )

@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,9 @@ class Lake:
         self.project = Project(root=root, servers=servers)
         self.root = root / "lake"
 
-    @property
+    @cached_property
     def spark(self) -> SparkSession:
-        """The session that the product works with."""
+        """A session as the product works with."""
         session: SparkSession = self.project.workspace().runner.run(lambda spark: spark)
         return session
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from backfill_assets.resources.embedded import Endpoints
 
-__all__ = ["FOLDER", "Guard", "servers"]
+__all__ = ["FOLDER", "Guard", "servers", "spark_remote"]
 
 FOLDER = "BACKFILL_TEST_SERVERS"
 """The environment variable that tells all processes of a run where its servers are noted."""
@@ -42,6 +42,16 @@ def servers(*, kafka: bool = False, spark: bool = False) -> "Endpoints":
     from backfill_assets.resources.embedded import up
 
     return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark)
+
+
+def spark_remote() -> str:
+    """The address of the run's Spark server, with its token, as SPARK_REMOTE takes it."""
+    from backfill_assets.resources.embedded import spark_token
+    from backfill_assets.resources.session import Remote
+
+    address = servers(spark=True).spark_remote
+    assert address is not None
+    return Remote(url=address, token=spark_token(Path(os.environ[FOLDER]))).full
 
 
 def _guard(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """The embedded servers, for real: started, found, stopped, started again."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -21,9 +22,9 @@ USE_SPARK = """
 import sys
 from pyspark.sql import SparkSession
 
-spark = SparkSession.builder.remote(sys.argv[1]).create()
-spark.range(3).write.format("delta").save(sys.argv[2])
-print(spark.read.format("delta").load(sys.argv[2]).count(), spark.conf.get("spark.sql.session.timeZone"))
+spark = SparkSession.builder.getOrCreate()
+spark.range(3).write.format("delta").save(sys.argv[1])
+print(spark.read.format("delta").load(sys.argv[1]).count(), spark.conf.get("spark.sql.session.timeZone"))
 spark.stop()
 """
 
@@ -63,10 +64,15 @@ def test_both_servers_come_up_once_serve_and_go_down(root: Path) -> None:
     assert first.bootstrap_servers is not None
     assert first.spark_remote is not None
 
-    # In a process of its own: PySpark, once attached to a server, refuses sessions inside of that process.
+    # In a process of its own: PySpark, once attached to a server, refuses sessions inside of that process. As the README
+    # has it: PySpark sends a token without TLS to `localhost` alone.
+    by_hand = {
+        "SPARK_REMOTE": first.spark_remote.replace("127.0.0.1", "localhost"),
+        "SPARK_CONNECT_AUTHENTICATE_TOKEN": (root / ".backfill" / "spark" / "token").read_text(),
+    }
     told = subprocess.run(
-        [sys.executable, "-c", USE_SPARK, first.spark_remote, str(root / "table")],
-        capture_output=True, text=True, timeout=120, check=True,
+        [sys.executable, "-c", USE_SPARK, str(root / "table")],
+        env={**os.environ, **by_hand}, capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert told.stdout.split() == ["3", "UTC"]
 

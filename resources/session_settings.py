@@ -1,0 +1,193 @@
+"""Which settings of a Spark session results depend on, and what becomes of each. Knows no Spark.
+
+Spark and Delta have more than a thousand settings that a cluster, a server or others in the process may have set, and
+hundreds of them change what a query gives, which rows are read or what a merge writes. So a session begins from Spark's
+own defaults, except for what is `PINNED` and what is `OPEN`: all others are unset, those too that nobody knows yet.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["OPEN", "PINNED", "Changes", "Unsettled", "changes", "is_open", "not_open", "pinned", "unsettled"]
+
+CLOSED = ("spark.sql.", "spark.databricks.delta.", "spark.databricks.io.")
+"""Settings of a session that begin so are unset unless they are pinned or open. Others are the JVM's or of storage."""
+
+REDACTED = "spark.sql.redaction.string.regex"
+KAFKA_OPTIONS = r'key: "kafka\.[^"]*"\s*value: "(?:[^"\\]|\\.)*"'
+"""How Spark Connect shows the options of a Kafka reader, secrets among them, in its UI and its events."""
+
+EXTENSIONS = "spark.sql.extensions"
+CATALOG = "spark.sql.catalog.spark_catalog"
+REQUIRED = {
+    EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
+    CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What makes Delta a part of Spark; it cannot be set in a session that is there. Each is a list of classes."""
+
+PINNED: Mapping[str, str] = {
+    # Their defaults come from the environment and the machine that Spark was started on.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # delta-rs and Parquet readers outside Spark want microseconds, not the old INT96.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Delta would refuse versions that are older than removed files are kept, though not one of their files is gone. A view
+    # that rested for a week still has to read on from there; whether the files are there is seen before they are read.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+    # Files of a task show only when the whole job commits, so those of a failed attempt are never staged.
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    # Secrets of Kafka are options of its reader.
+    REDACTED: KAFKA_OPTIONS,
+}
+"""What must differ from Spark's defaults, or has none of its own."""
+
+OPEN: Mapping[str, tuple[str, ...]] = {
+    "how work is cut into tasks": (
+        "spark.sql.shuffle.partitions",
+        "spark.sql.leafNodeDefaultParallelism",
+        "spark.sql.files.maxPartitionBytes",
+        "spark.sql.files.maxPartitionNum",
+        "spark.sql.files.minPartitionNum",
+        "spark.sql.files.openCostInBytes",
+        "spark.sql.maxSinglePartitionBytes",
+        "spark.sql.sources.parallelPartitionDiscovery.",
+        "spark.sql.limit.",
+        "spark.sql.adaptive.enabled",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes",
+        "spark.sql.adaptive.coalescePartitions.",
+        "spark.sql.adaptive.localShuffleReader.",
+        "spark.sql.adaptive.skewJoin.",
+        "spark.databricks.delta.snapshotPartitions",
+    ),
+    "how tables are joined, and what is kept in memory for it": (
+        "spark.sql.autoBroadcastJoinThreshold",
+        "spark.sql.adaptive.autoBroadcastJoinThreshold",
+        "spark.sql.broadcastTimeout",
+        "spark.sql.maxBroadcastTableSize",
+        "spark.sql.join.preferSortMergeJoin",
+        "spark.sql.shuffledHashJoinFactor",
+        "spark.sql.sortMergeJoinExec.",
+        "spark.sql.cartesianProductExec.",
+        "spark.sql.sort.enableRadixSort",
+        "spark.sql.objectHashAggregate.",
+        "spark.sql.inMemoryColumnarStorage.",
+        "spark.sql.columnVector.",
+        "spark.sql.cache.serializer",
+        "spark.sql.defaultCacheStorageLevel",
+        "spark.sql.parquet.columnarReaderBatchSize",
+        "spark.sql.broadcastExchange.",
+        "spark.sql.shuffleExchange.",
+        "spark.sql.subquery.",
+        "spark.sql.resultQueryStage.",
+    ),
+    "whether plans are compiled or interpreted": ("spark.sql.codegen.",),
+    "how files are compressed, and how an object store commits them": (
+        "spark.sql.parquet.compression.codec",
+        "spark.sql.parquet.output.committer.class",
+        "spark.sql.sources.commitProtocolClass",
+        "spark.sql.sources.outputCommitterClass",
+    ),
+    "where catalogs and libraries are; tables are named by their paths": (
+        EXTENSIONS,
+        "spark.sql.extensions.test.",
+        "spark.sql.catalog.",
+        "spark.sql.catalogImplementation",
+        "spark.sql.warehouse.dir",
+        "spark.sql.globalTempDatabase",
+        "spark.sql.hive.",
+        "spark.sql.maven.",
+        "spark.sql.artifact.",
+        "spark.sql.defaultUrlStreamHandlerFactory.",
+        "spark.sql.sources.disabledJdbcConnProviderList",
+        "spark.sql.sources.schemaStringLengthThreshold",
+    ),
+    "how much of the past is remembered": (
+        "spark.sql.ui.",
+        "spark.sql.connect.",
+        "spark.sql.event.",
+        "spark.sql.debug",
+        "spark.sql.queryExecutionListeners",
+        "spark.sql.metadataCacheTTLSeconds",
+        "spark.sql.filesourceTableRelationCacheSize",
+        "spark.databricks.delta.delta.log.",
+        "spark.databricks.delta.snapshotCache.",
+    ),
+    "how many threads Delta has": (
+        "spark.databricks.delta.catalog.update.threadPoolSize",
+        "spark.databricks.delta.checkpointV2.threadpool.size",
+        "spark.databricks.delta.commitMetrics.threadPoolSize",
+        "spark.databricks.delta.coordinatedCommits.getCommits.threadPoolSize",
+    ),
+    "what streams and other servers do, of which nothing is used here": (
+        "spark.sql.streaming.",
+        "spark.sql.thriftServer.",
+        "spark.sql.thriftserver.",
+        "spark.sql.legacy.sessionInitWithConfigDefaults",
+    ),
+}
+"""What may be as it was found: the rows are the same. Each reason has names, and beginnings of names that end in a dot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What is to be done to a session."""
+
+    set: Mapping[str, str]
+    unset: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unsettled:
+    """A setting that a session holds on to; `expected` is None for Spark's own default, `found` for a setting not set."""
+
+    name: str
+    expected: str | None
+    found: str | None
+
+
+def is_open(name: str) -> bool:
+    """Whether a setting may be as it was found."""
+    return not name.startswith(CLOSED) or any(map(name.startswith, _PREFIXES)) or name in _NAMES
+
+
+def not_open(config: Mapping[str, str]) -> dict[str, str | None]:
+    """What a user may not set, with what it is instead (None: Spark's own default); the pinned value itself is no offence."""
+    return {
+        name: PINNED.get(name)
+        for name, value in config.items()
+        if (name in PINNED or not is_open(name)) and value != PINNED.get(name)
+    }
+
+
+def pinned(found: Mapping[str, str]) -> dict[str, str]:
+    """What is pinned in a session that was found so: what others want to be redacted is redacted, too."""
+    theirs = found.get(REDACTED) or found.get("spark.redaction.string.regex") or KAFKA_OPTIONS
+    return {**PINNED, REDACTED: KAFKA_OPTIONS if theirs == KAFKA_OPTIONS else f"{KAFKA_OPTIONS}|{theirs}"}
+
+
+def changes(found: Mapping[str, str], wanted: Mapping[str, str]) -> Changes:
+    """What makes a session that was `found` so have what is `wanted`, what is open, and Spark's own defaults."""
+    return Changes(
+        set={name: value for name, value in wanted.items() if found.get(name) != value},
+        unset=tuple(sorted(name for name in found if name not in wanted and not is_open(name))),
+    )
+
+
+def unsettled(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[Unsettled]:
+    """What a session holds on to after `changes`, and what of Delta it lacks."""
+    left = changes(found, wanted)
+    settings = {**dict.fromkeys(left.unset), **left.set}
+    lacking = {name: value for name, value in REQUIRED.items() if value not in _classes(found.get(name))}
+    return [
+        Unsettled(name=name, expected=expected, found=found.get(name))
+        for name, expected in sorted({**settings, **lacking}.items())
+    ]
+
+
+def _classes(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",")]
+
+
+_ALL_OPEN = [name for names in OPEN.values() for name in names]
+_PREFIXES = tuple(name for name in _ALL_OPEN if name.endswith("."))
+_NAMES = frozenset(_ALL_OPEN)

@@ -1,0 +1,142 @@
+"""The embedded servers' files, ports and token: others on the machine can neither read nor use them."""
+
+import json
+import os
+import socket
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from backfill_assets.errors import EnvironmentSetupError
+from backfill_assets.resources.embedded import spark_token
+from backfill_assets.resources.private import private_folder, write_private
+from tests.support.commands import Commands
+from tests.support.servers import FOLDER, servers
+
+pytestmark = pytest.mark.e2e
+
+RPC_REQUEST, RPC_FAILURE = 3, 5
+USE_SPARK = """
+from pathlib import Path
+from backfill_assets.resources.spark import SparkResource
+from backfill_assets.resources.warehouse import Warehouse
+
+print(SparkResource(root="{root}").runner(Warehouse(uri="/w")).run(lambda spark: spark.range(3).count()))
+"""
+
+
+@pytest.fixture(scope="module")
+def root() -> Path:
+    servers(kafka=True, spark=True)
+    return Path(os.environ[FOLDER])
+
+
+@pytest.fixture
+def anyone_may_read() -> Iterator[None]:
+    """A user whose files are open to all unless told otherwise."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def entries(root: Path) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, dict[str, int]]] = json.loads((root / ".backfill" / "endpoints.json").read_text())
+    return found["processes"]
+
+
+def use_spark(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Use the server of `root` as a run does, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", USE_SPARK.format(root=root)],
+        env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+
+
+def test_the_spark_server_serves_its_owner(root: Path) -> None:
+    done = use_spark(root)
+    assert done.stdout == "3\n", done.stderr
+
+
+@pytest.mark.parametrize("token", ["", "/;token=guessed"])
+def test_the_spark_server_serves_nobody_without_its_token(root: Path, token: str) -> None:
+    address = f"{servers().spark_remote}{token}"
+    done = use_spark(root, SPARK_REMOTE=address)
+    assert done.returncode == 1
+    refusal = done.stderr[done.stderr.index("EnvironmentSetupError") :]
+    assert "asks for a token, and " in refusal
+    assert ".backfill/spark/token" in refusal
+    assert "guessed" not in done.stderr + done.stdout
+    if not token:
+        assert "none was given" in refusal
+
+
+def test_no_other_port_of_the_spark_server_takes_messages_from_strangers(root: Path) -> None:
+    process = psutil.Process(entries(root)["spark"]["pid"])
+    listening = {each.laddr.port for each in process.net_connections() if each.status == psutil.CONN_LISTEN}
+    assert all(each.laddr.ip.endswith("127.0.0.1") for each in process.net_connections())
+    for port in listening - {int(str(servers().spark_remote).rpartition(":")[2])}:
+        kind, answer = asked(port, b"a message of a stranger")
+        assert kind == RPC_FAILURE
+        assert b"Expected SaslMessage" in answer, "it was read as if it came from Spark itself"
+
+
+def asked(port: int, body: bytes) -> tuple[int, bytes]:
+    """What Spark's own protocol answers to a request that proves nothing; the kind of the answer, and its text."""
+    message = struct.pack(">BqI", RPC_REQUEST, 7, len(body)) + body
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as stranger:
+        stranger.sendall(struct.pack(">q", 8 + len(message)) + message)
+        size, kind = struct.unpack(">qB", stranger.recv(9, socket.MSG_WAITALL))
+        return kind, stranger.recv(size - 9, socket.MSG_WAITALL)
+
+
+def test_the_token_is_in_its_file_alone(root: Path) -> None:
+    token = spark_token(root)
+    assert token
+    arguments = psutil.Process(entries(root)["spark"]["pid"]).cmdline()
+    commands = Commands()
+    told = commands.run(["up", "--json"], root, dict(os.environ))
+    commands.close()
+    assert json.loads(told.out)["spark_remote"] == servers().spark_remote
+    files = [path for path in (root / ".backfill").rglob("*") if path.is_file() and path.stat().st_size < 2**20]
+    holders = [str(path.relative_to(root)) for path in files if token.encode() in path.read_bytes()]
+    assert holders == [".backfill/spark/token"]
+    assert not [text for text in (*arguments, told.out, told.err, repr(servers())) if token in text]
+
+
+def test_files_and_folder_of_the_servers_are_their_owners_alone(root: Path) -> None:
+    folder = root / ".backfill"
+    modes = {name: stat.S_IMODE((folder / name).stat().st_mode) for name in (".", "endpoints.json", "spark/token")}
+    assert modes == {".": 0o700, "endpoints.json": 0o600, "spark/token": 0o600}
+
+
+@pytest.mark.usefixtures("anyone_may_read")
+def test_a_private_file_is_never_readable_by_others_not_even_while_it_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "private"
+    private_folder(folder)
+    write_private(folder / "a", "old")
+    with (folder / "a").open() as old:
+        write_private(folder / "a", "new")
+        assert old.read() == "old", "whoever reads meanwhile has a whole file"
+    assert (folder / "a").read_text() == "new"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "a").stat().st_mode) == 0o600
+    assert [path.name for path in folder.iterdir()] == ["a"]
+
+
+def test_a_folder_that_was_open_to_others_is_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    private_folder(tmp_path)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may change everybody's folders")
+def test_a_folder_of_somebody_else_is_refused() -> None:
+    with pytest.raises(EnvironmentSetupError, match="belongs to one of them"):
+        private_folder(Path("/usr"))
