@@ -145,4 +145,11 @@ SESSION: tuple[Mutation, ...] = (
         new="return self.url",
         tests=(PURE,),
     ),
+    Mutation(
+        name="secrets of Kafka show in Spark's UI and events",
+        file=SETTINGS,
+        old="""KAFKA_OPTIONS = r'key: "kafka""",
+        new="""KAFKA_OPTIONS = r'keys: "kafka""",
+        tests=("tests/e2e/kafka/test_secrets.py::test_no_secret_is_shown_or_kept_by_spark[connect]",),
+    ),
 )

@@ -14,10 +14,9 @@ import psutil
 import pytest
 
 from backfill_assets.errors import EnvironmentSetupError
-from backfill_assets.resources.embedded import spark_token
+from backfill_assets.resources.embedded import down, endpoints, spark_token, up
 from backfill_assets.resources.private import private_folder, write_private
 from tests.support.commands import Commands
-from tests.support.servers import FOLDER, servers
 
 pytestmark = pytest.mark.e2e
 
@@ -32,9 +31,18 @@ print(SparkResource(root="{root}").runner(Warehouse(uri="/w")).run(lambda spark:
 
 
 @pytest.fixture(scope="module")
-def root() -> Path:
-    servers(kafka=True, spark=True)
-    return Path(os.environ[FOLDER])
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The root of a server that no other test has started."""
+    folder = tmp_path_factory.mktemp("closed")
+    up(folder, kafka=False)
+    yield folder
+    down(folder)
+
+
+def address(root: Path) -> str:
+    found = endpoints(root)
+    assert found is not None
+    return str(found.spark_remote)
 
 
 @pytest.fixture
@@ -66,8 +74,7 @@ def test_the_spark_server_serves_its_owner(root: Path) -> None:
 
 @pytest.mark.parametrize("token", ["", "/;token=guessed"])
 def test_the_spark_server_serves_nobody_without_its_token(root: Path, token: str) -> None:
-    address = f"{servers().spark_remote}{token}"
-    done = use_spark(root, SPARK_REMOTE=address)
+    done = use_spark(root, SPARK_REMOTE=f"{address(root)}{token}")
     assert done.returncode == 1
     refusal = done.stderr[done.stderr.index("EnvironmentSetupError") :]
     assert "asks for a token, and " in refusal
@@ -81,7 +88,7 @@ def test_no_other_port_of_the_spark_server_takes_messages_from_strangers(root: P
     process = psutil.Process(entries(root)["spark"]["pid"])
     listening = {each.laddr.port for each in process.net_connections() if each.status == psutil.CONN_LISTEN}
     assert all(each.laddr.ip.endswith("127.0.0.1") for each in process.net_connections())
-    for port in listening - {int(str(servers().spark_remote).rpartition(":")[2])}:
+    for port in listening - {int(address(root).rpartition(":")[2])}:
         kind, answer = asked(port, b"a message of a stranger")
         assert kind == RPC_FAILURE
         assert b"Expected SaslMessage" in answer, "it was read as if it came from Spark itself"
@@ -101,13 +108,13 @@ def test_the_token_is_in_its_file_alone(root: Path) -> None:
     assert token
     arguments = psutil.Process(entries(root)["spark"]["pid"]).cmdline()
     commands = Commands()
-    told = commands.run(["up", "--json"], root, dict(os.environ))
+    told = commands.run(["up", "--json", "--no-kafka"], root, dict(os.environ))
     commands.close()
-    assert json.loads(told.out)["spark_remote"] == servers().spark_remote
+    assert json.loads(told.out)["spark_remote"] == address(root)
     files = [path for path in (root / ".backfill").rglob("*") if path.is_file() and path.stat().st_size < 2**20]
     holders = [str(path.relative_to(root)) for path in files if token.encode() in path.read_bytes()]
     assert holders == [".backfill/spark/token"]
-    assert not [text for text in (*arguments, told.out, told.err, repr(servers())) if token in text]
+    assert not [text for text in (*arguments, told.out, told.err, repr(endpoints(root))) if token in text]
 
 
 def test_files_and_folder_of_the_servers_are_their_owners_alone(root: Path) -> None:
