@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from backfill_assets.backfill.bronze_files import BronzeFile, files_of_ranges
 from backfill_assets.backfill.epoch import Plan, Staged
 from backfill_assets.backfill.reads import BronzeRead, KafkaRead, Read
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import BackfillError, ComputeError, QueryError, UpstreamChangedError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl
+from backfill_assets.query.offsets import within
 from backfill_assets.query.query import Query
 from backfill_assets.resources.maintain import (
     OPERATION,
@@ -43,6 +45,8 @@ __all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "com
 
 SMALL_EPOCH = 50_000
 """An epoch of fewer offsets is written as one file."""
+
+_TOLD_OF_FILES = ("path", "min._partition", "max._partition", "min._offset", "max._offset")
 
 _STORABLE = re.compile(
     r"boolean|byte|short|integer|long|float|double|decimal\(\d+,\d+\)|date|timestamp|timestamp_ntz|string|binary"
@@ -167,16 +171,10 @@ def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader) -> 
 
 def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader) -> "DataFrame":
     """Exactly these offsets of a bronze table, from just the files that may hold them."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     schema = ddl(source.bronze_columns)
     paths = bronze_paths(source, read)
     rows = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
-    wanted = F.lit(False)
-    for split, each in read.ranges.items():
-        inside = (F.col("_offset") >= each.start) & (F.col("_offset") < each.end)
-        wanted |= (F.col("_partition") == split) & inside
-    return rows.where(wanted)
+    return rows.where(within("_partition", "_offset", read.ranges))
 
 
 def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
@@ -184,8 +182,6 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
 
     Rows once in bronze stay in that life, so any version from the planned one on gives the same rows.
     """
-    import pyarrow.compute as pc  # only where there is work: it takes commands that find none a thirtieth of a second
-
     table = source.bronze.load()
     if table is None or table.version() < read.version:
         raise UpstreamChangedError(
@@ -193,15 +189,19 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
             f"{'none' if table is None else table.version()}",
             hint="the warehouse was put back or moved; restore the source's table, or reset the source and its views",
         )
-    files = pa.table(table.get_add_actions(flatten=True))
-    if "min._offset" not in files.column_names:  # no file has statistics, as there may be none at all
-        return [source.bronze.child(path) for path in files["path"].to_pylist()]
-    chosen = pc.scalar(False)
-    for split, each in read.ranges.items():
-        here = (pc.field("min._partition") <= split) & (pc.field("max._partition") >= split)
-        chosen |= here & (pc.field("min._offset") < each.end) & (pc.field("max._offset") >= each.start)
-    unknown = pc.field("min._offset").is_null() | pc.field("min._partition").is_null()
-    return [source.bronze.child(path) for path in files.filter(chosen | unknown)["path"].to_pylist()]
+    stated = pa.table(table.get_add_actions(flatten=True))
+    told = stated.select([name for name in _TOLD_OF_FILES if name in stated.column_names]).to_pylist()
+    files = [
+        BronzeFile(path=each["path"], splits=_bounds(each, "_partition"), offsets=_bounds(each, "_offset"))
+        for each in told
+    ]
+    return [source.bronze.child(path) for path in files_of_ranges(files, read.ranges)]
+
+
+def _bounds(file: Mapping[str, Any], column: str) -> tuple[int, int] | None:
+    """The least and the greatest value of a column in a file; None where there are no statistics of it."""
+    low, high = file.get(f"min.{column}"), file.get(f"max.{column}")
+    return None if low is None or high is None else (low, high)
 
 
 def query_schema(runner: SparkRunner, query: Query, columns: Mapping[str, Sequence[Column]]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from backfill_assets.backfill.key_ranges import RANGES, Span, by_files, by_sample, thinned
@@ -86,13 +87,20 @@ def in_ranges(rows: "DataFrame", upstream: DeltaUpstream, ranges: Sequence[KeyRa
 
     What holds for the leading column alone is said once more by itself: by that, Delta leaves out files.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-
     key = sortable_key(upstream)
-    exact = reduce(lambda a, b: a | b, (_inside(each, key) for each in ranges), F.lit(False))
+    exact = _any([_inside(each, key) for each in ranges])
     if key[0].type in FLOATING:  # statistics of files do not tell of NaN, which is the greatest
         return rows.where(exact)
-    return rows.where(reduce(lambda a, b: a | b, (_near(each, key[0]) for each in ranges), F.lit(False))).where(exact)
+    return rows.where(_any([_near(each, key[0]) for each in ranges])).where(exact)
+
+
+def _any(conditions: "Sequence[SparkColumn]") -> "SparkColumn":
+    """Whether one of the conditions holds: joined two by two, as Spark takes no deep expression."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    while len(conditions) > 1:
+        conditions = [reduce(or_, conditions[at : at + 2]) for at in range(0, len(conditions), 2)]
+    return conditions[0] if conditions else F.lit(False)
 
 
 def _inside(each: KeyRange, key: Sequence[Column]) -> "SparkColumn":

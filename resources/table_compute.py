@@ -24,6 +24,7 @@ from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl, quoted
 from backfill_assets.query.query import Query, input_columns
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
+from backfill_assets.query.spelling import backquoted
 from backfill_assets.resources.compute import SMALL_EPOCH, computed
 from backfill_assets.resources.maintain import (
     FEW_KEYS,
@@ -48,7 +49,6 @@ from backfill_assets.resources.version_rows import rows_at
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["TableCompute", "check_unique"]
@@ -275,7 +275,5 @@ def _semi(left: "DataFrame", right: "DataFrame", key: Sequence[str], *, few: boo
     from pyspark.sql import functions as F  # noqa: N812
 
     renamed = right.toDF(*(f"__right_{at}" for at in range(len(key))))
-    same: Sequence[SparkColumn] = [
-        F.col(quoted(name)).eqNullSafe(F.col(f"__right_{at}")) for at, name in enumerate(key)
-    ]
-    return left.join(F.broadcast(renamed) if few else renamed, reduce(lambda a, b: a & b, same), "left_semi")
+    same = " AND ".join(f"{backquoted(name)} <=> __right_{at}" for at, name in enumerate(key))
+    return left.join(F.broadcast(renamed) if few else renamed, F.expr(same), "left_semi")

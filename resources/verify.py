@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.backfill.reads import Read
 from backfill_assets.query.ddl import ddl, quoted
+from backfill_assets.query.offsets import within
 from backfill_assets.query.query import Query
 from backfill_assets.resources.compute import SourceReader, bronze_inputs
 from backfill_assets.resources.maintain import batch, keys_twice
@@ -20,7 +21,7 @@ from backfill_assets.resources.version_rows import rows_at
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "Derived",
@@ -91,7 +92,7 @@ def duplicates(runner: SparkRunner, proof: Proof, key: tuple[str, ...]) -> list[
     """The first keys that more than one row has, with how many rows have them; keys proved before are left out."""
 
     def find(spark: "SparkSession") -> list[dict[str, object]]:
-        rows = rows_at(spark, proof.table, proof.version).where(~_proved_before(proof))
+        rows = rows_at(spark, proof.table, proof.version).where(f"NOT {_proved_before(proof)}")
         return keys_twice(rows, key, most=MOST_OFFENDERS)
 
     return runner.run(find)
@@ -118,7 +119,7 @@ def footer_rows(table: TableLocation) -> int:
 
 def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Difference:
 
-    actual = rows_at(spark, proof.table, proof.version).where(~_proved_before(proof))
+    actual = rows_at(spark, proof.table, proof.version).where(f"NOT {_proved_before(proof)}")
     return compared(
         actual, _derive(spark, derived), first=(proof.split_column, proof.offset_column), subset=proof.subset
     )
@@ -194,17 +195,13 @@ def _derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
     return batch(derived.query, inputs)
 
 
-def _proved_before(proof: Proof) -> "Column":
-    """Whether a row's key lies in what was proved before; never null."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    inside = F.lit(False)
+def _proved_before(proof: Proof) -> str:
+    """SQL for whether a row's key lies in what was proved before; never null."""
+    inside = []
     for branch, splits in proof.branches.items():
-        here = F.lit(True) if proof.branch_column is None else F.col(proof.branch_column) == branch
-        for split, each in splits.items():
-            offset = F.col(proof.offset_column)
-            inside |= here & (F.col(proof.split_column) == split) & (offset >= each.start) & (offset < each.end)
-    return F.coalesce(inside, F.lit(False))
+        here = "TRUE" if proof.branch_column is None else f"{proof.branch_column} = {branch}"
+        inside.append(f"({here} AND {within(proof.split_column, proof.offset_column, splits)})")
+    return f"coalesce({' OR '.join(inside) or 'FALSE'}, FALSE)"
 
 
 def _offender(row: dict[str, object]) -> dict[str, object]:

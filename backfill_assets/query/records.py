@@ -1,18 +1,23 @@
-"""Turns Kafka records into bronze rows: parsed columns, or the reason why a record did not parse beside its raw value.
+r"""Turns Kafka records into bronze rows: parsed columns, or the reason why a record did not parse beside its raw value.
 
 The rule: no value is lost in silence, and a record always gives the same row. Either each value that the JSON has for a
 column is in that column, or the record is marked in `_error`, all columns of the schema are null and `_value` holds the
 bytes. Spark's `from_json` alone breaks the rule, so:
 
 - The value is read inside of a frame, `{"record":[` value `],"end":1}`: `from_json` passes over what follows an object,
-  but text that is not exactly one JSON value makes the frame wrong, or its list longer or shorter than one.
+  but text that is not exactly one JSON value makes the frame wrong, or its list longer or shorter than one. Text that
+  closes the frame's list itself, to go on in the frame as it likes, has a `]` that nothing in it opened; in a second
+  frame, `{"record":{"value":` value `},"end":1}`, that closes nothing. So text that is right in both is one JSON value.
+- Text in single quotes, which Spark takes by default, is no JSON.
+- Half of a surrogate pair (`"\ud800"`) is an error: it is no character, and Spark makes it a question mark.
 - A timestamp that is only a time of day ("12:30") is an error: Spark completes it with today's date.
 - In columns of the schema, a number that becomes infinite and a year past 9999 (milliseconds taken for seconds) are
   errors. Inside of arrays, maps and structs Spark's reading stands.
 
 As Spark reads JSON: unknown fields are left out, a missing field is null, field names count with their case, the last of
 repeated fields counts, decimals are rounded to the column's scale, dates and timestamps are ISO 8601 (in UTC where they
-name no zone), a whole number in a TIMESTAMP is seconds since 1970, STRING takes any JSON as text.
+name no zone), a whole number in a TIMESTAMP is seconds since 1970, STRING takes any JSON as text, with fractions written
+as doubles are.
 
 All is SQL text: one call to Spark for each step, where building the same from column objects takes hundreds.
 """
@@ -35,7 +40,12 @@ _METADATA: Final = {
     "key": "_key",
     "headers": "_headers",
 }
-_OPTIONS: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": "broken", "timeZone": "UTC"}
+_OPTIONS: Final = {
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": "broken",
+    "timeZone": "UTC",
+    "allowSingleQuotes": "false",
+}
 # A fixed format takes no time of day alone; it is too slow to read every record with.
 _DATED_ONLY: Final = {**_OPTIONS, "timestampFormat": "yyyy-MM-dd[['T'][' ']HH:mm[:ss][.SSSSSSSSS][XXX][XX]]"}
 
@@ -45,8 +55,12 @@ _TOMBSTONE: Final = "'the value is null (a tombstone)'"
 _NOT_UTF8: Final = "'the value is not UTF-8'"
 _INFINITE: Final = "'Infinity', '+Infinity', '-Infinity', 'INF', '+INF', '-INF'"
 _LAST_YEAR: Final = 9999
-_TIME_OF_DAY: Final = "[ T]*[0-9]{1,2}:"
-_HAS_TIME_OF_DAY: Final = f"{_TEXT} RLIKE '\"{_TIME_OF_DAY}'"
+# Spark trims control characters, DEL among them; in the JSON itself, any part of the time may be written as an escape.
+_IS_TIME_OF_DAY: Final = r"RLIKE r'^[\x00-\x20\x7f]*(T|[0-9]{1,2}:)'"
+_HAS_TIME_OF_DAY: Final = rf"""{_TEXT} RLIKE r'"[ \x7f]*(T[0-9]|T?[0-9]{{0,2}}\\|[0-9]{{1,2}}:)'"""
+_SOUND_ESCAPE: Final = r"\\([^u]|u(?![dD][89a-fA-F])|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])"
+_HAS_HALF: Final = f"contains(regexp_replace({_TEXT}, r'{_SOUND_ESCAPE}', ''), r'\\')"
+_HALF_PAIR: Final = rf"((contains({_TEXT}, r'\ud') OR contains({_TEXT}, r'\uD')) AND {_HAS_HALF})"
 _DATED: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"})
 _FLOATS: Final = frozenset({"FLOAT", "DOUBLE"})
 _HAS_TIMESTAMP: Final = re.compile(r"\bTIMESTAMP\b")
@@ -81,7 +95,8 @@ def _json_judged(raw: "DataFrame", columns: Sequence[Column]) -> "DataFrame":
     framed = raw.selectExpr("*", f"{_framed(_struct(columns))} AS __frame")
     doubt = " OR ".join(doubt for column in columns for doubt in _doubts(column)) or "FALSE"
     # Only records that are not as they should be, or that may not be, are looked at again.
-    error = f"IF({_is_one('__frame')} AND NOT coalesce({doubt}, FALSE), NULL, {_reason(columns)})"
+    sound = f"{_is_one('__frame')} AND {_stands_alone()} AND NOT {_HALF_PAIR} AND NOT coalesce({doubt}, FALSE)"
+    error = f"IF({sound}, NULL, {_reason(columns)})"
     return framed.selectExpr("*", f"{_RECORD} AS __record", f"{error} AS __error")
 
 
@@ -91,9 +106,19 @@ def _struct(columns: Iterable[Column]) -> str:
 
 def _framed(record_type: str, options: Mapping[str, str] = _OPTIONS) -> str:
     """The value, read in its frame as a list of `record_type`; `broken` is set where a part of it could not be read."""
-    schema = ddl([Column("record", f"ARRAY<{record_type}>"), Column("end", "INT"), Column("broken", "STRING")])
+    schema = [Column("record", f"ARRAY<{record_type}>"), Column("end", "INT"), Column("broken", "STRING")]
+    return _read(f"""concat('{{"record":[', {_TEXT}, '],"end":1}}')""", schema, options)
+
+
+def _read(text: str, schema: Sequence[Column], options: Mapping[str, str] = _OPTIONS) -> str:
     pairs = ", ".join(_literal(each) for pair in options.items() for each in pair)
-    return f"""from_json(concat('{{"record":[', {_TEXT}, '],"end":1}}'), {_literal(schema)}, map({pairs}))"""
+    return f"from_json({text}, {_literal(ddl(schema))}, map({pairs}))"
+
+
+def _stands_alone() -> str:
+    """Whether the value, if it is right in its frame, is all that it read there: it has not closed the frame's list."""
+    other_frame = f"""concat('{{"record":{{"value":', {_TEXT}, '}},"end":1}}')"""
+    return f"(NOT contains({_TEXT}, ']') OR coalesce({_read(other_frame, [Column('end', 'INT')])}.end = 1, FALSE))"
 
 
 def _is_one(frame: str) -> str:
@@ -128,12 +153,14 @@ def _reason(columns: Sequence[Column]) -> str:
         WHEN trim({_TEXT}) = '' THEN 'the value is empty'
         WHEN {first} NOT IN ('{{') AND {_is_json()} THEN concat('the value is not a JSON object but ', {kind})
         WHEN NOT {_is_json()} THEN 'the value is not JSON, or not one JSON value alone'
+        WHEN {_HALF_PAIR} THEN 'the value has half of a surrogate pair, which is no character'
         ELSE coalesce({_first_mismatch(columns)}, IF({_is_one("__frame")}, NULL, 'the value does not match the schema'))
     END"""
 
 
 def _is_json() -> str:
-    return f"exists(array({_framed('STRING')}), f -> coalesce(f.end = 1 AND f.broken IS NULL AND size(f.record) = 1, FALSE))"
+    one = "coalesce(f.end = 1 AND f.broken IS NULL AND size(f.record) = 1, FALSE)"
+    return f"(exists(array({_framed('STRING')}), f -> {one}) AND {_stands_alone()})"
 
 
 def _first_mismatch(columns: Sequence[Column]) -> str:
@@ -165,7 +192,7 @@ def _mismatch(column: Column) -> str:
     if column.type in _DATED:
         found += f" OR year({value}) > {_LAST_YEAR}"
     if column.type == "TIMESTAMP":
-        found += f" OR {text} RLIKE '^{_TIME_OF_DAY}'"
+        found += f" OR {text} {_IS_TIME_OF_DAY}"
     return found
 
 

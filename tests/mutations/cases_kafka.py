@@ -161,7 +161,10 @@ KAFKA: tuple[Mutation, ...] = (
         file="backfill_assets/query/records.py",
         old="""        doubts.append(f"({value} >= date_sub(current_date(), 2) AND {_HAS_TIME_OF_DAY})")""",
         new="        pass",
-        tests=(RECORDS,),
+        tests=(
+            "tests/e2e/kafka/test_records.py::"
+            "test_a_mere_time_of_day_is_bad_where_no_other_column_calls_for_a_second_look",
+        ),
     ),
     Mutation(
         name="views read records that did not parse",

@@ -71,19 +71,19 @@ SPARK: tuple[Mutation, ...] = (
     # Reading exact rows
     Mutation(
         name="the first row of each range of bronze is left out",
-        file=COMPUTE,
-        old="""(F.col("_offset") >= each.start)""",
-        new="""(F.col("_offset") > each.start)""",
+        file="backfill_assets/query/offsets.py",
+        old='f"{offset} >= get(',
+        new='f"{offset} > get(',
         tests=("tests/e2e/kafka/test_first_path.py::test_history_and_new_events_reach_the_view_each_once",),
     ),
     Mutation(
         name="a row beyond each range of bronze is read",
-        file=COMPUTE,
-        old="""(F.col("_offset") < each.end)""",
-        new="""(F.col("_offset") <= each.end)""",
+        file="backfill_assets/query/offsets.py",
+        old='f"{offset} < get(',
+        new='f"{offset} <= get(',
         tests=(
-            "tests/e2e/kills/test_survival.py::"
-            "test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_without",
+            "tests/e2e/kafka/test_many_splits.py::"
+            "test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_in_process",
         ),
     ),
     Mutation(

@@ -2,8 +2,8 @@
 
 The argument: `root`, `servers`, `topic` (empty: a Delta table instead), and `jobs`: each names a view or source to
 refresh, with `chunk_rows` and where the process is to kill itself (`die`: the step and which occurrence of it), and of
-a Delta table's view the `strategy` and, unless it is `large`, the `query`. With the argument `serve`, one such order a
-line comes in, and each is done by a fork.
+a Delta table's view the `strategy` and, unless it is `large`, the `query`; or one to `verify`, by all checks. With the
+argument `serve`, one such order a line comes in, and each is done by a fork.
 """
 
 import importlib
@@ -13,12 +13,14 @@ import signal
 import subprocess
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.backfill.control import Limits
 from backfill_assets.model import MaterializedView, Strategy
+from backfill_assets.proofs import CHECKS
 from backfill_assets.testing.crash import CrashPoint
 from backfill_assets.workspace import Declared
 from tests.support.project import Project
@@ -72,11 +74,18 @@ def main(order: dict[str, Any]) -> None:
             assert isinstance(large, MaterializedView)
             given = {"query": job["query"], "upstreams": large.upstreams, "strategy": strategy}
             project.declare(materialized_view(job["refresh"], **given))
+        if "verify" in job:
+            _say({check: project.check(job["verify"], check).passed for check in CHECKS})
+            continue
         hook = CrashPoint(job["die"][0], at=job["die"][1], action=_die) if "die" in job else lambda _step: None
         done = project.refresh(job["refresh"], Limits(chunk_rows=job.get("chunk_rows", 1000)), on_step=hook)
         epochs = [each.epoch for each in done.report.epochs]
-        sys.stdout.write(json.dumps({"stopped": done.report.stopped, "epochs": epochs}) + "\n")
-        sys.stdout.flush()
+        _say({"stopped": done.report.stopped, "epochs": epochs})
+
+
+def _say(found: Mapping[str, object]) -> None:
+    sys.stdout.write(json.dumps(found) + "\n")
+    sys.stdout.flush()
 
 
 def serve() -> None:

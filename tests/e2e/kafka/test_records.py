@@ -1,6 +1,5 @@
 """Kafka records to bronze rows on real Spark: each value is in its column, or the record is marked and kept as it came."""
 
-from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -10,9 +9,10 @@ import pytest
 from backfill_assets.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.query.ddl import Column, ddl, parse_schema
 from backfill_assets.query.records import parse_records
+from tests.support.kafka_rows import WHEN, kafka_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import Row, SparkSession
 
 pytestmark = pytest.mark.e2e
 
@@ -21,11 +21,6 @@ COLUMNS = parse_schema(
     "b BINARY, bo BOOLEAN, xs ARRAY<INT>, st STRUCT<p: INT, q: STRING>, ss ARRAY<STRUCT<p: INT>>, m MAP<STRING, INT>, "
     "ts ARRAY<TIMESTAMP>, `odd-'name` INT"
 )
-KAFKA_ROW = (
-    "key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT, "
-    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
-)
-WHEN = datetime(2024, 1, 2, 3, 4, 5, 678000)
 TODAY = datetime.now(UTC).date().isoformat()
 
 GOOD: list[tuple[str, dict[str, Any]]] = [
@@ -35,7 +30,6 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ('{"a":null,"s":null,"st":null}', {}),
     ('{"A":1}', {}),
     ('{"a":1,"a":2}', {"a": 2}),
-    ("{'a':1}", {"a": 1}),
     ('{"l":9223372036854775807}', {"l": 9223372036854775807}),
     ('{"d":1234.56}', {"d": Decimal("1234.56")}),
     ('{"d":"1.5"}', {"d": Decimal("1.50")}),
@@ -47,6 +41,8 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ('{"s":5}', {"s": "5"}),
     ('{"s":{"k":[1,2]}}', {"s": '{"k":[1,2]}'}),
     ('{"s":"} 12:30 ]}{é😀"}', {"s": "} 12:30 ]}{é😀"}),
+    ('{"s":"],\\"end\\":1}","a":1,"end":2,"record":[3]}', {"s": '],"end":1}', "a": 1}),
+    ('{"s":"\\ud83d\\ude00 \\\\ud83d"}', {"s": "😀 \\ud83d"}),
     ('{"t":"2024-01-02T03:04:05.678Z"}', {"t": WHEN}),
     ('{"t":"2024-01-02T04:04:05.678+01:00"}', {"t": WHEN}),
     ('{"t":"2024-01-02 03:04:05.678"}', {"t": WHEN}),
@@ -93,7 +89,27 @@ BAD: list[tuple[bytes | str | None, str]] = [
             "plain text",
             '\ufeff{"a":1}',
             '{"s":"line\nbreak"}',
+            '{"s":"nul\0"}',
+            '{"a":1}\0',
+            '{"a":1/**/}',
+            '{"a":1}//',
+            "{'a':1}",
+            '{"s":"\\\'"}',
+            '{"a":1}],"end":1}',
+            '{"a":1}],"end":1} x',
+            '{"a":1}],"end":1,"z":[{"b":9}',
+            '{"a":1}],"end":1,"record":[{"a":2}',
+            '{"a":1}],"z":[2',
+            '{"a":1}},"end":1,"z":{"a":2}',
+            '{"a":1},"value":{"a":2}',
+            '{"a":1}]},"end":1,"z":{"y":[2',
+            '1],"end":1}',
         )
+    ),
+    *(
+        (f'{{"{name}":"{half}"}}', "the value has half of a surrogate pair, which is no character")
+        for name in ("s", "unknown")
+        for half in ("\\ud83d", "\\uDE00", "\\ude00\\ud83d", "\\\\\\ud83d", "\\ud83d\\\\ude00")
     ),
     *(
         (f'{{"a":{text}}}', "column a does not take its value as INT")
@@ -118,6 +134,12 @@ BAD: list[tuple[bytes | str | None, str]] = [
             "1704164645678",
             '"12:30"',
             '"T1:2:3"',
+            '"T12"',
+            '"\\u00312:30"',
+            '"1\\u003a30"',
+            '"\\u00541:2"',
+            '"\\t12:30"',
+            '" \x7f12:30"',
         )
     ),
     ('{"n":"2024-01-02T03:04:05Z"}', "column n does not take its value as TIMESTAMP_NTZ"),
@@ -131,16 +153,12 @@ BAD: list[tuple[bytes | str | None, str]] = [
     ),
     ('{"ss":[{"p":1},{"p":"x"}]}', "column ss does not take its value as ARRAY<STRUCT<p: INT>>"),
     ('{"m":{"k":"x"}}', "column m does not take its value as MAP<STRING, INT>"),
-    ('{"ts":["12:30"]}', "column ts does not take its value as ARRAY<TIMESTAMP>"),
+    *(
+        (f'{{"ts":["{text}"]}}', "column ts does not take its value as ARRAY<TIMESTAMP>")
+        for text in ("12:30", "\\u00312:30", "T12")
+    ),
     ('{"odd-\'name":"x"}', "column odd-'name does not take its value as INT"),
 ]
-
-
-def kafka_rows(spark: "SparkSession", values: Iterable[bytes | None]) -> "DataFrame":
-    """The rows that Spark's Kafka source gives for these values at offsets 0, 1, 2 …"""
-    headers = [("h", b"\x00")]
-    rows = [(b"k", value, "topic", 3, offset, WHEN, 0, headers) for offset, value in enumerate(values)]
-    return spark.createDataFrame(rows, KAFKA_ROW).coalesce(1)
 
 
 def as_bytes(value: bytes | str | None) -> bytes | None:
@@ -180,6 +198,15 @@ def test_a_bad_record_has_its_reason_and_raw_value_and_nothing_else(
     row = bronze[as_bytes(value)]
     found = {column.name: row[column.name] for column in COLUMNS if row[column.name] is not None}
     assert (row["_error"], plain(row["_value"]), found) == (reason, as_bytes(value), {})
+
+
+def test_a_mere_time_of_day_is_bad_where_no_other_column_calls_for_a_second_look(spark: "SparkSession") -> None:
+    raw = kafka_rows(spark, [b'{"t":"12:30"}', b'{"t":"2024-01-02T03:04:05.678Z"}'])
+    rows = parse_records(raw, columns=parse_schema("t TIMESTAMP"), record_format="json").collect()
+    assert [(row["t"], row["_error"]) for row in rows] == [
+        (None, "column t does not take its value as TIMESTAMP"),
+        (WHEN, None),
+    ]
 
 
 def test_not_a_number_is_taken_by_name(spark: "SparkSession") -> None:

@@ -1,0 +1,62 @@
+"""Topics of many splits, on both kinds of Spark: reading and proving cost one expression, however many splits there are."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backfill_assets.proofs import CHECKS
+from backfill_assets.resources.spark import SparkRunner
+from tests.support.many_splits import make_bronze, results, results_under_users_settings, wanted
+from tests.support.over_connect import over_connect
+from tests.support.processes import Processes
+from tests.support.project import Project
+from tests.support.runner import declared, order_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.e2e
+
+SPLITS = 100
+
+
+@pytest.fixture(scope="module")
+def bronze(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bronze")
+    make_bronze(folder)
+    return folder
+
+
+def test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_in_process(
+    bronze: Path, spark: "SparkSession"
+) -> None:
+    runner = SparkRunner(lambda: spark)
+    assert results(runner, bronze) == wanted()
+    runner.close()
+
+
+def test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_over_spark_connect(
+    bronze: Path, remote: str
+) -> None:
+    assert over_connect(remote, results_under_users_settings, bronze) == wanted()
+
+
+def test_a_topic_of_a_hundred_splits_reaches_a_view_and_is_proved_over_spark_connect(
+    project: Project, processes: Processes
+) -> None:
+    topic = project.topic(splits=SPLITS)
+    events = [{"id": number, "amount": number / 4} for number in range(5 * SPLITS)]
+    project.produce(topic, events[: 3 * SPLITS])
+    project.declare(*declared(topic))
+    order = order_of(project, topic)
+    assert processes.run(order, {"refresh": "large"}, {"refresh": "orders"})[0] == 0
+    project.produce(topic, events[3 * SPLITS :])
+    code, said = processes.run(
+        order,
+        *({"refresh": name} for name in ("orders", "large")),
+        *({"verify": name} for name in ("orders", "large")),
+    )
+    assert (code, said[2:]) == (0, [dict.fromkeys(CHECKS, True)] * 2)
+    assert project.rows("large", "id", "twice") == Counter((each["id"], each["amount"] * 2) for each in events)

@@ -1,0 +1,78 @@
+"""Keys of many columns, and keys that are cut into many ranges, over Spark Connect, which takes no deep expressions."""
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from deltalake import DeltaTable
+
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.positions import KeyRange
+from backfill_assets.model import TableStrategy
+from backfill_assets.proofs import CHECKS
+from backfill_assets.resources.key_ranges import in_ranges
+from backfill_assets.resources.tables import DeltaUpstream
+from backfill_assets.resources.warehouse import TableLocation
+from tests.support.lake import Lake
+from tests.support.over_connect import over_connect
+from tests.support.settings import one_in_gate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.e2e
+
+KEY = [f"k{number}" for number in range(80)]
+ROWS, RANGES = 60, 100
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path)
+
+
+def rows(first: int) -> list[dict[str, int]]:
+    return [{**dict.fromkeys(KEY, number), "v": number} for number in range(first, first + ROWS)]
+
+
+def follow(root: str, strategy: TableStrategy) -> list[object]:
+    """Read the history of a table of many key columns, then changes of every kind; how many rows, and what fails."""
+    lake = Lake(Path(root))
+    lake.append("base", rows(0))
+    lake.view("large", f"SELECT v FROM base WHERE {KEY[0]} >= 0", lake.table("base", key=KEY), strategy=strategy)
+    lake.project.refresh("large", Limits(chunk_rows=20))
+    lake.append("base", rows(ROWS))
+    table = DeltaTable(lake.path("base"))
+    table.update({"v": "v + 1000"}, predicate="v < 10")
+    table.delete("v >= 100 AND v < 110")
+    lake.project.refresh("large")
+    failed = [check for check in CHECKS if not lake.project.check("large", check).passed]
+    return [sum(lake.project.rows("large").values()), failed]
+
+
+@pytest.mark.parametrize("strategy", one_in_gate("snapshot", "arrangement"))
+def test_a_key_of_many_columns_is_followed_over_spark_connect(lake: Lake, remote: str, strategy: str) -> None:
+    assert over_connect(remote, follow, lake.project.root, strategy) == [2 * ROWS - 10, []]
+
+
+def in_many_ranges(root: str) -> list[int]:
+    """The rows of a table whose key is in one of many ranges: of each ten of `a`, those from 3 to 6."""
+    lake = Lake(Path(root))
+    lake.append("many", ({"a": number, "b": f"'{number}\\", "c": date(2024, 1, 1)} for number in range(10 * RANGES)))
+    upstream = DeltaUpstream(name="many", location=TableLocation(uri=lake.path("many")), key=lambda: ("a", "b", "c"))
+    ranges = [
+        KeyRange(after=(str(at + 2), f"'{at + 2}\\", "2024-01-01"), upto=(str(at + 6), f"'{at + 6}\\", "2024-01-01"))
+        for at in range(0, 10 * RANGES, 10)
+    ]
+
+    def read(spark: "SparkSession") -> list[int]:
+        found = in_ranges(spark.read.format("delta").load(lake.path("many")), upstream, ranges).select("a")
+        return sorted(row.a for row in found.collect())
+
+    return lake.project.workspace().runner.run(read)
+
+
+def test_rows_of_many_key_ranges_are_read_exactly_over_spark_connect(lake: Lake, remote: str) -> None:
+    wanted = [number for number in range(10 * RANGES) if 3 <= number % 10 <= 6]
+    assert over_connect(remote, in_many_ranges, lake.project.root) == wanted

@@ -1,0 +1,100 @@
+"""A bronze table of ten thousand splits: what the reading functions make of ranges of it, and what they must."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.backfill.reads import BronzeRead
+from backfill_assets.model import ERROR_COLUMNS, METADATA_COLUMNS
+from backfill_assets.query.ddl import parse_schema
+from backfill_assets.resources.compute import SourceReader, bronze_rows
+from backfill_assets.resources.spark import SparkResource, SparkRunner
+from backfill_assets.resources.verify import Derived, Proof, difference, duplicates
+from backfill_assets.resources.warehouse import TableLocation, Warehouse
+
+__all__ = ["make_bronze", "results", "results_under_users_settings", "wanted"]
+
+SPLITS, OFFSETS = 10_000, 8
+SOME = {split: OffsetRange(start=split % 3, end=split % 3 + split % 5) for split in range(5, SPLITS) if split % 7 != 0}
+"""Ranges of most splits, a fifth of them empty."""
+PROVED = {split: OffsetRange(start=0, end=split % (OFFSETS + 1)) for split in range(SPLITS)}
+LEFT = {split: OffsetRange(start=each.end, end=OFFSETS) for split, each in PROVED.items()}
+USERS_OWN = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.sql.caseSensitive": "true",
+}
+
+
+def make_bronze(folder: Path) -> None:
+    """The table: each file holds an offset of every split; `id` is the split's parity."""
+    columns = parse_schema("id LONG")
+    for offset in range(OFFSETS):
+        rows = [{"_partition": split, "_offset": offset, "id": split % 2} for split in range(SPLITS)]
+        types = {"_partition": pa.int32(), "_offset": pa.int64(), "_timestamp": pa.timestamp("us", "UTC")}
+        types |= {"_key": pa.binary(), "_headers": pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))}
+        types |= {each.name: pa.int64() for each in columns} | {"_error": pa.string(), "_value": pa.binary()}
+        write_deltalake(str(folder), pa.Table.from_pylist(rows, schema=pa.schema(types)), mode="append")
+
+
+def wanted() -> dict[str, Any]:
+    """What `results` must be, told without Spark."""
+    left = Counter({0: 0, 1: SPLITS // 2 * OFFSETS})
+    for split in range(0, SPLITS, 2):
+        left[0] += len(LEFT[split])
+    rows = sum(map(len, LEFT.values()))
+    return {
+        "read": [[split, offset] for split, each in SOME.items() for offset in range(each.start, each.end)],
+        "left": [{"id": branch, "rows": count} for branch, count in sorted(left.items())],
+        "compared": [rows, rows, 0, 0],
+        "compared to less": [rows - 1, rows, 0, 1],
+    }
+
+
+def results_under_users_settings(folder: str) -> dict[str, Any]:
+    """`results` by whichever Spark this process is to use, with settings that a user may have made."""
+    runner = SparkResource(config=USERS_OWN).runner(Warehouse(uri="/"))
+    found = results(runner, Path(folder))
+    runner.close()
+    return found
+
+
+def results(runner: SparkRunner, folder: Path) -> dict[str, Any]:
+    """What of the table is read, and what checks see that leave out what was proved before."""
+    table = TableLocation(uri=str(folder))
+    schema = parse_schema("id LONG")
+    source = SourceReader(
+        name="wide",
+        columns=schema,
+        bronze_columns=(*METADATA_COLUMNS, *schema, *ERROR_COLUMNS),
+        record_format="json",
+        kafka_options=dict,
+        bronze=table,
+    )
+
+    def read(ranges: dict[int, OffsetRange]) -> BronzeRead:
+        return BronzeRead(source="wide", incarnation="a" * 12, version=0, ranges=ranges)
+
+    def compared(ranges: dict[int, OffsetRange]) -> list[int]:
+        derived = Derived(reads=(read(ranges),), sources={"wide": source}, query=None)
+        found = difference(runner, derived, proof)
+        return [found.rows_expected, found.rows_found, found.missing, found.unexpected]
+
+    version = OFFSETS - 1
+    proof = Proof(
+        table=table, version=version, split_column="_partition", offset_column="_offset", branches={0: PROVED}
+    )
+    even = Proof(**{**vars(proof), "branch_column": "id", "branches": {0: PROVED, 1: {}}})
+    rows = runner.run(
+        lambda spark: bronze_rows(spark, read(SOME), source).select("_partition", "_offset").collect(),
+    )
+    return {
+        "read": sorted(map(list, rows)),
+        "left": duplicates(runner, even, ("id",)),
+        "compared": compared(LEFT),
+        "compared to less": compared({**LEFT, 1: OffsetRange(start=LEFT[1].start, end=OFFSETS - 1)}),
+    }
