@@ -198,7 +198,8 @@ def drop(workspace: Workspace, name: str) -> None:
 
 
 def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
-    """Keep a table's files few: sweep staged files, restate its positions, expire its log, compact, vacuum if asked to.
+    """Keep a table's files few: sweep staged files, restate its positions, expire its log, compact, vacuum if asked to. And
+    its log true: bounds of files that are not exact go, whoever wrote them.
 
     Files are swept first, as the log tells which of them were committed; then the positions are said again, so that they
     outlive the log's older entries. Errors: `StillNeededError`, before anything is done, where vacuuming would take what a
@@ -210,6 +211,7 @@ def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) ->
     if vacuum_hours is not None:
         check_unneeded(workspace, name, hours=vacuum_hours)
     swept = sweep(table.output.location, table.output.look)
+    table.output.keep_bounds(thoroughly=True)
     look = table.output.look()  # what is committed is made on the look before it
     try:
         restate(table.parts, look)
@@ -298,15 +300,19 @@ def _waiting(workspace: Workspace, table: Table, absent: Status) -> Status:
 
 
 def _at_work_on(table: Table) -> Look:
-    """The table as it stands, created if need be, saying that it is in creation as long as it is not live."""
+    """The table as it stands, created if need be, saying that it is in creation as long as it is not live, and of its
+    files only what is exact."""
     look = create_if_missing(table.parts, table)
     if look.record is not None and (look.record.epoch == 0 or spooled_folders(table.output.location) - _spooled(look)):
         # what a creation that was given up had staged, or a run that died had drained
         sweep(table.output.location, table.output.look)
         look = check_look(table.parts, table.output.look())
-    if look.record is not None and not look.record.live and table.output.set_status("creating"):
-        return check_look(table.parts, table.output.look())
-    return look
+    if look.record is None:
+        return look
+    changed = not look.record.live and table.output.set_status("creating")
+    # A life that has just begun may have other columns than the one before.
+    changed |= table.output.keep_bounds(thoroughly=look.record.epoch == 0)
+    return check_look(table.parts, table.output.look()) if changed else look
 
 
 def _made_live(table: Table, done: RunReport) -> bool:

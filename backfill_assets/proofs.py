@@ -32,6 +32,7 @@ from backfill_assets.resources.verify import (
     stated_rows,
     whole_difference,
 )
+from backfill_assets.resources.verify_bounds import added_since, misstated
 from backfill_assets.resources.verify_tables import at_position, key_twice, recomputed
 from backfill_assets.workspace import Table, Workspace, sources_of
 
@@ -113,13 +114,13 @@ def unique_key(case: _Case) -> Outcome:
 
 
 def rows_conserved(case: _Case) -> Outcome:
-    """What epochs wrote adds up to what the data files hold, and none wrote more than it read."""
+    """What epochs wrote adds up to what the data files hold, and none wrote more than it read. The log says of each file
+    what is so, as readers leave out files by the rows, nulls and bounds that it states."""
     records = _records(case)
     location = case.table.output.location
     held = footer_rows(location) if case.since is None else stated_rows(location)
-    return _outcome(
-        conserved(records, held, copies=len(_branches(case))), f"all {held} rows are accounted for", rows=held
-    )
+    offences = [*conserved(records, held, copies=len(_branches(case))), *_misstated(case)]
+    return _outcome(offences, f"all {held} rows are accounted for", rows=held)
 
 
 def exactly_once(case: _Case) -> Outcome:
@@ -248,6 +249,13 @@ def _since(workspace: Workspace, table: Table, record: CommitRecord, check: str)
     if passed is None or passed.incarnation != record.incarnation:
         return None
     return next((each for each in table.output.life(since=passed.epoch) if each.epoch == passed.epoch), None)
+
+
+def _misstated(case: _Case) -> list[str]:
+    location, at = case.table.output.location, case.look.version
+    since = case.since
+    new = None if since is None else added_since(location, at, since.target, since.epoch)
+    return misstated(case.workspace.runner, location, at, among=new)
 
 
 def _records(case: _Case) -> list[CommitRecord]:

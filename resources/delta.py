@@ -15,19 +15,11 @@ from itertools import takewhile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import (
-    ColumnProperties,
-    CommitProperties,
-    DeltaTable,
-    PostCommitHookProperties,
-    Schema,
-    Transaction,
-    WriterProperties,
-)
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction
 
+from backfill_assets.backfill.bounds import BOUNDED_COLUMNS, boundable, naming
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Staged, StagedFile, app_id
 from backfill_assets.errors import PositionsLostError, StagingError
 from backfill_assets.resources.commits import (
@@ -39,6 +31,8 @@ from backfill_assets.resources.commits import (
     read_commit,
     record_of,
 )
+from backfill_assets.resources.file_bounds import are_exact, mend, parquet_statistics, suit
+from backfill_assets.resources.maintenance import set_properties
 from backfill_assets.resources.tables import retention_of
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
@@ -98,7 +92,7 @@ def create_table(location: TableLocation, schema: str) -> None:
         "format": {"provider": "parquet", "options": {}},
         "schemaString": schema,
         "partitionColumns": [],
-        "configuration": _PROPERTIES,
+        "configuration": {**_PROPERTIES, BOUNDED_COLUMNS: naming(boundable(schema))},
         "createdTime": now,
     }
     created = {
@@ -186,12 +180,18 @@ class DeltaOutput:
         return min(changed, default=None)
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
-        """One commit on the version loaded by the last `look`, without retries."""
+        """One commit on the version loaded by the last `look`, without retries.
+
+        None is made on a table that does not name the columns whose bounds are exact and in all files: it does from then
+        on, and is to be looked at again.
+        """
         table = self._table
         assert table is not None
         record = record.model_copy(update={"base": table.version()})
         try:
-            if staged.appends:
+            if staged.files and not self._bounds_suit(table, staged):
+                self._log.forget()
+            elif staged.appends:
                 self._append(table, record, staged)
             elif record.engine == "delta-rs":
                 self._merge(table, record, staged)
@@ -201,6 +201,12 @@ class DeltaOutput:
         except Exception:
             self._log.forget()  # what has become of the commit is told by a fresh load alone
             raise
+
+    def _bounds_suit(self, table: DeltaTable, staged: Staged) -> bool:
+        if are_exact(table):
+            return suit(self.location, table, staged.files)
+        mend(self.location)
+        return False
 
     def engine(self, staged: Staged) -> str:
         """What would commit this: files are committed as they are where no single row is replaced; else a merge, in memory
@@ -234,7 +240,7 @@ class DeltaOutput:
             same,
             source_alias="s",
             target_alias="t",
-            writer_properties=_bounds_where_exact(table),
+            writer_properties=parquet_statistics(table),
             commit_properties=self._properties(record),
             post_commithook_properties=_NO_CLEANUP,
         ).when_matched_delete("s.__op = 'delete'").when_matched_update(
@@ -274,11 +280,13 @@ class DeltaOutput:
 
     def set_status(self, status: str) -> bool:
         """Make the table say `creating`, `live` or `dropped` in its properties; tells whether it did not do so yet."""
-        table = self.location.load()
-        if table is None or table.metadata().configuration.get(STATUS_PROPERTY) == status:
-            return False
-        table.alter.set_table_properties({STATUS_PROPERTY: status}, raise_if_not_exists=False)
-        return True
+        return set_properties(self.location, {STATUS_PROPERTY: status})
+
+    def keep_bounds(self, *, thoroughly: bool) -> bool:
+        """Make the log state bounds of just those columns whose bounds are exact and in all files; tells whether it did not
+        do so yet. Unless `thoroughly`, a table that says of itself that it does is believed."""
+        assert self._table is not None
+        return (thoroughly or not are_exact(self._table)) and mend(self.location)
 
     def is_ours(self) -> bool:
         """Whether the table says of itself that it was made here; its log may have lost all epochs since."""
@@ -288,10 +296,10 @@ class DeltaOutput:
     def compact(self, files: int) -> None:
         """Merge small files once there are at least `files` of them; changes no data. Gives way to any other writer."""
         table = self.location.load()
-        if table is None or len(table.file_uris()) < files:
+        if table is None or len(table.file_uris()) < files or not are_exact(table):
             return
         try:
-            table.optimize.compact(writer_properties=_bounds_where_exact(table))
+            table.optimize.compact(writer_properties=parquet_statistics(table))
         except (CommitFailedError, DeltaError) as error:
             _log.info("%s: compaction gave way: %s", self.target, error)
 
@@ -358,19 +366,6 @@ class DeltaOutput:
 def _described(at: int, actions: Actions) -> list[tuple[int, str]]:
     """The version of a commit with each schema that it gives the table."""
     return [(at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action]
-
-
-def _bounds_where_exact(table: DeltaTable) -> WriterProperties:
-    """Bounds for plain columns that are no floats: a float's leave NaN out, and Spark would skip files that hold some."""
-    exact = [
-        each.name
-        for each in table.schema().fields
-        if isinstance(each.type, PrimitiveType) and each.type.type not in {"float", "double"}
-    ]
-    return WriterProperties(
-        default_column_properties=ColumnProperties(statistics_enabled="NONE"),
-        column_properties={name: ColumnProperties(statistics_enabled="CHUNK") for name in exact},
-    )
 
 
 def changed_rows(location: TableLocation, staged: Staged) -> pa.Table:

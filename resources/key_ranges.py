@@ -4,7 +4,6 @@ Values travel as texts that Spark casts to the column's type, instants as micros
 time zone moves a cut. Spark compares structs of columns as keys are meant: column by column, null first, NaN last.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
+from backfill_assets.backfill.bounds import are_trusted
 from backfill_assets.backfill.key_ranges import RANGES, Span, by_files, by_sample, thinned
 from backfill_assets.backfill.ports import KeyRanges
 from backfill_assets.backfill.positions import Key, KeyRange
@@ -166,8 +166,8 @@ def _sample(
 
 
 def _span(file: DataFile, rows: int, leading: Column) -> Span | None:
-    """What a file's statistics say of the leading key column; None if not enough, or if some are null."""
-    stats = json.loads(file.action.get("stats") or "{}", parse_float=Decimal)
+    """What a file's statistics say of the leading key column; None if not enough, if it is doubtful, or if some are null."""
+    stats = file.stats if are_trusted(leading.type) else {}
     low, high = (_ordered(leading, (stats.get(kind) or {}).get(leading.name)) for kind in ("minValues", "maxValues"))
     if low is None or high is None or (stats.get("nullCount") or {}).get(leading.name) != 0:
         return None

@@ -10,6 +10,7 @@ import re
 from base64 import b85decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
@@ -55,10 +56,15 @@ class DataFile:
         return int(vector["cardinality"]) if vector else 0
 
     @property
+    def stats(self) -> dict[str, Any]:
+        """What the log states of the file's rows; numbers that are not whole as decimals."""
+        found: dict[str, Any] = json.loads(self.action.get("stats") or "{}", parse_float=Decimal)
+        return found
+
+    @property
     def stated_rows(self) -> int | None:
         """Rows that a reader sees, if the log states them."""
-        stats = json.loads(self.action.get("stats") or "{}")
-        records = stats.get("numRecords")
+        records = self.stats.get("numRecords")
         return None if records is None else int(records) - self.deleted
 
     def absolute(self, table_uri: str) -> dict[str, Any]:

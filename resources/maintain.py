@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from backfill_assets.backfill.bounds import MAX_TEXT
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
 from backfill_assets.query.query import Query
@@ -39,6 +40,8 @@ FEW_KEYS = 2_000_000
 OPERATION = "__op"
 ROWS = "rows"
 """The folder, inside of a staged one, that keyed changes are written to."""
+_FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
+"""Bounds of long texts are cut to so many bytes (a maximum upwards). Whole ones would be left out of a file."""
 
 
 def batch(query: Query, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -109,14 +112,14 @@ def write_changes(rows: "DataFrame", folder: str, *, tasks: int, twice: str | No
     counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
     counted, seen = _counted(rows.coalesce(tasks), counts | ({"twice": f"count_if({twice})"} if twice else {}))
     written = counted.drop(twice) if twice else counted
-    written.write.partitionBy(OPERATION).parquet(folder, mode="error")
+    written.write.options(**_FOOTERS).partitionBy(OPERATION).parquet(folder, mode="error")
     return seen()
 
 
 def write_observed(rows: "DataFrame", folder: str, counts: Mapping[str, str], *, tasks: int) -> dict[str, int]:
     """Write rows as Parquet files of so many tasks, and count them; `counts` are aggregates by name, in SQL."""
     counted, seen = _counted(rows.coalesce(tasks), counts)
-    counted.write.parquet(folder, mode="error")
+    counted.write.options(**_FOOTERS).parquet(folder, mode="error")
     return seen()
 
 

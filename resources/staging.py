@@ -14,9 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from backfill_assets.backfill.bounds import restated
 from backfill_assets.backfill.epoch import CommitKind, Look, StagedFile
 from backfill_assets.backfill.staging import SPOOL, StagedFolder, sweepable
 from backfill_assets.resources.commits import commits_of, ours_in
@@ -26,9 +28,6 @@ __all__ = ["INPUTS", "collect", "delete_data", "delete_folder", "spooled_folders
 
 INPUTS = "_inputs"
 """Inside a staged folder: what names the inputs of the attempt, gone as soon as it has been computed."""
-
-MAX_TEXT = 32
-"""Longer texts get no minimum and maximum in file statistics."""
 
 
 def collect(location: TableLocation, folder: str) -> tuple[StagedFile, ...]:
@@ -148,26 +147,35 @@ def _describe(files: pafs.FileSystem, info: pafs.FileInfo) -> StagedFile:
 
 
 def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
-    """Row count, and for whole numbers, dates and short texts their bounds, in Delta's form.
-
-    Floats get none: a footer does not tell whether there was a NaN.
-    """
+    """Row count, and for whole numbers, dates and texts their nulls and bounds, in Delta's form."""
     lows: dict[str, Any] = {}
     highs: dict[str, Any] = {}
     nulls: dict[str, int] = {}
-    for column in range(footer.num_columns):
+    kinds = _kinds(footer.schema.to_arrow_schema())
+    for name, column in _places(footer).items():
         chunks = [footer.row_group(group).column(column) for group in range(footer.num_row_groups)]
-        name = footer.schema.column(column).path
         stats = [chunk.statistics for chunk in chunks]
-        if "." in name or any(each is None or not each.has_null_count for each in stats):
+        if name not in kinds or any(each is None or not each.has_null_count for each in stats):
             continue
         nulls[name] = sum(each.null_count for each in stats)
         bounded = [each for each in stats if each.has_min_max]
         bounds = _bounds(bounded)
-        complete = len(bounded) == sum(each.num_values > 0 for each in stats)
-        if complete and bounds and all(bound is not None for bound in bounds):
+        if bounds and len(bounded) == sum(each.num_values > 0 for each in stats):
             lows[name], highs[name] = min(bounds[::2]), max(bounds[1::2])
-    return {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
+    found = {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
+    return restated(found, kinds)
+
+
+def _kinds(schema: pa.Schema) -> dict[str, str]:
+    """The types of columns that may have bounds, as Delta names them."""
+    tests = {"long": pa.types.is_integer, "date": pa.types.is_date32, "string": pa.types.is_string}
+    return {field.name: kind for field in schema for kind, fits in tests.items() if fits(field.type)}
+
+
+def _places(footer: pq.FileMetaData) -> dict[str, int]:
+    """Columns by their names, with their places among all that the file has, of which some are parts of structs."""
+    paths = [footer.schema.column(column).path for column in range(footer.num_columns)]
+    return {path: at for at, path in enumerate(paths) if paths.count(path) == 1}
 
 
 def _bounds(bounded: list[Any]) -> list[Any]:
@@ -179,15 +187,5 @@ def _bounds(bounded: list[Any]) -> list[Any]:
         return []
 
 
-def _json_value(value: object) -> Any:
-    match value:
-        case bool():
-            return None
-        case int():
-            return value
-        case date() if type(value) is date:
-            return value.isoformat()
-        case str() if len(value) <= MAX_TEXT:
-            return value
-        case _:
-            return None
+def _json_value(value: int | str | date) -> int | str:
+    return value.isoformat() if isinstance(value, date) else value

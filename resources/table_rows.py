@@ -17,6 +17,7 @@ from backfill_assets.backfill.reads import ChangesRead, FullRead, KeyRead, Read,
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.query.spelling import backquoted
+from backfill_assets.resources.doubtful_bounds import unfiltered
 from backfill_assets.resources.key_ranges import in_ranges
 from backfill_assets.resources.log_replay import DataFile, Version
 from backfill_assets.resources.tables import ChangeFiles, DeltaUpstream
@@ -41,14 +42,14 @@ def whole_version(
     spark: "SparkSession", upstream: DeltaUpstream, version: int, columns: Sequence[Column]
 ) -> "DataFrame":
     """These columns of all rows of a version, each as if it had just been inserted."""
-    return _projected(_inserted(rows_at(spark, upstream.location, version)), columns)
+    return _projected(_inserted(unfiltered(rows_at(spark, upstream.location, version))), columns)
 
 
 def rows_done(
     spark: "SparkSession", upstream: DeltaUpstream, table: TablePosition, columns: Sequence[Column]
 ) -> "DataFrame":
     """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted."""
-    rows = rows_at(spark, upstream.location, table.version)
+    rows = unfiltered(rows_at(spark, upstream.location, table.version))
     done = rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
     return _projected(_inserted(done), columns)
 
@@ -64,25 +65,27 @@ def table_rows(
 
 
 def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
-    """The rows that a read names, with `CHANGE`."""
+    """The rows that a read names, with `CHANGE`; no filter gets to bounds of its files that may be wrong."""
     match read:
         case SnapshotRead() | FullRead():
             version = upstream.version(read.version)
-            return _inserted(_files(spark, upstream, version, upstream.chosen(read), place))
+            return _inserted(unfiltered(_files(spark, upstream, version, upstream.chosen(read), place)))
         case KeyRead():
-            return _inserted(in_ranges(delta_rows_at(spark, upstream.location, read.version), upstream, read.keys))
+            rows = unfiltered(delta_rows_at(spark, upstream.location, read.version))
+            return _inserted(in_ranges(rows, upstream, read.keys))
         case ChangesRead() if read.within is not None:
             every = _rows_of(spark, upstream, read.model_copy(update={"within": None}), place)
             return in_ranges(every, upstream, read.within)
         case ChangesRead() if upstream.has_feed(read.first):
             files = upstream.change_files(read)
             if files is not None:
-                return _changes(spark, upstream, files)
+                return unfiltered(_changes(spark, upstream, files))
             feed = spark.read.format("delta").option("readChangeFeed", "true")
             between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
-            return between.load(upstream.location.uri)
+            return unfiltered(between.load(upstream.location.uri))
         case ChangesRead():
-            return _inserted(_files(spark, upstream, upstream.version(read.last), upstream.added(read), place))
+            added = _files(spark, upstream, upstream.version(read.last), upstream.added(read), place)
+            return _inserted(unfiltered(added))
         case _:
             raise AssertionError(read)
 

@@ -88,7 +88,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="statistics of floats leave out NaN",
-        file=DELTA,
+        file="resources/file_bounds.py",
         old='and each.type.type not in {"float", "double"}',
         new='and each.type.type not in {"binary"}',
         tests=(

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from backfill_assets.backfill.epoch import CommitKind, Plan, Position, Staged
+from tests.support.bounds import stated
 from tests.support.project import Project
 
 Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
@@ -59,6 +60,27 @@ def recompact(project: Project, name: str, change: Change) -> None:
     }
     lines = [{"commitInfo": {"operation": "OPTIMIZE"}}, *removed, {"add": added}]
     (place / "_delta_log" / f"{version:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+
+
+def misstate(project: Project, name: str, change: Callable[[dict[str, Any]], None], *, epoch: int | None = None) -> str:
+    """Let the log state something else of a data file (the last, or the one that an epoch wrote), as maintenance might."""
+    place = folder(project, name)
+    stats = stated(str(place))
+    paths = sorted(path for path in stats if epoch is None or path.split("/")[0].split("-")[1:2] == [str(epoch)])
+    path = paths[-1]
+    change(stats[path])
+    added = {
+        "path": path,
+        "partitionValues": {},
+        "size": (place / path).stat().st_size,
+        "modificationTime": 1,
+        "dataChange": False,
+        "stats": json.dumps(stats[path]),
+    }
+    version = DeltaTable(str(place)).version() + 1
+    lines = [{"commitInfo": {"operation": "COMPUTE STATS"}}, {"add": added}]
+    (place / "_delta_log" / f"{version:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+    return path
 
 
 def first(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Change:

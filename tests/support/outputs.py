@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Staged
 from backfill_assets.backfill.positions import IngestPosition
 from backfill_assets.backfill.staging import StagedFolder
-from backfill_assets.resources.delta import DeltaOutput
+from backfill_assets.resources.delta import DeltaOutput, create_table
 from backfill_assets.resources.staging import collect
 from backfill_assets.resources.warehouse import TableLocation
 
@@ -19,10 +19,10 @@ TARGET = "sources/orders"
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 
 
-def output_at(folder: Path) -> DeltaOutput:
+def output_at(folder: Path, schema: pa.Schema = SCHEMA) -> DeltaOutput:
     """An output whose table is there and holds nothing."""
     location = TableLocation(uri=str(folder / "table"))
-    DeltaTable.create(location.uri, SCHEMA)
+    create_table(location, Schema.from_arrow(schema).to_json())
     return DeltaOutput(location=location, target=TARGET, schema=lambda: DeltaTable(location.uri).schema().to_json())
 
 

@@ -21,6 +21,7 @@ from tests.support.damage import (
     first,
     forge_commit,
     missing,
+    misstate,
     plan_files,
     replaced_by_a_double,
     rewrite,
@@ -134,6 +135,19 @@ def test_a_damaged_data_file_is_caught_by_just_the_checks_that_can_see_it(
     assert {row["id"] for row in proof.offences} <= damaged
     if not outcomes["unique_key"].passed:
         assert outcomes["unique_key"].offences[0]["rows"] == 2
+
+
+def halved(stats: dict[str, Any]) -> None:
+    stats["maxValues"]["id"] //= 2
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_bound_that_does_not_hold_is_named_with_its_file(copy: Project, name: str) -> None:
+    path = misstate(copy, name, halved, epoch=2)
+    for full in (True, False):  # it was stated after the last proof
+        (offence,) = failed(copy, name, "rows_conserved", full=full).offences
+        assert offence == f"the log states of file {path}, a maximum of id: 3, it holds 7"
+    assert all(copy.check(name, check).passed for check in CHECKS if check != "rows_conserved")
 
 
 @pytest.mark.parametrize("name", TABLES)

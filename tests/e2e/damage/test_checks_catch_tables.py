@@ -16,6 +16,7 @@ Which check sees what (each row is a test below; `yes` names the offence):
 | another table, or another version, was pinned  | yes       |        |            |           |              |
 | restated with another position                 | yes       | yes    |            |           | yes          |
 | restated with another number of rows           |           |        |            | yes       |              |
+| another bound, or count, stated of a file       |           |        |            | yes       |              |
 | restated as live though it is not              |           | yes    |            |           |              |
 | a plan of the ledger lost or altered           |           | yes    |            |           |              |
 | a hand-made append                             | yes       | yes    | yes        | yes       | yes          |
@@ -50,6 +51,7 @@ from tests.support.damage import (
     forge_commit,
     forge_epoch,
     missing,
+    misstate,
     plan_files,
     recompact,
     replaced_by_a_double,
@@ -264,6 +266,40 @@ def numbers_of(project: Project, name: str) -> list[str]:
     assert table is not None
     kinds = (pa.types.is_integer, pa.types.is_decimal)
     return [each.name for each in table.to_pyarrow_table().schema if any(kind(each.type) for kind in kinds)]
+
+
+def raised(stats: dict[str, Any]) -> None:
+    name = next(iter(stats["minValues"]))
+    stats["minValues"][name] = stats["maxValues"][name]
+
+
+def lowered(stats: dict[str, Any]) -> None:
+    name = next(iter(stats["maxValues"]))
+    stats["maxValues"][name] = stats["minValues"][name]
+
+
+def nulled(stats: dict[str, Any]) -> None:
+    name = next(iter(stats["nullCount"]))
+    stats["nullCount"][name] = stats["numRecords"]
+
+
+def emptied(stats: dict[str, Any]) -> None:
+    stats["numRecords"] = 0
+
+
+@pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [(raised, "a minimum of"), (lowered, "a maximum of"), (nulled, "nulls of"), (emptied, "rows: 0, it holds")],
+)
+def test_another_bound_or_count_that_is_stated_of_a_file(
+    copy: Project, name: str, change: Callable[[dict[str, Any]], None], said: str
+) -> None:
+    path = misstate(copy, name, change)
+    failed = outcomes_of(copy, name)
+    assert set(failed) == {"rows_conserved"}
+    (offence,) = failed["rows_conserved"].offences
+    assert offence.startswith(f"the log states of file {path}, {said}")
 
 
 @pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))

@@ -1,10 +1,8 @@
 """Keys of views over Delta tables: composite, null, NaN, hidden, oddly named, of several parts; and Spark's merge."""
 
 import math
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,11 +11,10 @@ from deltalake import DeltaTable
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import Staged
 from backfill_assets.errors import ForeignWriteError, QueryError
-from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.operations import refresh, reset
 from backfill_assets.resources.merge import merge_large
-from backfill_assets.workspace import Table, Workspace
 from tests.support.lake import Lake
+from tests.support.large import large
 
 pytestmark = pytest.mark.e2e
 
@@ -34,32 +31,6 @@ def exact(lake: Lake, view: str, query: str, columns: list[str], *names: str) ->
     for check in ("unique_key", "exactly_once"):
         outcome = lake.project.check(view, check)
         assert outcome.passed, f"{check}: {outcome.summary}"
-
-
-class Large(Workspace):
-    """A workspace in which every keyed change counts as too large for this process's memory."""
-
-    between: Callable[[], object]
-    """What happens after the look and before Spark merges."""
-
-    def table(self, declared: KafkaSource | MaterializedView) -> Table:
-        found = super().table(declared)
-        found.output.merge_memory = 0
-        merge = found.output.merge_large
-
-        def merge_late(*given: Any) -> None:
-            self.between()
-            merge(*given)
-
-        found.output.merge_large = merge_late
-        return found
-
-
-def large(lake: Lake, between: Callable[[], object] = lambda: None) -> Workspace:
-    plain = lake.project.workspace()
-    made = Large(declared=plain.declared, store=plain.store, kafka=plain.kafka, spark=plain.spark)
-    made.between = between
-    return made
 
 
 COPY = "SELECT id, v FROM base"

@@ -1,0 +1,37 @@
+"""A workspace in which every merge of keyed changes is Spark's."""
+
+from collections.abc import Callable
+from typing import Any
+
+from backfill_assets.model import KafkaSource, MaterializedView
+from backfill_assets.workspace import Table, Workspace
+from tests.support.lake import Lake
+
+__all__ = ["large"]
+
+
+class Large(Workspace):
+    """A workspace in which every keyed change counts as too large for this process's memory."""
+
+    between: Callable[[], object]
+    """What happens after the look and before Spark merges."""
+
+    def table(self, declared: KafkaSource | MaterializedView) -> Table:
+        found = super().table(declared)
+        found.output.merge_memory = 0
+        merge = found.output.merge_large
+
+        def merge_late(*given: Any) -> None:
+            self.between()
+            merge(*given)
+
+        found.output.merge_large = merge_late
+        return found
+
+
+def large(lake: Lake, between: Callable[[], object] = lambda: None) -> Workspace:
+    """The lake's project, its merges made by Spark."""
+    plain = lake.project.workspace()
+    made = Large(declared=plain.declared, store=plain.store, kafka=plain.kafka, spark=plain.spark)
+    made.between = between
+    return made
