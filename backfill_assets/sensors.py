@@ -93,7 +93,7 @@ def _new_data(
             if time.monotonic() > deadline:
                 break
         following = next(turns, None)
-        cursor = "" if following is None else following.name
+        cursor = next((table.name for table in (following, *tables) if table is not None), None)
         if requests:
             return dg.SensorResult(run_requests=requests, cursor=cursor)
         if following is not None:

@@ -16,18 +16,13 @@ from backfill_assets.resources.spark import SparkResource, SparkRunner
 from backfill_assets.resources.verify import Derived, Proof, difference, duplicates
 from backfill_assets.resources.warehouse import TableLocation, Warehouse
 
-__all__ = ["make_bronze", "results", "results_under_users_settings", "wanted"]
+__all__ = ["make_bronze", "results", "results_without_broadcasts", "wanted"]
 
 SPLITS, OFFSETS = 10_000, 8
 SOME = {split: OffsetRange(start=split % 3, end=split % 3 + split % 5) for split in range(5, SPLITS) if split % 7 != 0}
 """Ranges of most splits, a fifth of them empty."""
 PROVED = {split: OffsetRange(start=0, end=split % (OFFSETS + 1)) for split in range(SPLITS)}
 LEFT = {split: OffsetRange(start=each.end, end=OFFSETS) for split, each in PROVED.items()}
-USERS_OWN = {
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.parser.escapedStringLiterals": "true",
-    "spark.sql.caseSensitive": "true",
-}
 
 
 def make_bronze(folder: Path) -> None:
@@ -55,9 +50,9 @@ def wanted() -> dict[str, Any]:
     }
 
 
-def results_under_users_settings(folder: str) -> dict[str, Any]:
-    """`results` by whichever Spark this process is to use, with settings that a user may have made."""
-    runner = SparkResource(config=USERS_OWN).runner(Warehouse(uri="/"))
+def results_without_broadcasts(folder: str) -> dict[str, Any]:
+    """`results` by whichever Spark this process is to use, which a user does not let send tables to all tasks."""
+    runner = SparkResource(config={"spark.sql.autoBroadcastJoinThreshold": "-1"}).runner(Warehouse(uri="/"))
     found = results(runner, Path(folder))
     runner.close()
     return found

@@ -143,7 +143,10 @@ def test_a_folder_that_was_open_to_others_is_closed(tmp_path: Path) -> None:
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may change everybody's folders")
-def test_a_folder_of_somebody_else_is_refused() -> None:
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError("what the system says to all but the owner and root")
+
+    monkeypatch.setattr(Path, "chmod", refused)
     with pytest.raises(EnvironmentSetupError, match="belongs to one of them"):
-        private_folder(Path("/usr"))
+        private_folder(tmp_path)

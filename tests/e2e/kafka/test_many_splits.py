@@ -8,7 +8,7 @@ import pytest
 
 from backfill_assets.proofs import CHECKS
 from backfill_assets.resources.spark import SparkRunner
-from tests.support.many_splits import make_bronze, results, results_under_users_settings, wanted
+from tests.support.many_splits import make_bronze, results, results_without_broadcasts, wanted
 from tests.support.over_connect import over_connect
 from tests.support.processes import Processes
 from tests.support.project import Project
@@ -40,7 +40,7 @@ def test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_in_process(
 def test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_over_spark_connect(
     bronze: Path, remote: str
 ) -> None:
-    assert over_connect(remote, results_under_users_settings, bronze) == wanted()
+    assert over_connect(remote, results_without_broadcasts, bronze) == wanted()
 
 
 def test_a_topic_of_a_hundred_splits_reaches_a_view_and_is_proved_over_spark_connect(

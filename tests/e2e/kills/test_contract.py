@@ -183,7 +183,7 @@ def test_of_two_runs_at_once_one_commits_each_epoch_and_the_other_is_fenced(
 def race(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two runs that do not heed each other's lease: one overtakes the other at a step, and goes on to the end."""
     with monkeypatch.context() as patched:
-        patched.setattr("backfill_assets.resources.state_store.State.leases", lambda _self: {})
+        patched.setattr("backfill_assets.resources.state_store.State.lease", lambda _self, _target: None)
         others: list[RunReport] = []
         overtake = CrashPoint(step, action=lambda: others.append(world.refresh(IN_CHUNKS).report))
         slow = world.refresh(IN_CHUNKS, overtake).report

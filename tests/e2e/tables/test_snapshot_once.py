@@ -111,7 +111,7 @@ def test_a_kill_after_the_snapshot_resumes_the_change_log(lake: Lake, processes:
 def test_a_slow_creation_that_another_run_takes_for_dead_is_fenced_and_the_other_finishes(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backfill_assets.resources.state_store.State.leases", lambda _self: {})
+    monkeypatch.setattr("backfill_assets.resources.state_store.State.lease", lambda _self, _target: None)
     others = []
     slow = CrashPoint("staged", action=lambda: others.append(lake.project.refresh("large").report.stopped))
     assert (lake.project.refresh("large", on_step=slow).report.stopped, others) == (Stop.FENCED, [Stop.CAUGHT_UP])
