@@ -33,6 +33,7 @@ from backfill_assets.resources.commits import (
 )
 from backfill_assets.resources.file_bounds import are_exact, mend, parquet_statistics, suit
 from backfill_assets.resources.maintenance import set_properties
+from backfill_assets.resources.same_key import column, same_key
 from backfill_assets.resources.tables import retention_of
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
@@ -232,12 +233,10 @@ class DeltaOutput:
 
     def _merge(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         names = [each.name for each in table.schema().fields]
-        values = {_column("t", name): _column("s", name) for name in names}
-        # In brackets: DataFusion takes an AND after IS NOT DISTINCT FROM for a part of the right side.
-        same = " AND ".join(f"({_column('t', name)} IS NOT DISTINCT FROM {_column('s', name)})" for name in staged.key)
+        values = {column("t", name): column("s", name) for name in names}
         table.merge(
             changed_rows(self.location, staged),
-            same,
+            same_key(table.schema(), staged.key),
             source_alias="s",
             target_alias="t",
             writer_properties=parquet_statistics(table),
@@ -378,11 +377,6 @@ def changed_rows(location: TableLocation, staged: Staged) -> pa.Table:
         operation = file.path.rpartition("/")[0].rpartition("__op=")[2]
         parts.append(rows.append_column("__op", pa.array([operation] * len(rows), pa.string())))
     return pa.concat_tables(parts)
-
-
-def _column(side: str, name: str) -> str:
-    escaped = name.replace('"', '""')
-    return f'{side}."{escaped}"'
 
 
 def _add(file: StagedFile) -> AddAction:

@@ -5,8 +5,11 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
 
 from backfill_assets.errors import QueryError
+from backfill_assets.query.ddl import quoted
+from backfill_assets.query.floats import one_form
 from backfill_assets.query.rowwise import Branch, RowwiseQuery
 
 if TYPE_CHECKING:
@@ -17,6 +20,8 @@ __all__ = ["apply_rowwise", "translated"]
 
 def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
     """The view's rows, hidden columns included, for the given rows of its upstreams (bronze columns, by name).
+
+    What is equal as a key has one form in the key's columns: zero without a sign, and NaN of the same bits.
 
     Parts of UNION ALL whose upstream is not in `inputs` give no rows, but still count for the types: as in SQL, columns
     go by position and take the widest type, whichever upstreams have new records.
@@ -31,11 +36,13 @@ def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "Da
     branches = [branch for branch in query.branches if branch.upstream in inputs or branch.columns]
     try:
         rows = reduce(_union, (_branch_rows(spark, branch, inputs.get(branch.upstream)) for branch in branches))
-        # Connect analyses late: asking for the schema makes it refuse here and not at the first write.
-        _ = rows.schema
+        # Connect analyses late: asking for the types makes it refuse here and not at the first write.
+        types = {field.name: field.dataType for field in rows.schema.fields}
     except AnalysisException as error:
         raise translated(error) from error
-    return rows
+    forms = {name: one_form(quoted(name), types[name]) for name in query.key_columns}
+    odd = {name: F.expr(form) for name, form in forms.items() if form != quoted(name)}
+    return rows.withColumns(odd) if odd else rows
 
 
 def _branch_rows(spark: "SparkSession", branch: Branch, rows: "DataFrame | None") -> "DataFrame":

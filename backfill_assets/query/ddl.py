@@ -15,7 +15,7 @@ from sqlglot.errors import SqlglotError
 
 from backfill_assets.errors import DeclarationError
 
-__all__ = ["Column", "columns_of_delta", "ddl", "invalid_name_characters", "parse_schema", "quoted"]
+__all__ = ["Column", "columns_of_delta", "ddl", "invalid_name_characters", "literal", "parse_schema", "quoted"]
 
 _SIMPLE: Final = {
     exp.DataType.Type.BOOLEAN: "BOOLEAN",
@@ -82,6 +82,11 @@ def ddl(columns: Iterable[Column]) -> str:
 def quoted(name: str) -> str:
     """The name as it is written in Spark SQL; in backquotes where it needs them."""
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """The text as it is written in Spark SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def invalid_name_characters(name: str) -> str:

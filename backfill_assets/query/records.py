@@ -26,7 +26,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from backfill_assets.query.ddl import Column, ddl, quoted
+from backfill_assets.query.ddl import Column, ddl, literal, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -111,8 +111,8 @@ def _framed(record_type: str, options: Mapping[str, str] = _OPTIONS) -> str:
 
 
 def _read(text: str, schema: Sequence[Column], options: Mapping[str, str] = _OPTIONS) -> str:
-    pairs = ", ".join(_literal(each) for pair in options.items() for each in pair)
-    return f"from_json({text}, {_literal(ddl(schema))}, map({pairs}))"
+    pairs = ", ".join(literal(each) for pair in options.items() for each in pair)
+    return f"from_json({text}, {literal(ddl(schema))}, map({pairs}))"
 
 
 def _stands_alone() -> str:
@@ -166,7 +166,7 @@ def _is_json() -> str:
 def _first_mismatch(columns: Sequence[Column]) -> str:
     """Names the first column whose value in the JSON does not fit its type; null if there is none."""
     texts = _framed(_struct([Column(column.name, "STRING") for column in columns]))
-    cases = " ".join(f"WHEN {_mismatch(column)} THEN {_literal(_message(column))}" for column in columns)
+    cases = " ".join(f"WHEN {_mismatch(column)} THEN {literal(_message(column))}" for column in columns)
     # The lambda gives the texts a name, so that they are read once and not for each column.
     return f"get(transform({texts}.record, t -> CASE {cases} END), 0)"
 
@@ -194,7 +194,3 @@ def _mismatch(column: Column) -> str:
     if column.type == "TIMESTAMP":
         found += f" OR {text} {_IS_TIME_OF_DAY}"
     return found
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

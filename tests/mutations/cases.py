@@ -7,8 +7,9 @@ from tests.mutations.cases_kafka import KAFKA
 from tests.mutations.cases_session import SESSION
 from tests.mutations.cases_spark import SPARK
 from tests.mutations.cases_tables import OVER_TABLES
+from tests.mutations.cases_values import VALUES
 from tests.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS"]
 
-MUTATIONS: tuple[Mutation, ...] = (*CORE, *KAFKA, *OVER_TABLES, *ADAPTERS, *SPARK, *SESSION, *CHECKS)
+MUTATIONS: tuple[Mutation, ...] = (*CORE, *KAFKA, *OVER_TABLES, *ADAPTERS, *SPARK, *SESSION, *VALUES, *CHECKS)

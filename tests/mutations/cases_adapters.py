@@ -99,9 +99,9 @@ ADAPTERS: tuple[Mutation, ...] = (
     # Merging by key
     Mutation(
         name="null is no key to delta-rs",
-        file=DELTA,
-        old="""{_column('t', name)} IS NOT DISTINCT FROM {_column('s', name)}""",
-        new="""{_column('t', name)} = {_column('s', name)}""",
+        file="resources/same_key.py",
+        old='IS NOT DISTINCT FROM "\n',
+        new='= "\n',
         tests=(ODD_KEYS,),
     ),
     Mutation(

@@ -1,0 +1,109 @@
+"""Faults in what single values are taken for: offsets of many splits, the text of a record, keys that are floats."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["VALUES"]
+
+OFFSETS = "backfill_assets/query/offsets.py"
+FILES = "backfill_assets/backfill/bronze_files.py"
+RECORDS = "backfill_assets/query/records.py"
+SAME_KEY = "resources/same_key.py"
+IN_PROCESS = (
+    "tests/e2e/kafka/test_many_splits.py::test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_in_process"
+)
+OF_FILES = "tests/test_bronze_files.py"
+WIDE = "tests/e2e/tables/test_wide_keys.py"
+BAD = "tests/e2e/kafka/test_records.py::test_a_bad_record_has_its_reason_and_raw_value_and_nothing_else"
+AS_PYTHON = "tests/e2e/kafka/test_records_as_json.py"
+FLOATS = "tests/e2e/tables/test_float_keys.py"
+OWN_FORM = f"{FLOATS}::test_hidden_float_keys_have_one_form_too"
+
+VALUES: tuple[Mutation, ...] = (
+    # Offsets of many splits
+    Mutation(
+        name="what no range is wanted of is read from its first split on",
+        file=OFFSETS,
+        old="for number in range(max(wanted) + 1)]",
+        new="for number in range(min(wanted), max(wanted) + 1)]",
+        tests=(IN_PROCESS,),
+    ),
+    Mutation(
+        name="what was proved of one part counts for all",
+        file="resources/verify.py",
+        old="""here = "TRUE" if proof.branch_column is None else""",
+        new="""here = "TRUE" if branch >= 0 else""",
+        tests=(IN_PROCESS,),
+    ),
+    Mutation(
+        name="a file that ends where a range begins is not opened",
+        file=FILES,
+        old="bisect_right(starts, high)",
+        new="bisect_right(starts, high - 1)",
+        tests=(OF_FILES,),
+    ),
+    Mutation(
+        name="a file is opened for offsets of splits that it does not hold",
+        file=FILES,
+        old="any(end > low and first <= split <= last for",
+        new="any(end > low and first <= split for",
+        tests=(OF_FILES,),
+    ),
+    Mutation(
+        name="key ranges are one deep expression",
+        file="resources/key_ranges.py",
+        old="conditions = [reduce(or_, conditions[at : at + 2]) for at in range(0, len(conditions), 2)]",
+        new="conditions = [reduce(or_, conditions)]",
+        tests=(f"{WIDE}::test_rows_of_many_key_ranges_are_read_exactly_over_spark_connect",),
+    ),
+    # The text of a record
+    Mutation(
+        name="a record may go on in the frame that it is read in",
+        file=RECORDS,
+        old="AND {_stands_alone()} AND NOT {_HALF_PAIR}",
+        new="AND NOT {_HALF_PAIR}",
+        tests=(AS_PYTHON,),
+    ),
+    Mutation(
+        name="text in single quotes is JSON",
+        file=RECORDS,
+        old="""    "allowSingleQuotes": "false",\n""",
+        new="",
+        tests=(AS_PYTHON, BAD),
+    ),
+    Mutation(
+        name="half of a surrogate pair is a question mark",
+        file=RECORDS,
+        old="AND NOT {_HALF_PAIR} AND NOT",
+        new="AND NOT",
+        tests=(AS_PYTHON, BAD),
+    ),
+    Mutation(
+        name="an escaped time of day is completed with today's date",
+        file=RECORDS,
+        old=r"(T[0-9]|T?[0-9]{{0,2}}\\|[0-9]{{1,2}}:)",
+        new=r"(T[0-9]|[0-9]{{1,2}}:)",
+        tests=(BAD,),
+    ),
+    # Keys that are floats
+    Mutation(
+        name="NaN of other bits is another key to delta-rs",
+        file=SAME_KEY,
+        old="WHEN isnan({value}) THEN {nan} ",
+        new="",
+        tests=("tests/test_same_key.py", f"{FLOATS}::test_groups_by_floats_are_one_for_each_key"),
+    ),
+    Mutation(
+        name="keys keep the sign of zero",
+        file="backfill_assets/query/floats.py",
+        old=" WHEN {value} = {zero} THEN {zero}",
+        new="",
+        tests=(OWN_FORM,),
+    ),
+    Mutation(
+        name="floats inside of keys are left as they come",
+        file="backfill_assets/query/floats.py",
+        old="return _of_struct(value, kind)",
+        new="return value",
+        tests=(f"{FLOATS}::test_floats_inside_of_a_key_have_one_form_too",),
+    ),
+)
