@@ -15,6 +15,7 @@ ASSETS = "backfill_assets/assets.py"
 SENSORS = "backfill_assets/sensors.py"
 CLI = "backfill_assets/cli.py"
 PURE = "tests/test_audit.py"
+DAMAGE = "tests/e2e/damage/test_checks_catch.py"
 DAMAGED = "tests/e2e/damage/test_checks_catch.py::test_a_damaged_data_file_is_caught_by_just_the_checks_that_can_see_it"
 NEW_DAMAGE = (
     "tests/e2e/damage/test_checks_catch.py::"
@@ -30,6 +31,21 @@ NOTHING_SAFE = "tests/e2e/tables/test_auto.py::test_where_nothing_is_safe_nothin
 COMMANDS = "tests/e2e/cli/test_cli.py"
 
 CHECKS: tuple[Mutation, ...] = (
+    # what holds for all of them
+    Mutation(
+        name="a check that cannot be made has passed",
+        file="backfill_assets/checks.py",
+        old='return Outcome(passed=False, summary=f"could not',
+        new='return Outcome(passed=True, summary=f"could not',
+        tests=(f"{DAGSTER}::test_a_check_that_cannot_be_made_has_not_passed_and_keeps_no_other_from_being_made",),
+    ),
+    Mutation(
+        name="what was proved of an earlier life counts",
+        file=PROOFS,
+        old="if passed is None or passed.incarnation != record.incarnation:",
+        new="if passed is None:",
+        tests=(f"{DAMAGE}::test_what_was_proved_of_an_earlier_life_is_proved_again",),
+    ),
     # positions_contiguous
     Mutation(
         name="an epoch that was left out is contiguous",

@@ -1,12 +1,14 @@
-"""Settings that are not Spark's own, for all that results may depend on, and a story that is told under them.
+"""Settings that are not Spark's own, for all that results may depend on, and a process that works under them.
 
-Each part of it is told in a process of its own, `python -m tests.support.hostile ROOT SERVERS TOPIC PART`, in lines of JSON.
+`python -m tests.support.hostile` does what lines of JSON on its input ask for, and answers each with a line.
 """
 
 import json
+import os
+import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -23,7 +25,10 @@ from tests.support.lake import Lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["KAFKA_ROWS", "RECORDS", "TABLE_QUERIES", "change", "declare", "hostile", "prepare"]
+__all__ = ["KAFKA_ROWS", "RECORDS", "TABLE_QUERIES", "Teller", "change", "declare", "hostile", "prepare"]
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 60
 
 DEFAULTS = "spark.databricks.delta.properties.defaults"
 OTHERS = {
@@ -136,31 +141,35 @@ def change(lake: Lake) -> None:
     lake.sql("base", "UPDATE {t} SET name = 'changed' WHERE id < 3", "DELETE FROM {t} WHERE id = 9")
 
 
-def declare(lake: Lake, topic: str) -> None:
-    """A view over Kafka; one of rows and one of groups over the table."""
-    orders = kafka_source("orders", topic=topic, schema="id LONG, amount DECIMAL(12,2), at TIMESTAMP, tags STRING")
-    lake.project.declare(orders, materialized_view("large", query=KAFKA_QUERY, upstreams=[orders]))
-    for name, query in TABLE_QUERIES.items():
-        lake.view(name, query, lake.table("base"))
+def declare(lake: Lake, view: str, topic: str) -> None:
+    """A view over Kafka, or one of rows or of groups over the table."""
+    if view in TABLE_QUERIES:
+        lake.view(view, TABLE_QUERIES[view], lake.table("base"))
+    else:
+        orders = kafka_source("orders", topic=topic, schema="id LONG, amount DECIMAL(12,2), at TIMESTAMP, tags STRING")
+        lake.project.declare(orders, materialized_view(view, query=KAFKA_QUERY, upstreams=[orders]))
 
 
-def refreshed(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Bring all up to date."""
-    for name in workspace.declared:
-        done = refresh(workspace, name, Limits(), run_id=uuid.uuid4().hex)
-        yield {"table": name, "engine": done.report.record.engine}
+def refreshed(workspace: Workspace) -> dict[str, Any]:
+    """Bring all up to date; which engine wrote each table."""
+    return {
+        name: refresh(workspace, name, Limits(), run_id=uuid.uuid4().hex).report.record.engine
+        for name in workspace.declared
+    }
 
 
-def followed(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Bring all up to date, with Spark's merge for all changes; then run all checks on all."""
-    large = MergedBySpark(
-        declared=workspace.declared, store=workspace.store, kafka=workspace.kafka, spark=workspace.spark
+def followed(workspace: Workspace) -> dict[str, Any]:
+    """Bring all up to date, with Spark's merge for all changes."""
+    return refreshed(
+        MergedBySpark(declared=workspace.declared, store=workspace.store, kafka=workspace.kafka, spark=workspace.spark)
     )
-    yield from refreshed(large)
-    for name in large.declared:
-        for check in CHECKS:
-            outcome = run_check(large, name, check, full=True)
-            yield {"table": name, "check": check, "passed": outcome.passed, "summary": outcome.summary}
+
+
+def checked(workspace: Workspace) -> dict[str, Any]:
+    """Run all checks on all; what those say that failed, and how many passed."""
+    outcomes = [run_check(workspace, name, check, full=True) for name in workspace.declared for check in CHECKS]
+    failed = [outcome.summary for outcome in outcomes if not outcome.passed]
+    return {"passed": len(outcomes) - len(failed), "failed": failed}
 
 
 class MergedBySpark(Workspace):
@@ -173,17 +182,44 @@ class MergedBySpark(Workspace):
         return found
 
 
-STORY = {"refreshed": refreshed, "followed": followed}
+STORY = {"refreshed": refreshed, "followed": followed, "checked": checked}
 
 
-def main(root: str, servers: str, topic: str, part: str) -> None:
-    """Tell a part of the story; a line for each thing that was done."""
-    lake = Lake(Path(root), servers)
-    declare(lake, topic)
-    for each in STORY[part](lake.project.workspace()):
-        sys.stdout.write(json.dumps(each) + "\n")
-        sys.stdout.flush()
+class Teller:
+    """The process, from the outside."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.hostile"],
+            cwd=ROOT, env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def tell(self, lake: Lake, view: str, topic: str, part: str) -> Any:
+        """Do a part of the story with a view; what the process says of it."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps([str(lake.project.root), lake.project.servers, view, topic, part]) + "\n")
+        stdin.flush()
+        told = stdout.readline()
+        assert told, f"the process has ended with exit code {self._process.wait(SECONDS)}; its errors are above"
+        return json.loads(told)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate(timeout=SECONDS)
+
+
+def main() -> None:
+    """Tell the parts that are asked for."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+    for line in sys.stdin:
+        root, servers, view, topic, part = json.loads(line)
+        lake = Lake(Path(root), servers)
+        declare(lake, view, topic)
+        answers.write(json.dumps(STORY[part](lake.project.workspace())) + "\n")
+        answers.flush()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -9,6 +9,7 @@ import pytest
 from backfill_assets import heartbeat, kafka_source, materialized_view, operations
 from backfill_assets.checks import CHEAP_TAG
 from backfill_assets.proofs import CHECKS
+from backfill_assets.resources.ports import free_port
 from tests.support.dagster_project import DagsterProject, failure, materialized, observed, passed
 from tests.support.project import Project
 
@@ -224,6 +225,17 @@ def test_checks_of_a_table_that_is_not_there_fail_and_say_so(shop: DagsterProjec
     assert passed(result) == {f"even:{check}": False for check in CHECKS}
     texts = {each.description for each in result.get_asset_check_evaluations()}
     assert texts == {"views/even has not been created, so there is nothing to check"}
+
+
+def test_a_check_that_cannot_be_made_has_not_passed_and_keeps_no_other_from_being_made(shop: DagsterProject) -> None:
+    assert shop.refresh("orders").success
+    job = shop.definitions(servers=f"127.0.0.1:{free_port()}").resolve_job_def("verify_orders")
+    result = job.execute_in_process(instance=shop.instance, raise_on_error=False)
+    assert result.success
+    assert passed(result) == {f"orders:{check}": check != "exactly_once" for check in CHECKS}
+    (said,) = (each.description for each in result.get_asset_check_evaluations() if not each.passed)
+    assert said is not None
+    assert said.startswith("could not be checked: [BROKER_UNAVAILABLE] ")
 
 
 def test_wrong_run_config_is_refused_before_anything_runs(shop: DagsterProject) -> None:

@@ -11,6 +11,7 @@ from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.backfill.positions import IngestPosition, SplitState, ViewPosition
 from backfill_assets.model import KafkaSource
+from backfill_assets.operations import reset
 from backfill_assets.proofs import CHECKS, Outcome
 from tests.support.damage import (
     Change,
@@ -173,3 +174,10 @@ def test_what_was_proved_before_is_left_to_the_full_proof_and_new_damage_is_seen
     rewrite(copy, name, missing, epoch=1)
     assert copy.check(name, full=False).facts["derived_from"] == "nothing new"
     assert failed(copy, name, "exactly_once").facts["missing"] == 1
+
+
+def test_what_was_proved_of_an_earlier_life_is_proved_again(copy: Project) -> None:
+    reset(copy.workspace(), "large")
+    assert len(copy.refresh("large", Limits(chunk_rows=4)).report.epochs) == EPOCHS
+    rewrite(copy, "large", missing, epoch=1)
+    assert failed(copy, "large", "exactly_once", full=False).facts["missing"] == 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-SPLITS = 100
+SPLITS = 64
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_over_spark_
     assert over_connect(remote, results_without_broadcasts, bronze) == wanted()
 
 
-def test_a_topic_of_a_hundred_splits_reaches_a_view_and_is_proved_over_spark_connect(
+def test_a_topic_of_many_splits_reaches_a_view_and_is_proved_over_spark_connect(
     project: Project, processes: Processes
 ) -> None:
     topic = project.topic(splits=SPLITS)

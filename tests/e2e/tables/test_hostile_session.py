@@ -1,22 +1,21 @@
 """A Spark whose settings others have turned round: views are right and all checks agree, or the run refuses."""
 
-import json
-import os
+import contextlib
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from backfill_assets.proofs import CHECKS
 from backfill_assets.resources.embedded import down, spark_token, up
 from backfill_assets.resources.session import Remote
 from backfill_assets.resources.spark import SparkResource
 from backfill_assets.resources.warehouse import Warehouse
-from tests.support.hostile import KAFKA_ROWS, RECORDS, TABLE_QUERIES, change, declare, hostile, prepare
+from tests.support.hostile import KAFKA_ROWS, RECORDS, TABLE_QUERIES, Teller, change, declare, hostile, prepare
 from tests.support.lake import Lake
 from tests.support.project import Project
 from tests.support.settings import SPARK, one_in_gate
@@ -44,57 +43,52 @@ def started_with(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
     return {"SPARK_CONF_DIR": str(folder)}
 
 
-@pytest.fixture(params=one_in_gate("in-process", "connect"))
-def environment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """How a run finds its Spark, which was started with hostile settings: in its own process, or on a server."""
-    settings = hostile(Lake(tmp_path).spark)
+@pytest.fixture(scope="module", params=one_in_gate("in-process", "connect"))
+def hostile_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Teller]:
+    """A process whose Spark was started with hostile settings: within itself, or as a server."""
+    folder = tmp_path_factory.mktemp("hostile")
+    settings = hostile(Lake(folder).spark)
     assert len(settings) > 500, "Spark's own list of settings was found"
-    if request.param == "in-process":
-        yield started_with(settings, tmp_path / "conf")
-        return
-    root = tmp_path / "server"
-    started_with(settings, root / ".backfill" / "spark" / "conf")
-    address = up(root, kafka=False).spark_remote
-    assert address is not None
-    yield {"SPARK_REMOTE": Remote(url=address, token=spark_token(root)).full}
-    down(root)
+    with contextlib.ExitStack() as after:
+        if request.param == "in-process":
+            environment = started_with(settings, folder / "conf")
+        else:
+            started_with(settings, folder / ".backfill" / "spark" / "conf")
+            address = up(folder, kafka=False).spark_remote
+            assert address is not None
+            after.callback(down, folder)
+            environment = {"SPARK_REMOTE": Remote(url=address, token=spark_token(folder)).full}
+        teller = Teller(environment)
+        after.callback(teller.close)
+        yield teller
 
 
-def test_views_are_right_and_all_checks_agree(project: Project, environment: dict[str, str]) -> None:
-    lake = Lake(project.root, project.servers)
+def test_a_view_over_kafka_is_right_and_all_checks_agree(project: Project, hostile_spark: Teller) -> None:
     topic = project.topic()
     project.produce(topic, RECORDS)
-    prepare(lake)
-    declare(lake, topic)
-    assert tell(lake, topic, environment, "refreshed")
+    lake = Lake(project.root, project.servers)
+    declare(lake, "large", topic)
+    hostile_spark.tell(lake, "large", topic, "refreshed")
     assert lake.project.rows("large", "id", "third", "day", "minute", "tags", "text") == Counter(KAFKA_ROWS)
-    are_equal_to_their_queries(lake)
+    assert hostile_spark.tell(lake, "large", topic, "checked") == {"passed": 2 * len(CHECKS), "failed": []}
+
+
+@pytest.mark.parametrize("view", TABLE_QUERIES)
+def test_a_view_over_a_table_is_right_and_all_checks_agree(tmp_path: Path, hostile_spark: Teller, view: str) -> None:
+    lake = Lake(tmp_path)
+    prepare(lake)
+    declare(lake, view, "")
+    hostile_spark.tell(lake, view, "", "refreshed")
+    is_equal_to_its_query(lake, view)
     change(lake)
-    told = tell(lake, topic, environment, "followed")
-    are_equal_to_their_queries(lake)
-    assert {each["table"] for each in told if each.get("engine") == "spark"} == TABLE_QUERIES.keys()
-    checks = [each for each in told if "check" in each]
-    assert len(checks) == 20
-    assert [each for each in checks if not each["passed"]] == []
+    assert hostile_spark.tell(lake, view, "", "followed") == {view: "spark"}
+    is_equal_to_its_query(lake, view)
+    assert hostile_spark.tell(lake, view, "", "checked") == {"passed": len(CHECKS), "failed": []}
 
 
-def are_equal_to_their_queries(lake: Lake) -> None:
-    for view, query in TABLE_QUERIES.items():
-        assert lake.found(view, view_columns(lake, view)) == lake.expected(view, query, "base"), view
-
-
-def view_columns(lake: Lake, view: str) -> list[str]:
-    return [name for name in lake.rows(lake.location(view)).columns if not name.startswith("__")]
-
-
-def tell(lake: Lake, topic: str, environment: Mapping[str, str], part: str) -> list[dict[str, Any]]:
-    """Tell a part of the story in a process of its own; what it says of each thing that it did."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.hostile", str(lake.project.root), lake.project.servers, topic, part],
-        cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def is_equal_to_its_query(lake: Lake, view: str) -> None:
+    columns = [name for name in lake.rows(lake.location(view)).columns if not name.startswith("__")]
+    assert lake.found(view, columns) == lake.expected(view, TABLE_QUERIES[view], "base") != Counter()
 
 
 def test_a_spark_that_others_have_started_without_delta_is_refused_by_the_names_of_what_it_lacks() -> None:

@@ -1,0 +1,25 @@
+"""The spool of a view: what lies in it is never read when it is cut short."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from backfill_assets.backfill.staging import SPOOL
+from backfill_assets.errors import VersionsLostError
+from backfill_assets.resources.spool import segment_files
+from backfill_assets.resources.warehouse import TableLocation
+
+FOLDER, SEGMENT = "0123456789ab-1-fedcba987654", "orders/3"
+
+
+@pytest.mark.parametrize("left", [b"row", b""])
+def test_a_segment_that_was_cut_short_is_never_read(tmp_path: Path, left: bytes) -> None:
+    view = TableLocation(uri=str(tmp_path))
+    file = f"{SPOOL}/{FOLDER}/{SEGMENT}/part-0.parquet"
+    view.write(file, b"rows")
+    view.write(f"{SPOOL}/{FOLDER}/{SEGMENT}/files.json", json.dumps({file: len(b"rows")}).encode())
+    assert segment_files(view, {SEGMENT: FOLDER}, [SEGMENT]) == [view.child(file)]
+    view.write(file, left)
+    with pytest.raises(VersionsLostError, match=r"part-0\.parquet is missing or cut short"):
+        segment_files(view, {SEGMENT: FOLDER}, [SEGMENT])
