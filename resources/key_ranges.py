@@ -4,21 +4,16 @@ Values travel as texts that Spark casts to the column's type, instants as micros
 time zone moves a cut. Spark compares structs of columns as keys are meant: column by column, null first, NaN last.
 """
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from backfill_assets.backfill.bounds import are_trusted
-from backfill_assets.backfill.key_ranges import RANGES, Span, by_files, by_sample, thinned
+from backfill_assets.backfill.key_ranges import RANGES, by_files, by_sample, thinned
 from backfill_assets.backfill.ports import KeyRanges
 from backfill_assets.backfill.positions import Key, KeyRange
-from backfill_assets.errors import UpstreamRefusedError
 from backfill_assets.query.ddl import Column, quoted
-from backfill_assets.resources.log_replay import DataFile
+from backfill_assets.resources.key_statistics import sortable_key, spans
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.version_rows import rows_at
@@ -27,15 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["in_ranges", "key_ranges", "sortable_key", "spans"]
+__all__ = ["in_ranges", "key_ranges"]
 
-WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 FLOATING = frozenset({"FLOAT", "DOUBLE"})
-SORTABLE = re.compile(
-    r"TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)|BOOLEAN|STRING|DATE|TIMESTAMP|TIMESTAMP_NTZ"
-)
-DAY = re.compile(r"\d{4}-\d\d-\d\d")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SAMPLED = 100 * RANGES
 """About so many rows are sampled of a key; a range then has about its share of rows, give or take a tenth."""
 
@@ -50,36 +39,6 @@ def key_ranges(runner: SparkRunner, upstream: DeltaUpstream, version: int) -> Ke
     cut = by_files(known) if known is not None else None
     rows = sum(upstream.rows(version))
     return thinned(cut or runner.run(lambda spark: by_sample(_sample(spark, upstream, version, key, rows), rows)))
-
-
-def spans(upstream: DeltaUpstream, version: int, leading: Column) -> list[Span] | None:
-    """From where to where each file with rows goes in the leading key column; None where one does not tell."""
-    files = zip(upstream.version(version).files, upstream.rows(version), strict=True)
-    found = [_span(file, rows, leading) for file, rows in files if rows]
-    known = [span for span in found if span is not None]
-    return known if len(known) == len(found) else None
-
-
-def sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:
-    """The key of a table. Errors: `UpstreamRefusedError` with reason `NO_KEY` or `KEY_NOT_SORTABLE`."""
-    columns = {each.name: each for each in upstream.columns()}
-    key = tuple(columns[name] for name in upstream.key())
-    if not key:
-        raise UpstreamRefusedError(
-            f"table {upstream.name!r} has no key, in whose order strategy 'arrangement' could read it",
-            hint=f"declare delta_table({upstream.name!r}, primary_key=...), or use strategy='snapshot'",
-            reason="NO_KEY",
-        )
-    for column in key:
-        if not SORTABLE.fullmatch(column.type):
-            raise UpstreamRefusedError(
-                f"table {upstream.name!r}: strategy 'arrangement' cannot read in the order of key column {column.name!r}: "
-                f"expected numbers, texts, booleans, dates or times, found {column.type}",
-                hint="use strategy='snapshot', which needs no order",
-                reason="KEY_NOT_SORTABLE",
-                column=column.name,
-            )
-    return key
 
 
 def in_ranges(rows: "DataFrame", upstream: DeltaUpstream, ranges: Sequence[KeyRange]) -> "DataFrame":
@@ -163,37 +122,3 @@ def _sample(
     )
     ordered = some.orderBy(*names).select(*(each.cast("STRING") for each in texts))
     return [tuple(row) for row in ordered.collect()]
-
-
-def _span(file: DataFile, rows: int, leading: Column) -> Span | None:
-    """What a file's statistics say of the leading key column; None if not enough, if it is doubtful, or if some are null."""
-    stats = file.stats if are_trusted(leading.type) else {}
-    low, high = (_ordered(leading, (stats.get(kind) or {}).get(leading.name)) for kind in ("minValues", "maxValues"))
-    if low is None or high is None or (stats.get("nullCount") or {}).get(leading.name) != 0:
-        return None
-    return Span(low=low, high=high, text=str(high), rows=rows)
-
-
-def _ordered(column: Column, value: object) -> Any:
-    """A value of statistics in a form that Python orders as Spark does, and whose text Spark can cast; else None."""
-    match value:
-        case bool():
-            return None
-        case int() if column.type in WHOLE or column.type.startswith("DECIMAL"):
-            return value
-        case Decimal() if column.type.startswith("DECIMAL"):
-            return value
-        case str() if column.type == "STRING" or (column.type == "DATE" and DAY.fullmatch(value)):
-            return value
-        case str() if column.type == "TIMESTAMP":
-            return _micros(value)
-        case _:
-            return None
-
-
-def _micros(text: str) -> int | None:
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (at - EPOCH) // timedelta(microseconds=1) if at.tzinfo else None

@@ -8,7 +8,7 @@ from backfill_assets.backfill.key_ranges import clustering
 from backfill_assets.errors import UpstreamRefusedError
 from backfill_assets.query.ddl import Column
 from backfill_assets.resources.commits import commits_of, committed_at
-from backfill_assets.resources.key_ranges import sortable_key, spans
+from backfill_assets.resources.key_statistics import sortable_key, spans
 from backfill_assets.resources.tables import APPEND_ONLY, FEED, DeltaUpstream, changed_rows
 
 __all__ = ["rate_span", "table_facts"]

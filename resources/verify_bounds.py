@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
 from backfill_assets.resources.commits import commits_of, record_of
-from backfill_assets.resources.key_ranges import SORTABLE
+from backfill_assets.resources.key_statistics import SORTABLE
 from backfill_assets.resources.log_replay import DataFile, Version, replay
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.version_rows import delta_rows_at
