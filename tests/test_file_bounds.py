@@ -275,6 +275,35 @@ def entry_of(output: DeltaOutput) -> dict[str, Any]:
     return {name: value for name, value in file.action.items() if value is not None}
 
 
+def test_a_table_that_says_of_itself_that_it_is_exact_is_believed_until_it_is_tended(output: DeltaOutput) -> None:
+    append(output, 1, rows(2, 3))
+    ((path, said),) = stated(output.location.uri).items()
+    restate(output, path, {**said, "maxValues": {**said["maxValues"], "key": 1.58e18}})
+    output.look()
+    assert not output.keep_bounds(thoroughly=False)
+    assert output.keep_bounds(thoroughly=True)
+    assert_true(output, [2, 3])
+
+
+def test_files_are_not_compacted_while_the_table_asks_for_other_bounds_than_exact_ones(output: DeltaOutput) -> None:
+    for epoch in (1, 2):
+        append(output, epoch, rows(epoch))
+    set_properties(output.location, {BOUNDED_COLUMNS: "id,key"})
+    output.compact(2)
+    assert len(stated(output.location.uri)) == 2
+    output.look()
+    assert output.keep_bounds(thoroughly=False)
+    output.compact(2)
+    assert len(stated(output.location.uri)) == 1
+    assert_true(output, [1, 2])
+
+
+def test_a_delete_of_a_key_that_is_not_there_adds_no_row(output: DeltaOutput) -> None:
+    append(output, 1, rows(1, 2))
+    merge(output, 2, delete=rows(2, 7))
+    assert_true(output, [1])
+
+
 def test_a_property_that_somebody_else_set_is_not_kept(output: DeltaOutput) -> None:
     set_properties(output.location, {BOUNDED_COLUMNS: "id,key"})
     more = staged(output, 1, {"insert": rows(7)})

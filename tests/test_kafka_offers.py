@@ -20,6 +20,8 @@ from backfill_assets.resources.kafka import KafkaClient
 SILENT = -1001
 """librdkafka's offset of a split whose broker gave no answer while another one did."""
 COMMITTED, ANY = "read_committed", "read_uncommitted"
+LATEST = -1
+"""What librdkafka is asked for, where it is the latest offset."""
 
 
 def answered(answer: object) -> "Future[Any]":
@@ -45,6 +47,8 @@ class Answers:
     """By topic and split, what is answered instead of the latest offset, or of that at a time."""
     lows: Mapping[tuple[str, int], object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    levels: dict[int, str] = field(default_factory=dict)
+    """Under which isolation level what was asked for: the latest offset, the earliest, or that at a time."""
 
     def describe_topics(self, names: Any, **_: object) -> dict[str, "Future[Any]"]:
         self.asked.append("topics")
@@ -56,8 +60,11 @@ class Answers:
         usual = {"cleanup.policy": SimpleNamespace(value="delete"), "retention.ms": SimpleNamespace(value="60000")}
         return {each: answered(self.settings.get(each.name, usual)) for each in resources}
 
-    def list_offsets(self, wanted: Mapping[TopicPartition, Any], **_: object) -> dict[TopicPartition, "Future[Any]"]:
+    def list_offsets(
+        self, wanted: Mapping[TopicPartition, Any], *, isolation_level: Any, **_: object
+    ) -> dict[TopicPartition, "Future[Any]"]:
         self.asked.append("offsets")
+        self.levels.update({spec._value: isolation_level.name.lower() for spec in wanted.values()})
         first = all(spec._value == -2 for spec in wanted.values())
         given, usual = (self.lows, 3) if first else (self.offsets, 9)
         found = {split: given.get((split.topic, split.partition), usual) for split in wanted}
@@ -124,6 +131,31 @@ def test_a_time_after_all_records_is_the_end_and_silence_is_not() -> None:
     assert kafka.offsets_at(offer, moment) == {0: 9, 1: 5}
     with pytest.raises(BrokerUnavailableError, match="split 1 of topic 'a'"):
         client(offsets={("a", 0): 4, ("a", 1): SILENT}).offsets_at(offer, moment)
+
+
+@pytest.mark.parametrize("level", [COMMITTED, ANY])
+def test_the_end_of_a_topic_is_that_of_its_isolation_level(level: str) -> None:
+    kafka = client()
+    kafka.offer("a", isolation=level)
+    assert kafka._admin.levels[LATEST] == level  # type: ignore[union-attr]
+
+
+def test_an_end_below_the_begin_is_an_empty_split() -> None:
+    offer = client(offsets={("a", 1): 1}).offer("a", isolation=COMMITTED)
+    assert held(offer) == {0: (3, 9), 1: (3, 3)}
+
+
+def test_a_time_is_asked_for_in_milliseconds_and_gives_no_offset_beyond_what_may_be_read() -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    kafka = client(offsets={("a", 0): 12})
+    assert kafka.offsets_at(client().offer("a", isolation=COMMITTED), moment) == {0: 9, 1: 9}
+    assert list(kafka._admin.levels) == [moment.timestamp() * 1000]  # type: ignore[union-attr]
+
+
+def test_a_topic_that_is_compacted_among_other_things_is_compacted() -> None:
+    both = {"cleanup.policy": SimpleNamespace(value="compact,delete"), "retention.ms": SimpleNamespace(value="60000")}
+    offer = client(settings={"a": both}).offer("a", isolation=COMMITTED)
+    assert (offer.compacted, offer.kept_seconds) == (True, 60.0)
 
 
 def test_settings_that_a_broker_does_not_tell_are_kafkas_own() -> None:

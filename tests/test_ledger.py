@@ -93,6 +93,15 @@ def test_a_hundred_tables_at_once_do_not_touch_each_other(opened: Callable[[], O
     assert all(opened().newest(f"views/v{number}", LIFE) == epochs for number in range(100))
 
 
+def test_of_many_epochs_those_that_are_asked_for_are_read_in_their_order(opened: Callable[[], ObjectLedger]) -> None:
+    ledger = opened()
+    for epoch in range(1, 40):
+        assert ledger.append(plan(epoch))
+    found = opened().entries(TARGET, LIFE, since=5, until=30)
+    assert [(each.epoch, each.plan) for each in found] == [(epoch, plan(epoch)) for epoch in range(5, 31)]
+    assert opened().plan(TARGET, LIFE, 30) == plan(30)
+
+
 def test_of_the_plans_of_an_epoch_the_one_that_superseded_the_others_is_in_force(
     opened: Callable[[], ObjectLedger],
 ) -> None:
@@ -190,6 +199,7 @@ def test_all_plans_of_a_life_go_when_it_is_removed(opened: Callable[[], ObjectLe
     assert ledger.append(plan(1))
     assert ledger.append(plan(1, target="views/larger"))
     assert ledger.incarnations(TARGET) == {LIFE}
+    assert ledger.append(plan(1).model_copy(update={"incarnation": "22222222"}))
     ledger.remove(TARGET, LIFE)
-    assert ledger.incarnations(TARGET) == set()
+    assert ledger.incarnations(TARGET) == {"22222222"}
     assert opened().newest("views/larger", LIFE) == 1

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from deltalake.schema import PrimitiveType
 
 from backfill_assets.backfill.epoch import CommitKind, Staged, app_id
 from backfill_assets.errors import StagingError
-from backfill_assets.resources.delta import NO_MORE_EPOCHS, DeltaOutput
+from backfill_assets.resources.commits import metadata_of, stated_at
+from backfill_assets.resources.delta import MEMORY_OF_BYTE, NO_MORE_EPOCHS, DeltaOutput
 from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, rows, stage
 
 FIRST, SECOND = "11111111", "22222222"
@@ -64,3 +66,87 @@ def test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_the
 
 def test_nothing_staged_is_nothing_to_verify(output: DeltaOutput) -> None:
     output.verify(Staged())
+
+
+def by_spark(output: DeltaOutput, epoch: int, *, base: int) -> None:
+    """Commit an epoch as Spark's merge does: on the newest version there is, whichever was looked at."""
+    made = record(CommitKind.EPOCH, FIRST, epoch).model_copy(update={"base": base})
+    table = DeltaTable(output.location.uri)
+    table.create_write_transaction(
+        [], "append", table.schema(), commit_properties=CommitProperties(custom_metadata=metadata_of(made))
+    )
+
+
+def test_each_commit_says_which_version_it_was_made_on(output: DeltaOutput) -> None:
+    before = output.look().version
+    commit(output, record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1]))
+    found = output.look()
+    assert found.record is not None
+    assert (found.record.base, found.at) == (before, before + 1)
+
+
+def test_columns_and_rows_that_slipped_in_before_a_commit_are_a_foreign_write_and_properties_are_not(
+    output: DeltaOutput,
+) -> None:
+    base = output.look().version
+    DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "7"})
+    by_spark(output, 1, base=base)
+    assert output.look().foreign is None
+    base = output.look().version
+    DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "8"})
+    DeltaTable(output.location.uri).alter.add_columns([Field("extra", PrimitiveType("string"))])
+    by_spark(output, 2, base=base)
+    assert output.look().foreign == base + 2
+    base = output.look().version
+    write_deltalake(output.location.uri, pa.table({"id": [9]}, schema=SCHEMA), mode="append", schema_mode="merge")
+    by_spark(output, 3, base=base)
+    assert output.look().foreign == base + 1
+
+
+def test_of_several_foreign_writes_the_first_is_named_and_a_delete_is_one(output: DeltaOutput) -> None:
+    commit(output, record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1]))
+    at = output.look().version
+    DeltaTable(output.location.uri).delete()
+    assert output.look().foreign == at + 1
+    write_deltalake(output.location.uri, pa.table({"id": [9]}, schema=SCHEMA), mode="append")
+    assert output.look().foreign == at + 1
+
+
+def test_commits_that_speak_of_another_table_are_not_ours(output: DeltaOutput) -> None:
+    table = DeltaTable(output.location.uri)
+    foreign = record(CommitKind.EPOCH, FIRST, 7).model_copy(update={"target": f"{TARGET}2"})
+    table.create_write_transaction(
+        [], "append", table.schema(), commit_properties=CommitProperties(custom_metadata=metadata_of(foreign))
+    )
+    found = output.look().record
+    assert found is not None
+    assert (found.target, found.epoch) == (TARGET, 0)
+
+
+def test_a_time_of_commit_that_delta_vouches_for_is_taken_before_that_of_a_clients_clock() -> None:
+    assert stated_at([{"add": {}}, {"commitInfo": {"timestamp": 7, "inCommitTimestamp": 5}}]) == 5
+    assert stated_at([{"commitInfo": {"timestamp": 7}}]) == 7
+    assert stated_at([{"commitInfo": {}}]) is None
+
+
+def test_the_life_of_a_table_is_its_newest_one_and_of_each_epoch_what_was_said_last(output: DeltaOutput) -> None:
+    for epoch in (1, 2, 3):
+        commit(output, record(CommitKind.EPOCH, FIRST, epoch), stage(output, FIRST, epoch, [epoch]))
+    assert [each.epoch for each in output.life(since=0)] == [0, 1, 2, 3]
+    assert [each.epoch for each in output.life(since=2)] == [2, 3]
+    commit(output, record(CommitKind.RESTATE, FIRST, 3, attempt="bbbbbbbb"))
+    assert [(each.epoch, each.attempt) for each in output.life(since=3)] == [(3, "bbbbbbbb")]
+    commit(output, record(CommitKind.CREATE, SECOND, 0))
+    commit(output, record(CommitKind.EPOCH, SECOND, 1), stage(output, SECOND, 1, [7]))
+    assert [(each.incarnation, each.epoch) for each in output.life(since=0)] == [(SECOND, 0), (SECOND, 1)]
+
+
+def test_a_merge_is_made_in_memory_as_far_as_table_and_changes_fit(output: DeltaOutput) -> None:
+    commit(output, record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1, 2]))
+    output.look()
+    changes = stage(output, FIRST, 2, [1]).model_copy(update={"rows_updated": 1, "key": ("id",)})
+    (held,) = pa.table(DeltaTable(output.location.uri).get_add_actions())["size_bytes"].to_pylist()
+    output.merge_memory = MEMORY_OF_BYTE * (held + changes.files[0].size)
+    assert output.engine(changes) == "delta-rs"
+    output.merge_memory -= 1
+    assert output.engine(changes) == "spark"

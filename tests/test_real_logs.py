@@ -1,5 +1,6 @@
 """Outputs, staging and the state store on real Delta tables, without Spark: races and odd values at their edges."""
 
+import json
 import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -88,7 +89,19 @@ def test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that
         return look()
 
     assert sweep(output.location, reset_first) == ["11111111-2-aaaaaaaa"]
-    assert Path(output.location.child("22222222-1-aaaaaaaa")).exists()
+
+    def reset_later() -> Look:
+        found = look()
+        commit(output, record(CommitKind.CREATE, "33333333", 0))
+        stage(output, "33333333", 1, [9])
+        return found
+
+    assert sweep(output.location, reset_later) == []
+    assert sorted(each.name for each in Path(output.location.uri).glob("*-1-aaaaaaaa")) == [
+        "11111111-1-aaaaaaaa",
+        "22222222-1-aaaaaaaa",
+        "33333333-1-aaaaaaaa",
+    ]
 
 
 def test_columns_that_somebody_else_added_are_a_foreign_write_and_properties_are_not(output: DeltaOutput) -> None:
@@ -118,6 +131,23 @@ def test_values_that_python_cannot_hold_have_no_bounds_but_are_staged(
     assert '"maxValues": {"id"' in staged.stats
 
 
+def test_bounds_are_stated_only_where_every_row_group_has_them_and_of_the_column_that_is_meant(tmp_path: Path) -> None:
+    location = TableLocation(uri=str(tmp_path))
+    (tmp_path / "11111111-1-aaaaaaaa").mkdir()
+    held = {
+        "word": ["b", "c", None, "z" * 5_000],  # so long a text has no bounds in the footer
+        "id": [1, None, None, 4],
+        "at.day": [100, 101, 102, 103],
+        "at": [{"day": each} for each in (1, 2, 3, 4)],
+    }
+    pq.write_table(pa.table(held), tmp_path / "11111111-1-aaaaaaaa/p.parquet", row_group_size=2)
+    (staged,) = collect(location, "11111111-1-aaaaaaaa")
+    said = json.loads(staged.stats)
+    assert (said["minValues"], said["maxValues"]) == ({"id": 1}, {"id": 4})
+    assert said["nullCount"] == {"word": 1, "id": 2}
+    assert said["numRecords"] == 4
+
+
 def test_two_who_expire_a_log_at_once_do_not_hurt_each_other(output: DeltaOutput) -> None:
     DeltaTable(output.location.uri).alter.set_table_properties({
         "delta.logRetentionDuration": "interval 0 seconds",
@@ -145,6 +175,12 @@ def test_a_retention_that_is_no_length_of_time_keeps_the_log_for_ever(output: De
     DeltaTable(output.location.uri).alter.set_table_properties({"delta.logRetentionDuration": "interval 1 month"})
     output.look()
     assert output.log_retention() == math.inf
+    DeltaTable(output.location.uri).alter.set_table_properties({
+        "delta.logRetentionDuration": "interval 2 days",
+        "delta.deletedFileRetentionDuration": "interval 1 days",
+    })
+    output.look()
+    assert output.log_retention() == 2 * 86_400
 
 
 def test_the_size_of_a_table_is_estimated_where_its_log_does_not_state_rows(tmp_path: Path) -> None:

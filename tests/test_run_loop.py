@@ -1,21 +1,22 @@
 """How long a run works and why it ends: control, throttle, limits, and what "caught up" means."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from backfill_assets.backfill.control import Limits, Stop, TokenBucket
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Staged
+from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Plan, Staged
 from backfill_assets.backfill.lag import TimeBound
-from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets.backfill.positions import IngestPosition, SnapshotPosition
 from backfill_assets.backfill.reads import size_of
-from backfill_assets.backfill.run import RunReport, plan_next, urgency
-from backfill_assets.errors import DuplicateKeyError
+from backfill_assets.backfill.run import RunReport, plan_next, run, urgency
+from backfill_assets.errors import DuplicateKeyError, ForeignWriteError
 from backfill_assets.testing.clock import ManualClock
 from backfill_assets.testing.crash import Crash, CrashPoint
 from backfill_assets.testing.simulation import Operator, World
-from backfill_assets.testing.topic import SimulatedTopic
+from backfill_assets.testing.topic import Row, SimulatedTopic
 
 SOURCE, VIEW = "sources/orders", "views/orders_view"
 
@@ -166,6 +167,35 @@ def test_a_run_whose_table_is_reset_or_dropped_is_fenced_and_writes_nothing_into
     assert right(world)
 
 
+def test_a_foreign_write_between_two_epochs_of_a_run_is_named_and_not_built_upon() -> None:
+    world = make(10)
+    table = world.table(SOURCE)
+
+    def write_once(epochs: int) -> None:
+        if epochs == 1:
+            table.write_foreign([Row("orders", 0, 99, "z")])
+
+    with pytest.raises(ForeignWriteError, match=f"version {table.version + 2} of the table changed data"):
+        world.refresh(SOURCE, Limits(chunk_rows=3), operator=Operator(after=write_once))
+    assert [each.epoch for each in table.commits] == [0, 1]
+
+
+def test_a_life_that_a_rival_gave_to_a_table_while_it_was_made_is_joined_and_not_ended() -> None:
+    topic = SimulatedTopic("orders")
+    topic.append(0, "xyz")
+    world = World(topic)
+    table = world.table(SOURCE)
+
+    def rival(_table: object) -> None:
+        table.on_commit.clear()
+        world.create(SOURCE)
+
+    table.on_commit.append(rival)
+    look = world.create(SOURCE)
+    assert [each.kind for each in table.commits] == [CommitKind.CREATE]
+    assert look.record == table.commits[0]
+
+
 def test_a_run_goes_on_from_a_rivals_epochs_and_reports_the_newest_record() -> None:
     world = make(10)
 
@@ -202,6 +232,33 @@ def test_a_token_bucket_holds_one_second_and_pays_debts_off() -> None:
     assert bucket.wait_seconds() == math.inf
     bucket.set_rate(0.5)
     assert bucket.wait_seconds() == pytest.approx(32)
+
+
+def test_what_was_saved_up_before_a_rate_was_set_is_counted_at_the_rate_of_then() -> None:
+    clock = ManualClock()
+    bucket = TokenBucket(clock=clock)
+    bucket.set_rate(2)
+    bucket.allowance(1)
+    clock.advance(0.5)
+    bucket.set_rate(1000)
+    assert bucket.allowance(1000) == 1
+
+
+def test_a_clock_that_goes_back_takes_nothing_from_a_bucket() -> None:
+    @dataclass
+    class Clock(ManualClock):
+        at: float = 1_000.0
+
+        def now(self) -> float:
+            return self.at
+
+    clock = Clock()
+    bucket = TokenBucket(clock=clock)
+    bucket.set_rate(10)
+    clock.at += 1
+    assert bucket.allowance(10) == 10
+    clock.at -= 3600
+    assert bucket.wait_seconds() == 0
 
 
 def test_rounding_of_the_time_of_day_never_makes_a_throttled_run_wait_for_ever() -> None:
@@ -243,6 +300,32 @@ def test_a_view_behind_its_bound_takes_larger_batches_the_further_it_is_behind(
     assert bool(position.behind) == (bound_ms is not None and lag_ms > bound_ms)
 
 
+@dataclass
+class Resting:
+    """A decider with nothing to read; it notes how many rows it might have."""
+
+    fingerprint: dict[str, str]
+    target: str = VIEW
+    budgets: list[int] = field(default_factory=list)
+
+    def next(self, _position: object, *, live: bool, budget: int) -> None:  # noqa: ARG002  (ports.Decider)
+        self.budgets.append(budget)
+
+
+def test_a_run_gives_a_view_behind_its_bound_more_rows_though_never_more_than_it_may_read() -> None:
+    world = make(1)
+    decider: Any = Resting(world.fingerprint)
+    parts = replace(world.parts(VIEW), decider=decider)
+    record = CommitRecord(
+        kind=CommitKind.CREATE, target=VIEW, incarnation="a", epoch=0, attempt="b", plan_hash="",
+        fingerprint=world.fingerprint, position=SnapshotPosition(tables={}, lag_ms=4000, bound=TimeBound(max_lag=1000)),
+        live=False, started_at=0, finished_at=0, created_at=0,
+    )  # fmt: skip
+    for limits in (Limits(chunk_rows=10), Limits(chunk_rows=10, max_rows=25)):
+        run(parts, Look(version=0, record=record), limits, Operator())
+    assert decider.budgets == [40, 25]
+
+
 def test_a_run_whose_inputs_a_rival_swept_after_committing_the_epoch_is_fenced_and_has_not_failed() -> None:
     world = make(4)
     mine = world.parts(SOURCE)
@@ -271,6 +354,22 @@ def test_a_dry_run_shows_the_plan_that_a_killed_run_left_and_that_will_be_redone
     report = world.refresh(SOURCE)
     assert report.epochs[0].position == step.after
     assert right(world)
+
+
+def test_a_dry_run_passes_over_a_plan_that_began_elsewhere_as_a_run_does() -> None:
+    world = make(4)
+    with pytest.raises(Crash):
+        world.refresh(SOURCE, parts=world.parts(SOURCE, on_step=CrashPoint("planned")))
+    record = world.create(SOURCE).record
+    assert record is not None
+    assert isinstance(record.position, IngestPosition)
+    plans = world.ledger.plans[SOURCE, record.incarnation]
+    plans[0] = plans[0].model_copy(update={"before": record.position.model_copy(update={"next": {0: 2}})})
+    produce(world, 3)
+    step = plan_next(world.parts(SOURCE), record, Limits())
+    assert step is not None
+    assert sum(size_of(read) for read in step.reads) == 7
+    assert world.refresh(SOURCE).epochs[0].position == step.after
 
 
 class Strict:

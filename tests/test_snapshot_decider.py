@@ -13,7 +13,7 @@ from backfill_assets.backfill.order import order_of
 from backfill_assets.backfill.ports import Commit, TableSize
 from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.backfill.reads import FullRead, SnapshotRead
-from backfill_assets.backfill.tables import MOST_EMPTY_VERSIONS, MOST_LOOKED_AT, TablesDecider
+from backfill_assets.backfill.tables import EMPTY_MS, MOST_EMPTY_VERSIONS, MOST_LOOKED_AT, TablesDecider
 from backfill_assets.errors import (
     DefinitionChangedError,
     UpstreamChangedError,
@@ -158,6 +158,29 @@ def test_maintenance_alone_is_passed_over_only_when_much_of_it_waits() -> None:
     assert found.reads == ()
     assert follower.position.tables["a"].version == MOST_EMPTY_VERSIONS
     assert follower.step() is None
+
+
+def test_maintenance_that_is_old_is_passed_over_however_little_it_is_before_the_log_forgets_it() -> None:
+    follower = Follower(Lake({"a": Table((1,))}))
+    follower.finish()
+    made = [Commit(version=at, at_ms=EMPTY_MS + at - 2, rows=0, deletes=False, feed=True) for at in (1, 2)]
+    follower.lake.tables["a"].commits.append(made[0])
+    assert follower.step() is None
+    follower.lake.tables["a"].commits.append(made[1])
+    assert follower.step() is not None
+    assert follower.position.tables["a"].version == 2
+
+
+def test_a_bound_gives_way_by_what_was_followed_of_the_table_that_moved_the_furthest() -> None:
+    follower = Follower(Lake({"a": Table((1,)), "b": Table((1,))}))
+    table = follower.lake.tables["a"]
+    bounds = []
+    for more, budget in ((4, PLENTY), (0, 2), (5, 2)):  # history, then two of four versions, then two of seven
+        for _ in range(more):
+            table.commit(1)
+        follower.step(budget)
+        bounds.append(follower.position.bound.max_lag)
+    assert bounds == [None, 2000, 1000], "the second time half of the two seconds that were followed"
 
 
 def test_of_many_versions_that_wait_a_tick_looks_at_few_and_an_epoch_at_no_more_than_it_may() -> None:

@@ -1,12 +1,16 @@
 """The state store on real files: what runs and operators note of each table, many tables at once."""
 
+import os
+import socket
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 
 from backfill_assets.backfill.ports import Controls
-from backfill_assets.resources.state_store import CheckPass, State, StateStore
+from backfill_assets.resources.state_store import LEASE_SECONDS, CheckPass, Lease, State, StateStore
 
 TARGETS = [f"views/v{number}" for number in range(100)]
 
@@ -62,3 +66,31 @@ def test_of_a_table_that_is_forgotten_nothing_stays_and_of_others_all(state: Sta
     assert state.passed("views/a", "unique_key") is None
     assert list(state.leases()) == list(state.all_controls()) == ["views/ab"]
     assert state.passed("views/ab", "unique_key") == CheckPass(incarnation="1", epoch=4)
+
+
+def lease(*, age: float, held: bool = True, here: bool = True, runs: bool = True) -> tuple[bool, bool]:
+    """Whether a lease that was renewed so many seconds ago is alive, and whether it is dead."""
+    now = datetime.now(UTC)
+    found = Lease(
+        target=TARGETS[0],
+        run_id="a-run",
+        host=socket.gethostname() if here else "another host",
+        pid=os.getpid(),
+        process_started=psutil.Process().create_time() - (0 if runs else 1_000),
+        held=held,
+        renewed_at=now - timedelta(seconds=age),
+    )
+    return found.alive(now), found.dead(now)
+
+
+def test_a_lease_is_alive_as_long_as_it_is_held_and_renewed_and_its_process_is_there() -> None:
+    late = LEASE_SECONDS + 1
+    assert lease(age=1) == (True, False)
+    assert lease(age=1, runs=False) == (False, True)
+    assert lease(age=late) == (False, False), "a process of this host that is only slow is not dead"
+    assert lease(age=late, runs=False) == (False, True)
+    assert lease(age=1, here=False, runs=False) == (True, False), "of another host's processes nothing is known"
+    assert lease(age=late, here=False) == (False, True)
+    for here in (True, False):
+        assert lease(age=1, held=False, here=here, runs=False) == (False, False), "it was given back"
+        assert lease(age=late, held=False, here=here, runs=False) == (False, False)

@@ -4,6 +4,8 @@ from tests.mutations.cases_adapters import ADAPTERS
 from tests.mutations.cases_checks import CHECKS
 from tests.mutations.cases_core import CORE
 from tests.mutations.cases_kafka import KAFKA
+from tests.mutations.cases_logs import LOGS
+from tests.mutations.cases_runs import RUNS
 from tests.mutations.cases_session import SESSION
 from tests.mutations.cases_spark import SPARK
 from tests.mutations.cases_tables import OVER_TABLES
@@ -12,4 +14,6 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS"]
 
-MUTATIONS: tuple[Mutation, ...] = (*CORE, *KAFKA, *OVER_TABLES, *ADAPTERS, *SPARK, *SESSION, *VALUES, *CHECKS)
+MUTATIONS: tuple[Mutation, ...] = (
+    *CORE, *RUNS, *KAFKA, *OVER_TABLES, *ADAPTERS, *LOGS, *SPARK, *SESSION, *VALUES, *CHECKS
+)  # fmt: skip

@@ -1,0 +1,320 @@
+"""Faults in what logs, stores and brokers are taken to say: commits, changed files, statistics, plans, leases, offsets."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["LOGS"]
+
+DELTA = "resources/delta.py"
+COMMITS = "resources/commits.py"
+STAGING = "resources/staging.py"
+LEDGER = "resources/ledger.py"
+STATE = "resources/state_store.py"
+KAFKA = "resources/kafka.py"
+UPSTREAM = "resources/tables.py"
+REAL = "tests/test_real_commits.py"
+REAL_LOGS = "tests/test_real_logs.py"
+BOUNDS = "tests/test_file_bounds.py"
+PLANS = "tests/test_ledger.py"
+LEASES = "tests/test_state_store.py::test_a_lease_is_alive_as_long_as_it_is_held_and_renewed_and_its_process_is_there"
+OFFERS = "tests/test_kafka_offers.py"
+CHANGED = "tests/test_table_changes.py"
+SLIPPED_IN = f"{REAL}::test_columns_and_rows_that_slipped_in_before_a_commit_are_a_foreign_write_and_properties_are_not"
+FIRST_FOREIGN = f"{REAL}::test_of_several_foreign_writes_the_first_is_named_and_a_delete_is_one"
+LIFE = f"{REAL}::test_the_life_of_a_table_is_its_newest_one_and_of_each_epoch_what_was_said_last"
+STATED = f"{REAL_LOGS}::test_bounds_are_stated_only_where_every_row_group_has_them_and_of_the_column_that_is_meant"
+SWEEPING = f"{REAL_LOGS}::test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile"
+RETENTION = f"{REAL_LOGS}::test_a_retention_that_is_no_length_of_time_keeps_the_log_for_ever"
+ADDED = f"{CHANGED}::test_what_versions_of_an_append_only_table_added_are_all_their_new_rows_and_nothing_that_was_only_moved"
+CHANGE_FILES = f"{CHANGED}::test_of_a_version_with_change_files_these_are_read_and_of_others_what_they_added"
+MISSED = f"{CHANGED}::test_every_file_that_holds_changes_is_missed_when_it_is_gone"
+COLUMNS = f"{CHANGED}::test_a_version_that_changes_a_column_is_refused_and_one_that_adds_one_is_not"
+FED = f"{CHANGED}::test_whether_a_version_has_a_feed_is_told_by_what_held_at_that_version"
+AT_A_TIME = f"{OFFERS}::test_a_time_is_asked_for_in_milliseconds_and_gives_no_offset_beyond_what_may_be_read"
+
+LOGS: tuple[Mutation, ...] = (
+    # An output's own log
+    Mutation(
+        name="a commit does not say which version it was made on",
+        file=DELTA,
+        old="""        record = record.model_copy(update={"base": table.version()})\n""",
+        new="",
+        tests=(f"{REAL}::test_each_commit_says_which_version_it_was_made_on",),
+    ),
+    Mutation(
+        name="columns that slipped in before a commit are not seen",
+        file=DELTA,
+        old="return min(changed if reshaped is None else [*changed, reshaped], default=None)",
+        new="return min(changed, default=None)",
+        tests=(SLIPPED_IN,),
+    ),
+    Mutation(
+        name="of several foreign writes the last is named",
+        file=DELTA,
+        old="            if changes_data(actions):\n                foreign = at",
+        new="            if changes_data(actions):\n                foreign = foreign or at",
+        tests=(FIRST_FOREIGN,),
+    ),
+    Mutation(
+        name="files that somebody removed whole are no foreign write",
+        file=COMMITS,
+        old="""for kind in ("add", "remove") if kind in action\n    )""",
+        new="""for kind in ("add",) if kind in action\n    )""",
+        tests=(FIRST_FOREIGN,),
+    ),
+    Mutation(
+        name="commits of a table that was copied are its copy's",
+        file=COMMITS,
+        old="""if found and found.get("target") == target else None""",
+        new="if found else None",
+        tests=(f"{REAL}::test_commits_that_speak_of_another_table_are_not_ours",),
+    ),
+    Mutation(
+        name="the clock of a client counts for more than Delta's own times",
+        file=COMMITS,
+        old="""info.get("inCommitTimestamp") or info.get("timestamp")""",
+        new="""info.get("timestamp") or info.get("inCommitTimestamp")""",
+        tests=(f"{REAL}::test_a_time_of_commit_that_delta_vouches_for_is_taken_before_that_of_a_clients_clock",),
+    ),
+    Mutation(
+        name="epochs of an earlier life count as this one's",
+        file=DELTA,
+        old="if record.incarnation != incarnation or record.epoch < since:",
+        new="if record.epoch < since:",
+        tests=(LIFE,),
+    ),
+    Mutation(
+        name="the epoch that was proved last is not looked at",
+        file=DELTA,
+        old="if record.incarnation != incarnation or record.epoch < since:",
+        new="if record.incarnation != incarnation or record.epoch <= since:",
+        tests=(LIFE,),
+    ),
+    Mutation(
+        name="what was said again of an epoch is not heard",
+        file=DELTA,
+        old="found.setdefault(record.epoch, record)",
+        new="found[record.epoch] = record",
+        tests=(LIFE,),
+    ),
+    Mutation(
+        name="a byte of data takes a byte of memory to merge",
+        file=DELTA,
+        old="needed = MEMORY_OF_BYTE * (held + sum(each.size for each in staged.files))",
+        new="needed = held + sum(each.size for each in staged.files)",
+        tests=(f"{REAL}::test_a_merge_is_made_in_memory_as_far_as_table_and_changes_fit",),
+    ),
+    Mutation(
+        name="a log is kept as long as removed files are",
+        file=DELTA,
+        old="return retention_of(self._table.metadata().configuration)[1]",
+        new="return retention_of(self._table.metadata().configuration)[0]",
+        tests=(RETENTION,),
+    ),
+    Mutation(
+        name="a delete of what is not there is inserted",
+        file=DELTA,
+        old="""when_not_matched_insert(values, "s.__op <> 'delete'")""",
+        new="when_not_matched_insert(values)",
+        tests=(f"{BOUNDS}::test_a_delete_of_a_key_that_is_not_there_adds_no_row",),
+    ),
+    Mutation(
+        name="tables whose bounds need not be exact are compacted",
+        file=DELTA,
+        old="if table is None or len(table.file_uris()) < files or not are_exact(table):",
+        new="if table is None or len(table.file_uris()) < files:",
+        tests=(f"{BOUNDS}::test_files_are_not_compacted_while_the_table_asks_for_other_bounds_than_exact_ones",),
+    ),
+    Mutation(
+        name="a table is believed that its bounds are exact when it is tended",
+        file=DELTA,
+        old="return (thoroughly or not are_exact(self._table)) and mend(self.location)",
+        new="return not are_exact(self._table) and mend(self.location)",
+        tests=(f"{BOUNDS}::test_a_table_that_says_of_itself_that_it_is_exact_is_believed_until_it_is_tended",),
+    ),
+    # Statistics of staged files, and sweeping
+    Mutation(
+        name="a row group without bounds lies between those of the others",
+        file=STAGING,
+        old="if bounds and len(bounded) == sum(each.num_values > 0 for each in stats):",
+        new="if bounds:",
+        tests=(STATED,),
+    ),
+    Mutation(
+        name="only nulls of a file's first row group count",
+        file=STAGING,
+        old="nulls[name] = sum(each.null_count for each in stats)",
+        new="nulls[name] = stats[0].null_count",
+        tests=(STATED,),
+    ),
+    Mutation(
+        name="a part of a struct is taken for the column of its name",
+        file=STAGING,
+        old="for at, path in enumerate(paths) if paths.count(path) == 1}",
+        new="for at, path in enumerate(paths)}",
+        tests=(STATED,),
+    ),
+    Mutation(
+        name="what is swept is listed after the table was looked at",
+        file=STAGING,
+        old="""    folders, spooled = _folders(location, ""), _folders(location, SPOOL)\n    record = look().record\n""",
+        new="""    record = look().record\n    folders, spooled = _folders(location, ""), _folders(location, SPOOL)\n""",
+        tests=(SWEEPING,),
+    ),
+    # What a version of an upstream changed
+    Mutation(
+        name="rows that maintenance moved have come",
+        file=UPSTREAM,
+        old="""return kind in action and bool(action[kind].get("dataChange", True))""",
+        new="return kind in action",
+        tests=(ADDED,),
+    ),
+    Mutation(
+        name="the first of the versions that added rows is left out",
+        file=UPSTREAM,
+        old="for number in range(read.first, read.last + 1) for each in self._changes(number).added]",
+        new="for number in range(read.first + 1, read.last + 1) for each in self._changes(number).added]",
+        tests=(ADDED,),
+    ),
+    Mutation(
+        name="a version with change files is read by what it added as well",
+        file=UPSTREAM,
+        old="for each in versions if not each.feed for file in each.added)",
+        new="for each in versions for file in each.added)",
+        tests=(CHANGE_FILES,),
+    ),
+    Mutation(
+        name="versions that came with other columns are read by their files",
+        file=UPSTREAM,
+        old="return not self.described and (bool(self.feed) or inserts)",
+        new="return bool(self.feed) or inserts",
+        tests=(f"{CHANGED}::test_files_of_versions_that_came_with_other_columns_are_left_to_deltas_own_reader",),
+    ),
+    Mutation(
+        name="change files that are gone are not missed",
+        file=UPSTREAM,
+        old="return self.feed or (*(each.path",
+        new="return (*(each.path",
+        tests=(MISSED,),
+    ),
+    Mutation(
+        name="removed files that are gone are not missed",
+        file=UPSTREAM,
+        old="return self.feed or (*(each.path for each in self.added), *self.removed)",
+        new="return self.feed or tuple(each.path for each in self.added)",
+        tests=(f"{CHANGED}::test_files_that_were_removed_whole_are_missed_when_they_are_gone",),
+    ),
+    Mutation(
+        name="a column of an upstream may change its type",
+        file=UPSTREAM,
+        old="if found.get(column.name) != column.type:",
+        new="if column.name not in found:",
+        tests=(COLUMNS,),
+    ),
+    Mutation(
+        name="a column of an upstream may go",
+        file=UPSTREAM,
+        old="if found.get(column.name) != column.type:",
+        new="if found.get(column.name, column.type) != column.type:",
+        tests=(COLUMNS,),
+    ),
+    Mutation(
+        name="a feed may end where rows are not only added",
+        file=UPSTREAM,
+        old="""        self._check_followable(metadata.get("configuration") or {}, number)\n""",
+        new="",
+        tests=(f"{CHANGED}::test_a_version_that_ends_the_feed_is_refused_unless_rows_are_only_ever_added",),
+    ),
+    Mutation(
+        name="a version has a feed if the table has one by now",
+        file=UPSTREAM,
+        old="""            return (described.get("configuration") or {}).get(FEED) == "true"\n""",
+        new="""            return bool(self.loaded().metadata().configuration.get(FEED))\n""",
+        tests=(FED,),
+    ),
+    Mutation(
+        name="a version has a feed if the first that was looked at has one",
+        file=UPSTREAM,
+        old="        if number - 1 in self._commits:\n            return self._commits[number - 1].feed\n",
+        new="        if self._commits:\n            return next(iter(self._commits.values())).feed\n",
+        tests=(FED,),
+    ),
+    # Ledger and leases
+    Mutation(
+        name="the plan of an epoch is that of the next one",
+        file=LEDGER,
+        old="            if epoch <= until\n",
+        new="            if epoch <= until + 1\n",
+        tests=(f"{PLANS}::test_of_many_epochs_those_that_are_asked_for_are_read_in_their_order",),
+    ),
+    Mutation(
+        name="plans of the life that came after go with those of the one before",
+        file=LEDGER,
+        old="""self.folder.delete(self.folder.names(f"{target}/{incarnation}"))""",
+        new="self.folder.delete(self.folder.names(target))",
+        tests=(f"{PLANS}::test_all_plans_of_a_life_go_when_it_is_removed",),
+    ),
+    Mutation(
+        name="a lease that nobody renews is alive",
+        file=STATE,
+        old="if not self.held or (now - self.renewed_at).total_seconds() > LEASE_SECONDS:",
+        new="if not self.held:",
+        tests=(LEASES,),
+    ),
+    Mutation(
+        name="a lease that was given back is alive",
+        file=STATE,
+        old="if not self.held or (now",
+        new="if (now",
+        tests=(LEASES,),
+    ),
+    Mutation(
+        name="a process that is only slow is dead",
+        file=STATE,
+        old="        if self.host == socket.gethostname():\n            return self.held and not self._process_runs()\n",
+        new="",
+        tests=(LEASES,),
+    ),
+    Mutation(
+        name="a run that gave its lease back has died",
+        file=STATE,
+        old="return self.held and not self.alive(now)",
+        new="return not self.alive(now)",
+        tests=(LEASES,),
+    ),
+    # What a broker answers
+    Mutation(
+        name="a topic that is compacted and deleted from is not compacted",
+        file=KAFKA,
+        old="""compacted="compact" in policy""",
+        new="""compacted=policy == "compact\"""",
+        tests=(f"{OFFERS}::test_a_topic_that_is_compacted_among_other_things_is_compacted",),
+    ),
+    Mutation(
+        name="a split may end before it begins",
+        file=KAFKA,
+        old="end=max(low, end))",
+        new="end=end)",
+        tests=(f"{OFFERS}::test_an_end_below_the_begin_is_an_empty_split",),
+    ),
+    Mutation(
+        name="what may be read ends where transactions that are under way do",
+        file=KAFKA,
+        old="                OffsetSpec.latest(),\n                isolation,",
+        new="""                OffsetSpec.latest(),\n                "read_uncommitted",""",
+        tests=(f"{OFFERS}::test_the_end_of_a_topic_is_that_of_its_isolation_level",),
+    ),
+    Mutation(
+        name="a source may begin beyond what may be read",
+        file=KAFKA,
+        old="min(held.end, found[offer.topic, split]) if found",
+        new="found[offer.topic, split] if found",
+        tests=(AT_A_TIME,),
+    ),
+    Mutation(
+        name="a time to begin at is asked for in seconds",
+        file=KAFKA,
+        old="int(moment.timestamp() * 1000)",
+        new="int(moment.timestamp())",
+        tests=(AT_A_TIME,),
+    ),
+)

@@ -1,0 +1,79 @@
+"""Faults in a run from epoch to epoch, in how far it waits for others, and in what a query's texts are taken for."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["RUNS"]
+
+RUN = "backfill_assets/backfill/run.py"
+CONTROL = "backfill_assets/backfill/control.py"
+TABLES = "backfill_assets/backfill/tables.py"
+LOOP = "tests/test_run_loop.py"
+DECIDER = "tests/test_snapshot_decider.py"
+
+RUNS: tuple[Mutation, ...] = (
+    Mutation(
+        name="a run builds upon a foreign write that came between its epochs",
+        file=RUN,
+        old="self.report.record = check_look(self.parts, look).record or self.report.record",
+        new="self.report.record = look.record or self.report.record",
+        tests=(f"{LOOP}::test_a_foreign_write_between_two_epochs_of_a_run_is_named_and_not_built_upon",),
+    ),
+    Mutation(
+        name="a run does not heed how far its view is behind",
+        file=RUN,
+        old="self.limits.chunk_rows * urgency(self.report.record)",
+        new="self.limits.chunk_rows",
+        tests=(f"{LOOP}::test_a_run_gives_a_view_behind_its_bound_more_rows_though_never_more_than_it_may_read",),
+    ),
+    Mutation(
+        name="a life that a rival has just begun is ended",
+        file=RUN,
+        old="    if look.life == old:\n",
+        new="    if look.life == old or look.exists:\n",
+        tests=(f"{LOOP}::test_a_life_that_a_rival_gave_to_a_table_while_it_was_made_is_joined_and_not_ended",),
+    ),
+    Mutation(
+        name="a dry run shows a plan that a run passes over",
+        file=RUN,
+        old="if plan is not None and plan.before == record.position and parts.decider.resumable(plan):",
+        new="if plan is not None and parts.decider.resumable(plan):",
+        tests=(f"{LOOP}::test_a_dry_run_passes_over_a_plan_that_began_elsewhere_as_a_run_does",),
+    ),
+    Mutation(
+        name="a clock that goes back takes rows from a throttle",
+        file=CONTROL,
+        old="max(0.0, now - self._at) * self.rate",
+        new="(now - self._at) * self.rate",
+        tests=(f"{LOOP}::test_a_clock_that_goes_back_takes_nothing_from_a_bucket",),
+    ),
+    Mutation(
+        name="time that passed counts at a rate that was set later",
+        file=CONTROL,
+        old="            self._fill()\n            self.rate = rate",
+        new="            self.rate = rate",
+        tests=(f"{LOOP}::test_what_was_saved_up_before_a_rate_was_set_is_counted_at_the_rate_of_then",),
+    ),
+    Mutation(
+        name="a few versions of mere maintenance are never passed over",
+        file=TABLES,
+        old="or commits[-1].at_ms - position.tables[name].at_ms >= EMPTY_MS",
+        new="",
+        tests=(
+            f"{DECIDER}::test_maintenance_that_is_old_is_passed_over_however_little_it_is_before_the_log_forgets_it",
+        ),
+    ),
+    Mutation(
+        name="a table that stands still keeps the bound of all from giving way",
+        file=TABLES,
+        old="elapsed = max(after.tables[name].at_ms",
+        new="elapsed = min(after.tables[name].at_ms",
+        tests=(f"{DECIDER}::test_a_bound_gives_way_by_what_was_followed_of_the_table_that_moved_the_furthest",),
+    ),
+    Mutation(
+        name="a text that a time is compared with may mean the clock's",
+        file="backfill_assets/query/expressions.py",
+        old="""return not any(found and not found[1] and found[0].type == "STRING" for found in columns)""",
+        new="return not any(found for found in columns)",
+        tests=("tests/test_rowwise.py::test_what_is_not_row_wise_is_refused_with_its_code_and_a_hint",),
+    ),
+)

@@ -1,0 +1,161 @@
+"""What each version of a Delta table changed and which files hold it, by real logs that delta-rs wrote, without Spark."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
+
+from backfill_assets.backfill.reads import ChangesRead
+from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
+from backfill_assets.resources.log_replay import replay
+from backfill_assets.resources.maintenance import put_commit
+from backfill_assets.resources.tables import APPEND_ONLY, FEED, DeltaUpstream
+from backfill_assets.resources.warehouse import TableLocation
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    """A table with a change data feed and rows 0 to 3, at version 0."""
+    return made(tmp_path, FEED)
+
+
+def made(folder: Path, setting: str) -> str:
+    append(str(folder / "table"), range(4), configuration={setting: "true"})
+    return str(folder / "table")
+
+
+def append(uri: str, ids: Sequence[int], **given: Any) -> None:
+    write_deltalake(uri, pa.table({"id": pa.array(ids, pa.int64())}), mode="append", **given)
+
+
+def upstream(uri: str) -> DeltaUpstream:
+    return DeltaUpstream(name="base", location=TableLocation(uri=uri))
+
+
+def read(first: int, last: int) -> ChangesRead:
+    return ChangesRead(source="base", table_id="t", first=first, last=last, rows=1)
+
+
+def paths(uri: str, version: int, kind: str) -> tuple[str, ...]:
+    """The files that a commit names in actions of a kind."""
+    text = Path(uri, f"_delta_log/{version:020d}.json").read_text()
+    actions = [json.loads(line) for line in text.splitlines()]
+    return tuple(each[kind]["path"] for each in actions if kind in each)
+
+
+def describe(uri: str, *, fields: Sequence[dict[str, Any]] | None = None, **configuration: str) -> None:
+    """Commit other columns, or another configuration, as any writer may."""
+    location = TableLocation(uri=uri)
+    number = DeltaTable(uri).version()
+    found = dict(replay(location.files(), number).metadata)
+    if fields is not None:
+        found["schemaString"] = json.dumps({"type": "struct", "fields": list(fields)})
+    found["configuration"] = {**found["configuration"], **configuration}
+    put_commit(location, number + 1, "ALTER", [{"metaData": {k: v for k, v in found.items() if v is not None}}])
+
+
+def column(name: str, kind: str) -> dict[str, Any]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def test_of_a_version_with_change_files_these_are_read_and_of_others_what_they_added(uri: str) -> None:
+    append(uri, [4])
+    DeltaTable(uri).update(updates={"id": "id + 10"}, predicate="id = 1")
+    append(uri, [5])
+    assert paths(uri, 2, "cdc")
+    assert paths(uri, 2, "add")
+    found = upstream(uri).change_files(read(1, 3))
+    assert found is not None
+    assert found.feed == paths(uri, 2, "cdc")
+    assert found.added == (*paths(uri, 1, "add"), *paths(uri, 3, "add"))
+
+
+def test_files_of_versions_that_came_with_other_columns_are_left_to_deltas_own_reader(uri: str) -> None:
+    append(uri, [4])
+    DeltaTable(uri).alter.add_columns([Field("more", PrimitiveType("string"))])
+    append(uri, [5], schema_mode="merge")
+    table = upstream(uri)
+    assert table.change_files(read(1, 1)) is not None
+    assert table.change_files(read(1, 3)) is None
+
+
+def test_every_file_that_holds_changes_is_missed_when_it_is_gone(uri: str) -> None:
+    DeltaTable(uri).update(updates={"id": "id + 10"}, predicate="id = 1")
+    DeltaTable(uri).delete()
+    needed = [(1, paths(uri, 1, "cdc")), (2, paths(uri, 2, "cdc") or paths(uri, 2, "remove"))]
+    for version, (path, *_) in needed:
+        upstream(uri).check_readable(read(version, version))
+        Path(uri, path).unlink()
+        with pytest.raises(
+            VersionsLostError, match=f"version {version} can no longer be read: its file {path} is gone"
+        ):
+            upstream(uri).check_readable(read(version, version))
+
+
+def test_files_that_were_removed_whole_are_missed_when_they_are_gone(uri: str) -> None:
+    number = DeltaTable(uri).version()
+    (path,) = paths(uri, number, "add")
+    gone = {"path": path, "deletionTimestamp": 1, "dataChange": True}
+    put_commit(TableLocation(uri=uri), number + 1, "DELETE", [{"remove": gone}])
+    upstream(uri).check_readable(read(1, 1))
+    Path(uri, path).unlink()
+    with pytest.raises(VersionsLostError, match="version 1 can no longer be read"):
+        upstream(uri).check_readable(read(1, 1))
+
+
+def test_what_versions_of_an_append_only_table_added_are_all_their_new_rows_and_nothing_that_was_only_moved(
+    tmp_path: Path,
+) -> None:
+    uri = made(tmp_path, APPEND_ONLY)
+    for each in (4, 5):
+        append(uri, [each])
+    DeltaTable(uri).optimize.compact()
+    append(uri, [6])
+    table = upstream(uri)
+    assert [(each.rows, each.deletes) for each in table.commits(0, 4)] == [
+        (1, False),
+        (1, False),
+        (0, False),
+        (1, False),
+    ]
+    assert [each.path for each in table.added(read(1, 4))] == [
+        path for version in (1, 2, 4) for path in paths(uri, version, "add")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ([column("id", "string")], "changed column 'id': expected type BIGINT, found STRING"),
+        ([column("other", "long")], "changed column 'id': expected type BIGINT, found no such column"),
+    ],
+)
+def test_a_version_that_changes_a_column_is_refused_and_one_that_adds_one_is_not(
+    uri: str, fields: list[dict[str, Any]], said: str
+) -> None:
+    describe(uri, fields=[column("id", "long"), column("more", "string")])
+    assert [each.version for each in upstream(uri).commits(0, 1)] == [1]
+    describe(uri, fields=fields)
+    with pytest.raises(UpstreamChangedError, match=f"version 2 of table 'base' {said}"):
+        upstream(uri).commits(1, 2)
+
+
+def test_a_version_that_ends_the_feed_is_refused_unless_rows_are_only_ever_added(uri: str) -> None:
+    describe(uri, **{FEED: "false"})
+    describe(uri, **{FEED: "true"})
+    assert upstream(uri).now().version == 2
+    with pytest.raises(UpstreamRefusedError, match="no change data feed at version 1"):
+        upstream(uri).commits(0, 2)
+
+
+def test_whether_a_version_has_a_feed_is_told_by_what_held_at_that_version(uri: str) -> None:
+    append(uri, [4])
+    describe(uri, **{FEED: "false", APPEND_ONLY: "true"})
+    append(uri, [5])
+    for table, after in ((upstream(uri), 0), (upstream(uri), 1), (upstream(uri), 2)):
+        assert [each.feed for each in table.commits(after, 3)] == [True, False, False][after:]
