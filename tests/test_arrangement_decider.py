@@ -307,6 +307,28 @@ def test_ranges_are_read_in_the_order_of_the_key_and_sparse_ones_move_the_cursor
     assert ends == [[(None, ("a",))], [(None, ("e",))], [(None, None)]]
 
 
+def test_what_is_left_of_a_history_by_key_are_the_rows_of_ranges_that_were_not_read() -> None:
+    view = View(Lake(Moving([{(letter,): 1 for letter in "abcdef"}], (("b",), ("c",)))))
+    left = [view.decider.lag(view.position)["base"]]
+    while not view.live:
+        view.step(1)
+        left.append(view.decider.lag(view.position)["base"])
+    assert left == [6, 4, 3, 0]
+
+
+def test_changes_with_and_without_a_feed_that_wait_together_are_read_apart() -> None:
+    table = Moving([{("a",): 1, ("c",): 1}], (("b",),))
+    view = View(Lake(table))
+    view.step(1)
+    table.versions.append({("a",): 2, ("c",): 1})
+    table.plain.add(len(table.versions))
+    table.versions.append({("a",): 2, ("aa",): 1, ("c",): 1})
+    found = view.decider.next(view.position, live=False, budget=1)
+    assert found is not None
+    changes = [(each.first, each.last) for each in found.reads if isinstance(each, ChangesRead)]
+    assert changes == [(1, 1), (2, 2)]
+
+
 def test_a_plan_whose_version_is_gone_is_superseded_unless_the_log_is_gone_too() -> None:
     table = Moving([{("a",): 1, ("c",): 1}], (("b",),))
     view = View(Lake(table))

@@ -1,6 +1,7 @@
 """What each version of a Delta table changed and which files hold it, by real logs that delta-rs wrote, without Spark."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from backfill_assets.backfill.reads import ChangesRead
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.resources.log_replay import replay
 from backfill_assets.resources.maintenance import put_commit
-from backfill_assets.resources.tables import APPEND_ONLY, FEED, DeltaUpstream
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.resources.tables import APPEND_ONLY, FEED, DeltaUpstream, changed_rows
+from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
 
 @pytest.fixture
@@ -159,3 +160,50 @@ def test_whether_a_version_has_a_feed_is_told_by_what_held_at_that_version(uri: 
     append(uri, [5])
     for table, after in ((upstream(uri), 0), (upstream(uri), 1), (upstream(uri), 2)):
         assert [each.feed for each in table.commits(after, 3)] == [True, False, False][after:]
+
+
+def vector(rows: int) -> dict[str, Any]:
+    """A file of nine rows, so many of which are hidden, as an action names it."""
+    hidden = {"storageType": "u", "pathOrInlineDv": "a" * 20, "offset": rows, "sizeInBytes": 1, "cardinality": rows}
+    file = {"path": "f.parquet", "size": 1, "dataChange": True, "stats": json.dumps({"numRecords": 9})}
+    return {**file, "deletionVector": hidden} if rows else file
+
+
+@pytest.mark.parametrize(("before", "after", "changed"), [(0, 3, 3), (3, 5, 2), (5, 0, 5), (3, 3, 1)])
+def test_a_version_that_only_hides_rows_of_a_file_has_changed_some(before: int, after: int, changed: int) -> None:
+    assert changed_rows([{"add": vector(after)}, {"remove": vector(before)}]) == changed
+
+
+def test_rows_of_a_file_are_those_that_a_reader_sees_though_the_log_does_not_state_them(uri: str) -> None:
+    location, (path,) = TableLocation(uri=uri), paths(uri, 0, "add")
+    described = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": False}
+    put_commit(location, 1, "COMPUTE STATS", [{"add": described}])
+    put_commit(location, 2, "DELETE", [{"add": {**described, "deletionVector": vector(1)["deletionVector"]}}])
+    table = upstream(uri)
+    assert (list(table.rows(1)), list(table.rows(2))) == ([4], [3])
+
+
+def test_a_version_that_the_log_forgot_is_known_by_what_was_kept_of_it(uri: str) -> None:
+    held = upstream(uri).version(0)
+    Path(uri, f"_delta_log/{0:020d}.json").rename(Path(uri, "away"))
+    with pytest.raises(VersionsLostError, match="version 0 can no longer be read"):
+        upstream(uri).version(0)
+    kept = DeltaUpstream(name="base", location=TableLocation(uri=uri), kept={0: held}.get)
+    assert kept.version(0) == held
+
+
+def test_a_log_that_was_made_anew_is_not_followed_from_where_the_old_one_was(uri: str) -> None:
+    followed = LoadedTable(TableLocation(uri=uri))
+    old = followed.newest()
+    assert old is not None
+    append(uri, [4])
+    known = followed.newest()
+    assert known is not None
+    assert (known.version(), known.metadata().id) == (1, old.metadata().id)
+    shutil.rmtree(uri)
+    for ids in ([1], [2], [3]):
+        append(uri, ids, configuration={FEED: "true"})
+    found, anew = followed.newest(), DeltaTable(uri)
+    assert found is not None
+    assert (found.version(), found.metadata().id) == (2, anew.metadata().id)
+    assert found.file_uris() == anew.file_uris()

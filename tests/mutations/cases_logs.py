@@ -238,6 +238,34 @@ LOGS: tuple[Mutation, ...] = (
         new="        if self._commits:\n            return next(iter(self._commits.values())).feed\n",
         tests=(FED,),
     ),
+    Mutation(
+        name="a version that only hides rows of its files has changed nothing",
+        file=UPSTREAM,
+        old="rows += max(1, abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted))",
+        new="rows += 0 * abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted)",
+        tests=(f"{CHANGED}::test_a_version_that_only_hides_rows_of_a_file_has_changed_some",),
+    ),
+    Mutation(
+        name="rows that are hidden count where the log does not state how many there are",
+        file=UPSTREAM,
+        old="return int(pq.read_metadata(stream).num_rows) - file.deleted",
+        new="return int(pq.read_metadata(stream).num_rows)",
+        tests=(f"{CHANGED}::test_rows_of_a_file_are_those_that_a_reader_sees_though_the_log_does_not_state_them",),
+    ),
+    Mutation(
+        name="what was kept of a version that the log forgot is not looked for",
+        file=UPSTREAM,
+        old="                kept = self.kept(number)\n",
+        new="                kept = None\n",
+        tests=(f"{CHANGED}::test_a_version_that_the_log_forgot_is_known_by_what_was_kept_of_it",),
+    ),
+    Mutation(
+        name="a log that was made anew is followed from where the old one was",
+        file="resources/warehouse.py",
+        old="self._commit(known[0]) == known:",
+        new="self._commit(known[0]) is not None:",
+        tests=(f"{CHANGED}::test_a_log_that_was_made_anew_is_not_followed_from_where_the_old_one_was",),
+    ),
     # Ledger and leases
     Mutation(
         name="the plan of an epoch is that of the next one",

@@ -7,6 +7,8 @@ __all__ = ["RUNS"]
 RUN = "backfill_assets/backfill/run.py"
 CONTROL = "backfill_assets/backfill/control.py"
 TABLES = "backfill_assets/backfill/tables.py"
+ARRANGEMENT = "backfill_assets/backfill/arrangement.py"
+BY_KEY = "tests/test_arrangement_decider.py"
 LOOP = "tests/test_run_loop.py"
 DECIDER = "tests/test_snapshot_decider.py"
 
@@ -68,6 +70,20 @@ RUNS: tuple[Mutation, ...] = (
         old="elapsed = max(after.tables[name].at_ms",
         new="elapsed = min(after.tables[name].at_ms",
         tests=(f"{DECIDER}::test_a_bound_gives_way_by_what_was_followed_of_the_table_that_moved_the_furthest",),
+    ),
+    Mutation(
+        name="what was read by key counts as left",
+        file=ARRANGEMENT,
+        old="sum(table.expected) - sum(bucket.rows for bucket in table.buckets.values())",
+        new="sum(table.expected)",
+        tests=(f"{BY_KEY}::test_what_is_left_of_a_history_by_key_are_the_rows_of_ranges_that_were_not_read",),
+    ),
+    Mutation(
+        name="changes with and without a feed are read together while history is read by key",
+        file=ARRANGEMENT,
+        old="groupby(waiting, key=lambda commit: commit.feed)",
+        new="groupby(waiting, key=lambda commit: commit.feed or True)",
+        tests=(f"{BY_KEY}::test_changes_with_and_without_a_feed_that_wait_together_are_read_apart",),
     ),
     Mutation(
         name="a text that a time is compared with may mean the clock's",
