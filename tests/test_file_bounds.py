@@ -304,8 +304,9 @@ def test_a_delete_of_a_key_that_is_not_there_adds_no_row(output: DeltaOutput) ->
     assert_true(output, [1])
 
 
-def test_a_property_that_somebody_else_set_is_not_kept(output: DeltaOutput) -> None:
-    set_properties(output.location, {BOUNDED_COLUMNS: "id,key"})
+@pytest.mark.parametrize("text", ["id,key", "`id`,`key`"])
+def test_a_property_that_somebody_else_set_is_not_kept(output: DeltaOutput, text: str) -> None:
+    set_properties(output.location, {BOUNDED_COLUMNS: text})
     more = staged(output, 1, {"insert": rows(7)})
     for _ in range(2):
         commit(output, record(CommitKind.EPOCH, LIFE, 1), more)

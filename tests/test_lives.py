@@ -155,6 +155,9 @@ def test_a_lost_ledger_is_an_error_that_names_both_sides(world: World) -> None:
     with pytest.raises(StateLostError, match=r"at epoch 2, but the ledger knows none") as caught:
         world.refresh(SOURCE)
     assert "backfill rebuild" in caught.value.hint
+    world.table(SOURCE).put_back(world.table(SOURCE).version - 1)
+    with pytest.raises(StateLostError, match="at epoch 1, but the ledger knows none"):
+        world.refresh(SOURCE)
 
 
 def test_a_ledger_from_an_older_backup_is_an_error(world: World) -> None:

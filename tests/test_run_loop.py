@@ -390,6 +390,7 @@ def test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_m
     for _ in range(2):
         with pytest.raises(DuplicateKeyError):
             world.refresh(SOURCE, parts=strict)
+    assert list(map(len, world.ledger.plans.values())) == [1], "what is refused again is not planned again"
     produce(world, 3)
     report = world.refresh(
         SOURCE, Limits(chunk_rows=1, max_rows=1), parts=replace(strict, decider=world.decider(SOURCE))

@@ -3,6 +3,9 @@
 import pytest
 
 from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.ingest import kafka_holds
+from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.backfill.source import begin_source
 from backfill_assets.errors import OffsetsLostError, TopicRecreatedError, UpstreamChangedError
 from backfill_assets.testing.crash import Crash, CrashPoint
 from tests.support.orders_world import SOURCE, VIEW, make, reads, refused, right, step
@@ -84,6 +87,43 @@ def test_a_planned_epoch_over_a_topic_that_was_compacted_since_is_read_from_bron
     assert right(world)
 
 
+def test_a_view_over_a_topic_that_was_made_again_is_not_begun() -> None:
+    world, topic = make(rows="abc")
+    world.refresh(SOURCE)
+    topic.recreate(splits=1)
+    with pytest.raises(TopicRecreatedError):
+        world.create(VIEW)
+    assert world.table(VIEW).commits == []
+
+
+def test_a_view_over_a_topic_that_lost_a_split_is_not_begun() -> None:
+    world, topic = make(rows="abc")
+    topic.add_split()
+    bronze = world.create_bronze("orders")
+    fewer, _ = make(rows="abc")
+    with pytest.raises(OffsetsLostError, match="has no split 1 any more"):
+        begin_source("orders", bronze, fewer.topic("orders"))
+
+
+def test_kafka_holds_a_range_if_it_holds_its_begin_and_its_end() -> None:
+    world, topic = make(rows="abcdef")
+    topic.retain(0, 2)
+    offer = world.topic("orders")
+    found = {
+        (start, end): kafka_holds(offer, {0: OffsetRange(start=start, end=end)})
+        for start, end in ((2, 6), (1, 6), (2, 7), (6, 6))
+    }
+    assert found == {(2, 6): True, (1, 6): False, (2, 7): False, (6, 6): True}
+    assert not kafka_holds(offer, {1: OffsetRange(start=0, end=0)})
+
+
+def test_history_is_read_from_kafka_no_further_than_kafka_goes() -> None:
+    world, topic = make(rows="abcdef")
+    world.create(VIEW)
+    topic.truncate(0, 4)
+    assert reads(step(world)) == {"kafka": (0, 4)}
+
+
 def test_a_recreated_topic_is_refused_while_history_is_read_even_for_an_epoch_that_is_planned() -> None:
     world, topic = make(rows="abc")
     world.create(VIEW)
@@ -129,3 +169,14 @@ def test_a_source_that_was_put_back_under_a_view_is_refused(planned: bool) -> No
         world.refresh(VIEW)
     world.table(SOURCE).put_back(backup)
     refused(world, UpstreamChangedError, "splits [0] went back", "backfill reset orders_view")
+
+
+def test_a_source_that_was_put_back_to_before_a_split_joined_is_refused() -> None:
+    world, topic = make(rows="abc")
+    world.refresh(SOURCE)
+    backup = world.table(SOURCE).version
+    topic.append(topic.add_split(), "xy")
+    world.refresh(SOURCE)
+    world.refresh(VIEW)
+    world.table(SOURCE).put_back(backup)
+    refused(world, UpstreamChangedError, "splits [1] went back")

@@ -125,6 +125,22 @@ def test_a_live_split_is_not_held_up_by_another_ones_history() -> None:
     assert sum(len(each) for read in offset_reads(found.reads) for each in read.ranges.values()) == 20
 
 
+def test_a_view_is_live_when_no_row_of_bronze_waits_and_a_split_that_joined_is_behind_until_it_is_read() -> None:
+    world, topic = make(rows="aaa")
+    world.refresh(SOURCE)
+    world.create(VIEW)
+    topic.append(topic.add_split(), "bbbbbb")
+    world.refresh(SOURCE)
+    record = world.create(VIEW).record
+    assert record is not None
+    assert world.decider(VIEW).lag(record.position) == {"orders/0": 3, "orders/1": 6}
+    lives = []
+    while not record.live:
+        record = world.refresh(VIEW, Limits(chunk_rows=4, max_rows=4)).record
+        lives.append((record.done, record.live))
+    assert lives == [(4, False), (8, False), (9, True)]
+
+
 def test_a_view_over_two_sources_shares_its_budget_and_is_live_when_both_are() -> None:
     first, second = SimulatedTopic("a"), SimulatedTopic("b")
     world = World(first, second)
