@@ -203,6 +203,8 @@ def test_an_epoch_that_wrote_more_than_it_read_or_read_more_than_its_offsets_is_
     wrote = RECORDS[2].model_copy(update={"rows_written": 8, "rows_total": 13})
     assert len(conserved([RECORDS[1], wrote], 13, copies=1)) == 1
     assert conserved([RECORDS[1], wrote], 13, copies=2) == []
+    few = RECORDS[2].model_copy(update={"rows_read": 3})
+    assert len(conserved([RECORDS[1], few], 9, copies=1)) == 1, "four rows of three that were read"
     read = RECORDS[2].model_copy(update={"rows_read": 5})
     assert len(conserved([RECORDS[1], read], 9, copies=1)) == 1
 

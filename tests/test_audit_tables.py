@@ -137,6 +137,12 @@ def test_steps_of_a_snapshot_and_its_change_log_that_are_sound(
             "5 rows of t were counted, but the plan read 7",
         ),
         (
+            table(*DONE),
+            table(*DONE, version=4, changes=5),
+            [versions(4, 4, 3)],
+            "5 rows of t were counted, but the plan read 3",
+        ),
+        (
             table(0, 0),
             table(1, 0),
             [files(b0=(0, 1)).model_copy(update={"version": 4})],

@@ -72,6 +72,11 @@ def test_an_order_that_cannot_be_is_refused_with_the_names(order: object, found:
     assert found in str(caught.value)
 
 
+def test_what_comes_after_a_name_comes_after_all_that_it_waits_for() -> None:
+    after = order_of({"facts": "dimensions", "dimensions": "units"})
+    assert after == {"facts": {"dimensions", "units"}, "dimensions": {"units"}}
+
+
 def ordered(world: World, after: Mapping[str, Sequence[str]]) -> Parts:
     """A new process at work on the view, with an order."""
     parts = world.parts("views/both")

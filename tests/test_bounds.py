@@ -31,6 +31,22 @@ def test_bounds_of_long_texts_are_cut_and_hold_what_they_were_made_of(text: str)
         assert low == high == text
 
 
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("a" * 64, "a" * 64, "a" * 64),
+        ("a" * 65, "a" * 64, "a" * 63 + "b"),
+        ("a" * 63 + "\ud7ff" + "a", "a" * 63 + "\ud7ff", "a" * 63 + "\ue000"),  # what lies between is no letter
+    ],
+)
+def test_a_text_of_one_letter_too_many_is_cut_and_raised_to_the_next_letter_that_there_is(
+    text: str, low: str, high: str
+) -> None:
+    said = {"numRecords": 1, "minValues": {"w": text}, "maxValues": {"w": text}, "nullCount": {"w": 0}}
+    found = restated(said, {"w": "string"})
+    assert (found["minValues"], found["maxValues"]) == ({"w": low}, {"w": high})
+
+
 @given(st.lists(st.text(min_size=1), unique=True))
 def test_any_names_are_told_apart_again(names: list[str]) -> None:
     assert list(named(naming(names))) == names

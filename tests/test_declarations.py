@@ -1,6 +1,7 @@
 """Declarations are checked when made: each refusal names the argument, what was found, and what to do."""
 
 import dataclasses
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from backfill_assets import build_definitions, kafka_source, materialized_view
+from backfill_assets import build_definitions, delta_table, kafka_source, materialized_view
 from backfill_assets.definitions import registry
 from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.model import KafkaSource, MaterializedView
@@ -185,6 +186,15 @@ def test_a_declaration_that_means_something_else_has_another_fingerprint() -> No
     changes = [{"topic": "u"}, {"schema": "id INT"}, {"start": "latest"}, {"bronze": "new"}]
     for given in [*changes, {"isolation": "read_uncommitted"}, {"format": "raw", "schema": "id STRING"}]:
         assert fingerprint_of(source(**given)) != base, given
+    views = [
+        view(),
+        view(upstreams=[source(schema="id INT")]),
+        view(upstreams=[source(format="raw", schema="id STRING")]),
+        view(query="SELECT id, 1 AS one FROM orders"),
+        *(view(upstreams=[delta_table("orders", path="p", primary_key=key)]) for key in ("id", "other")),
+        view(upstreams=[delta_table("orders", path="p", primary_key="id")], primary_key="id"),
+    ]
+    assert len({json.dumps(fingerprint_of(each)) for each in views}) == len(views)
     unimportant: list[dict[str, Any]] = [{"description": "x"}, {"client_config": {"client.id": "x"}}]
     for same in unimportant:
         assert fingerprint_of(source(**same)) == base, same

@@ -121,6 +121,11 @@ def test_bounds_are_exact_after_appends_merges_an_overwrite_and_compaction(outpu
     output.compact(2)
     assert len(stated(output.location.uri)) == 1
     assert_true(output, [2, 3, 4, 5, 6, 9])
+    (merged,) = stated(output.location.uri)
+    footer = pq.read_metadata(Path(output.location.uri, merged)).row_group(0)
+    columns = {footer.column(at).path_in_schema: footer.column(at) for at in range(footer.num_columns)}
+    assert columns["id"].statistics.has_min_max
+    assert not columns["x"].is_stats_set or not columns["x"].statistics.has_min_max, "such bounds leave NaN out"
     append(output, 5, rows(1, 8), replaces=True)
     assert_true(output, [1, 8])
     assert names(output) == BOUNDED

@@ -7,10 +7,11 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, replay
+from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, is_plain, replay
 from backfill_assets.resources.warehouse import TableLocation
 
 
@@ -97,6 +98,83 @@ def test_versions_below_the_oldest_checkpoint_are_gone_with_their_commits_and_la
         replayed(uri, 2)
 
 
+def in_parts(folder: Path, name: str) -> list[Path]:
+    """The only checkpoint of a log, cut into two files; each has one of the table's files."""
+    (whole,) = folder.glob("_delta_log/*.checkpoint.parquet")
+    found = pq.read_table(whole)
+    adds = [at for at, each in enumerate(found["add"].to_pylist()) if each is not None]
+    cut = adds[-1]
+    made = [whole.with_name(name.format(version=whole.name[:20], part=part)) for part in (1, 2)]
+    for path, piece in zip(made, (found.slice(0, cut), found.slice(cut)), strict=True):
+        pq.write_table(piece, path)
+    whole.unlink()
+    return made
+
+
+def with_checkpoint(folder: Path) -> tuple[str, list[str]]:
+    """A table of two files whose log begins with a checkpoint; the paths of its files."""
+    uri = str(folder)
+    for _ in range(2):
+        append(uri)
+    expected = paths(replayed(uri, 1))
+    checkpoint(uri)
+    for version in (0, 1):
+        (folder / f"_delta_log/{version:020d}.json").unlink()
+    assert len(expected) == 2
+    return uri, expected
+
+
+MULTI_PART = "{version}.checkpoint.{part:010d}.0000000002.parquet"
+
+
+def test_all_parts_of_a_checkpoint_are_read_and_one_that_lacks_a_part_is_none(tmp_path: Path) -> None:
+    uri, expected = with_checkpoint(tmp_path)
+    (whole,) = tmp_path.glob("_delta_log/*.checkpoint.parquet")
+    held = whole.read_bytes()
+    first, second = in_parts(tmp_path, MULTI_PART)
+    assert paths(replayed(uri, 1)) == expected
+    second.unlink()
+    with pytest.raises(LogGoneError):
+        replayed(uri, 1)
+    whole.write_bytes(held)
+    assert paths(replayed(uri, 1)) == expected, "beside a part of another one"
+    more = {"path": "more.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1}
+    (tmp_path / f"_delta_log/{2:020d}.json").write_text(json.dumps({"add": more}))
+    first.rename(first.with_name(first.name.replace("1.checkpoint", "2.checkpoint")))
+    found = paths(replayed(uri, 2))
+    assert found == sorted([*expected, "more.parquet"]), "a checkpoint that is being written is not complete"
+
+
+def test_files_that_a_checkpoint_names_in_its_sidecars_are_a_part_of_it(tmp_path: Path) -> None:
+    uri, expected = with_checkpoint(tmp_path)
+    first, second = in_parts(tmp_path, MULTI_PART)
+    sidecars = tmp_path / "_delta_log" / "_sidecars"
+    sidecars.mkdir()
+    second.rename(sidecars / "one.parquet")
+    rest = [{kind: each for kind, each in row.items() if each is not None} for row in pq.read_table(first).to_pylist()]
+    adds = [row for row in rest if "add" in row]
+    pq.write_table(pa.Table.from_pylist(adds, schema=pq.read_schema(first)), sidecars / "two.parquet")
+    first.unlink()
+    described = [{kind: row[kind]} for row in rest for kind in ("protocol", "metaData") if kind in row]
+    named = [{"sidecar": {"path": path}} for path in ("one.parquet", "_delta_log/_sidecars/two.parquet")]
+    manifest = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    manifest.write_text("\n".join(json.dumps(each, default=dict) for each in [*described, *named]))
+    assert paths(replayed(uri, 1)) == expected
+
+
+def test_of_two_deletion_vectors_in_one_file_the_one_that_is_removed_is_told_by_its_place(tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+    file = {"path": "f.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "stats": '{"numRecords": 9}'}
+    old, new = (
+        {**file, "deletionVector": {"storageType": "u", "pathOrInlineDv": "a" * 20, "offset": at, "cardinality": at}}
+        for at in (1, 5)
+    )
+    for version, actions in enumerate([[{"add": old}], [{"add": new}, {"remove": old}]]):
+        lines = "\n".join(json.dumps(each) for each in actions)
+        (tmp_path / f"_delta_log/{version:020d}.json").write_text(lines)
+    assert [each.deleted for each in replayed(str(tmp_path), 1).files] == [5]
+
+
 @pytest.mark.parametrize("first", ["add", "remove"])
 def test_a_file_that_gets_another_deletion_vector_stays_whichever_action_comes_first(
     tmp_path: Path, first: str
@@ -113,6 +191,32 @@ def test_a_file_that_gets_another_deletion_vector_stays_whichever_action_comes_f
         (tmp_path / f"_delta_log/{version:020d}.json").write_text(lines)
     (file,) = replayed(str(tmp_path), 1).files
     assert (file.deleted, file.stated_rows) == (4, 5)
+
+
+def test_a_deletion_vector_is_found_by_its_name_as_the_protocol_of_delta_has_it() -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "cardinality": 6}
+    action = {"path": "f.parquet", "size": 1, "modificationTime": 1, "deletionVector": vector}
+    found = DataFile(action).absolute("/lake")["deletionVector"]
+    name = "file:///lake/ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    assert (found["storageType"], found["pathOrInlineDv"], found["offset"]) == ("p", name, 4)
+
+
+@pytest.mark.parametrize(
+    ("version", "features", "partitions", "plain"),
+    [
+        (1, None, [], True),
+        (2, None, [], False),
+        (3, ["deletionVectors", "timestampNtz"], [], True),
+        (3, ["columnMapping"], [], False),
+        (3, ["aFeatureOfTomorrow", "timestampNtz"], [], False),
+        (1, None, ["day"], False),
+        (None, None, [], False),
+    ],
+)
+def test_files_hold_all_columns_as_they_are_only_where_everything_of_the_protocol_is_known(
+    version: int | None, features: list[str] | None, partitions: list[str], plain: bool
+) -> None:
+    assert is_plain(version, features, partitions) == plain
 
 
 def test_addresses_for_a_log_elsewhere_are_absolute_and_encoded_as_uris() -> None:

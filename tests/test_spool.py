@@ -7,7 +7,8 @@ import pytest
 
 from backfill_assets.backfill.staging import SPOOL
 from backfill_assets.errors import VersionsLostError
-from backfill_assets.resources.spool import segment_files
+from backfill_assets.resources.log_replay import DataFile, Version
+from backfill_assets.resources.spool import keep_version, kept_version, segment_files
 from backfill_assets.resources.warehouse import TableLocation
 
 FOLDER, SEGMENT = "0123456789ab-1-fedcba987654", "orders/3"
@@ -23,3 +24,15 @@ def test_a_segment_that_was_cut_short_is_never_read(tmp_path: Path, left: bytes)
     view.write(file, left)
     with pytest.raises(VersionsLostError, match=r"part-0\.parquet is missing or cut short"):
         segment_files(view, {SEGMENT: FOLDER}, [SEGMENT])
+    Path(view.child(f"{SPOOL}/{FOLDER}/{SEGMENT}/files.json")).unlink()
+    with pytest.raises(VersionsLostError, match=r"files\.json is missing or cut short"):
+        segment_files(view, {SEGMENT: FOLDER}, [SEGMENT])
+
+
+def test_all_that_a_pinned_version_is_made_of_is_kept(tmp_path: Path) -> None:
+    view = TableLocation(uri=str(tmp_path))
+    files = tuple(DataFile({"path": f"{name}.parquet", "size": 1, "stats": '{"numRecords": 3}'}) for name in "ab")
+    pinned = Version({"minReaderVersion": 1}, {"id": "x"}, files)
+    keep_version(view, FOLDER, "orders", pinned)
+    assert kept_version(view, {"orders/snapshot": FOLDER}, "orders") == pinned
+    assert kept_version(view, {}, "orders") is None

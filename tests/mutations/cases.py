@@ -3,6 +3,8 @@
 from tests.mutations.cases_adapters import ADAPTERS
 from tests.mutations.cases_checks import CHECKS
 from tests.mutations.cases_core import CORE
+from tests.mutations.cases_epochs import EPOCHS
+from tests.mutations.cases_files import FILES
 from tests.mutations.cases_kafka import KAFKA
 from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_runs import RUNS
@@ -15,5 +17,5 @@ from tests.mutations.mutation import Mutation
 __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *CORE, *RUNS, *KAFKA, *OVER_TABLES, *ADAPTERS, *LOGS, *SPARK, *SESSION, *VALUES, *CHECKS
+    *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *ADAPTERS, *LOGS, *FILES, *SPARK, *SESSION, *VALUES, *CHECKS
 )  # fmt: skip

@@ -1,0 +1,192 @@
+"""Faults in what epochs commit, in where a view over sources reads, and in what declarations and checks tell apart."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["EPOCHS"]
+
+PROTOCOL = "backfill_assets/backfill/protocol.py"
+SOURCE = "backfill_assets/backfill/source.py"
+AUDIT = "backfill_assets/backfill/audit.py"
+WORKSPACE = "backfill_assets/workspace.py"
+COMMITS = "tests/test_epoch_commits.py"
+SPOOLED = f"{COMMITS}::test_parts_of_the_spool_stay_where_they_lie_and_new_ones_lie_with_the_attempt_that_captured_them"
+LOST = "tests/test_lives.py::test_a_lost_ledger_is_an_error_that_names_both_sides"
+REFUSED = (
+    "tests/test_run_loop.py::"
+    "test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them"
+)
+READS = "tests/test_source_reads.py"
+LEVEL = (
+    "tests/test_source_strategy.py::"
+    "test_a_view_is_live_when_no_row_of_bronze_waits_and_a_split_that_joined_is_behind_until_it_is_read"
+)
+MEANS = "tests/test_declarations.py::test_a_declaration_that_means_something_else_has_another_fingerprint"
+
+EPOCHS: tuple[Mutation, ...] = (
+    # What an epoch commits
+    Mutation(
+        name="all parts of a spool lie with the newest attempt",
+        file=PROTOCOL,
+        old="spooled={part: plan.spooled.get(part, mine)",
+        new="spooled={part: mine",
+        tests=(SPOOLED,),
+    ),
+    Mutation(
+        name="a plan forgets where parts of the spool lie",
+        file=PROTOCOL,
+        old="        spooled=last.spooled,\n",
+        new="",
+        tests=(SPOOLED,),
+    ),
+    Mutation(
+        name="rows that replace all others are added to them",
+        file=PROTOCOL,
+        old="deleted = last.rows_total if staged.replaces else staged.rows_deleted",
+        new="deleted = staged.rows_deleted",
+        tests=(f"{COMMITS}::test_rows_that_replace_all_others_are_all_that_the_table_holds",),
+    ),
+    Mutation(
+        name="Spark is asked to compute what reads nothing",
+        file=PROTOCOL,
+        old="    if not plan.reads:\n        return Staged()\n",
+        new="",
+        tests=(f"{COMMITS}::test_an_epoch_that_reads_nothing_asks_nothing_of_spark",),
+    ),
+    Mutation(
+        name="a run fails because its table was reset meanwhile",
+        file=PROTOCOL,
+        old="        if found.life != base.life:\n",
+        new="        if found.life != base.life and found.version < 0:\n",
+        tests=(f"{COMMITS}::test_a_run_whose_table_was_reset_while_it_computed_is_fenced_and_has_not_failed",),
+    ),
+    Mutation(
+        name="a run fails because a rival committed its epoch and swept",
+        file=PROTOCOL,
+        old="        _settled(parts.output.look(), record, base, [])\n        raise",
+        new="        raise",
+        tests=(f"{COMMITS}::test_a_run_whose_staged_files_a_rival_swept_after_it_committed_the_epoch_is_fenced",),
+    ),
+    Mutation(
+        name="positions are not said again if maintenance comes in between",
+        file="backfill_assets/backfill/epoch.py",
+        old="if record.epoch == mine.epoch and mine.kind is CommitKind.EPOCH:",
+        new="if record.epoch == mine.epoch:",
+        tests=(f"{COMMITS}::test_positions_are_said_again_though_maintenance_comes_in_between",),
+    ),
+    Mutation(
+        name="a part that comes to a declaration changes nothing",
+        file="backfill_assets/backfill/epoch.py",
+        old="for name in {*built_with, *declared} if",
+        new="for name in built_with if",
+        tests=(f"{COMMITS}::test_parts_that_come_to_a_declaration_or_go_from_it_have_changed",),
+    ),
+    Mutation(
+        name="a ledger that was lost after one epoch is not missed",
+        file=PROTOCOL,
+        old="if newest is None and last.epoch > 0:",
+        new="if newest is None and last.epoch > 1:",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="rows that were refused are planned again though nothing came",
+        file=PROTOCOL,
+        old="if step is None or parts.decider.offsets(step.after) == parts.decider.offsets(refused.after):",
+        new="if step is None:",
+        tests=(REFUSED,),
+    ),
+    # Views over sources
+    Mutation(
+        name="history is read beyond what Kafka holds",
+        file=SOURCE,
+        old="end = min(wanted.end, held.end)",
+        new="end = wanted.end",
+        tests=(f"{READS}::test_history_is_read_from_kafka_no_further_than_kafka_goes",),
+    ),
+    Mutation(
+        name="a plan is carried out though Kafka has lost its end",
+        file="backfill_assets/backfill/ingest.py",
+        old="offer.splits[split].start <= each.start and each.end <= offer.splits[split].end",
+        new="offer.splits[split].start <= each.start",
+        tests=(f"{READS}::test_kafka_holds_a_range_if_it_holds_its_begin_and_its_end",),
+    ),
+    Mutation(
+        name="a source that was put back to before a split joined is read on",
+        file=SOURCE,
+        old="bronze.position.next.get(split, -1) < state.live",
+        new="bronze.position.next.get(split, state.live) < state.live",
+        tests=(f"{READS}::test_a_source_that_was_put_back_to_before_a_split_joined_is_refused",),
+    ),
+    Mutation(
+        name="a view is begun over a topic that was made again",
+        file=SOURCE,
+        old="            check_topic(source.name, bronze.position, topic)\n            positions",
+        new="            positions",
+        tests=(f"{READS}::test_a_view_over_a_topic_that_was_made_again_is_not_begun",),
+    ),
+    Mutation(
+        name="history of a split that the topic lost is left out",
+        file=SOURCE,
+        old="        if split not in topic.splits:\n            raise",
+        new="        if split not in topic.splits:\n            continue\n        if start < 0:\n            raise",
+        tests=(f"{READS}::test_a_view_over_a_topic_that_lost_a_split_is_not_begun",),
+    ),
+    Mutation(
+        name="a view is live though rows of bronze wait",
+        file=SOURCE,
+        old="s.phase is not Phase.FINISHED or s.next >= s.live",
+        new="s.phase is not Phase.FINISHED or s.next >= s.start",
+        tests=(LEVEL,),
+    ),
+    Mutation(
+        name="a split that joined is not behind",
+        file=SOURCE,
+        old="""lags[f"{name}/{split}"] = bronze.next[split] - bronze.begin[split]""",
+        new="""lags[f"{name}/{split}"] = 0""",
+        tests=(LEVEL,),
+    ),
+    Mutation(
+        name="an order holds only between neighbours",
+        file="backfill_assets/backfill/order.py",
+        old="closed[name] = frozenset(direct).union(*(closed[each] for each in direct))",
+        new="closed[name] = frozenset(direct)",
+        tests=("tests/test_backfill_order.py::test_what_comes_after_a_name_comes_after_all_that_it_waits_for",),
+    ),
+    # What is told apart
+    Mutation(
+        name="more rows of a table may be counted than were planned",
+        file=AUDIT,
+        old="if plan is not None and counted != stated:",
+        new="if plan is not None and counted < stated:",
+        tests=("tests/test_audit_tables.py::test_steps_of_a_snapshot_and_its_change_log_that_are_not_sound_are_named",),
+    ),
+    Mutation(
+        name="as many rows may be written as there were offsets",
+        file=AUDIT,
+        old="(after.rows_written > copies * after.rows_read and not estimated)",
+        new="(after.rows_written > copies * offered and not estimated)",
+        tests=(
+            "tests/test_audit.py::test_an_epoch_that_wrote_more_than_it_read_or_read_more_than_its_offsets_is_named",
+        ),
+    ),
+    Mutation(
+        name="a view does not depend on the columns of its sources",
+        file=WORKSPACE,
+        old="""                schema=[(name, parts["schema"]) for name, parts in upstreams],\n""",
+        new="",
+        tests=(MEANS,),
+    ),
+    Mutation(
+        name="a view does not depend on the keys of its tables",
+        file=WORKSPACE,
+        old="key=[declared.own_key, keys])",
+        new="key=[declared.own_key])",
+        tests=(MEANS,),
+    ),
+    Mutation(
+        name="a view does not depend on the key that it names itself",
+        file=WORKSPACE,
+        old="key=[declared.own_key, keys])",
+        new="key=[keys])",
+        tests=(MEANS,),
+    ),
+)

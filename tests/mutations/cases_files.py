@@ -1,0 +1,125 @@
+"""Faults in what a version is made of, as its log and the spool tell it, and in what is stated of its files."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["FILES"]
+
+REPLAY = "resources/log_replay.py"
+FILE_BOUNDS = "resources/file_bounds.py"
+BOUNDS = "backfill_assets/backfill/bounds.py"
+REPLAYED = "tests/test_log_replay.py"
+ALL_PARTS = f"{REPLAYED}::test_all_parts_of_a_checkpoint_are_read_and_one_that_lacks_a_part_is_none"
+BY_NAME = f"{REPLAYED}::test_a_deletion_vector_is_found_by_its_name_as_the_protocol_of_delta_has_it"
+PLAIN = f"{REPLAYED}::test_files_hold_all_columns_as_they_are_only_where_everything_of_the_protocol_is_known"
+CUT = "tests/test_bounds.py::test_a_text_of_one_letter_too_many_is_cut_and_raised_to_the_next_letter_that_there_is"
+
+FILES: tuple[Mutation, ...] = (
+    # Checkpoints
+    Mutation(
+        name="a checkpoint that lacks a part is taken for one",
+        file=REPLAY,
+        old="if len(parts) == wanted[kind]]",
+        new="if len(parts) <= wanted[kind]]",
+        tests=(ALL_PARTS,),
+    ),
+    Mutation(
+        name="parts of several checkpoints of a version are put together",
+        file=REPLAY,
+        old="""kind = (int(match[1]), match[4] or match[3] or "")""",
+        new="""kind = (int(match[1]), "")""",
+        tests=(ALL_PARTS,),
+    ),
+    Mutation(
+        name="of a checkpoint in parts the first one is read",
+        file=REPLAY,
+        old="    for part in parts:\n        yield from",
+        new="    for part in parts[:1]:\n        yield from",
+        tests=(ALL_PARTS,),
+    ),
+    Mutation(
+        name="sidecars of a checkpoint are not read",
+        file=REPLAY,
+        old="""            yield from _checkpointed(files, name if "/" in name else f"{_LOG}/_sidecars/{name}")""",
+        new="            continue",
+        tests=(f"{REPLAYED}::test_files_that_a_checkpoint_names_in_its_sidecars_are_a_part_of_it",),
+    ),
+    # Deletion vectors, and what files alone tell
+    Mutation(
+        name="deletion vectors in one file are one",
+        file=REPLAY,
+        old="""@{vector.get('offset')}\"""",
+        new='"',
+        tests=(f"{REPLAYED}::test_of_two_deletion_vectors_in_one_file_the_one_that_is_removed_is_told_by_its_place",),
+    ),
+    Mutation(
+        name="a deletion vector is looked for outside of its folder",
+        file=REPLAY,
+        old="""folder = f"{prefix}/" if prefix else \"\"""",
+        new='folder = ""',
+        tests=(BY_NAME,),
+    ),
+    Mutation(
+        name="the name of a deletion vector is read in another alphabet",
+        file=REPLAY,
+        old="encoded.translate(str.maketrans(_Z85, _B85))",
+        new="encoded",
+        tests=(BY_NAME,),
+    ),
+    Mutation(
+        name="files of mapped columns hold columns as they are",
+        file=REPLAY,
+        old="simple = reader_version == 1 or (",
+        new="simple = reader_version in {1, 2} or (",
+        tests=(PLAIN,),
+    ),
+    Mutation(
+        name="what nobody knows of a table's protocol changes nothing in reading it",
+        file=REPLAY,
+        old="set(reader_features or ()) <= _PLAIN_FEATURES",
+        new="set(reader_features or ()) >= set()",
+        tests=(PLAIN,),
+    ),
+    Mutation(
+        name="files of partitions hold the columns that they are partitioned by",
+        file=REPLAY,
+        old="return simple and not partition_columns",
+        new="return simple",
+        tests=(PLAIN,),
+    ),
+    Mutation(
+        name="of a pinned version one file is kept in the spool",
+        file="resources/spool.py",
+        old=""""files": [each.action for each in version.files],""",
+        new=""""files": [each.action for each in version.files[:1]],""",
+        tests=("tests/test_spool.py::test_all_that_a_pinned_version_is_made_of_is_kept",),
+    ),
+    # Bounds
+    Mutation(
+        name="a property may name columns whose bounds are not exact",
+        file=FILE_BOUNDS,
+        old="return naming(names) == text and set(names) <= boundable(table.schema().to_json()).keys()",
+        new="return naming(names) == text",
+        tests=("tests/test_file_bounds.py::test_a_property_that_somebody_else_set_is_not_kept",),
+    ),
+    Mutation(
+        name="files that delta-rs writes have bounds of floats inside",
+        file=FILE_BOUNDS,
+        old="""        if isinstance(each.type, PrimitiveType) and each.type.type not in {"float", "double"}""",
+        new="        if isinstance(each.type, PrimitiveType)",
+        tests=("tests/test_file_bounds.py::test_bounds_are_exact_after_appends_merges_an_overwrite_and_compaction",),
+    ),
+    Mutation(
+        name="bounds may have a letter too many",
+        file=BOUNDS,
+        old="or len(value) <= MAX_TEXT:",
+        new="or len(value) <= MAX_TEXT + 1:",
+        tests=(CUT,),
+    ),
+    Mutation(
+        name="half of a surrogate pair ends a bound",
+        file=BOUNDS,
+        old="return chr(_SURROGATES.stop if code in _SURROGATES else code)",
+        new="return chr(code)",
+        tests=(CUT,),
+    ),
+)
