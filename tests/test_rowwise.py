@@ -130,6 +130,12 @@ def test_a_name_given_further_left_can_be_used_but_not_in_where() -> None:
     assert refused("SELECT a AS n FROM orders WHERE n > 1").reason == "UNKNOWN_COLUMN"
 
 
+def test_a_star_over_a_view_leaves_its_hidden_columns_out() -> None:
+    columns = (Column("id", "BIGINT"), Column("n", "BIGINT"), Column("__count", "BIGINT"))
+    query = analyze_rowwise("SELECT * FROM totals", {"totals": columns}, {"totals": ("id",)})
+    assert (query.output_columns, query.key_columns) == (("id", "n"), ("id",))
+
+
 REFUSED = [
     ("SYNTAX", "SELECT a b c FROM orders"),
     ("SYNTAX", "SELECT 'a FROM orders"),

@@ -92,4 +92,11 @@ RUNS: tuple[Mutation, ...] = (
         new="return not any(found for found in columns)",
         tests=("tests/test_rowwise.py::test_what_is_not_row_wise_is_refused_with_its_code_and_a_hint",),
     ),
+    Mutation(
+        name="a star means the hidden columns of a view too",
+        file="backfill_assets/query/expressions.py",
+        old="""if not column.name.startswith("__"))""",
+        new="if column.name)",
+        tests=("tests/test_rowwise.py::test_a_star_over_a_view_leaves_its_hidden_columns_out",),
+    ),
 )
