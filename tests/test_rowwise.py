@@ -136,6 +136,23 @@ def test_a_star_over_a_view_leaves_its_hidden_columns_out() -> None:
     assert (query.output_columns, query.key_columns) == (("id", "n"), ("id",))
 
 
+TABLES = {name: (Column("id", "BIGINT"), Column("other", "BIGINT")) for name in ("one", "two")}
+BOTH_PARTS = "SELECT id FROM one UNION ALL SELECT id FROM two"
+
+
+def test_parts_whose_tables_have_different_keys_are_refused() -> None:
+    with pytest.raises(QueryError, match=r"different keys: \(id\) and \(other\)") as raised:
+        analyze_rowwise(BOTH_PARTS, TABLES, {"one": ("id",), "two": ("other",)})
+    assert raised.value.reason == "KEY_MISMATCH"
+
+
+def test_parts_over_parts_are_told_apart_by_a_column_of_their_own() -> None:
+    inner = (Column("id", "BIGINT"), Column("__branch", "INT"), Column("__id", "BIGINT"))
+    key = ("__branch", "__id")
+    query = analyze_rowwise(BOTH_PARTS, {"one": inner, "two": inner}, {"one": key, "two": key})
+    assert query.key_columns == ("__branch_2", "__branch", "__id")
+
+
 REFUSED = [
     ("SYNTAX", "SELECT a b c FROM orders"),
     ("SYNTAX", "SELECT 'a FROM orders"),

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +49,16 @@ def paths(uri: str, version: int, kind: str) -> tuple[str, ...]:
     return tuple(each[kind]["path"] for each in actions if kind in each)
 
 
-def describe(uri: str, *, fields: Sequence[dict[str, Any]] | None = None, **configuration: str) -> None:
+def describe(
+    uri: str, *, fields: Sequence[dict[str, Any]] | None = None, configuration: Mapping[str, str] | None = None
+) -> None:
     """Commit other columns, or another configuration, as any writer may."""
     location = TableLocation(uri=uri)
     number = DeltaTable(uri).version()
     found = dict(replay(location.files(), number).metadata)
     if fields is not None:
         found["schemaString"] = json.dumps({"type": "struct", "fields": list(fields)})
-    found["configuration"] = {**found["configuration"], **configuration}
+    found["configuration"] = {**found["configuration"], **(configuration or {})}
     put_commit(location, number + 1, "ALTER", [{"metaData": {k: v for k, v in found.items() if v is not None}}])
 
 
@@ -147,8 +149,8 @@ def test_a_version_that_changes_a_column_is_refused_and_one_that_adds_one_is_not
 
 
 def test_a_version_that_ends_the_feed_is_refused_unless_rows_are_only_ever_added(uri: str) -> None:
-    describe(uri, **{FEED: "false"})
-    describe(uri, **{FEED: "true"})
+    describe(uri, configuration={FEED: "false"})
+    describe(uri, configuration={FEED: "true"})
     assert upstream(uri).now().version == 2
     with pytest.raises(UpstreamRefusedError, match="no change data feed at version 1"):
         upstream(uri).commits(0, 2)
@@ -156,7 +158,7 @@ def test_a_version_that_ends_the_feed_is_refused_unless_rows_are_only_ever_added
 
 def test_whether_a_version_has_a_feed_is_told_by_what_held_at_that_version(uri: str) -> None:
     append(uri, [4])
-    describe(uri, **{FEED: "false", APPEND_ONLY: "true"})
+    describe(uri, configuration={FEED: "false", APPEND_ONLY: "true"})
     append(uri, [5])
     for table, after in ((upstream(uri), 0), (upstream(uri), 1), (upstream(uri), 2)):
         assert [each.feed for each in table.commits(after, 3)] == [True, False, False][after:]

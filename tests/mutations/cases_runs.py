@@ -99,4 +99,18 @@ RUNS: tuple[Mutation, ...] = (
         new="if column.name)",
         tests=("tests/test_rowwise.py::test_a_star_over_a_view_leaves_its_hidden_columns_out",),
     ),
+    Mutation(
+        name="parts of a union may have different keys",
+        file="backfill_assets/query/rowwise.py",
+        old="found = {keys[scope.upstream] for scope in scopes}",
+        new="found = {keys[scope.upstream] for scope in scopes[:1]}",
+        tests=("tests/test_rowwise.py::test_parts_whose_tables_have_different_keys_are_refused",),
+    ),
+    Mutation(
+        name="parts over parts are told apart by one column",
+        file="backfill_assets/query/rowwise.py",
+        old="return next(name for name in names if name not in hidden)",
+        new="return next(name for name in names if name)",
+        tests=("tests/test_rowwise.py::test_parts_over_parts_are_told_apart_by_a_column_of_their_own",),
+    ),
 )
