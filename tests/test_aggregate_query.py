@@ -56,6 +56,7 @@ def test_a_query_that_names_no_column_reads_none() -> None:
     [
         ("SELECT a + 1 AS d, sum(b) AS s FROM orders GROUP BY D", ("a + 1",), ("d",), ("__group_0", "__call_0")),
         ("SELECT sum(b) AS s, a + 1 AS d FROM orders GROUP BY 2", ("a + 1",), ("d",), ("__call_0", "__group_0")),
+        ("SELECT a AS g, a + 1 AS d FROM orders GROUP BY 1", ("a",), ("g",), ("__group_0", "__group_0 + 1")),
         ("SELECT b AS a, max(x) AS m FROM orders GROUP BY a, b", ("a", "b"), ("__group_0", "a"), ("__group_1", "__call_0")),
         ("SELECT count(x) AS n FROM orders GROUP BY a", ("a",), ("__group_0",), ("__call_0",)),
         ("SELECT A, a AS again FROM orders GROUP BY orders.a, `a`", ("orders.a",), ("a",), ("__group_0", "__group_0")),

@@ -113,4 +113,11 @@ RUNS: tuple[Mutation, ...] = (
         new="return next(name for name in names if name)",
         tests=("tests/test_rowwise.py::test_parts_over_parts_are_told_apart_by_a_column_of_their_own",),
     ),
+    Mutation(
+        name="a number in GROUP BY means the next column",
+        file="backfill_assets/query/grouping.py",
+        old="return items[position - 1]",
+        new="return items[min(position, len(items) - 1)]",
+        tests=("tests/test_aggregate_query.py::test_groups_are_found_by_expression_name_and_number",),
+    ),
 )
