@@ -20,6 +20,7 @@ __all__ = [
     "ForeignWriteError",
     "KafkaRefusedError",
     "LeaseHeldError",
+    "LogTruncatedError",
     "NoStrategyError",
     "OffsetsLostError",
     "PositionsLostError",
@@ -116,6 +117,15 @@ class OffsetsLostError(BackfillError):
     """Offsets that are still to be read are gone from Kafka and in no bronze table, or a start lies beyond the end."""
 
     code = "OFFSETS_LOST"
+
+
+class LogTruncatedError(OffsetsLostError):
+    """A topic's log lost its end, of which something had been read; whether it was filled again or not.
+
+    `facts["ranges"]` has, by split, the offsets that were read and hold other records now, or none.
+    """
+
+    code = "LOG_TRUNCATED"
 
 
 class UpstreamChangedError(BackfillError):

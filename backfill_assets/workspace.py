@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from backfill_assets.backfill.epoch import Fingerprint, Look, fingerprint
 from backfill_assets.backfill.ingest import IngestDecider
-from backfill_assets.backfill.ports import BronzeOffer, Compute, Decider, OnStep, TopicOffer
-from backfill_assets.backfill.positions import IngestPosition
+from backfill_assets.backfill.ports import BronzeOffer, Compute, Decider, LogRecord, OnStep, TopicOffer
+from backfill_assets.backfill.positions import IngestPosition, OffsetRange
 from backfill_assets.backfill.protocol import Parts, check_look
 from backfill_assets.backfill.run import create_if_missing
 from backfill_assets.backfill.source import SourceDecider, SourceUpstream
@@ -26,6 +26,7 @@ from backfill_assets.resources.clock import SystemClock
 from backfill_assets.resources.compute import SourceReader, SparkCompute, columns_schema, query_schema
 from backfill_assets.resources.delta import DeltaOutput, create_table
 from backfill_assets.resources.kafka import KafkaClient, KafkaConnector
+from backfill_assets.resources.kafka_log import LogReader
 from backfill_assets.resources.merge import merge_large
 from backfill_assets.resources.spark import SparkResource, SparkRunner
 from backfill_assets.resources.state_store import State, StateStore
@@ -71,6 +72,7 @@ class Workspace:
     spark: SparkResource
     on_step: OnStep = field(default=lambda _step: None)
     _clients: dict[str, KafkaClient] = field(default_factory=dict, init=False)
+    _logs: dict[str, LogReader] = field(default_factory=dict, init=False)
     _read: dict[str, Table] = field(default_factory=dict, init=False)
     _tables: "dict[str, TablesOf]" = field(default_factory=dict, init=False)
 
@@ -157,6 +159,20 @@ class Workspace:
                 return self.client(declared).offsets_at(offer, moment)
             case offsets:
                 return offsets
+
+    def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """Splits whose log is not the one that was read up to an offset in a leader epoch."""
+        return self._log(source).diverged(self.source(source).topic, read)
+
+    def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
+        """The last record that a source's topic delivers of each range."""
+        return self._log(source).last_records(self.source(source).topic, ranges)
+
+    def _log(self, source: str) -> LogReader:
+        declared = self.source(source)
+        if source not in self._logs:
+            self._logs[source] = LogReader(self.client(declared), isolation=declared.isolation)
+        return self._logs[source]
 
     def bronze(self, source: str) -> BronzeOffer:
         """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""

@@ -7,7 +7,7 @@ Everything is the real thing (tables, ledger, leases, control, compaction) excep
 are written by pyarrow, so that Spark's own time does not hide what grows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import Plan, Staged
-from backfill_assets.backfill.ports import TopicOffer
+from backfill_assets.backfill.ports import LogRecord, TopicOffer
 from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.backfill.protocol import STEPS
 from backfill_assets.backfill.reads import KafkaRead
@@ -87,6 +87,10 @@ class _MadeUp(Workspace):
         """The made-up topic."""
         ends = {split: OffsetRange(start=0, end=self.rows // SPLITS) for split in range(SPLITS)}
         return TopicOffer(topic=self.source(source).topic, topic_id=None, splits=ends)
+
+    def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:  # noqa: ARG002
+        """None: there is no log."""
+        return {}
 
     def table(self, declared: Declared) -> Table:
         """The table with its compute replaced."""

@@ -55,6 +55,10 @@ _UNREACHABLE = {
     KafkaError._NOENT,  # of offsets: no split has a leader
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    # A leader has just begun, and does not know yet that it is one, or how far its log may be read.
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
 }
 _UNKNOWN = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -147,8 +151,8 @@ class KafkaClient:
             )
             for isolation in {each for _, each in wanted}
         }
-        lows = self._offsets(earliest, failed, least=0)
-        ends = {isolation: self._offsets(listed, failed, least=0) for isolation, listed in latest.items()}
+        lows = self._listed(earliest, failed, least=0)
+        ends = {isolation: self._listed(listed, failed, least=0) for isolation, listed in latest.items()}
         return {
             (name, isolation): failed[name]
             if name in failed
@@ -161,9 +165,10 @@ class KafkaClient:
         splits = [TopicPartition(offer.topic, split) for split in offer.splits]
         spec = OffsetSpec.for_timestamp(int(moment.timestamp() * 1000))
         failed: dict[str, BackfillError] = {}
-        found = self._offsets(self._list([splits], spec, "read_uncommitted"), failed, least=NO_SUCH_OFFSET)
+        listed = self._listed(self._list([splits], spec, "read_uncommitted"), failed, least=NO_SUCH_OFFSET)
         if failed:
             raise failed[offer.topic]
+        found = {split: each.offset for split, each in listed.items()}
         return {
             split: min(held.end, found[offer.topic, split]) if found[offer.topic, split] >= 0 else held.end
             for split, held in offer.splits.items()
@@ -196,15 +201,15 @@ class KafkaClient:
         level, seconds = _ISOLATION[isolation], self._answer_seconds
         return self._call(lambda admin: admin.list_offsets(wanted, isolation_level=level, request_timeout=seconds))
 
-    def _offsets(
+    def _listed(
         self, listed: "Mapping[TopicPartition, Future[Any]]", failed: dict[str, BackfillError], *, least: int
-    ) -> dict[tuple[str, int], int]:
-        """The offsets that were answered. Of a broker that is silent while others answer, librdkafka gives its splits an
-        offset that cannot be, and no error: less than the `least` that can."""
+    ) -> dict[tuple[str, int], Any]:
+        """The offsets that were answered, with leader epochs. Of a broker that is silent while others answer, librdkafka
+        gives its splits an offset that cannot be, and no error: less than the `least` that can."""
         found = self._results(listed, lambda split: split.topic, failed)
         for split in (split for split, each in found.items() if each.offset < least):
-            failed.setdefault(split.topic, self._silent(f"split {split.partition} of topic {split.topic!r}"))
-        return {(split.topic, split.partition): each.offset for split, each in found.items()}
+            failed.setdefault(split.topic, self.silent(f"split {split.partition} of topic {split.topic!r}"))
+        return {(split.topic, split.partition): each for split, each in found.items()}
 
     def _results(
         self, futures: "Mapping[K, Future[T]]", topic_of: Callable[[K], str], failed: dict[str, BackfillError]
@@ -243,9 +248,10 @@ class KafkaClient:
         try:
             return future.result(timeout=self.timeout)
         except (FutureTimeoutError, KafkaException) as error:
-            raise self._translated(error, topic) from error
+            raise self.translated(error, topic) from error
 
-    def _translated(self, error: Exception, topic: str) -> BackfillError:
+    def translated(self, error: Exception, topic: str) -> BackfillError:
+        """A client's error, met in a request about a topic, in this package's words."""
         code = error.args[0].code() if isinstance(error, KafkaException) else KafkaError._TIMED_OUT
         if code in _UNKNOWN:
             return UnknownTopicError(
@@ -254,14 +260,15 @@ class KafkaClient:
                 topic=topic,
             )
         if code in _UNREACHABLE:
-            return self._silent(f"topic {topic!r}")
+            return self.silent(f"topic {topic!r}")
         return KafkaRefusedError(
             f"Kafka at {self.servers} refused a request about topic {topic!r}: {error}",
             hint="check the topic's name and the rights of this client (describe, describe configs and read on the topic)",
             topic=topic,
         )
 
-    def _silent(self, asked: str) -> BrokerUnavailableError:
+    def silent(self, asked: str) -> BrokerUnavailableError:
+        """The error of a broker that did not answer in time; `asked` is what it was asked about."""
         return BrokerUnavailableError(
             f"no Kafka broker answered at {self.servers} within {self.timeout:g} s ({asked})",
             hint="check that the broker runs and that its address and security settings are right; with the embedded "
@@ -274,17 +281,19 @@ def _offer(
     name: str,
     topic: Any,
     settings: Mapping[str, Any],
-    lows: Mapping[tuple[str, int], int],
-    ends: Mapping[tuple[str, int], int],
+    lows: Mapping[tuple[str, int], Any],
+    ends: Mapping[tuple[str, int], Any],
 ) -> TopicOffer:
     """What a topic holds, from what Kafka answered; `topic` and `settings` as its client describes them."""
-    held = {each.id: (lows[name, each.id], ends[name, each.id]) for each in topic.partitions}
+    held = {each.id: (lows[name, each.id].offset, ends[name, each.id].offset) for each in topic.partitions}
+    epochs = {each.id: ends[name, each.id].leader_epoch for each in topic.partitions}
     told = {key: settings[key].value for key in ("cleanup.policy", "retention.ms") if key in settings}
     policy, kept = told.get("cleanup.policy") or "delete", int(told.get("retention.ms") or -1)
     return TopicOffer(
         topic=name,
         topic_id=str(topic.topic_id) if topic.topic_id is not None else None,
         splits={split: OffsetRange(start=low, end=max(low, end)) for split, (low, end) in held.items()},
+        epochs={split: epoch for split, epoch in epochs.items() if epoch is not None and epoch >= 0},
         compacted="compact" in policy,
         kept_seconds=None if kept < 0 or "delete" not in policy else kept / 1000,
     )

@@ -6,7 +6,7 @@ from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.ports import TopicOffer
 from backfill_assets.backfill.positions import IngestPosition, OffsetRange
 from backfill_assets.backfill.reads import KafkaRead
-from backfill_assets.errors import BackfillError, OffsetsLostError, TopicRecreatedError
+from backfill_assets.errors import BackfillError, LogTruncatedError, OffsetsLostError, TopicRecreatedError
 from backfill_assets.testing.crash import Crash, CrashPoint
 from backfill_assets.testing.simulation import SourceSettings, World
 from backfill_assets.testing.topic import SimulatedTopic
@@ -139,7 +139,8 @@ def test_a_truncated_topic_is_refused() -> None:
     topic.append(0, "abcd")
     world.refresh(SOURCE)
     topic.truncate(0, 2)
-    refused(world, OffsetsLostError, "from offset 4", "ends at 2: it was truncated")
+    error = refused(world, LogTruncatedError, "offsets 2 to 4 of split 0", "backfill reset orders", "of another name")
+    assert error.facts["ranges"] == {0: (2, 4)}
 
 
 def test_a_split_that_vanished_is_refused() -> None:

@@ -69,7 +69,7 @@ class Answers:
         given, usual = (self.lows, 3) if first else (self.offsets, 9)
         found = {split: given.get((split.topic, split.partition), usual) for split in wanted}
         return {
-            split: answered(each if isinstance(each, KafkaException) else SimpleNamespace(offset=each))
+            split: answered(each if isinstance(each, KafkaException) else SimpleNamespace(offset=each, leader_epoch=7))
             for split, each in found.items()
         }
 
@@ -105,6 +105,10 @@ TROUBLES: dict[str, tuple[dict[str, Any], type[BackfillError]]] = {
     "the broker of a split is silent about the begin": ({"lows": {("bad", 0): SILENT}}, BrokerUnavailableError),
     "an end is not known": ({"offsets": {("bad", 1): -1}}, BrokerUnavailableError),
     "a split has no leader": ({"lows": {("bad", 0): refused(KafkaError._NOENT)}}, BrokerUnavailableError),
+    "a leader has just begun": (
+        {"offsets": {("bad", 1): refused(KafkaError.UNKNOWN_LEADER_EPOCH)}},
+        BrokerUnavailableError,
+    ),
     "time is up": ({"topics": {"bad": refused(KafkaError._TIMED_OUT)}}, BrokerUnavailableError),
 }
 

@@ -9,11 +9,20 @@ from dataclasses import dataclass
 
 from backfill_assets.backfill.epoch import Fingerprint, Plan, Position, UpstreamColumns
 from backfill_assets.backfill.ports import Begin, Next, TopicOffer, Upstreams
-from backfill_assets.backfill.positions import IngestPosition, OffsetRange, deal
+from backfill_assets.backfill.positions import IngestPosition, LogMark, OffsetRange, deal
 from backfill_assets.backfill.reads import KafkaRead
+from backfill_assets.backfill.truncation import ConsumedLog, mark, truncated
 from backfill_assets.errors import OffsetsLostError, TopicRecreatedError
 
-__all__ = ["IngestDecider", "begin_ingest", "check_starts", "check_topic", "plan_ingest"]
+__all__ = [
+    "IngestDecider",
+    "begin_ingest",
+    "check_log",
+    "check_starts",
+    "check_topic",
+    "consumed_log",
+    "plan_ingest",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,26 +56,40 @@ class IngestDecider:
         offer = self.upstreams.topic(self.source)
         check_topic(self.source, position, offer)
         planned = plan_ingest(self.source, position, offer, budget=budget)
+        log = consumed_log(self.source, position, offer, self.upstreams)
+        if planned is not None or log.elected:
+            check_log(log)
         if planned is None:
             return None
         ranges, after = planned
+        known = mark(position.log, offer, ranges, source=self.source, upstreams=self.upstreams)
+        after = after.model_copy(update={"log": known})
         level = all(after.next[split] >= held.end for split, held in offer.splits.items())
         read = KafkaRead(source=self.source, topic=self.topic, isolation=self.isolation, ranges=ranges)
         return Next(reads=(read,) if ranges else (), after=after, live=live or level)
 
-    def waits(self, position: Position, *, live: bool) -> bool:
-        return self.next(position, live=live, budget=1) is not None
+    def waits(self, position: Position, *, live: bool) -> bool:  # noqa: ARG002  (ports.Decider)
+        assert isinstance(position, IngestPosition)
+        offer = self.upstreams.topic(self.source)
+        check_topic(self.source, position, offer)
+        return plan_ingest(self.source, position, offer, budget=1) is not None
 
     def confirm(self, plan: Plan) -> None:
         assert isinstance(plan.before, IngestPosition)
-        check_topic(self.source, plan.before, self.upstreams.topic(self.source))
+        offer = self.upstreams.topic(self.source)
+        check_topic(self.source, plan.before, offer)
+        log = consumed_log(self.source, plan.before, offer, self.upstreams)
+        if log.elected:
+            check_log(log)
 
     def resumable(self, plan: Plan) -> bool:  # noqa: ARG002  (all that was planned is)
         return True
 
     def readable(self, plan: Plan) -> bool:
+        assert isinstance(plan.after, IngestPosition)
         offer = self.upstreams.topic(self.source)
-        return all(kafka_holds(offer, read.ranges) for read in plan.offset_reads)
+        planned = consumed_log(self.source, plan.after, offer, self.upstreams)
+        return all(kafka_holds(offer, read.ranges) for read in plan.offset_reads) and not planned.replaced()
 
     def done(self, position: Position) -> int:
         assert isinstance(position, IngestPosition)
@@ -128,11 +151,34 @@ def check_topic(source: str, position: IngestPosition, offer: TopicOffer) -> Non
         )
 
 
+def consumed_log(source: str, position: IngestPosition, offer: TopicOffer, upstreams: Upstreams) -> ConsumedLog:
+    """The log that a source was read from, to be held against its topic of now."""
+    return ConsumedLog(source=source, read=position.next, mark=position.log, offer=offer, upstreams=upstreams)
+
+
+def check_log(log: ConsumedLog) -> None:
+    """Refuse a topic that lost records that the source has read: `LogTruncatedError`, with the choices."""
+    log.check(f"source {log.source!r}", hint=_choices(log.source))
+
+
+def _choices(source: str) -> str:
+    return (
+        f"`backfill reset {source}` begins again at the source's start with what Kafka holds now (then reset the views over "
+        "it). Or leave the source as it is, with the rows that it read, and declare one of another name whose start is where "
+        "these ranges begin: it takes the records that are there now, from there on"
+    )
+
+
 def begin_ingest(offer: TopicOffer, starts: Mapping[int, int], *, keep_history: bool) -> IngestPosition:
     """The position of a source that was just created."""
     begin = {split: starts[split] if keep_history else held.end for split, held in offer.splits.items()}
     return IngestPosition(
-        topic=offer.topic, topic_id=offer.topic_id, history=dict(starts), begin=begin, next=dict(begin)
+        topic=offer.topic,
+        topic_id=offer.topic_id,
+        history=dict(starts),
+        begin=begin,
+        next=dict(begin),
+        log=LogMark(epochs=dict(offer.epochs)),
     )
 
 
@@ -164,12 +210,13 @@ def _check_held(source: str, offer: TopicOffer, split: int, offset: int) -> None
     held = offer.splits.get(split)
     if held is not None and held.start <= offset <= held.end:
         return
+    if held is not None and offset > held.end:
+        lost = {split: OffsetRange(start=held.end, end=offset)}
+        raise truncated(f"source {source!r}: topic {offer.topic!r}", lost, hint=_choices(source))
     if held is None:
         found = f"topic {offer.topic!r} has no such split any more"
-    elif offset < held.start:
-        found = f"the earliest offset that topic {offer.topic!r} still holds is {held.start}"
     else:
-        found = f"topic {offer.topic!r} ends at {held.end}: it was truncated"
+        found = f"the earliest offset that topic {offer.topic!r} still holds is {held.start}"
     raise OffsetsLostError(
         f"source {source!r}: split {split} is to be read from offset {offset}, but {found}",
         hint=f"nothing was skipped. `backfill reset {source}` begins again at the source's start with what Kafka still "

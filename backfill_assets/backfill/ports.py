@@ -4,7 +4,7 @@ Deciders get the reading ones only; the protocol alone can write.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from backfill_assets.backfill.epoch import CommitRecord, Fingerprint, Look, Plan, Position, Staged, UpstreamColumns
@@ -22,6 +22,7 @@ __all__ = [
     "KeyRanges",
     "KeyedTables",
     "Ledger",
+    "LogRecord",
     "Next",
     "OnStep",
     "Output",
@@ -37,14 +38,25 @@ __all__ = [
 class TopicOffer:
     """What a topic holds now: its identity and, per split, the earliest offset and the end that may be read.
 
-    `kept_seconds`: for how long it keeps its records (None: for ever, or as long as no newer one has their key).
+    `epochs`: per split the leader epoch that it is in, where brokers tell. `kept_seconds`: for how long it keeps its
+    records (None: for ever, or as long as no newer one has their key).
     """
 
     topic: str
     topic_id: str | None
     splits: Mapping[int, OffsetRange]
+    epochs: Mapping[int, int] = field(default_factory=dict)
     compacted: bool = False
     kept_seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogRecord:
+    """A record of a topic: where it is, in which leader epoch it was written (None: not told), and a digest of it."""
+
+    offset: int
+    epoch: int | None
+    digest: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +162,17 @@ class Upstreams(Protocol):
 
     def starts(self, source: str, offer: TopicOffer) -> Mapping[int, int]:
         """The declared start of a source as one offset per split of `offer`, not yet checked against it."""
+        ...
+
+    def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """Splits whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by split.
+
+        Returns for each such split the first offset that another leader has written since, as far as records tell.
+        """
+        ...
+
+    def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
+        """The last record that the topic delivers of each range, by split; a split of whose range it has none is left out."""
         ...
 
     def bronze(self, source: str) -> BronzeOffer:

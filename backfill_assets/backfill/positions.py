@@ -25,6 +25,7 @@ __all__ = [
     "IngestPosition",
     "Key",
     "KeyRange",
+    "LogMark",
     "OffsetRange",
     "Phase",
     "Segment",
@@ -34,6 +35,7 @@ __all__ = [
     "Spool",
     "TablePosition",
     "ViewPosition",
+    "Witness",
     "deal",
     "total",
 ]
@@ -112,12 +114,34 @@ class SplitState(Value):
         return self if phase is self.phase else self.model_copy(update={"phase": phase})
 
 
+class Witness(Value):
+    """A record that was read, remembered so that its log is known again: a digest of its time, key and value."""
+
+    offset: int
+    digest: str
+
+
+class LogMark(Value):
+    """By what the logs are known again that a position was read from; see `truncation`.
+
+    `epochs`: per split the leader epoch in which the position was last seen to lie within the log. `witnesses`: of a few
+    splits a record that was read. What is not known is left out, so an empty mark says nothing.
+    """
+
+    epochs: dict[int, int] = Field(default_factory=dict)
+    witnesses: dict[int, Witness] = Field(default_factory=dict)
+
+
 class SourcePosition(Value):
-    """A view's position in one source: which life of its bronze table, at which version, and each split's state."""
+    """A view's position in one source: which life of its bronze table, at which version, and each split's state.
+
+    `log` marks the splits whose history was read from Kafka beyond what bronze had; elsewhere bronze's own mark holds.
+    """
 
     incarnation: str
     version: int
     splits: dict[int, SplitState]
+    log: LogMark = LogMark()
 
     @property
     def backfilled(self) -> bool:
@@ -134,7 +158,8 @@ class ViewPosition(Value):
 class IngestPosition(Value):
     """A shared source's position: the topic's identity, and per split where it began and the next offset to read.
 
-    `history`: where views begin; `begin`: the first offset that bronze holds (they differ with `bronze="new"`).
+    `history`: where views begin; `begin`: the first offset that bronze holds (they differ with `bronze="new"`). `log` marks
+    the logs that were read.
     """
 
     topic: str
@@ -142,6 +167,7 @@ class IngestPosition(Value):
     history: dict[int, int]
     begin: dict[int, int]
     next: dict[int, int]
+    log: LogMark = LogMark()
 
 
 Key = tuple[str | None, ...]

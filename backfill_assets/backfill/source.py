@@ -7,13 +7,14 @@ shared-source backfill in a streaming database, worked on ranges of offsets inst
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from backfill_assets.backfill.epoch import Fingerprint, Plan, Position, UpstreamColumns
-from backfill_assets.backfill.ingest import check_topic, kafka_holds
+from backfill_assets.backfill.ingest import check_log, check_topic, consumed_log, kafka_holds
 from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import Begin, BronzeOffer, Next, TopicOffer, Upstreams
 from backfill_assets.backfill.positions import (
+    LogMark,
     OffsetRange,
     Phase,
     SourcePosition,
@@ -22,6 +23,7 @@ from backfill_assets.backfill.positions import (
     deal,
 )
 from backfill_assets.backfill.reads import BronzeRead, KafkaRead, Read, size_of
+from backfill_assets.backfill.truncation import ConsumedLog, mark, narrowed
 from backfill_assets.errors import OffsetsLostError, UpstreamChangedError
 
 __all__ = ["SourceDecider", "SourceUpstream", "begin_source", "plan_source", "split_budget"]
@@ -58,6 +60,7 @@ class SourceDecider:
             bronze = self.upstreams.create_bronze(source.name)
             topic = self.upstreams.topic(source.name)
             check_topic(source.name, bronze.position, topic)
+            check_log(consumed_log(source.name, bronze.position, topic, self.upstreams))
             positions[source.name] = begin_source(source.name, bronze, topic)
         position = ViewPosition(sources=positions)
         left = sum(_history_left(split) for each in positions.values() for split in each.splits.values())
@@ -69,7 +72,19 @@ class SourceDecider:
     def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
         assert isinstance(position, ViewPosition)
         offers = {source.name: self._offers(source, position.sources[source.name]) for source in self.sources}
+        step = self._step(position, offers, live=live, budget=budget)
+        for name, each in offers.items():
+            self._check_logs(name, position.sources[name], each, always=step is not None)
+        if step is None:
+            return None
+        assert isinstance(step.after, ViewPosition)
+        sources = {
+            name: self._marked(name, position.sources[name], after, offers[name], step)
+            for name, after in step.after.sources.items()
+        }
+        return replace(step, after=ViewPosition(sources=sources))
 
+    def _step(self, position: ViewPosition, offers: "Mapping[str, Offers]", *, live: bool, budget: int) -> Next | None:
         def planned(source: SourceUpstream, share: int) -> tuple[tuple[Read, ...], SourcePosition]:
             return plan_source(self.view, source, position.sources[source.name], offers[source.name], budget=share)
 
@@ -91,33 +106,79 @@ class SourceDecider:
     def _offers(self, source: SourceUpstream, position: SourcePosition) -> "Offers":
         bronze = self.upstreams.bronze(source.name)
         check_bronze(self.view, source.name, position, bronze)
-        topic = None if position.backfilled else self.upstreams.topic(source.name)
+        topic = None if position.backfilled and position.log == LogMark() else self.upstreams.topic(source.name)
         if topic is not None:
             check_topic(source.name, bronze.position, topic)
         return Offers(bronze=bronze, topic=topic)
 
+    def _check_logs(self, name: str, position: SourcePosition, offers: "Offers", *, always: bool) -> None:
+        """Refuse a topic that lost records which its bronze table or this view has read, where it may have."""
+        if offers.topic is None:
+            return
+        bronze = consumed_log(name, offers.bronze.position, offers.topic, self.upstreams)
+        if always or bronze.elected:
+            check_log(bronze)
+        mine = self._consumed(name, position, offers.topic)
+        if always or mine.elected:
+            mine.check(
+                f"view {self.view!r}: source {name!r}",
+                hint=f"The source's table has none of them. `backfill reset {self.view}` builds the view anew",
+            )
+
+    def _consumed(self, name: str, position: SourcePosition, topic: TopicOffer) -> ConsumedLog:
+        """What this view has read of a topic beyond what bronze had."""
+        known = position.log.epochs.keys() | position.log.witnesses.keys()
+        read = {split: state.next for split, state in position.splits.items() if split in known}
+        return ConsumedLog(source=name, read=read, mark=position.log, offer=topic, upstreams=self.upstreams)
+
+    def _marked(
+        self, name: str, before: SourcePosition, after: SourcePosition, offers: "Offers", step: Next
+    ) -> SourcePosition:
+        """The position with the mark of those splits that it has read beyond bronze."""
+        ahead = {split for split, state in after.splits.items() if state.next > state.live}
+        if offers.topic is None or not ahead:
+            return after.model_copy(update={"log": LogMark()})
+        reads = [read.ranges for read in step.reads if isinstance(read, KafkaRead) and read.source == name]
+        ranges = {split: each for read in reads for split, each in read.items() if split in ahead}
+        log = mark(narrowed(before.log, ahead), offers.topic, ranges, source=name, upstreams=self.upstreams)
+        return after.model_copy(update={"log": narrowed(log, ahead)})
+
     def waits(self, position: Position, *, live: bool) -> bool:
-        return self.next(position, live=live, budget=1) is not None
+        assert isinstance(position, ViewPosition)
+        offers = {source.name: self._offers(source, position.sources[source.name]) for source in self.sources}
+        return self._step(position, offers, live=live, budget=1) is not None
 
     def confirm(self, plan: Plan) -> None:
         assert isinstance(plan.after, ViewPosition)
+        assert isinstance(plan.before, ViewPosition)
         for read in plan.reads:
             bronze = self.upstreams.bronze(read.source)
             check_bronze(self.view, read.source, plan.after.sources[read.source], bronze)
             if isinstance(read, KafkaRead):
-                check_topic(read.source, bronze.position, self.upstreams.topic(read.source))
+                topic = self.upstreams.topic(read.source)
+                check_topic(read.source, bronze.position, topic)
+                offers = Offers(bronze=bronze, topic=topic)
+                self._check_logs(read.source, plan.before.sources[read.source], offers, always=False)
 
     def resumable(self, plan: Plan) -> bool:  # noqa: ARG002  (all that was planned is)
         return True
 
     def readable(self, plan: Plan) -> bool:
-        return all(self._kafka_has(read) for read in plan.offset_reads if isinstance(read, KafkaRead))
+        assert isinstance(plan.after, ViewPosition)
+        after = plan.after.sources
+        return all(
+            self._kafka_has(read, after[read.source]) for read in plan.offset_reads if isinstance(read, KafkaRead)
+        )
 
-    def _kafka_has(self, read: KafkaRead) -> bool:
-        topic = self.upstreams.topic(read.source)
-        if topic.compacted and _in_bronze(self.upstreams.bronze(read.source), read.ranges):
+    def _kafka_has(self, read: KafkaRead, after: SourcePosition) -> bool:
+        topic, bronze = self.upstreams.topic(read.source), self.upstreams.bronze(read.source)
+        if topic.compacted and _in_bronze(bronze, read.ranges):
             return False
-        return kafka_holds(topic, read.ranges)
+        logs = (
+            consumed_log(read.source, bronze.position, topic, self.upstreams),
+            self._consumed(read.source, after, topic),
+        )
+        return kafka_holds(topic, read.ranges) and not any(log.replaced() for log in logs)
 
     def done(self, position: Position) -> int:
         assert isinstance(position, ViewPosition)

@@ -18,8 +18,8 @@ from itertools import count
 from backfill_assets.backfill.control import Limits
 from backfill_assets.backfill.epoch import CommitRecord, Look, Plan, Staged, fingerprint
 from backfill_assets.backfill.ingest import IngestDecider
-from backfill_assets.backfill.ports import BronzeOffer, Controls, Decider, OnStep, Output, TopicOffer
-from backfill_assets.backfill.positions import IngestPosition, SnapshotPosition, ViewPosition
+from backfill_assets.backfill.ports import BronzeOffer, Controls, Decider, LogRecord, OnStep, Output, TopicOffer
+from backfill_assets.backfill.positions import IngestPosition, OffsetRange, SnapshotPosition, ViewPosition
 from backfill_assets.backfill.protocol import Parts, begin_life, end_life
 from backfill_assets.backfill.reads import BronzeRead, KafkaRead
 from backfill_assets.backfill.run import RunReport, create_if_missing, run
@@ -112,6 +112,14 @@ class World:
                 raise ValueError(f"start {self.settings.start!r} is not simulated: use 'earliest', 'latest' or offsets")
             case starts:
                 return starts
+
+    def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """Splits whose log is not the one that was read up to an offset in a leader epoch."""
+        return self.topics[source].diverged(read)
+
+    def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
+        """The last record that a source's topic delivers of each range."""
+        return self.topics[source].last_records(ranges)
 
     def bronze(self, source: str) -> BronzeOffer:
         """What a source's bronze table holds; `UpstreamChangedError` where there is none."""

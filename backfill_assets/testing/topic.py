@@ -6,9 +6,10 @@ compaction removed each take an offset that delivers nothing.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import NamedTuple
 
-from backfill_assets.backfill.ports import TopicOffer
+from backfill_assets.backfill.ports import LogRecord, TopicOffer
 from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.errors import OffsetsLostError
 
@@ -27,14 +28,18 @@ class Row(NamedTuple):
 class SimulatedTopic:
     """An in-memory topic of one source. All records are as a `read_committed` consumer sees them.
 
-    `compacted` is the topic's declared clean-up policy; `compact` works on any topic, as a changed policy would.
+    `compacted` is the topic's declared clean-up policy; `compact` works on any topic, as a changed policy would. Every
+    split has its leader epochs, and every offset a serial number that no other one ever has, whatever lies at it.
     """
 
     def __init__(self, source: str, *, splits: int = 1, compacted: bool = False) -> None:
         self.source = source
         self.compacted = compacted
         self._lives = 0
+        self._written = 0
         self._logs: dict[int, list[str | None]] = {}
+        self._serials: dict[int, list[int]] = {}
+        self._leaders: dict[int, list[tuple[int, int]]] = {}
         self._low: dict[int, int] = {}
         self._ever: list[Row] = []
         self.recreate(splits=splits)
@@ -53,6 +58,8 @@ class SimulatedTopic:
         """Delete the topic and create it again, empty, with a new id."""
         self._lives += 1
         self._logs = {split: [] for split in range(splits)}
+        self._serials = {split: [] for split in self._logs}
+        self._leaders = {split: [(0, 0)] for split in self._logs}
         self._low = dict.fromkeys(self._logs, 0)
         self._ever = []
 
@@ -60,6 +67,8 @@ class SimulatedTopic:
         """Add a split; its number."""
         split = len(self._logs)
         self._logs[split] = []
+        self._serials[split] = []
+        self._leaders[split] = [(0, 0)]
         self._low[split] = 0
         return split
 
@@ -67,16 +76,22 @@ class SimulatedTopic:
         """Produce records without a transaction."""
         for value in values:
             self._ever.append(Row(self.source, split, len(self._logs[split]), value))
-            self._logs[split].append(value)
+            self._write(split, value)
 
     def commit(self, split: int, values: Iterable[str]) -> None:
         """Produce records in a transaction: the last offset is then a control record."""
         self.append(split, values)
-        self._logs[split].append(None)
+        self._write(split, None)
 
     def abort(self, split: int, records: int) -> None:
         """Produce records in a transaction that is aborted: offsets without records, and a control record."""
-        self._logs[split].extend([None] * (records + 1))
+        for _ in range(records + 1):
+            self._write(split, None)
+
+    def _write(self, split: int, value: str | None) -> None:
+        self._written += 1
+        self._logs[split].append(value)
+        self._serials[split].append(self._written)
 
     def compact(self, split: int, offsets: Iterable[int]) -> None:
         """Remove records as log compaction does: their offsets stay, and deliver nothing."""
@@ -87,11 +102,31 @@ class SimulatedTopic:
         """Remove all records below `low` as retention does: earlier offsets cannot be read any more."""
         self._low[split] = max(self._low[split], min(low, len(self._logs[split])))
 
+    def elect(self, split: int) -> None:
+        """Give a split another leader, which has all of its records."""
+        self._leaders[split].append((self._leaders[split][-1][0] + 1, self.end(split)))
+
     def truncate(self, split: int, end: int) -> None:
         """Lose the records from `end` on, as an unclean leader election does."""
+        epoch = self._leaders[split][-1][0] + 1
         del self._logs[split][end:]
+        del self._serials[split][end:]
+        self._leaders[split] = [*(each for each in self._leaders[split] if each[1] < end), (epoch, end)]
         self._low[split] = min(self._low[split], end)
         self._ever = [row for row in self._ever if row.split != split or row.offset < end]
+
+    def restore(self, backup: "SimulatedTopic", *, restarts: int = 1) -> None:
+        """Put back a copy that was made of the topic, with Kafka's metadata: leaders' epochs go on from those of then."""
+        written = self._written
+        vars(self).update(deepcopy(vars(backup)))
+        self._written = written
+        for _ in range(restarts):
+            for split in self.splits:
+                self.elect(split)
+
+    def serials(self, split: int) -> list[int]:
+        """What lies at each offset of a split, by the number of its writing."""
+        return list(self._serials[split])
 
     def end(self, split: int) -> int:
         """The end of a split, exclusive."""
@@ -100,7 +135,28 @@ class SimulatedTopic:
     def offer(self) -> TopicOffer:
         """What consumers are told of the topic."""
         splits = {split: OffsetRange(start=self._low[split], end=len(log)) for split, log in self._logs.items()}
-        return TopicOffer(topic=self.source, topic_id=self.topic_id, splits=splits, compacted=self.compacted)
+        epochs = {split: leaders[-1][0] for split, leaders in self._leaders.items()}
+        return TopicOffer(
+            topic=self.source, topic_id=self.topic_id, splits=splits, epochs=epochs, compacted=self.compacted
+        )
+
+    def diverged(self, read: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """As `ports.Upstreams`: splits whose log of a leader epoch ends below an offset, and where."""
+        ends = {split: self._end_of(split, epoch) for split, (_, epoch) in read.items()}
+        return {split: end for split, end in ends.items() if end < read[split][0]}
+
+    def _end_of(self, split: int, epoch: int) -> int:
+        return next((start for each, start in self._leaders[split] if each > epoch), self.end(split))
+
+    def last_records(self, ranges: Mapping[int, OffsetRange]) -> dict[int, LogRecord]:
+        """As `ports.Upstreams`: the last record of each range."""
+        found: dict[int, LogRecord] = {}
+        for split, each in ranges.items():
+            for offset in range(max(each.start, self._low[split]), min(each.end, self.end(split))):
+                if self._logs[split][offset] is not None:
+                    epoch = max(epoch for epoch, start in self._leaders[split] if start <= offset)
+                    found[split] = LogRecord(offset=offset, epoch=epoch, digest=str(self._serials[split][offset]))
+        return found
 
     def read(self, ranges: Mapping[int, OffsetRange]) -> list[Row]:
         """The records of exactly these offsets; `OffsetsLostError` where Kafka does not hold them all."""

@@ -8,6 +8,11 @@ KILLED = "tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_mos
 INGEST = "backfill_assets/backfill/ingest.py"
 SOURCE = "backfill_assets/backfill/source.py"
 COMPUTE = "resources/compute.py"
+TRUNCATION = "backfill_assets/backfill/truncation.py"
+LOGS = "tests/test_truncation.py::"
+PUT_BACK = (
+    "tests/e2e/kafka/test_truncated_logs.py::test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not"
+)
 RECORDS = "tests/e2e/kafka/test_records.py::test_a_bad_record_has_its_reason_and_raw_value_and_nothing_else"
 
 KAFKA: tuple[Mutation, ...] = (
@@ -63,6 +68,70 @@ KAFKA: tuple[Mutation, ...] = (
         old="history=dict(starts),",
         new="history=dict(begin),",
         tests=("tests/test_ingest.py::test_the_start_is_resolved_once_when_the_source_is_created",),
+    ),
+    # A log that lost its end
+    Mutation(
+        name="other leaders are not asked where their log began",
+        file=TRUNCATION,
+        old="            if now[split] > epoch and split in self._held",
+        new="            if now[split] > epoch + 9 and split in self._held",
+        tests=(f"{LOGS}test_a_run_fails_just_where_something_that_was_read_was_replaced", PUT_BACK),
+    ),
+    Mutation(
+        name="remembered records are not looked at",
+        file=TRUNCATION,
+        old="if each.digest != self.mark.witnesses[split].digest}",
+        new='if each.digest == ""}',
+        tests=(f"{LOGS}test_a_cluster_restored_with_its_metadata_gives_epochs_out_again_and_is_found_by_its_records",),
+    ),
+    Mutation(
+        name="an epoch that went back is taken for a usual one",
+        file=TRUNCATION,
+        old="for split in went_back - same}",
+        new="for split in went_back & same}",
+        tests=(f"{LOGS}test_an_epoch_that_went_back_is_refused_unless_the_last_record_is_still_there",),
+    ),
+    Mutation(
+        name="a position keeps the mark that it began with",
+        file=TRUNCATION,
+        old="epochs={**before.epochs, **offer.epochs},",
+        new="epochs={**offer.epochs, **before.epochs},",
+        tests=(f"{LOGS}test_a_run_fails_just_where_something_that_was_read_was_replaced",),
+    ),
+    Mutation(
+        name="what was read is held against the log only where it is idle",
+        file=INGEST,
+        old="if planned is not None or log.elected:",
+        new="if planned is None and log.elected:",
+        tests=(f"{LOGS}test_a_log_that_lost_its_end_and_was_filled_again_beyond_the_position_is_refused", PUT_BACK),
+    ),
+    Mutation(
+        name="a plan is redone whatever its offsets hold by now",
+        file=INGEST,
+        old=" and not planned.replaced()",
+        new="",
+        tests=(f"{LOGS}test_a_plan_is_not_redone_over_a_log_that_lost_what_was_read_before",),
+    ),
+    Mutation(
+        name="views forget what they read ahead of their source",
+        file=SOURCE,
+        old='return after.model_copy(update={"log": narrowed(log, ahead)})',
+        new='return after.model_copy(update={"log": narrowed(log, ())})',
+        tests=(f"{LOGS}test_history_that_a_view_read_ahead_of_its_source_and_that_is_gone_is_named",),
+    ),
+    Mutation(
+        name="views read history that their source never read",
+        file=SOURCE,
+        old="            check_log(consumed_log(source.name, bronze.position, topic, self.upstreams))\n",
+        new="",
+        tests=(f"{LOGS}test_a_new_view_does_not_read_history_that_its_source_never_read",),
+    ),
+    Mutation(
+        name="a consumer is assigned and does not seek",
+        file="resources/kafka_log.py",
+        old="if start.leader_epoch is not None:",
+        new="if start.leader_epoch is None:",
+        tests=(PUT_BACK,),
     ),
     # Strategy `source`
     Mutation(

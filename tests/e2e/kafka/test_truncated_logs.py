@@ -1,0 +1,182 @@
+"""A broker whose log is an older copy, filled again: what was read of the rest is missed, and a mere restart is not."""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.backfill.ports import TopicOffer
+from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.errors import BackfillError, LogTruncatedError
+from backfill_assets.resources.embedded import down, up
+from backfill_assets.resources.kafka import KafkaClient
+from backfill_assets.resources.kafka_log import LogReader
+from tests.support.broker import abort, commit, end_of, wait_until
+from tests.support.project import Project
+
+pytestmark = pytest.mark.e2e
+
+
+@dataclass
+class Broker:
+    """A broker of one test, which it may stop, and whose data it may put back."""
+
+    root: Path
+
+    @property
+    def data(self) -> Path:
+        """Where its logs and its metadata are."""
+        return self.root / ".backfill" / "kafka" / "data"
+
+    def start(self) -> str:
+        """Start it; its address, which stays the same."""
+        servers = up(self.root, spark=False).bootstrap_servers
+        assert servers is not None
+        return servers
+
+    def stop(self) -> None:
+        """Stop it."""
+        down(self.root)
+
+    def put_back(self, copy: Path, name: str = "") -> None:
+        """Replace its data, or one folder of it, by a copy."""
+        shutil.rmtree(self.data / name)
+        shutil.copytree(copy, self.data / name)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker(tmp_path / "broker")
+    made.root.mkdir()
+    yield made
+    made.stop()
+
+
+def rows(*numbers: int) -> list[dict[str, int]]:
+    return [{"id": number} for number in numbers]
+
+
+def ids(*numbers: int) -> Counter[tuple[int]]:
+    return Counter((number,) for number in numbers)
+
+
+def declare(project: Project, **topics: str) -> None:
+    for name, topic in topics.items():
+        source = kafka_source(name, topic=topic, schema="id LONG")
+        project.declare(source, materialized_view(f"{name}_view", query=f"SELECT id FROM {name}", upstreams=[source]))
+
+
+def refused(project: Project, name: str, ranges: dict[int, tuple[int, int]]) -> None:
+    """A refresh that names these ranges and writes nothing."""
+    before = project.workspace().table(project.declared[name]).output.location.load()
+    with pytest.raises(LogTruncatedError, match="lost the end of its log") as caught:
+        project.refresh(name)
+    after = project.workspace().table(project.declared[name]).output.location.load()
+    assert caught.value.facts["ranges"] == ranges
+    assert "backfill reset lost" in caught.value.hint
+    assert before is None or (after is not None and after.version() == before.version())
+
+
+def offered(client: KafkaClient, topic: str) -> TopicOffer:
+    """What a topic holds, as soon as its new leader knows it."""
+    found: list[TopicOffer] = []
+
+    def answered() -> bool:
+        try:
+            found.append(client.offer(topic, isolation="read_committed"))
+        except BackfillError:
+            return False
+        return True
+
+    wait_until(answered)
+    return found[-1]
+
+
+def test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not(broker: Broker, tmp_path: Path) -> None:
+    project = Project(tmp_path / "project", broker.start())
+    kept, lost = project.topic(splits=1), project.topic(splits=1)
+    declare(project, kept=kept, lost=lost)
+    project.produce(kept, rows(1, 2, 3))
+    project.produce(lost, rows(1, 2, 3))
+    shutil.copytree(broker.data / f"{lost}-0", tmp_path / "copy")
+    project.produce(lost, rows(4, 5, 6))
+    for name in ("kept", "lost"):
+        project.refresh(name)
+    client = project.workspace().client(project.workspace().source("lost"))
+    log = LogReader(client, isolation="read_committed")
+    (before,) = offered(client, lost).epochs.values()
+    (last,) = log.last_records(lost, {0: OffsetRange(start=4, end=6)}).values()
+    assert (last.offset, log.diverged(lost, {0: (6, before)})) == (5, {})
+
+    broker.stop()
+    broker.put_back(tmp_path / "copy", f"{lost}-0")
+    broker.start()
+    project = Project(project.root, project.servers, project.declared)
+    (now,) = offered(client, lost).epochs.values()
+    project.produce(lost, rows(14, 15, 16, 17))
+    project.produce(kept, rows(4))
+
+    assert now > before
+    for _ in range(2):  # a consumer that has looked before looks as closely
+        assert log.diverged(lost, {0: (6, before)}) == {0: 3}
+        assert log.diverged(lost, {0: (3, before)}) == log.diverged(lost, {0: (7, now)}) == {}
+    assert log.last_records(lost, {0: OffsetRange(start=5, end=6)})[0].digest != last.digest
+    refused(project, "lost", {0: (3, 6)})
+    refused(project, "lost_view", {0: (3, 6)})
+    assert project.rows("lost", "id") == ids(1, 2, 3, 4, 5, 6)
+    project.refresh("kept")
+    assert project.rows("kept", "id") == ids(1, 2, 3, 4)
+
+
+@pytest.mark.full
+def test_a_cluster_put_back_with_its_metadata_gives_epochs_out_again_and_is_refused_by_its_records(
+    broker: Broker, tmp_path: Path
+) -> None:
+    project = Project(tmp_path / "project", broker.start())
+    topic = project.topic(splits=1)
+    declare(project, lost=topic)
+    commit(project, topic, *rows(1, 2, 3))
+    broker.stop()
+    shutil.copytree(broker.data, tmp_path / "copy")
+
+    def go_on(*transactions: Callable[[Project], None]) -> Project:
+        broker.start()
+        new = Project(project.root, project.servers, project.declared)
+        client = new.workspace().client(new.workspace().source("lost"))
+        epochs.append(offered(client, topic).epochs[0])
+        for each in transactions:
+            each(new)
+        return new
+
+    epochs: list[int] = []
+    project = go_on(lambda new: commit(new, topic, *rows(4, 5)), lambda new: abort(new, topic, *rows(-1)))
+    wait_until(lambda: end_of(project, topic) == 9)
+    project.refresh("lost")
+    project.refresh("lost_view")
+    broker.stop()
+    broker.put_back(tmp_path / "copy")
+    project = go_on(lambda new: commit(new, topic, *rows(14, 15, 16, 17, 18, 19)))
+
+    assert epochs[0] == epochs[1], "the epoch alone tells nothing"
+    refused(project, "lost", {0: (4, 9)})
+    assert project.rows("lost", "id") == project.rows("lost_view", "id") == ids(1, 2, 3, 4, 5)
+
+
+def test_what_is_looked_for_is_found_below_markers_and_among_large_records(
+    project: Project,
+) -> None:
+    topic = project.topic(splits=3, config={"max.message.bytes": "2000000"})
+    log = LogReader(KafkaClient(project.servers, {}, timeout=20.0), isolation="read_committed")
+    commit(project, topic, *rows(1, 2))
+    abort(project, topic, *rows(-1, -2))
+    for split in (1, 2):
+        project.produce(topic, [{"text": "x" * 900_000}] * 3, split=split)
+    ranges = {split: OffsetRange(start=0, end=end) for split, end in enumerate((6, 2, 3))}
+    found = log.last_records(topic, ranges)
+    assert {split: each.offset for split, each in found.items()} == {0: 1, 1: 1, 2: 2}
+    assert all(each.epoch == 0 for each in found.values())
+    assert log.last_records(topic, {0: OffsetRange(start=2, end=6)}) == {}

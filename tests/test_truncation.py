@@ -1,0 +1,386 @@
+"""A topic whose log lost its end: what was read and is there no more is named, and a mere change of leaders is not.
+
+The oracle looks at what no consumer can see, the serial number of whatever lies at each offset.
+"""
+
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backfill_assets.backfill.control import Limits
+from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.backfill.positions import IngestPosition, LogMark, ViewPosition
+from backfill_assets.backfill.truncation import WITNESSES
+from backfill_assets.errors import LogTruncatedError
+from backfill_assets.testing.crash import Crash, CrashPoint
+from backfill_assets.testing.simulation import World
+from backfill_assets.testing.topic import SimulatedTopic
+
+SOURCE, VIEW = "sources/orders", "views/orders_view"
+
+
+def make(*, splits: int = 1, rows: str = "") -> tuple[World, SimulatedTopic]:
+    topic = SimulatedTopic("orders", splits=splits)
+    topic.append(0, rows)
+    return World(topic), topic
+
+
+def newest(world: World, target: str = SOURCE) -> CommitRecord:
+    return world.table(target).commits[-1]
+
+
+def position(world: World) -> IngestPosition:
+    found = newest(world).position
+    assert isinstance(found, IngestPosition)
+    return found
+
+
+def refused(world: World, target: str, ranges: dict[int, tuple[int, int]], *texts: str) -> None:
+    """Refreshing names exactly these ranges with the choices, and writes nothing."""
+    version = world.table(target).version
+    with pytest.raises(LogTruncatedError) as caught:
+        world.refresh(target)
+    assert caught.value.facts["ranges"] == ranges
+    for text in ("nothing was written", "backfill reset", *texts):
+        assert text in str(caught.value)
+    assert world.table(target).version == version
+
+
+def test_a_log_that_lost_its_end_and_was_filled_again_beyond_the_position_is_refused() -> None:
+    world, topic = make(rows="abcdef")
+    world.refresh(SOURCE)
+    topic.truncate(0, 4)
+    topic.append(0, "ABCDEFG")
+    refused(world, SOURCE, {0: (4, 6)}, "4 to 6 of split 0", "'orders'", "declare one of another name")
+
+
+def test_a_log_that_was_filled_again_exactly_to_the_position_is_refused_too() -> None:
+    world, topic = make(rows="abcdef")
+    world.refresh(SOURCE)
+    topic.truncate(0, 4)
+    topic.append(0, "AB")
+    refused(world, SOURCE, {0: (4, 6)})
+
+
+def test_all_splits_are_counted_and_few_are_named() -> None:
+    world, topic = make(splits=8)
+    for split in topic.splits:
+        topic.append(split, "abc")
+    world.refresh(SOURCE)
+    for split in topic.splits:
+        topic.truncate(split, 1)
+        topic.append(split, "ABCD")
+    refused(world, SOURCE, dict.fromkeys(topic.splits, (1, 3)), "of split 4 and of 3 more splits")
+
+
+def test_other_leaders_with_all_records_are_nothing_to_tell_and_cost_no_request_where_nothing_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, topic = make(rows="abc")
+    world.refresh(SOURCE)
+    for _ in range(3):
+        topic.elect(0)
+        topic.append(0, "de")
+        world.refresh(SOURCE)
+    assert world.table(SOURCE).rows == world.expected(SOURCE)
+    assert position(world).log.epochs == {0: 3}
+    monkeypatch.setattr(topic, "diverged", None)
+    monkeypatch.setattr(topic, "last_records", None)
+    assert world.refresh(SOURCE).epochs == []
+    topic.elect(0)
+    topic.append(0, "f")
+    assert world.decider(SOURCE).waits(position(world), live=True), "a tick asks for the topic and for nothing else"
+
+
+def test_splits_that_have_the_same_leaders_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, topic = make(splits=3)
+    for split in topic.splits:
+        topic.append(split, "abc")
+    world.refresh(SOURCE)
+    asked: list[dict[int, tuple[int, int]]] = []
+    monkeypatch.setattr(topic, "diverged", lambda read: asked.append(read) or {})
+    topic.elect(1)
+    topic.append(0, "d")
+    world.refresh(SOURCE)
+    assert asked == [{1: (3, 0)}] * 2, "once to plan, and once more before the commit"
+
+
+def test_a_cluster_restored_with_its_metadata_gives_epochs_out_again_and_is_found_by_its_records() -> None:
+    world, topic = make(rows="abc")
+    backup = deepcopy(topic)
+    topic.elect(0)
+    topic.append(0, "def")
+    world.refresh(SOURCE)
+    topic.restore(backup)
+    topic.append(0, "DEFG")
+    assert topic.offer().epochs == position(world).log.epochs, "the epoch alone tells nothing"
+    refused(world, SOURCE, {0: (3, 6)})
+
+
+def test_an_epoch_that_went_back_is_refused_unless_the_last_record_is_still_there() -> None:
+    world, topic = make(rows="abc")
+    backup = deepcopy(topic)
+    topic.elect(0)
+    topic.elect(0)
+    world.refresh(SOURCE)
+    topic.restore(backup)
+    topic.append(0, "d")
+    world.refresh(SOURCE)
+    assert position(world).log.epochs == {0: 1}
+    assert world.table(SOURCE).rows == world.expected(SOURCE)
+
+    topic.abort(0, 10)
+    world.refresh(SOURCE)
+    topic.restore(backup, restarts=0)
+    topic.abort(0, 12)
+    refused(world, SOURCE, {0: (0, 15)})
+
+
+def test_only_so_many_records_are_remembered_and_those_that_were_read_last() -> None:
+    world, topic = make(splits=WITNESSES + 4)
+    for split in topic.splits:
+        topic.append(split, "abc")
+    world.refresh(SOURCE)
+    last = topic.splits[-1]
+    topic.append(last, "d")
+    world.refresh(SOURCE)
+    witnesses = position(world).log.witnesses
+    assert (len(witnesses), witnesses[last].offset) == (WITNESSES, 3)
+
+
+def test_a_remembered_record_that_is_compacted_away_or_expired_tells_nothing() -> None:
+    for lose in ("compact", "retain"):
+        world, topic = make(rows="abc")
+        world.refresh(SOURCE)
+        if lose == "compact":
+            topic.compact(0, [0, 1, 2])
+        else:
+            topic.retain(0, 3)
+        topic.append(0, "d")
+        assert len(world.refresh(SOURCE).epochs) == 1
+
+
+def test_epochs_tell_where_all_records_below_the_position_are_compacted_away() -> None:
+    world, topic = make(rows="abcdef")
+    world.refresh(SOURCE)
+    topic.compact(0, range(6))
+    topic.truncate(0, 4)
+    topic.append(0, "ABCDEFG")
+    refused(world, SOURCE, {0: (4, 6)})
+
+
+def test_a_position_without_a_mark_is_taken_as_it_is_and_marked_from_then_on() -> None:
+    world, topic = make(rows="abc")
+    world.refresh(SOURCE)
+    unknown = position(world).model_dump(mode="json")
+    del unknown["log"]
+    old = IngestPosition.model_validate(unknown)
+    assert old.log == LogMark()
+    topic.truncate(0, 2)
+    topic.append(0, "CD")
+    step = world.decider(SOURCE).next(old, live=True, budget=5)
+    assert step is not None
+    assert isinstance(step.after, IngestPosition)
+    assert step.after.log.epochs == {0: 1}
+    assert step.after.log.witnesses[0].offset == 3
+
+
+def test_a_plan_whose_offsets_hold_other_records_by_now_is_made_anew() -> None:
+    world, topic = make(rows="abc")
+    world.refresh(SOURCE)
+    topic.append(0, "def")
+    with pytest.raises(Crash):
+        world.refresh(SOURCE, parts=world.parts(SOURCE, on_step=CrashPoint("staged")))
+    topic.truncate(0, 4)
+    topic.append(0, "EFGH")
+    world.refresh(SOURCE)
+    assert position(world).next == {0: 8}
+    assert world.table(SOURCE).rows == world.expected(SOURCE)
+
+
+@pytest.mark.parametrize("step", ["planned", "staged"])
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_plan_is_not_redone_over_a_log_that_lost_what_was_read_before(step: str, restored: bool) -> None:
+    world, topic = make(rows="abc")
+    backup = deepcopy(topic)
+    topic.elect(0)
+    topic.append(0, "def")
+    world.refresh(SOURCE)
+    topic.append(0, "ghi")
+    with pytest.raises(Crash):
+        world.refresh(SOURCE, parts=world.parts(SOURCE, on_step=CrashPoint(step)))
+    if restored:
+        topic.restore(backup)
+    else:
+        topic.truncate(0, 3)
+    topic.append(0, "DEFGHIJKL")
+    refused(world, SOURCE, {0: (3, 6)})
+
+
+def test_a_log_that_loses_its_end_between_plan_and_commit_stops_the_epoch() -> None:
+    world, topic = make(rows="abc")
+    world.refresh(SOURCE)
+    topic.append(0, "de")
+
+    def lose() -> None:
+        topic.truncate(0, 2)
+        topic.append(0, "CDEFG")
+
+    with pytest.raises(LogTruncatedError):
+        world.refresh(SOURCE, parts=world.parts(SOURCE, on_step=CrashPoint("planned", action=lose)))
+    assert position(world).next == {0: 3}
+
+
+# Views that read history from Kafka
+
+
+def test_a_new_view_does_not_read_history_that_its_source_never_read() -> None:
+    world, topic = make(rows="abcdef")
+    world.refresh(SOURCE)
+    topic.truncate(0, 4)
+    topic.append(0, "EFGH")
+    with pytest.raises(LogTruncatedError, match="source 'orders'"):
+        world.refresh(VIEW)
+    assert not world.table(VIEW).rows
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_history_that_a_view_read_ahead_of_its_source_and_that_is_gone_is_named(restored: bool) -> None:
+    world, topic = make(rows="abc")
+    backup = deepcopy(topic)
+    topic.elect(0)
+    world.create(VIEW)
+    topic.append(0, "def")
+    world.refresh(VIEW, Limits(max_rows=2))
+    world.reset(VIEW)
+    world.refresh(VIEW)
+    assert position(world).next == {0: 0}, "the source has read nothing yet"
+    if restored:
+        topic.restore(backup)
+    else:
+        topic.truncate(0, 3)
+    topic.append(0, "DEFG")
+    world.refresh(SOURCE)
+    refused(world, VIEW, {0: (3, 6)}, "view 'orders_view'", "reset orders_view")
+    world.reset(VIEW)
+    world.refresh(VIEW)
+    assert world.table(VIEW).rows == world.expected(VIEW) == world.table(SOURCE).rows
+
+
+def test_a_view_that_bronze_has_reached_remembers_no_logs_and_asks_for_no_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, topic = make(rows="abc")
+    world.refresh(VIEW)
+    ahead = newest(world, VIEW).position
+    assert isinstance(ahead, ViewPosition)
+    assert ahead.sources["orders"].log.epochs == {0: 0}
+    topic.append(0, "d")
+    world.refresh(SOURCE)
+    world.refresh(VIEW)
+    level = newest(world, VIEW).position
+    assert isinstance(level, ViewPosition)
+    assert level.sources["orders"].log == LogMark()
+    monkeypatch.setattr(topic, "offer", None)
+    assert world.refresh(VIEW).epochs == []
+
+
+# Any history
+
+
+@dataclass
+class History:
+    """A topic whose logs are lost and filled, beside what a source has read of them."""
+
+    world: World
+    topic: SimulatedTopic
+    read: dict[int, list[int]] = field(default_factory=dict)
+
+    def replaced(self) -> dict[int, tuple[int, int]]:
+        """What was read and is not there any more, by split."""
+        found = {}
+        for split, read in self.read.items():
+            now = self.topic.serials(split)
+            same = next((at for at, each in enumerate(read) if at >= len(now) or now[at] != each), len(read))
+            if same < len(read):
+                found[split] = (same, len(read))
+        return found
+
+    def refresh(self, budget: int) -> bool:
+        """One run, which must fail just where something that was read was replaced; whether it went well."""
+        replaced = self.replaced()
+        limits = Limits(chunk_rows=budget, max_rows=budget)
+        if replaced:
+            version = self.world.table(SOURCE).version
+            with pytest.raises(LogTruncatedError) as caught:
+                self.world.refresh(SOURCE, limits)
+            short = {split for split in replaced if self.topic.end(split) < len(self.read[split])}
+            ranges = caught.value.facts["ranges"]
+            assert ranges == replaced or (len(ranges) == 1 and ranges.keys() <= short)
+            assert self.world.table(SOURCE).version == version
+            return False
+        self.world.refresh(SOURCE, limits)
+        self.read = {split: self.topic.serials(split)[:end] for split, end in position(self.world).next.items()}
+        return True
+
+
+SPLIT = st.integers(0, 1)
+STEPS = st.one_of(
+    st.tuples(st.just("append"), SPLIT, st.integers(1, 6)),
+    st.tuples(st.just("abort"), SPLIT, st.integers(1, 12)),
+    st.tuples(st.just("elect"), SPLIT, st.just(0)),
+    st.tuples(st.just("truncate"), SPLIT, st.integers(0, 8)),
+    st.tuples(st.just("compact"), SPLIT, st.integers(0, 20)),
+    st.tuples(st.just("refresh"), SPLIT, st.integers(1, 9)),
+)
+
+
+@given(steps=st.lists(STEPS, max_size=30))
+def test_a_run_fails_just_where_something_that_was_read_was_replaced(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    world, topic = make(splits=2)
+    history = History(world, topic)
+    for what, split, number in [*steps, ("append", 0, 1), ("refresh", 0, 100)]:
+        end = topic.end(split)
+        match what:
+            case "append":
+                topic.append(split, "x" * number)
+            case "abort":
+                topic.abort(split, number)
+            case "elect":
+                topic.elect(split)
+            case "truncate":
+                topic.truncate(split, max(0, end - number))
+            case "compact":
+                topic.compact(split, range(min(number, end)))
+            case _:
+                if not history.refresh(number):
+                    return
+
+
+@given(
+    before=st.integers(1, 5),
+    read=st.integers(1, 5),
+    refilled=st.integers(6, 12),
+    restarts=st.integers(0, 3),
+    elections=st.integers(0, 3),
+)
+def test_a_restored_cluster_is_found_whatever_its_epochs_are_where_the_last_record_was_read_since_the_backup(
+    before: int, read: int, refilled: int, restarts: int, elections: int
+) -> None:
+    world, topic = make(rows="x" * before)
+    backup = deepcopy(topic)
+    for _ in range(elections):
+        topic.elect(0)
+    topic.append(0, "y" * read)
+    world.refresh(SOURCE)
+    topic.restore(backup, restarts=restarts)
+    topic.append(0, "z" * refilled)
+    with pytest.raises(LogTruncatedError) as caught:
+        world.refresh(SOURCE)
+    start, end = caught.value.facts["ranges"][0]
+    assert (start <= before, end) == (True, before + read)
