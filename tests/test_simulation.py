@@ -58,6 +58,8 @@ class Simulation:
         topic = self._topic()
         split = self.random.choice(topic.splits)
         rows = [f"{self.random.randrange(9)}" for _ in range(self.random.randint(0, 8))]
+        if self._often(0.2):
+            topic.elect(split)
         match self.random.randrange(8):
             case 0:
                 topic.abort(split, len(rows))

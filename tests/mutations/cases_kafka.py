@@ -103,7 +103,7 @@ KAFKA: tuple[Mutation, ...] = (
         file=INGEST,
         old="if planned is not None or log.elected:",
         new="if planned is None and log.elected:",
-        tests=(f"{LOGS}test_a_log_that_lost_its_end_and_was_filled_again_beyond_the_position_is_refused", PUT_BACK),
+        tests=(f"{LOGS}test_a_cluster_restored_with_its_metadata_gives_epochs_out_again_and_is_found_by_its_records",),
     ),
     Mutation(
         name="a plan is redone whatever its offsets hold by now",
