@@ -56,7 +56,7 @@ class ConsumedLog:
 
     def replaced(self) -> dict[int, OffsetRange]:
         """By split, the offsets below the position whose records are gone, or may be others than those that were read."""
-        same, begins = self._witnesses()
+        seen, begins = self._witnesses()
         now = self.offer.epochs
         went_back = {split for split, epoch in self.elected.items() if now[split] < epoch}
         later = {
@@ -66,7 +66,7 @@ class ConsumedLog:
         }
         starts = [
             {split: held.end for split, held in self._held.items() if held.end < self.read[split]},
-            {split: self._held[split].start for split in went_back - same},
+            {split: self._held[split].start for split in went_back - seen},
             begins,
             self.upstreams.diverged(self.source, later) if later else {},
         ]
@@ -81,7 +81,8 @@ class ConsumedLog:
         return {split: held for split, held in self.offer.splits.items() if split in self.read}
 
     def _witnesses(self) -> tuple[set[int], Mapping[int, int]]:
-        """The splits of which a remembered record is still there, and where others begin to be other ones, at the latest."""
+        """The splits of which there is a record where one is remembered, and from where on others have another log, at the
+        latest."""
         wanted = {
             split: OffsetRange(start=each.offset, end=each.offset + 1)
             for split, each in self.mark.witnesses.items()
@@ -89,7 +90,7 @@ class ConsumedLog:
         }
         found = self.upstreams.last_records(self.source, wanted) if wanted else {}
         other = {split: each for split, each in found.items() if each.digest != self.mark.witnesses[split].digest}
-        return found.keys() - other.keys(), self._begins(other)
+        return set(found), self._begins(other)
 
     def _begins(self, records: Mapping[int, LogRecord]) -> dict[int, int]:
         """Where the leaders began that wrote these records; where that is not told, the first offset that is held."""

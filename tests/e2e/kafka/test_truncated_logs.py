@@ -133,7 +133,7 @@ def test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not(broker:
 
 
 @pytest.mark.full
-def test_a_cluster_put_back_with_its_metadata_gives_epochs_out_again_and_is_refused_by_its_records(
+def test_a_cluster_put_back_with_its_metadata_is_refused_though_it_gives_epochs_out_again(
     broker: Broker, tmp_path: Path
 ) -> None:
     project = Project(tmp_path / "project", broker.start())
@@ -147,12 +147,11 @@ def test_a_cluster_put_back_with_its_metadata_gives_epochs_out_again_and_is_refu
         broker.start()
         new = Project(project.root, project.servers, project.declared)
         client = new.workspace().client(new.workspace().source("lost"))
-        epochs.append(offered(client, topic).epochs[0])
+        offered(client, topic)
         for each in transactions:
             each(new)
         return new
 
-    epochs: list[int] = []
     project = go_on(lambda new: commit(new, topic, *rows(4, 5)), lambda new: abort(new, topic, *rows(-1)))
     wait_until(lambda: end_of(project, topic) == 9)
     project.refresh("lost")
@@ -161,7 +160,6 @@ def test_a_cluster_put_back_with_its_metadata_gives_epochs_out_again_and_is_refu
     broker.put_back(tmp_path / "copy")
     project = go_on(lambda new: commit(new, topic, *rows(14, 15, 16, 17, 18, 19)))
 
-    assert epochs[0] == epochs[1], "the epoch alone tells nothing"
     refused(project, "lost", {0: (4, 9)})
     assert project.rows("lost", "id") == project.rows("lost_view", "id") == ids(1, 2, 3, 4, 5)
 
