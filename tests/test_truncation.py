@@ -163,6 +163,18 @@ def test_a_remembered_record_that_is_compacted_away_or_expired_tells_nothing() -
         assert len(world.refresh(SOURCE).epochs) == 1
 
 
+def test_where_nothing_that_was_read_is_held_any_more_nothing_can_be_told() -> None:
+    world, topic = make(rows="abc")
+    backup = deepcopy(topic)
+    topic.elect(0)
+    topic.elect(0)
+    world.refresh(SOURCE)
+    topic.restore(backup)
+    topic.retain(0, 3)
+    topic.append(0, "d")
+    assert len(world.refresh(SOURCE).epochs) == 1
+
+
 def test_epochs_tell_where_all_records_below_the_position_are_compacted_away() -> None:
     world, topic = make(rows="abcdef")
     world.refresh(SOURCE)

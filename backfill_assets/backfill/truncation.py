@@ -62,11 +62,11 @@ class ConsumedLog:
         later = {
             split: (self.read[split], epoch)
             for split, epoch in self.elected.items()
-            if now[split] > epoch and split in self._held and self._held[split].start <= self.read[split]
+            if now[split] > epoch and split in self._held
         }
         starts = [
             {split: held.end for split, held in self._held.items() if held.end < self.read[split]},
-            {split: self._held[split].start for split in went_back - seen},
+            {split: self._held[split].start for split in went_back - seen if split in self._held},
             begins,
             self.upstreams.diverged(self.source, later) if later else {},
         ]
@@ -78,7 +78,12 @@ class ConsumedLog:
 
     @cached_property
     def _held(self) -> dict[int, OffsetRange]:
-        return {split: held for split, held in self.offer.splits.items() if split in self.read}
+        """What is held of the splits that still have something of what was read."""
+        return {
+            split: held
+            for split, held in self.offer.splits.items()
+            if split in self.read and held.start < self.read[split]
+        }
 
     def _witnesses(self) -> tuple[set[int], Mapping[int, int]]:
         """The splits of which there is a record where one is remembered, and from where on others have another log, at the

@@ -87,8 +87,8 @@ KAFKA: tuple[Mutation, ...] = (
     Mutation(
         name="an epoch that went back is taken for a usual one",
         file=TRUNCATION,
-        old="for split in went_back - seen}",
-        new="for split in went_back & seen}",
+        old="for split in went_back - seen if",
+        new="for split in went_back & seen if",
         tests=(f"{LOGS}test_an_epoch_that_went_back_is_refused_unless_the_last_record_is_still_there",),
     ),
     Mutation(
