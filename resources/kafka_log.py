@@ -123,7 +123,8 @@ class LogReader:
         deadline = time.monotonic() + self._client.timeout
         while True:
             try:
-                return consumer.seek(start)
+                consumer.seek(start)
+                return
             except KafkaException as error:
                 if error.args[0].code() != KafkaError._STATE or time.monotonic() > deadline:
                     raise self._client.translated(error, start.topic) from error

@@ -3,6 +3,7 @@
 The oracle looks at what no consumer can see, the serial number of whatever lies at each offset.
 """
 
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 
@@ -100,8 +101,13 @@ def test_splits_that_have_the_same_leaders_are_not_asked_for(monkeypatch: pytest
     for split in topic.splits:
         topic.append(split, "abc")
     world.refresh(SOURCE)
-    asked: list[dict[int, tuple[int, int]]] = []
-    monkeypatch.setattr(topic, "diverged", lambda read: asked.append(read) or {})
+    asked: list[Mapping[int, tuple[int, int]]] = []
+
+    def diverged(read: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        asked.append(read)
+        return {}
+
+    monkeypatch.setattr(topic, "diverged", diverged)
     topic.elect(1)
     topic.append(0, "d")
     world.refresh(SOURCE)

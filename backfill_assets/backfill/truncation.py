@@ -64,7 +64,7 @@ class ConsumedLog:
             for split, epoch in self.elected.items()
             if now[split] > epoch and split in self._held
         }
-        starts = [
+        starts: list[Mapping[int, int]] = [
             {split: held.end for split, held in self._held.items() if held.end < self.read[split]},
             {split: self._held[split].start for split in went_back - seen if split in self._held},
             begins,
