@@ -171,7 +171,7 @@ class ComputeError(BackfillError):
 
 
 class StagingError(BackfillError):
-    """Staged files are missing or do not hold the rows that Spark reported; nothing was committed."""
+    """Staged files are missing, or do not hold the rows that Spark reported or the table's columns; nothing was committed."""
 
     code = "STAGING"
 

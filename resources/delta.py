@@ -34,6 +34,7 @@ from backfill_assets.resources.commits import (
 from backfill_assets.resources.file_bounds import are_exact, mend, parquet_statistics, suit
 from backfill_assets.resources.maintenance import set_properties
 from backfill_assets.resources.same_key import column, same_key
+from backfill_assets.resources.staging import check_columns
 from backfill_assets.resources.tables import retention_of
 from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
@@ -258,7 +259,8 @@ class DeltaOutput:
         )
 
     def verify(self, staged: Staged) -> None:
-        """Check that every staged file is there with its size, and that rows add up to what Spark reported."""
+        """Check that every staged file is there with its size, that rows add up to what Spark reported, and that files have
+        just the columns of the table as it was looked at."""
         rows = sum(each.rows for each in staged.files)
         if rows != staged.rows:
             raise StagingError(
@@ -276,6 +278,8 @@ class DeltaOutput:
                 hint="nothing was committed; run it again. If something vacuums the warehouse with no retention, stop it",
                 missing=missing,
             )
+        if staged.files and self._table is not None:
+            check_columns(self.target, self._table, staged.files)
 
     def set_status(self, status: str) -> bool:
         """Make the table say `creating`, `live` or `dropped` in its properties; tells whether it did not do so yet."""

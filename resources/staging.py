@@ -8,7 +8,7 @@ of the epoch that may be in the making, and in the spool none that the newest co
 import contextlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -17,25 +17,46 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from backfill_assets.backfill.bounds import restated
 from backfill_assets.backfill.epoch import CommitKind, Look, StagedFile
+from backfill_assets.backfill.staged_columns import misfit
 from backfill_assets.backfill.staging import SPOOL, StagedFolder, sweepable
+from backfill_assets.errors import StagingError
+from backfill_assets.query.ddl import columns_of_delta
+from backfill_assets.resources.arrow_types import columns_of_arrow
 from backfill_assets.resources.commits import commits_of, ours_in
 from backfill_assets.resources.warehouse import TableLocation
 
-__all__ = ["INPUTS", "collect", "delete_data", "delete_folder", "spooled_folders", "sweep"]
+__all__ = ["INPUTS", "check_columns", "collect", "delete_data", "delete_folder", "spooled_folders", "sweep"]
 
 INPUTS = "_inputs"
 """Inside a staged folder: what names the inputs of the attempt, gone as soon as it has been computed."""
 
 
 def collect(location: TableLocation, folder: str) -> tuple[StagedFile, ...]:
-    """The Parquet files with rows in a staged folder, each with its row count and statistics from its own footer."""
+    """The Parquet files with rows in a staged folder, each with what its own footer says: rows, columns, statistics."""
     files = location.files()
     found = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True, recursive=True))
     staged = [_describe(files, info) for info in found if info.path.endswith(".parquet")]
     return tuple(sorted((each for each in staged if each.rows), key=lambda each: each.path))
+
+
+def check_columns(target: str, table: DeltaTable, files: Iterable[StagedFile]) -> None:
+    """See that staged files have just the columns of the table that is to take them. Errors: `StagingError`."""
+    columns = columns_of_delta(table.schema().to_json())
+    wrong = misfit(files, tuple((each.name, each.type) for each in columns))
+    if wrong is not None:
+        raise StagingError(
+            f"{target}: column {wrong.column!r} of staged file {wrong.path}: expected "
+            f"{wrong.expected or 'no such column'}, as the table has it, found {wrong.found or 'no such column'}",
+            hint="nothing was committed; run it again. If it persists, Spark writes otherwise than it was told to: look for "
+            "a plugin that changes how it writes Parquet",
+            column=wrong.column,
+            expected=wrong.expected,
+            found=wrong.found,
+        )
 
 
 def sweep(location: TableLocation, look: Callable[[], Look]) -> list[str]:
@@ -143,6 +164,7 @@ def _describe(files: pafs.FileSystem, info: pafs.FileInfo) -> StagedFile:
         rows=footer.num_rows,
         modified_ms=modified,
         stats=json.dumps(_statistics(footer)),
+        columns=columns_of_arrow(footer.schema.to_arrow_schema()),
     )
 
 

@@ -16,6 +16,7 @@ from backfill_assets.backfill.reads import CaptureRead, FullRead, OffsetRead, Re
 from backfill_assets.backfill.value import Value
 
 __all__ = [
+    "Columns",
     "CommitKind",
     "CommitRecord",
     "Fingerprint",
@@ -33,7 +34,9 @@ __all__ = [
     "spooled_parts",
 ]
 
-UpstreamColumns = dict[str, tuple[tuple[str, str], ...]]
+Columns = tuple[tuple[str, str], ...]
+"""Names and types of columns, types as `query.ddl` spells them."""
+UpstreamColumns = dict[str, Columns]
 """Names and types of the columns of each Delta table that a view reads, in their order."""
 Position = Annotated[IngestPosition | ViewPosition | SnapshotPosition, Field(union_mode="left_to_right")]
 Fingerprint = dict[str, str]
@@ -149,13 +152,15 @@ class CommitRecord(Value):
 
 
 class StagedFile(Value):
-    """A Parquet file that Spark wrote and no reader sees yet; `path` is relative to the table."""
+    """A Parquet file that Spark wrote and no reader sees yet; `path` is relative to the table, `columns` are those that its
+    own footer names."""
 
     path: str
     size: int
     rows: int
     modified_ms: int
     stats: str
+    columns: Columns
 
 
 class Staged(Value):

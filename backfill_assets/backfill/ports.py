@@ -272,7 +272,7 @@ class Output(Protocol):
         ...
 
     def verify(self, staged: Staged) -> None:
-        """Check that every staged file is there with its size and rows; `StagingError` if not."""
+        """Check that every staged file is there with its size, rows and columns; `StagingError` if not."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from tests.mutations.cases_adapters import ADAPTERS
 from tests.mutations.cases_checks import CHECKS
+from tests.mutations.cases_conservation import CONSERVATION
 from tests.mutations.cases_core import CORE
 from tests.mutations.cases_epochs import EPOCHS
 from tests.mutations.cases_files import FILES
@@ -17,5 +18,5 @@ from tests.mutations.mutation import Mutation
 __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *ADAPTERS, *LOGS, *FILES, *SPARK, *SESSION, *VALUES, *CHECKS
+    *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES, *CHECKS
 )  # fmt: skip

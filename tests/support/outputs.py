@@ -34,11 +34,19 @@ def record(kind: CommitKind, incarnation: str, epoch: int, attempt: str = "aaaaa
     )  # fmt: skip
 
 
-def stage(output: DeltaOutput, incarnation: str, epoch: int, ids: list[int], attempt: str = "aaaaaaaa") -> Staged:
+def stage(
+    output: DeltaOutput,
+    incarnation: str,
+    epoch: int,
+    ids: list[int] | pa.Table,
+    attempt: str = "aaaaaaaa",
+    **options: bool,
+) -> Staged:
     folder = StagedFolder(incarnation=incarnation, epoch=epoch, attempt=attempt).name
     path = Path(output.location.child(folder))
     path.mkdir()
-    pq.write_table(pa.table({"id": ids}, schema=SCHEMA), path / "part.parquet")
+    made = ids if isinstance(ids, pa.Table) else pa.table({"id": ids}, schema=SCHEMA)
+    pq.write_table(made, path / "part.parquet", **options)
     return Staged(files=collect(output.location, folder), rows_written=len(ids))
 
 
