@@ -270,7 +270,8 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     or Delta tables and other views. Of Kafka sources it sees good records only (`_error IS NULL`), and the view's key is
     where each record came from, `(_partition, _offset)`, carried as hidden columns (`__partition`, `__offset`) where the
     query leaves them out; `primary_key` is refused there. Over Delta tables and views the key is theirs, carried the same
-    way, unless `primary_key` names columns of the view.
+    way. There `primary_key` may name columns of the view: a constraint that is checked before each commit, and the key
+    that readers of the view go by. It also says which row is which where the tables have no key in common.
 
     `strategy` is how history is read. Kafka sources have one, `"source"`. Delta tables and views are read from a pinned
     version and then by their change log, in chunks (`"snapshot"`) or in one commit (`"snapshot_once"`); or in the order

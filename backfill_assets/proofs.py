@@ -21,6 +21,9 @@ from backfill_assets.backfill.source import SourceUpstream
 from backfill_assets.errors import VersionsLostError
 from backfill_assets.model import KafkaSource, MaterializedView
 from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.query import unique_keys
+from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.resources.maintain import KeyTwice
 from backfill_assets.resources.state_store import CheckPass
 from backfill_assets.resources.verify import (
     Derived,
@@ -101,16 +104,13 @@ def ledger_matches_table(case: _Case) -> Outcome:
 
 
 def unique_key(case: _Case) -> Outcome:
-    """No key is in the table twice."""
-    key = _key(case)
-    if not key:
+    """No key is in the table twice: neither the one that changes are merged by nor the view's own primary key."""
+    keys = _keys(case)
+    if not keys:
         return _outcome([], "the view has no key: its upstreams' rows are only ever added", rows=case.record.rows_total)
-    if _whole(case):
-        twice = key_twice(case.workspace.runner, case.table.output.location, case.look.version, key)
-        return _outcome(twice, f"({', '.join(key)}) is unique", rows=case.record.rows_total)
-    proved = consumed(case.since.position) if case.since else {}
-    twice = duplicates(case.workspace.runner, _proof(case, proved, subset=False), key)
-    return _outcome(twice, f"({', '.join(key)}) is unique", rows=case.record.rows_total)
+    offences = [_named(case, key, each) for key in keys for each in _twice(case, key)]
+    named = " and ".join(f"({', '.join(key)})" for key in keys)
+    return _outcome(offences, f"{named} {'is' if len(keys) == 1 else 'are'} unique", rows=case.record.rows_total)
 
 
 def rows_conserved(case: _Case) -> Outcome:
@@ -189,6 +189,21 @@ CHECKS: Mapping[str, Callable[[_Case], Outcome]] = {
 """Every check by its name."""
 
 
+def _twice(case: _Case, key: tuple[str, ...]) -> list[KeyTwice]:
+    if _whole(case):
+        branch, place = _branch_column(case), case.table.output.location
+        return key_twice(case.workspace.runner, place, case.look.version, key, branch=branch)
+    proved = consumed(case.since.position) if case.since else {}
+    return duplicates(case.workspace.runner, _proof(case, proved, subset=False), key)
+
+
+def _named(case: _Case, key: tuple[str, ...], found: KeyTwice) -> dict[str, Any]:
+    """A key that is there twice, column by column, with how many rows have it and which upstreams they are of."""
+    branches = _branches(case)
+    parts = {"upstreams": [branches[part] for part in found.parts]} if found.parts else {}
+    return {**dict(zip(key, found.key, strict=True)), "rows": found.rows, **parts}
+
+
 def _share(case: _Case, result: Difference) -> float:
     """Which part of all rows, or of those since the last pass, was compared."""
     rows = case.record.rows_total - (case.since.rows_total if case.since else 0)
@@ -265,6 +280,17 @@ def _records(case: _Case) -> list[CommitRecord]:
 def _entries(case: _Case, since: int) -> list[LedgerEntry]:
     ledger = case.workspace.state.ledger()
     return ledger.entries(case.record.target, case.record.incarnation, since=since, until=case.record.epoch + 1)
+
+
+def _keys(case: _Case) -> tuple[tuple[str, ...], ...]:
+    declared = case.table.declared
+    return unique_keys(case.workspace.bound(declared)) if isinstance(declared, MaterializedView) else (_key(case),)
+
+
+def _branch_column(case: _Case) -> str:
+    """The column that tells the parts of UNION ALL apart; empty where there is none."""
+    query = case.workspace.bound(case.table.declared) if isinstance(case.table.declared, MaterializedView) else None
+    return query.branch_column if isinstance(query, RowwiseQuery) else ""
 
 
 def _key(case: _Case) -> tuple[str, ...]:

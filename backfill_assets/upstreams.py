@@ -29,13 +29,14 @@ from backfill_assets.model import DeltaTable, MaterializedView, has_key
 from backfill_assets.project import spool_bytes
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.query import Query, analyze, named_in
+from backfill_assets.query.query import Query, analyze, named_in, reader_key, unique_keys
 from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.resources.compute import query_schema
+from backfill_assets.resources.key_checks import check_unique
 from backfill_assets.resources.key_ranges import key_ranges
 from backfill_assets.resources.log_replay import Version
 from backfill_assets.resources.spool import kept_version
-from backfill_assets.resources.table_compute import TableCompute, check_unique
+from backfill_assets.resources.table_compute import TableCompute
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.warehouse import TableLocation, Warehouse
 
@@ -81,10 +82,9 @@ class TablesOf:
         return self._queries[incarnation]
 
     def _query_over(self, columns: Mapping[str, tuple[Column, ...]]) -> Query:
-        # The view takes over the keys of its tables, unless it names its own.
-        keys = {each.name: () if self.view.own_key else self._key(each) for each in self.view.tables}
+        keys = {each.name: self._key(each) for each in self.view.tables}
         try:
-            analyzed = analyze(self.view.text, columns, keys)
+            analyzed = analyze(self.view.text, columns, keys, self.view.own_key)
         except QueryError as error:
             raise QueryError(
                 f"materialized_view {self.view.name!r}: {error.message}",
@@ -102,9 +102,7 @@ class TablesOf:
                 hint=f"the query's columns are {', '.join(analyzed.output_columns)}",
                 argument="primary_key",
             )
-        if isinstance(analyzed, AggregateQuery):
-            if set(self.view.own_key) == set(analyzed.key_columns):
-                return analyzed
+        if isinstance(analyzed, AggregateQuery) and set(self.view.own_key) != set(analyzed.key_columns):
             raise QueryError(
                 f"materialized_view {self.view.name!r}: an aggregate is keyed by its groups, "
                 f"({', '.join(analyzed.key_columns)}), expected as primary_key, found ({', '.join(self.view.own_key)})",
@@ -112,12 +110,12 @@ class TablesOf:
                 hint="leave primary_key out",
                 argument="primary_key",
             )
-        return replace(analyzed, key_columns=self.view.own_key)
+        return analyzed
 
     def _key(self, upstream: DeltaTable | MaterializedView) -> tuple[str, ...]:
         """The columns that identify a row of a table, hidden ones of a view included; none if it declares none."""
         if isinstance(upstream, MaterializedView):
-            return self.workspace.bound(upstream).key_columns
+            return reader_key(self.workspace.bound(upstream))
         columns = self.tables[upstream.name].columns()
         unknown = sorted(set(upstream.primary_key) - {each.name for each in columns})
         if unknown:
@@ -275,9 +273,10 @@ class TablesOf:
         query = self._query_over(self.columns_now)
         if isinstance(query, AggregateQuery):
             return  # groups are unique by themselves
-        if query.key_columns and (declared or self.view.own_key):
+        keys = [key for key in unique_keys(query) if declared or key == query.primary_key]
+        if keys:
             found = {name: (self.tables[name], version) for name, version in versions.items()}
-            check_unique(self.workspace.runner, query, found)
+            check_unique(self.workspace.runner, query, found, keys)
 
     def _life(self, upstream: MaterializedView) -> str:
         table = self.workspace.upstream(upstream)

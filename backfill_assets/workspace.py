@@ -276,7 +276,8 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
             upstreams = [(source.name, fingerprint_of(source)) for source in declared.sources]
             if declared.query is None:
                 keys = [(each.name, each.primary_key) for each in declared.tables if isinstance(each, DeltaTable)]
-                return fingerprint(query=declared.text, key=[declared.own_key, keys])
+                own = {"checked": declared.own_key} if declared.own_key else ()
+                return fingerprint(query=declared.text, key=[own, keys])
             return fingerprint(
                 query=declared.text,
                 key=declared.query.key_columns,

@@ -6,6 +6,7 @@ they are staged in.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.bounds import MAX_TEXT
@@ -23,6 +24,7 @@ __all__ = [
     "FEW_KEYS",
     "OPERATION",
     "ROWS",
+    "KeyTwice",
     "batch",
     "changed_groups",
     "empty_batch",
@@ -42,6 +44,15 @@ ROWS = "rows"
 """The folder, inside of a staged one, that keyed changes are written to."""
 _FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
 """Bounds of long texts are cut to so many bytes (a maximum upwards). Whole ones would be left out of a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyTwice:
+    """A key that more than one row has, with how many `rows` have it, in which `parts` of UNION ALL (0 is the first)."""
+
+    key: tuple[object, ...]
+    rows: int
+    parts: tuple[int, ...] = ()
 
 
 def batch(query: Query, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -82,13 +93,17 @@ def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":
     return rows.selectExpr(*(backquoted(column.name) for column in query.columns), f"{sign} AS __sign")
 
 
-def keys_twice(rows: "DataFrame", key: Sequence[str], *, most: int) -> list[dict[str, object]]:
-    """The first keys that more than one row has, with how many `rows` have them."""
+def keys_twice(rows: "DataFrame", key: Sequence[str], *, branch: str = "", most: int) -> "list[KeyTwice]":
+    """The first keys that more than one row has, with the parts of UNION ALL that have them, as `branch` tells."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    columns = list(map(quoted, key))
-    twice = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("rows")).where("rows > 1")
-    return [row.asDict() for row in twice.orderBy(*columns).limit(most).collect()]
+    columns = [F.col(quoted(name)).alias(f"__key_{at}") for at, name in enumerate(key)]
+    parts = F.sort_array(F.collect_set(quoted(branch))) if branch else F.array()
+    counted = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("__rows"), parts.alias("__parts"))
+    twice = counted.where("__rows > 1").orderBy(*(f"__key_{at}" for at in range(len(key)))).limit(most)
+    return [
+        KeyTwice(key=tuple(row[: len(key)]), rows=row["__rows"], parts=tuple(row["__parts"])) for row in twice.collect()
+    ]
 
 
 def view_columns(view: TableLocation) -> list[str]:
@@ -107,12 +122,11 @@ def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:
     return {**counts, "update": 0, "delete": 0}
 
 
-def write_changes(rows: "DataFrame", folder: str, *, tasks: int, twice: str | None = None) -> dict[str, int]:
-    """Write rows that have `__op`; how many of each kind, and for how many `twice`, a column left out, holds."""
+def write_changes(rows: "DataFrame", folder: str, *flags: str, tasks: int) -> dict[str, int]:
+    """Write rows that have `__op`; how many of each kind, and for how many each of the `flags`, columns left out, holds."""
     counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
-    counted, seen = _counted(rows.coalesce(tasks), counts | ({"twice": f"count_if({twice})"} if twice else {}))
-    written = counted.drop(twice) if twice else counted
-    written.write.options(**_FOOTERS).partitionBy(OPERATION).parquet(folder, mode="error")
+    counted, seen = _counted(rows.coalesce(tasks), counts | {flag: f"count_if({flag})" for flag in flags})
+    counted.drop(*flags).write.options(**_FOOTERS).partitionBy(OPERATION).parquet(folder, mode="error")
     return seen()
 
 

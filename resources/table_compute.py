@@ -19,21 +19,20 @@ from backfill_assets.backfill.reads import (
     TableRead,
 )
 from backfill_assets.backfill.staging import StagedFolder
-from backfill_assets.errors import ComputeError, DuplicateKeyError, QueryError
+from backfill_assets.errors import ComputeError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl, quoted
-from backfill_assets.query.query import Query, input_columns
+from backfill_assets.query.query import Query, input_columns, unique_keys
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
-from backfill_assets.query.spelling import backquoted
 from backfill_assets.resources.compute import SMALL_EPOCH, computed
+from backfill_assets.resources.key_checks import MOVED, NAMED_KEYS, check_changes, check_rows, duplicate
 from backfill_assets.resources.maintain import (
-    FEW_KEYS,
     OPERATION,
     ROWS,
+    KeyTwice,
     batch,
     changed_groups,
     kept,
-    keys_twice,
     signed,
     view_columns,
     write_changes,
@@ -43,7 +42,7 @@ from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
 from backfill_assets.resources.spool import capture, keep_version, segment_files
 from backfill_assets.resources.staging import INPUTS, collect, delete_folder
-from backfill_assets.resources.table_rows import Scratch, rows_done, table_rows, whole_version
+from backfill_assets.resources.table_rows import Scratch, rows_done, table_rows
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.version_rows import rows_at
 from backfill_assets.resources.warehouse import TableLocation
@@ -51,13 +50,12 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["TableCompute", "check_unique"]
+__all__ = ["TableCompute"]
 
 COMES = "IN ('insert', 'update_postimage')"
 """What Delta's change data feed says of a row that is there after the change; any other is gone."""
 
 TWICE = "__twice"
-NAMED_KEYS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +113,14 @@ class TableCompute:
         columns, place, tasks = view_columns(self.output), self._place(folder), _tasks(plan.offsets)
         if not _may_meet_old_rows(plan) or not query.key_columns:
             return write_new(result.selectExpr(*columns), place, tasks=tasks)
-        rows = _netted(result, query.key_columns)
-        counts = write_changes(rows.selectExpr(*columns, OPERATION, TWICE), place, tasks=tasks, twice=TWICE)
-        if counts["twice"]:
-            twice = rows.where(TWICE).select(*map(quoted, query.key_columns))
-            raise self._duplicate(plan, twice.limit(NAMED_KEYS).collect())
-        if counts["insert"]:
-            self._check_new(spark, plan, place, at, few=counts["insert"] <= FEW_KEYS)
+        rows = _netted(result, *unique_keys(query))
+        counts = write_changes(rows.selectExpr(*columns, OPERATION, TWICE, MOVED), place, TWICE, MOVED, tasks=tasks)
+        if counts[TWICE]:
+            twice = rows.where(TWICE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
+            raise duplicate(plan, query, query.key_columns, [KeyTwice(key=tuple(row), rows=2) for row in twice])
+        if counts["insert"] or counts[MOVED]:
+            changes, held = spark.read.parquet(place), rows_at(spark, self.output, at)
+            check_changes(plan, query, changes, held, counts)
         return counts
 
     def _in_full(self, spark: "SparkSession", plan: Plan, folder: str) -> dict[str, int]:
@@ -132,16 +131,15 @@ class TableCompute:
         counts = write_new(
             rows, place, tasks=_tasks(sum(each.held for each in plan.reads if isinstance(each, FullRead)))
         )
-        if counts["insert"] and query.key_columns and not isinstance(query, AggregateQuery):
-            staged = spark.read.parquet(f"{place}/{OPERATION}=insert")
-            twice = keys_twice(staged, query.key_columns, most=NAMED_KEYS)
-            if twice:
-                raise self._duplicate(plan, [tuple(each[name] for name in query.key_columns) for each in twice])
+        if counts["insert"] and not isinstance(query, AggregateQuery):
+            check_rows(plan, query, spark.read.parquet(f"{place}/{OPERATION}=insert"))
         return counts
 
     def _inputs(self, spark: "SparkSession", plan: Plan, folder: str) -> "dict[str, DataFrame]":
         found: dict[str, list[DataFrame]] = {}
         for number, read in enumerate(plan.consumed):
+            if isinstance(read, ChangesRead) and not read.rows:
+                continue  # versions of mere maintenance, named so that reads follow each other
             rows = self._rows(spark, plan, read, f"{folder}/{INPUTS}/{number}")
             found.setdefault(read.source, []).append(rows)
         return {name: reduce(lambda some, more: some.unionByName(more), rows) for name, rows in found.items()}
@@ -190,26 +188,6 @@ class TableCompute:
     def _place(self, folder: str) -> str:
         return self.output.child(f"{folder}/{ROWS}")
 
-    def _check_new(self, spark: "SparkSession", plan: Plan, staged: str, at: int, *, few: bool) -> None:
-        """Refuse an insert of a key that the view holds: its upstream's key is not unique, and one row would be lost."""
-        key = self.query(plan.incarnation).key_columns
-        new = spark.read.parquet(f"{staged}/{OPERATION}=insert").select(*map(quoted, key))
-        held = rows_at(spark, self.output, at).select(*map(quoted, key))
-        twice = _semi(held, new, key, few=few)
-        if not twice.isEmpty():
-            raise self._duplicate(plan, twice.limit(NAMED_KEYS).collect())
-
-    def _duplicate(self, plan: Plan, keys: Sequence[tuple[object, ...]]) -> DuplicateKeyError:
-        found = [tuple(each) for each in keys]
-        named = ", ".join(map(str, found))
-        return DuplicateKeyError(
-            f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key "
-            f"({', '.join(self.query(plan.incarnation).key_columns)}), first: {named}",
-            hint="nothing was written. Correct the upstream's rows and refresh again; or declare the columns that do "
-            f"identify a row, then `backfill reset {plan.target.partition('/')[2]}`",
-            keys=[list(map(str, each)) for each in found],
-        )
-
 
 def _may_meet_old_rows(plan: Plan) -> bool:
     """Whether rows may meet some of the same key: those of one version, where keys were seen to be unique, do not."""
@@ -225,29 +203,9 @@ def _tasks(rows: int) -> int:
     return 1 if rows <= SMALL_EPOCH else cores()
 
 
-def check_unique(runner: SparkRunner, query: Query, versions: Mapping[str, tuple[DeltaUpstream, int]]) -> None:
-    """Refuse a query whose key is not unique over these versions of its upstreams. Reads the key's columns once."""
-
-    def find(spark: "SparkSession") -> list[dict[str, object]]:
-        columns = input_columns(query)
-        inputs = {
-            name: whole_version(spark, upstream, version, columns[name])
-            for name, (upstream, version) in versions.items()
-        }
-        return keys_twice(batch(query, inputs), query.key_columns, most=NAMED_KEYS)
-
-    found = runner.run(find)
-    if found:
-        raise DuplicateKeyError(
-            f"({', '.join(query.key_columns)}) is not unique in {', '.join(versions)}; more than one row has "
-            f"{', '.join(str(tuple(each[name] for name in query.key_columns)) for each in found)}",
-            hint="nothing was written. Correct the rows, or declare the columns that do identify a row",
-            keys=[[str(each[name]) for name in query.key_columns] for each in found],
-        )
-
-
-def _netted(rows: "DataFrame", key: Sequence[str]) -> "DataFrame":
-    """What remains of changes, one row for each key: what it is now, `__op`, and whether the key is there `__twice`.
+def _netted(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = ()) -> "DataFrame":
+    """What remains of changes, one row for each key: what it is now, `__op`, whether the key is there `__twice`, and
+    whether the row has another primary key than before (`__moved`).
 
     Whole rows are added up first, so that what came and went again leaves nothing, in whatever order that happened. One
     row left is new or gone; one of each replaces the other; anything else means that the key is not one.
@@ -263,17 +221,11 @@ def _netted(rows: "DataFrame", key: Sequence[str]) -> "DataFrame":
         F.max_by(F.struct(*map(quoted, columns)), "__rows").alias("__last"),
         F.sum(F.greatest("__rows", F.lit(0))).alias("__came"),
         F.sum(F.least("__rows", F.lit(0))).alias("__went"),
+        *(F.min_by(quoted(name), "__rows").alias(f"__was_{at}") for at, name in enumerate(primary_key)),
     )
     operation = F.expr("CASE WHEN __came = 0 THEN 'delete' WHEN __went = 0 THEN 'insert' ELSE 'update' END")
     twice = F.expr("__came > 1 OR __went < -1")
+    same = [f"__last.{quoted(name)} <=> __was_{at}" for at, name in enumerate(primary_key)]
+    flags = {OPERATION: operation, TWICE: twice, MOVED: F.expr(f"NOT ({' AND '.join(same) or 'TRUE'})")}
     kept = [F.col(f"__last.{quoted(name)}") for name in columns]
-    return netted.withColumn(OPERATION, operation).withColumn(TWICE, twice).select(*kept, OPERATION, TWICE)
-
-
-def _semi(left: "DataFrame", right: "DataFrame", key: Sequence[str], *, few: bool) -> "DataFrame":
-    """The rows of `left` whose key is in `right`, which may be `few`; null is equal to null."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    renamed = right.toDF(*(f"__right_{at}" for at in range(len(key))))
-    same = " AND ".join(f"{backquoted(name)} <=> __right_{at}" for at, name in enumerate(key))
-    return left.join(F.broadcast(renamed) if few else renamed, F.expr(same), "left_semi")
+    return netted.withColumns(flags).select(*kept, *flags)

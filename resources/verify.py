@@ -15,7 +15,7 @@ from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.offsets import within
 from backfill_assets.query.query import Query
 from backfill_assets.resources.compute import SourceReader, bronze_inputs
-from backfill_assets.resources.maintain import batch, keys_twice
+from backfill_assets.resources.maintain import KeyTwice, batch, keys_twice
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.version_rows import rows_at
 from backfill_assets.resources.warehouse import TableLocation
@@ -88,10 +88,10 @@ def whole_difference(
     )
 
 
-def duplicates(runner: SparkRunner, proof: Proof, key: tuple[str, ...]) -> list[dict[str, object]]:
-    """The first keys that more than one row has, with how many rows have them; keys proved before are left out."""
+def duplicates(runner: SparkRunner, proof: Proof, key: tuple[str, ...]) -> list[KeyTwice]:
+    """The first keys that more than one row has; keys proved before are left out."""
 
-    def find(spark: "SparkSession") -> list[dict[str, object]]:
+    def find(spark: "SparkSession") -> list[KeyTwice]:
         rows = rows_at(spark, proof.table, proof.version).where(f"NOT {_proved_before(proof)}")
         return keys_twice(rows, key, most=MOST_OFFENDERS)
 

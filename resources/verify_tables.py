@@ -9,7 +9,7 @@ from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition, Ta
 from backfill_assets.backfill.reads import SnapshotRead
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.query import Query, input_columns
-from backfill_assets.resources.maintain import batch, keys_twice
+from backfill_assets.resources.maintain import KeyTwice, batch, keys_twice
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.staging import INPUTS, delete_folder
 from backfill_assets.resources.table_rows import Scratch, rows_done, table_rows
@@ -87,6 +87,8 @@ def recomputed(
     return runner.run(compare)
 
 
-def key_twice(runner: SparkRunner, view: TableLocation, version: int, key: Sequence[str]) -> list[dict[str, object]]:
-    """The first keys that more than one row of the view has."""
-    return runner.run(lambda spark: keys_twice(rows_at(spark, view, version), key, most=MOST_OFFENDERS))
+def key_twice(
+    runner: SparkRunner, view: TableLocation, version: int, key: Sequence[str], *, branch: str = ""
+) -> list[KeyTwice]:
+    """The first keys that more than one row of the view has, with the parts of UNION ALL that have them."""
+    return runner.run(lambda spark: keys_twice(rows_at(spark, view, version), key, branch=branch, most=MOST_OFFENDERS))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from backfill_assets.backfill.audit import LedgerEntry, contiguous
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
-from backfill_assets.backfill.ports import Commit, Next
+from backfill_assets.backfill.ports import EVERYTHING, Commit, Next
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.reads import (
     CaptureRead,
@@ -99,7 +99,6 @@ class Spooling(Follower):
         return found
 
     def _note_drain(self, read: SpoolRead) -> None:
-        self.versions.setdefault(read.source, []).extend(range(read.first, read.last + 1))
         table = self.lake.tables[read.source]
         rows = {each.version: each.rows for each in table.commits if each.rows}
         held = set(self.captured[read.source])
@@ -147,7 +146,7 @@ def busy(files: int, commits: int, rows: int = 10, **given: Any) -> Spooling:
 
 @given(
     files=st.tuples(FILES, FILES),
-    budgets=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    budgets=st.lists(st.integers(1, 60) | st.just(EVERYTHING), min_size=1, max_size=6),
     commits=st.lists(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_size=6), max_size=8),
     feeds=st.lists(st.booleans(), min_size=1, max_size=5),
     at_once=st.booleans(),
@@ -219,6 +218,36 @@ def test_the_epoch_that_drains_the_rest_captures_nothing_so_a_busy_upstream_cann
         follower.lake.tables["a"].commit(10)
     assert follower.position.tables["a"].spool is None
     assert follower.live or follower.step(20) is not None
+
+
+def test_an_epoch_of_everything_that_drains_the_spool_goes_on_in_the_change_log() -> None:
+    follower = Spooling(Forgetful({"a": Table((10, 10)), "b": Table((10,)), "c": Table((10,))}))
+    follower.step(10)
+    follower.lake.tables["a"].commit(10)
+    follower.lake.tables["b"].commit(0)  # captured, but nothing of it lies in the spool
+    follower.step(10)
+    follower.step()
+    for name, rows in (("a", 0), ("b", 5), ("c", 5)):
+        follower.lake.tables[name].commit(rows)
+    follower.step(EVERYTHING)
+    reads = [read for read in follower_reads(follower) if isinstance(read, SpoolRead | ChangesRead)]
+    assert [(read.kind, read.source, read.first) for read in reads] == [
+        ("spool", "a", 1),
+        ("changes", "a", 2),
+        ("changes", "b", 2),
+        ("changes", "c", 1),
+    ]
+    assert follower.live
+    follower.finish()
+
+
+def test_deletes_behind_the_spool_of_a_table_without_a_key_are_refused() -> None:
+    follower = busy(2, 1, keyed=False)
+    follower.step(10)
+    follower.step(10)
+    follower.lake.tables["a"].commit(1, deletes=True)
+    with pytest.raises(UpstreamRefusedError):
+        follower.step(EVERYTHING)
 
 
 def test_a_small_budget_does_not_make_a_segment_of_every_version() -> None:

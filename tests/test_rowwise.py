@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from backfill_assets.errors import QueryError
 from backfill_assets.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.query.ddl import Column, parse_schema
+from backfill_assets.query.query import reader_key, unique_keys
 from backfill_assets.query.refusals import HINTS
 from backfill_assets.query.rowwise import RowwiseQuery, analyze_rowwise
 
@@ -71,6 +72,40 @@ def test_the_key_is_where_the_record_came_from_hidden_where_the_query_leaves_it_
     query: str, key: tuple[str, ...]
 ) -> None:
     assert analyze(query).key_columns == key
+
+
+TABLE = parse_schema("id INT, code STRING, a INT")
+IN_ONE = {"one": ("id",), "two": ("id",)}
+
+
+@pytest.mark.parametrize(
+    ("query", "keys", "merged_by"),
+    [
+        ("SELECT a FROM one UNION ALL SELECT a FROM two", IN_ONE, ("__branch", "__id")),
+        ("SELECT id, a FROM one UNION ALL SELECT id, a FROM two", IN_ONE, ("__branch", "__id")),
+        ("SELECT a FROM one", {"one": ("id",)}, ("__id",)),
+        ("SELECT id, a FROM one", {"one": ("id",)}, ("id",)),
+        ("SELECT a FROM one UNION ALL SELECT a FROM two", {"one": ("id",), "two": ("code",)}, ("a",)),
+        ("SELECT a FROM one UNION ALL SELECT a FROM two", {"one": ("id",), "two": ()}, ("a",)),
+        ("SELECT a FROM one", {"one": ()}, ("a",)),
+        ("SELECT a FROM odd", {"odd": ("the id",)}, ("a",)),
+        ("SELECT a FROM odd", {"odd": ("_id", "id")}, ("a",)),
+    ],
+)
+def test_an_own_key_is_a_constraint_beside_where_a_row_came_from(
+    query: str, keys: Mapping[str, tuple[str, ...]], merged_by: tuple[str, ...]
+) -> None:
+    odd = (*parse_schema("id INT, _id INT, a INT"), Column("the id", "INT"))
+    tables = {name: odd if name == "odd" else TABLE for name in keys}
+    analyzed = analyze_rowwise(query, tables, keys, ("a",))
+    assert (analyzed.key_columns, reader_key(analyzed)) == (merged_by, ("a",))
+    assert unique_keys(analyzed) == ((merged_by,) if merged_by == ("a",) else (merged_by, ("a",)))
+    assert analyzed.branch_column == (merged_by[0] if merged_by[0] == "__branch" else "")
+
+
+def test_an_own_key_with_the_upstreams_key_in_it_needs_no_look_of_its_own() -> None:
+    analyzed = analyze_rowwise("SELECT id, a FROM one", {"one": TABLE}, {"one": ("id",)}, ("a", "id"))
+    assert (unique_keys(analyzed), reader_key(analyzed)) == ((("id",),), ("a", "id"))
 
 
 def test_the_sql_keeps_the_users_text_reads_good_records_and_adds_the_hidden_key() -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from backfill_assets.backfill.epoch import Plan
 from backfill_assets.backfill.in_full import FEWEST_BYTES
 from backfill_assets.backfill.order import order_of
-from backfill_assets.backfill.ports import Commit, TableSize
+from backfill_assets.backfill.ports import EVERYTHING, Commit, TableSize
 from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.backfill.reads import FullRead, SnapshotRead
+from backfill_assets.backfill.reads import ChangesRead, FullRead, SnapshotRead
 from backfill_assets.backfill.tables import EMPTY_MS, MOST_EMPTY_VERSIONS, MOST_LOOKED_AT, TablesDecider
 from backfill_assets.errors import (
     DefinitionChangedError,
@@ -28,7 +28,7 @@ COMMITS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_siz
 @given(
     first=FILES,
     second=FILES,
-    budgets=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    budgets=st.lists(st.integers(1, 60) | st.just(EVERYTHING), min_size=1, max_size=6),
     buckets=st.lists(st.integers(1, 40), min_size=1, max_size=4),
     commits=st.lists(COMMITS, max_size=6),
 )
@@ -196,6 +196,23 @@ def test_of_many_versions_that_wait_a_tick_looks_at_few_and_an_epoch_at_no_more_
     assert follower.decider.next(follower.position, live=True, budget=PLENTY) is not None
     assert follower.lake.looked_at["a"] == 2 * MOST_LOOKED_AT
     assert follower.finish() == 3
+    follower.assert_all_read_once()
+
+
+def test_an_epoch_of_everything_takes_all_versions_of_all_tables_however_many_and_however_they_are_read() -> None:
+    follower = Follower(Lake({"a": Table((1,)), "b": Table((1,))}))
+    follower.finish()
+    for number in range(2 * MOST_LOOKED_AT):
+        follower.lake.tables["a"].commit(number % 3, feed=number < MOST_LOOKED_AT)
+    follower.lake.tables["b"].commit(1)
+    found = follower.step(EVERYTHING)
+    assert found is not None
+    assert [(each.source, each.first, each.last) for each in found.reads if isinstance(each, ChangesRead)] == [
+        ("a", 1, MOST_LOOKED_AT),
+        ("a", MOST_LOOKED_AT + 1, 2 * MOST_LOOKED_AT),
+        ("b", 1, 1),
+    ]
+    assert follower.step() is None
     follower.assert_all_read_once()
 
 

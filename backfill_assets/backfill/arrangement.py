@@ -15,8 +15,8 @@ since the last epoch must still be there: the strategy outlives any retention of
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 
+from backfill_assets.backfill.change_log import by_feed, changes_of
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.ports import Commit, KeyedTables, TableOffer
 from backfill_assets.backfill.positions import KeyRange, OffsetRange, SnapshotPosition, TablePosition
@@ -101,16 +101,8 @@ def _changes(name: str, table: TablePosition, waiting: Sequence[Commit]) -> Iter
     within = done_ranges(table)
     if not within or not any(commit.rows for commit in waiting):
         return
-    for _, group in groupby(waiting, key=lambda commit: commit.feed):
-        commits = list(group)
-        yield ChangesRead(
-            source=name,
-            table_id=table.table_id,
-            first=commits[0].version,
-            last=commits[-1].version,
-            rows=sum(commit.rows for commit in commits),
-            within=None if table.backfilled else within,
-        )
+    for commits in by_feed(waiting):
+        yield changes_of(name, table, commits, None if table.backfilled else within)
 
 
 def _next_ranges(name: str, table: TablePosition, budget: int) -> tuple[KeyRead, TablePosition]:

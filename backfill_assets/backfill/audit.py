@@ -225,7 +225,11 @@ def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[
         since = was[key].end if key in was else reach.start
         if reach.end < since:
             offences.append(f"{place(key)} went back from {since} to {reach.end}")
-        elif read is not None and not _covers(read.get(key, []), since, reach.end) and not _idle(key, before, after):
+        elif (
+            read is not None
+            and not _idle(key, before, after)
+            and not any(_covers(read.get(key, []), begin, reach.end) for begin in _begins(key, since, before.position))
+        ):
             found = ", ".join(f"{each.start} to {each.end}" for each in read.get(key, [])) or "nothing"
             offences.append(f"{place(key)} moved from {since} to {reach.end}, but the plan read {found}")
     return [
@@ -253,6 +257,13 @@ def _idle(key: tuple[str, int], before: CommitRecord, after: CommitRecord) -> bo
     if key[1] == CAPTURED:
         return one.spool is not None and two.spool is not None and one.spool.rows == two.spool.rows
     return key[1] == CHANGE_LOG and one.changes == two.changes
+
+
+def _begins(key: tuple[str, int], since: int, before: Position) -> list[int]:
+    """From where a plan may read on. Versions that were captured, but are in no segment of the spool, changed no row."""
+    table = before.tables.get(key[0]) if isinstance(before, SnapshotPosition) and key[1] == CHANGE_LOG else None
+    spool = table.spool if table is not None else None
+    return [since] if spool is None or spool.segments else [since, spool.captured]
 
 
 def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:

@@ -3,6 +3,7 @@
 Deciders get the reading ones only; the protocol alone can write.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,6 +13,7 @@ from backfill_assets.backfill.positions import IngestPosition, Key, OffsetRange
 from backfill_assets.backfill.reads import Read, TableRead
 
 __all__ = [
+    "EVERYTHING",
     "Begin",
     "BronzeOffer",
     "Clock",
@@ -32,6 +34,10 @@ __all__ = [
     "TopicOffer",
     "Upstreams",
 ]
+
+
+EVERYTHING = sys.maxsize
+"""A budget without a limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +230,10 @@ class Decider(Protocol):
         ...
 
     def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
-        """Decide the epoch after `position`, of at most `budget` offsets; None where there is nothing to do."""
+        """Decide the epoch after `position`, of at most `budget` offsets; None where there is nothing to do.
+
+        With `EVERYTHING` it takes all that its tables hold once their history is read, whatever else bounds an epoch.
+        """
         ...
 
     def waits(self, position: Position, *, live: bool) -> bool:

@@ -11,7 +11,6 @@ reads and clean-up removes once another attempt has won; after 4, nothing is mis
 """
 
 import logging
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -27,7 +26,7 @@ from backfill_assets.backfill.epoch import (
     judge,
     spooled_parts,
 )
-from backfill_assets.backfill.ports import Begin, Clock, Compute, Decider, Ledger, Next, OnStep, Output
+from backfill_assets.backfill.ports import EVERYTHING, Begin, Clock, Compute, Decider, Ledger, Next, OnStep, Output
 from backfill_assets.backfill.staging import StagedFolder
 from backfill_assets.errors import (
     DefinitionChangedError,
@@ -274,7 +273,7 @@ def _corrected(parts: Parts, last: CommitRecord, refused: Plan) -> Plan | None:
 
     What corrects the rows comes after the versions that were planned; None where nothing came.
     """
-    step = parts.decider.next(last.position, live=last.live, budget=sys.maxsize)
+    step = parts.decider.next(last.position, live=last.live, budget=EVERYTHING)
     if step is None or parts.decider.offsets(step.after) == parts.decider.offsets(refused.after):
         return None
     if parts.ledger.newest(refused.target, refused.incarnation, since=last.epoch) != refused.epoch:

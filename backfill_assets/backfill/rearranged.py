@@ -11,11 +11,12 @@ under an upstream that never rests. Where the files of the spool lie is a commit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from backfill_assets.backfill.change_log import within
 from backfill_assets.backfill.ports import Commit, TableOffer
 from backfill_assets.backfill.positions import Segment, SnapshotPosition, Spool, TablePosition, deal
 from backfill_assets.backfill.reads import CaptureRead, SpoolRead, TableRead
 from backfill_assets.backfill.snapshot import SnapshotHistory
-from backfill_assets.backfill.tables import Step, Turn, within
+from backfill_assets.backfill.tables import Step, Turn
 from backfill_assets.errors import SpoolFullError
 
 __all__ = ["RearrangedHistory"]

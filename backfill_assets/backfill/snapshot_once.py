@@ -4,10 +4,10 @@ Readers see nothing before the snapshot is complete. There is nothing to resume:
 committed when a run begins is given up for a new life, over what is newest then (`run.create_if_missing`).
 """
 
-import sys
 from dataclasses import dataclass, field, replace
 
 from backfill_assets.backfill.lag import CountBound, LagBound
+from backfill_assets.backfill.ports import EVERYTHING
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.snapshot import SnapshotHistory
 from backfill_assets.backfill.tables import Step, Turn
@@ -24,4 +24,4 @@ class SnapshotOnceHistory(SnapshotHistory):
 
     def read(self, position: SnapshotPosition, turn: Turn) -> Step:
         """Every file of every table, whatever the budget and whoever's turn it is: a part of it would be visible."""
-        return super().read(position, replace(turn, names=sorted(position.tables), budget=sys.maxsize))
+        return super().read(position, replace(turn, names=sorted(position.tables), budget=EVERYTHING))

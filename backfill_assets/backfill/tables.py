@@ -6,21 +6,21 @@ view is live as soon as an epoch ends at what was newest when it was planned. No
 that: every epoch takes all versions that wait, up to its budget, and the lag bound says whether that is enough.
 """
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from backfill_assets.backfill.change_log import by_feed, changes_of, within
 from backfill_assets.backfill.epoch import Fingerprint, Plan, Position, UpstreamColumns
 from backfill_assets.backfill.in_full import may_outweigh, outweigh, read_in_full
 from backfill_assets.backfill.lag import LagBound, TimeBound
 from backfill_assets.backfill.order import Order, waits_for
-from backfill_assets.backfill.ports import Begin, Commit, Next, TableOffer, Tables
+from backfill_assets.backfill.ports import EVERYTHING, Begin, Commit, Next, TableOffer, Tables
 from backfill_assets.backfill.positions import BucketState, SnapshotPosition, TablePosition, deal
-from backfill_assets.backfill.reads import CaptureRead, ChangesRead, FullRead, KeyRead, TableRead
+from backfill_assets.backfill.reads import CaptureRead, FullRead, KeyRead, TableRead
 from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 
-__all__ = ["BUCKETS", "History", "Step", "TableUpstream", "TablesDecider", "Turn", "begun", "within"]
+__all__ = ["BUCKETS", "History", "Step", "TableUpstream", "TablesDecider", "Turn", "begun"]
 
 BUCKETS = 16
 """How many buckets the parts of a history are dealt to; fixed when a life begins."""
@@ -127,6 +127,10 @@ class TablesDecider:
         else:
             self._check_strategy(position)
             reads, after = history.read(position, Turn(offers=offers, names=self._in_turn(position), budget=budget))
+            if budget == EVERYTHING and position.backfilled:  # all that was captured: what came since is in the log
+                waiting = self._looked_at(after, offers, most=EVERYTHING)
+                more, after = self._follow(after, waiting, budget, behind={read.source for read in reads})
+                reads = [*reads, *more]
             step = reads, _lagging(after, offers)
         if step is None:
             return None
@@ -256,35 +260,50 @@ class TablesDecider:
 
         Or all versions at once, by reading the tables in full, where that is less work than following what they changed.
         """
-        waiting = self._looked_at(position, offers, most=MOST_LOOKED_AT)
+        waiting = self._looked_at(position, offers, most=EVERYTHING if budget == EVERYTHING else MOST_LOOKED_AT)
         empty = not any(commit.rows for commits in waiting.values() for commit in commits)
         if live and empty and not self._worth_passing(position, waiting):
             return None
-        for each in self.upstreams:
-            self._check_followable(each, waiting[each.name])
         if self.in_full and may_outweigh(waiting):
             sizes = {each.name: self.tables.size(each.name) for each in self.upstreams}
             if outweigh(waiting, sizes, budget):
-                every = self._looked_at(position, offers, most=sys.maxsize)
+                every = self._looked_at(position, offers, most=EVERYTHING)
                 reads, after = read_in_full(position, every, sizes)
                 return reads, _bounded(position, after, offers)
+        reads, after = self._follow(position, waiting, budget)
+        return reads, _bounded(position, after, offers)
+
+    def _follow(
+        self,
+        position: SnapshotPosition,
+        waiting: Mapping[str, Sequence[Commit]],
+        budget: int,
+        *,
+        behind: Collection[str] = (),
+    ) -> Step:
+        """The changes of waiting versions up to the budget, at least one of each table.
+
+        Versions of mere maintenance are only passed over, except `behind` what else the epoch reads of a table's changes.
+        """
+        for each in self.upstreams:
+            self._check_followable(each, waiting[each.name])
         shares = deal(
             budget,
             {index: sum(commit.rows for commit in waiting[each.name]) for index, each in enumerate(self.upstreams)},
         )
-        reads = []
+        reads: list[TableRead] = []
         tables = dict(position.tables)
         for index, each in enumerate(self.upstreams):
-            taken = within(waiting[each.name], shares.get(index, 0))
-            if not taken:
+            share, commits = shares.get(index, 0), waiting[each.name]
+            parts = by_feed(commits) if budget == EVERYTHING else list(filter(None, [within(commits, share)]))
+            if not parts:
                 continue
             table = position.tables[each.name]
-            rows = sum(commit.rows for commit in taken)
-            if rows:
-                first, last = taken[0].version, taken[-1].version
-                reads.append(ChangesRead(source=each.name, table_id=table.table_id, first=first, last=last, rows=rows))
-            tables[each.name] = table.followed(version=taken[-1].version, at_ms=taken[-1].at_ms, rows=rows)
-        return reads, _bounded(position, position.model_copy(update={"tables": tables}), offers)
+            changes = [changes_of(each.name, table, part) for part in parts]
+            rows = sum(read.rows for read in changes)
+            reads.extend(changes if rows or each.name in behind else ())
+            tables[each.name] = table.followed(version=parts[-1][-1].version, at_ms=parts[-1][-1].at_ms, rows=rows)
+        return reads, position.model_copy(update={"tables": tables})
 
     def _looked_at(
         self, position: SnapshotPosition, offers: Mapping[str, TableOffer], *, most: int
@@ -314,21 +333,6 @@ class TablesDecider:
                 reason="NO_KEY",
                 version=deleting.version,
             )
-
-
-def within(commits: Sequence[Commit], budget: int) -> list[Commit]:
-    """The versions from the oldest on that fit the budget; at least one, and with them mere maintenance after it.
-
-    They end where the table's change data feed was turned on or off, as both are not read alike.
-    """
-    taken: list[Commit] = []
-    rows = 0
-    for commit in commits:
-        if (commit.rows and rows and rows + commit.rows > budget) or commit.feed != commits[0].feed:
-            break
-        taken.append(commit)
-        rows += commit.rows
-    return taken
 
 
 def begun(offer: TableOffer, parts: Sequence[int]) -> TablePosition:

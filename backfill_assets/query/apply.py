@@ -40,7 +40,7 @@ def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "Da
         types = {field.name: field.dataType for field in rows.schema.fields}
     except AnalysisException as error:
         raise translated(error) from error
-    forms = {name: one_form(quoted(name), types[name]) for name in query.key_columns}
+    forms = {name: one_form(quoted(name), types[name]) for name in (*query.key_columns, *query.primary_key)}
     odd = {name: F.expr(form) for name, form in forms.items() if form != quoted(name)}
     return rows.withColumns(odd) if odd else rows
 

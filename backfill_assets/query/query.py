@@ -11,7 +11,7 @@ from backfill_assets.query.parsing import parse_parts, tokenize
 from backfill_assets.query.rowwise import CHANGE, RowwiseQuery, analyze_rowwise
 from backfill_assets.query.spelling import backquoted, canonical_text
 
-__all__ = ["Query", "analyze", "input_columns", "named_in", "spelled"]
+__all__ = ["Query", "analyze", "input_columns", "named_in", "reader_key", "spelled", "unique_keys"]
 
 Query = RowwiseQuery | AggregateQuery
 
@@ -19,16 +19,32 @@ _BEFORE_ALL = {TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.ALL, 
 
 
 def analyze(
-    query: str, tables: Mapping[str, tuple[Column, ...]], keys: Mapping[str, tuple[str, ...]] | None = None
+    query: str,
+    tables: Mapping[str, tuple[Column, ...]],
+    keys: Mapping[str, tuple[str, ...]] | None = None,
+    primary_key: tuple[str, ...] = (),
 ) -> Query:
     """Read a view's query over `tables`, all columns of each upstream by its name.
 
-    Without `keys` the upstreams are shared sources; with it they are Delta tables with these key columns. Errors:
-    `QueryError` with a `reason`.
+    Without `keys` the upstreams are shared sources; with it they are Delta tables with these key columns. `primary_key`
+    are columns of the view that identify its rows; groups have a key of their own. Errors: `QueryError` with a `reason`.
     """
     if is_aggregate(query):
         return analyze_aggregate(query, tables, records=keys is None)
-    return analyze_rowwise(query, tables, keys)
+    return analyze_rowwise(query, tables, keys, primary_key)
+
+
+def reader_key(query: Query) -> tuple[str, ...]:
+    """The columns of a view that identify its rows for those who read it; none where rows are only ever added."""
+    return (isinstance(query, RowwiseQuery) and query.primary_key) or query.key_columns
+
+
+def unique_keys(query: Query) -> tuple[tuple[str, ...], ...]:
+    """All keys of which no two rows of a view may be equal, the one that changes are merged by first."""
+    keys = [query.key_columns]
+    if isinstance(query, RowwiseQuery) and not set(query.primary_key).issuperset(query.key_columns):
+        keys.append(query.primary_key)
+    return tuple(filter(None, keys))
 
 
 def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> tuple[Column, ...]:

@@ -58,7 +58,9 @@ class RowwiseQuery:
 
     `text` is the query with one spelling: equal for queries that differ only in white space, comments and case (the
     case of names that are given, `AS Name`, counts: it is the column's name). `output_columns` are those that users
-    see; `key_columns` identify a row, and are hidden columns where the query leaves them out.
+    see. `key_columns` say which row of an upstream a row was made of, and in which part of UNION ALL (`branch_column`,
+    empty where there is one part); they are hidden columns where the query leaves them out. Changes are merged by them.
+    `primary_key` is the view's own one, empty if it has none: a constraint, which readers of the view go by.
     """
 
     text: str
@@ -66,16 +68,22 @@ class RowwiseQuery:
     upstreams: tuple[str, ...]
     key_columns: tuple[str, ...]
     output_columns: tuple[str, ...]
+    primary_key: tuple[str, ...] = ()
+    branch_column: str = ""
 
 
 def analyze_rowwise(
-    query: str, tables: Mapping[str, tuple[Column, ...]], keys: Mapping[str, tuple[str, ...]] | None = None
+    query: str,
+    tables: Mapping[str, tuple[Column, ...]],
+    keys: Mapping[str, tuple[str, ...]] | None = None,
+    primary_key: tuple[str, ...] = (),
 ) -> RowwiseQuery:
     """Read a view's query over `tables`, all columns of each upstream by its name.
 
     Without `keys` the upstreams are shared sources, keyed by split and offset. With it they are Delta tables with these
     key columns (none: rows are only ever added), and the parts carry `CHANGE`, too, in which Delta's change data feed
-    says what became of each row.
+    says what became of each row. `primary_key` are columns of the view that identify its rows; they also stand in for
+    the upstreams' key where the parts have none in common, or one that cannot be carried.
 
     Errors: `QueryError` with a `reason` (see `refusals`) if the query is wrong or not row-wise.
     """
@@ -90,7 +98,7 @@ def analyze_rowwise(
     columns = checked_columns(results[0])
     upstreams = tuple(dict.fromkeys(scope.upstream for scope in scopes))
     check_used(upstreams, tables)
-    key = _checked_key(scopes, keys)
+    key = _checked_key(scopes, keys, replaceable=bool(primary_key))
     hidden = _hidden_columns(results, key)
     branch = hidden[0] if hidden and len(parts) > 1 else ""
     carried = (CHANGE,) if keys is not None else ()
@@ -107,8 +115,10 @@ def analyze_rowwise(
         text=canonical_text(query, tokens, parts),
         branches=branches,
         upstreams=upstreams,
-        key_columns=hidden or key,
+        key_columns=hidden or key or primary_key,
         output_columns=columns,
+        primary_key=primary_key,
+        branch_column=branch,
     )
 
 
@@ -119,19 +129,30 @@ def _check_widths(results: list[list[list[Output]]]) -> None:
         raise refusal("UNION_MISMATCH", f"the parts of UNION ALL have different numbers of columns: {counts}")
 
 
-def _checked_key(scopes: list[Scope], keys: Mapping[str, tuple[str, ...]] | None) -> tuple[str, ...]:
-    """The key columns of the upstreams, which all parts must have alike."""
+def _checked_key(
+    scopes: list[Scope], keys: Mapping[str, tuple[str, ...]] | None, *, replaceable: bool
+) -> tuple[str, ...]:
+    """The key columns of the upstreams, which all parts must have alike; none where they are not to be used and
+    `replaceable`."""
     if keys is None:
         return _VISIBLE_KEY
     found = {keys[scope.upstream] for scope in scopes}
+    if replaceable and (len(found) > 1 or not _can_be_carried(*found)):
+        return ()
     if len(found) > 1:
         named = " and ".join(sorted(f"({', '.join(key)})" if key else "none" for key in found))
         raise refusal(
             "KEY_MISMATCH",
             f"the parts of UNION ALL read tables with different keys: {named}",
-            hint="give the tables the same primary_key, for example through a view that renames its columns",
+            hint="give the tables the same primary_key, for example through a view that renames its columns; or name a "
+            "primary_key of the view itself",
         )
     return found.pop()
+
+
+def _can_be_carried(key: tuple[str, ...]) -> bool:
+    hidden = {_hidden_name(name) for name in key}
+    return len(hidden) == len(key) and not any(map(invalid_name_characters, key))
 
 
 def _hidden_columns(results: list[list[list[Output]]], key: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ __all__ = ["SPARK"]
 
 COMPUTE = "resources/compute.py"
 TABLE_COMPUTE = "resources/table_compute.py"
+KEY_CHECKS = "resources/key_checks.py"
 TABLE_ROWS = "resources/table_rows.py"
 KEY_RANGES = "resources/key_ranges.py"
 UPSTREAM = "resources/tables.py"
@@ -18,6 +19,8 @@ UNIQUE = (
     "tests/e2e/tables/test_snapshot_refusals.py::"
     "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later"
 )
+PRIMARY_KEY = "tests/e2e/tables/test_primary_key.py"
+IN_BOTH = f"{PRIMARY_KEY}::test_a_key_that_is_in_both_tables_is_refused_and_taken_in_once_it_is_gone_from_one"
 COLUMNS = "tests/e2e/tables/test_columns_that_come.py"
 EVERY_CHANGE = "tests/e2e/tables/test_snapshot.py::test_history_is_read_in_chunks_and_changes_of_every_kind_follow"
 CUT_WITHIN = (
@@ -179,20 +182,88 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a new row of a key that the view holds replaces the old one",
-        file=TABLE_COMPUTE,
-        old="""        if counts["insert"]:
-            self._check_new(""",
-        new="""        if counts["insert"] < 0:
-            self._check_new(""",
+        file=KEY_CHECKS,
+        old="""    if counts["insert"]:
+        new =""",
+        new="""    if counts["insert"] < 0:
+        new =""",
         tests=(UNIQUE,),
     ),
     Mutation(
         name="a view that is computed anew takes a key twice",
         file=TABLE_COMPUTE,
-        old="            if twice:\n                raise self._duplicate(plan, [tuple(each",
-        new="            if len(twice) > NAMED_KEYS:\n                raise self._duplicate(plan, [tuple(each",
+        old="""{OPERATION}=insert"))""",
+        new="""{OPERATION}=insert").limit(1))""",
         tests=(
             "tests/e2e/tables/test_in_full.py::test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in",
+        ),
+    ),
+    # A view's own primary key
+    Mutation(
+        name="rows are merged by the view's own key",
+        file="backfill_assets/query/rowwise.py",
+        old="key_columns=hidden or key or primary_key,",
+        new="key_columns=primary_key or hidden or key,",
+        tests=(
+            "tests/test_rowwise.py::test_an_own_key_is_a_constraint_beside_where_a_row_came_from",
+            f"{PRIMARY_KEY}::test_a_key_that_moves_within_an_epoch_is_merged_by_where_it_came_from_by_either_engine",
+        ),
+    ),
+    Mutation(
+        name="the view's own key is not checked before the commit",
+        file=KEY_CHECKS,
+        old="first, *declared = unique_keys(query)",
+        new="first, *declared = query.key_columns, *unique_keys(query)[2:]",
+        tests=(IN_BOTH,),
+    ),
+    Mutation(
+        name="a row of the same primary key that goes in the same epoch is in the way",
+        file=KEY_CHECKS,
+        old="return come.select(*columns).unionByName(stay.select(*columns))",
+        new="return come.select(*columns).unionByName(same.select(*columns))",
+        tests=(
+            f"{PRIMARY_KEY}::test_a_key_that_moves_within_an_epoch_is_merged_by_where_it_came_from_by_either_engine",
+        ),
+    ),
+    Mutation(
+        name="a row that stays is not in the way of a new one with its primary key",
+        file=KEY_CHECKS,
+        old="return come.select(*columns).unionByName(stay.select(*columns))",
+        new="return come.select(*columns)",
+        tests=(IN_BOTH,),
+    ),
+    Mutation(
+        name="a row that takes another primary key is not checked",
+        file=KEY_CHECKS,
+        old="""for key in declared if counts["insert"] or counts[MOVED] else ():""",
+        new="""for key in declared if counts["insert"] else ():""",
+        tests=(f"{PRIMARY_KEY}::test_a_key_that_goes_over_to_another_row_of_its_table",),
+    ),
+    Mutation(
+        name="readers of a view go by where its rows came from",
+        file="backfill_assets/query/query.py",
+        old="return (isinstance(query, RowwiseQuery) and query.primary_key) or query.key_columns",
+        new="return query.key_columns",
+        tests=(f"{PRIMARY_KEY}::test_a_key_that_goes_over_to_another_row_of_its_table",),
+    ),
+    Mutation(
+        name="a life begins over two rows of the view's own key",
+        file="backfill_assets/upstreams.py",
+        old="if declared or key == query.primary_key]",
+        new="if declared and key == query.key_columns]",
+        tests=(
+            f"{PRIMARY_KEY}::"
+            "test_a_life_does_not_begin_over_a_key_in_two_tables_and_the_check_finds_one_that_slipped_in",
+        ),
+    ),
+    Mutation(
+        name="the check of keys does not look at the view's own",
+        file="backfill_assets/proofs.py",
+        old="for key in keys for each in _twice(case, key)]",
+        new="for key in keys[:1] for each in _twice(case, key)]",
+        tests=(
+            f"{PRIMARY_KEY}::"
+            "test_a_life_does_not_begin_over_a_key_in_two_tables_and_the_check_finds_one_that_slipped_in",
         ),
     ),
     # Groups

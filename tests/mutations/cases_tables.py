@@ -5,6 +5,7 @@ from tests.mutations.mutation import Mutation
 __all__ = ["OVER_TABLES"]
 
 SOURCE = "backfill_assets/backfill/source.py"
+CHANGE_LOG = "backfill_assets/backfill/change_log.py"
 TABLES = "backfill_assets/backfill/tables.py"
 SNAPSHOT = "backfill_assets/backfill/snapshot.py"
 ONCE = "backfill_assets/backfill/snapshot_once.py"
@@ -27,6 +28,11 @@ KEYS_ON_SPARK = (
     "tests/e2e/tables/test_arrangement.py::"
     "test_the_view_is_its_query_after_every_epoch_whatever_moves_and_is_vacuumed_between"
 )
+EVERYTHING = (
+    f"{SNAPSHOT_TESTS}::"
+    "test_an_epoch_of_everything_takes_all_versions_of_all_tables_however_many_and_however_they_are_read"
+)
+DRAINED = "tests/test_rearranged.py::test_an_epoch_of_everything_that_drains_the_spool_goes_on_in_the_change_log"
 CONTRACT = "tests/e2e/kills/test_contract.py::test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back"
 
 OVER_TABLES: tuple[Mutation, ...] = (
@@ -84,14 +90,14 @@ OVER_TABLES: tuple[Mutation, ...] = (
     # The change log of tables
     Mutation(
         name="the first of the versions that wait is left out",
-        file=TABLES,
-        old="first, last = taken[0].version, taken[-1].version",
-        new="first, last = taken[0].version + 1, taken[-1].version",
+        file=CHANGE_LOG,
+        old="first=part[0].version,",
+        new="first=part[0].version + 1,",
         tests=(EVERY_FILE, "tests/test_audit_tables.py"),
     ),
     Mutation(
         name="versions with and without a change data feed are read alike",
-        file=TABLES,
+        file=CHANGE_LOG,
         old=" > budget) or commit.feed != commits[0].feed:",
         new=" > budget):",
         tests=(f"{SNAPSHOT_TESTS}::test_versions_with_and_without_a_feed_are_never_read_together",),
@@ -150,7 +156,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="a table is read in full at a version that is not the newest",
         file=TABLES,
-        old="every = self._looked_at(position, offers, most=sys.maxsize)",
+        old="every = self._looked_at(position, offers, most=EVERYTHING)",
         new="every = waiting",
         tests=(f"{SNAPSHOT_TESTS}::test_changes_that_outweigh_their_table_are_outweighed_however_many_versions_wait",),
     ),
@@ -175,7 +181,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="a part of the snapshot that is read at once can be seen",
         file=ONCE,
-        old="replace(turn, names=sorted(position.tables), budget=sys.maxsize)",
+        old="replace(turn, names=sorted(position.tables), budget=EVERYTHING)",
         new="replace(turn, names=sorted(position.tables))",
         tests=(
             "tests/test_snapshot_once.py::test_one_step_reads_every_file_of_every_table_and_the_log_follows",
@@ -186,8 +192,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="of several tables only those whose turn it is are read at once",
         file=ONCE,
-        old="replace(turn, names=sorted(position.tables), budget=sys.maxsize)",
-        new="replace(turn, names=turn.names[:1], budget=sys.maxsize)",
+        old="replace(turn, names=sorted(position.tables), budget=EVERYTHING)",
+        new="replace(turn, names=turn.names[:1], budget=EVERYTHING)",
         tests=(
             "tests/test_snapshot_once.py::test_one_step_reads_every_file_of_every_table_and_the_log_follows",
             "tests/e2e/tables/test_snapshot_once.py::test_several_tables_and_groups_are_read_at_once_too",
@@ -216,8 +222,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="changes of keys that were not read are let through",
         file=ARRANGEMENT,
-        old="within=None if table.backfilled else within,",
-        new="within=None,",
+        old="None if table.backfilled else within)",
+        new="None)",
         tests=(TWICE, KEYS_ON_SPARK),
     ),
     Mutation(
@@ -298,6 +304,42 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="        if self.finished(after):\n            tables",
         new="        if self.finished(position):\n            tables",
         tests=("tests/test_rearranged.py",),
+    ),
+    # All there is, where fewer changes were refused
+    Mutation(
+        name="an epoch of everything looks at no more versions than any other",
+        file=TABLES,
+        old="most=EVERYTHING if budget == EVERYTHING else MOST_LOOKED_AT)",
+        new="most=MOST_LOOKED_AT)",
+        tests=(EVERYTHING,),
+    ),
+    Mutation(
+        name="an epoch of everything ends where a change data feed was turned on or off",
+        file=TABLES,
+        old="parts = by_feed(commits) if budget == EVERYTHING else",
+        new="parts = by_feed(commits)[:1] if budget == EVERYTHING else",
+        tests=(EVERYTHING,),
+    ),
+    Mutation(
+        name="an epoch of everything ends with what is in the spool",
+        file=TABLES,
+        old="if budget == EVERYTHING and position.backfilled:",
+        new="if budget < 0 and position.backfilled:",
+        tests=(DRAINED,),
+    ),
+    Mutation(
+        name="what follows the spool in the same epoch leaves out versions of mere maintenance",
+        file=TABLES,
+        old="reads.extend(changes if rows or each.name in behind else ())",
+        new="reads.extend(changes if rows else ())",
+        tests=(DRAINED,),
+    ),
+    Mutation(
+        name="the audit takes versions that were captured without rows for unread",
+        file="backfill_assets/backfill/audit.py",
+        old="else [since, spool.captured]",
+        new="else [since]",
+        tests=(DRAINED,),
     ),
     # Tables that are read in full
     Mutation(

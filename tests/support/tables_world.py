@@ -10,7 +10,7 @@ from backfill_assets.backfill.epoch import Fingerprint, UpstreamColumns, fingerp
 from backfill_assets.backfill.order import Order
 from backfill_assets.backfill.ports import Commit, Next, TableOffer, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.reads import ChangesRead, FullRead, KeyRead, SnapshotRead, TableRead
+from backfill_assets.backfill.reads import ChangesRead, FullRead, KeyRead, SnapshotRead, SpoolRead, TableRead
 from backfill_assets.backfill.snapshot import SnapshotHistory, files_of
 from backfill_assets.backfill.tables import TablesDecider, TableUpstream
 from backfill_assets.errors import VersionsLostError
@@ -127,7 +127,7 @@ class Follower:
             match read:
                 case SnapshotRead():
                     self._note_files(read, budget)
-                case ChangesRead() | FullRead():
+                case ChangesRead() | FullRead() | SpoolRead():
                     self.versions.setdefault(read.source, []).extend(range(read.first, read.last + 1))
         self.position, self.live = found.after, found.live
         return found

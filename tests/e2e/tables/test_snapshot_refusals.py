@@ -21,7 +21,7 @@ from backfill_assets.errors import (
     VersionsLostError,
 )
 from backfill_assets.operations import reset
-from backfill_assets.resources import table_compute
+from backfill_assets.resources import key_checks
 from tests.support.lake import FEED, Lake
 
 pytestmark = pytest.mark.e2e
@@ -108,7 +108,7 @@ def test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_l
 
     lake.append("orders", [{"id": 2, "at": 3}])
     assert refused(lake, DuplicateKeyError).facts["keys"] == [["2"]]
-    monkeypatch.setattr(table_compute, "FEW_KEYS", 0)
+    monkeypatch.setattr(key_checks, "FEW_KEYS", 0)
     assert refused(lake, DuplicateKeyError).facts["keys"] == [["2"]], "as long as nothing corrects it, of many keys too"
     lake.sql("orders", "DELETE FROM {t} WHERE at = 3")
     lake.append("orders", [{"id": 3, "at": 3}, {"id": 4, "at": 3}])
