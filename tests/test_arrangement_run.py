@@ -1,7 +1,9 @@
 """A run of a view that reads by key, whole: when it ends, and that its commits stand up to the audit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import pytest
 
 from backfill_assets.backfill.arrangement import ArrangementHistory
 from backfill_assets.backfill.audit import conserved
@@ -13,6 +15,7 @@ from backfill_assets.backfill.protocol import Parts, begin_life, restate
 from backfill_assets.backfill.reads import KeyRead, TableRead
 from backfill_assets.backfill.run import RunReport, create_if_missing, run
 from backfill_assets.backfill.tables import TablesDecider, TableUpstream
+from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.testing.simulation import Operator, World
 from backfill_assets.testing.table import SimulatedOutput
 from tests.test_arrangement_decider import Lake, Moving, Rows, inside
@@ -83,6 +86,18 @@ class Inserting:
         )
 
 
+@dataclass(frozen=True)
+class Strict(Inserting):
+    """Refuses keys of `b` that are read at a version before this one: its next version corrects them."""
+
+    least: int = 2
+
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
+        if any(isinstance(read, KeyRead) and read.source == "b" and read.version < self.least for read in plan.reads):
+            raise DuplicateKeyError("a key came twice", hint="correct it")
+        return super().stage(plan, attempt, at=at)
+
+
 @dataclass
 class Running:
     """One view over tables `a` and `b`, the second of which gets a row after every epoch."""
@@ -115,7 +130,7 @@ class Running:
         versions = self.lakes.tables[name].versions
         versions.append({**versions[-1], **{(key, None): 0 for key in keys}})
 
-    def refresh(self) -> RunReport:
+    def refresh(self, *, chunk_rows: int = 3) -> RunReport:
         running = self
 
         class Busy(Operator):
@@ -124,7 +139,7 @@ class Running:
                 running.add("b", f"z{record.epoch:03}")
 
         look = self.parts.output.look()
-        return run(self.parts, look, Limits(chunk_rows=3), Busy())
+        return run(self.parts, look, Limits(chunk_rows=chunk_rows), Busy())
 
 
 def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_ending_under_a_busy_upstream() -> None:
@@ -132,6 +147,17 @@ def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_endin
     view.add("a", "g", "h", "i")  # never counted as changes: their range is read with them in it
     report = view.refresh()
     assert (report.stopped, report.record.live) == (Stop.CAUGHT_UP, True)
+
+
+def test_ranges_that_were_refused_are_read_anew_once_there_is_a_newer_version_of_them() -> None:
+    view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
+    view.parts = replace(view.parts, compute=Strict(view.lakes))
+    view.add("b", "x")
+    for _ in range(2):
+        with pytest.raises(DuplicateKeyError):
+            view.refresh(chunk_rows=100)
+    view.add("b", "y")  # in a range that was not read: no change that counts
+    assert view.refresh(chunk_rows=100).record.live
 
 
 def test_what_columns_there_were_when_a_life_began_is_told_by_all_of_its_commits() -> None:

@@ -274,7 +274,7 @@ def _corrected(parts: Parts, last: CommitRecord, refused: Plan) -> Plan | None:
     What corrects the rows comes after the versions that were planned; None where nothing came.
     """
     step = parts.decider.next(last.position, live=last.live, budget=EVERYTHING)
-    if step is None or parts.decider.offsets(step.after) == parts.decider.offsets(refused.after):
+    if step is None or step.after == refused.after:
         return None
     if parts.ledger.newest(refused.target, refused.incarnation, since=last.epoch) != refused.epoch:
         raise _fenced(refused.target, f"epoch {refused.epoch} was planned or committed by another run")

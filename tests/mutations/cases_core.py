@@ -105,6 +105,16 @@ CORE: tuple[Mutation, ...] = (
             "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later",
         ),
     ),
+    Mutation(
+        name="ranges that were refused are not read anew, as no row is counted that came to them",
+        file=PROTOCOL,
+        old="step is None or step.after == refused.after:",
+        new="step is None or parts.decider.offsets(step.after) == parts.decider.offsets(refused.after):",
+        tests=(
+            "tests/test_arrangement_run.py::"
+            "test_ranges_that_were_refused_are_read_anew_once_there_is_a_newer_version_of_them",
+        ),
+    ),
     # Stage
     Mutation(
         name="an upstream that was made again while it was read is not seen",
