@@ -279,8 +279,8 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     pinned version while their changes are captured beside the view (`"rearranged"`). `"auto"` takes the cheapest that
     can finish; `backfill plan` explains it. `backfill_order` says whose history is read before whose: names of upstreams
     from first to last, or a mapping from a name to those that come before it. One that waits is not read at all.
-    With `refresh_mode="auto"` a view is computed anew, in one commit that replaces all rows, where the changes that wait
-    far outweigh its tables (2.5 times in bytes); with the other two it always follows.
+    With `refresh_mode="auto"` a view is computed anew, in one commit, where the changes that wait far outweigh its tables
+    (2.5 times in bytes); its readers are told only which rows differ, unless most do. With the other two it always follows.
 
     Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
     """

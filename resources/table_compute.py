@@ -25,6 +25,7 @@ from backfill_assets.query.ddl import Column, ddl, quoted
 from backfill_assets.query.query import Query, input_columns, unique_keys
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
 from backfill_assets.resources.compute import SMALL_EPOCH, computed
+from backfill_assets.resources.differences import differences, mostly_differ
 from backfill_assets.resources.key_checks import MOVED, NAMED_KEYS, check_changes, check_rows, duplicate
 from backfill_assets.resources.maintain import (
     OPERATION,
@@ -56,6 +57,8 @@ COMES = "IN ('insert', 'update_postimage')"
 """What Delta's change data feed says of a row that is there after the change; any other is gone."""
 
 TWICE = "__twice"
+REPLACED = "__replaced"
+"""Among the counts of what was staged: whether it is all that the view is to hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +90,7 @@ class TableCompute:
             rows_updated=counts["update"],
             rows_deleted=counts["delete"],
             key=self.query(plan.incarnation).key_columns,
-            replaces=plan.replaces,
+            replaces=bool(counts.get(REPLACED)),
         )
 
     def _check_there(self, plan: Plan) -> None:
@@ -106,15 +109,22 @@ class TableCompute:
         if not plan.consumed:
             return {"insert": 0, "update": 0, "delete": 0}
         if plan.replaces:
-            return self._in_full(spark, plan, folder)
+            return self._in_full(spark, plan, folder, at)
         if isinstance(query, AggregateQuery):
             return self._groups(spark, plan, at, folder)
         result = apply_rowwise(query, self._inputs(spark, plan, folder))
-        columns, place, tasks = view_columns(self.output), self._place(folder), _tasks(plan.offsets)
         if not _may_meet_old_rows(plan) or not query.key_columns:
-            return write_new(result.selectExpr(*columns), place, tasks=tasks)
-        rows = _netted(result, *unique_keys(query))
-        counts = write_changes(rows.selectExpr(*columns, OPERATION, TWICE, MOVED), place, TWICE, MOVED, tasks=tasks)
+            rows = result.selectExpr(*view_columns(self.output))
+            return write_new(rows, self._place(folder), tasks=_tasks(plan.offsets))
+        return self._changes(spark, plan, _netted(result, *unique_keys(query)), folder, at)
+
+    def _changes(self, spark: "SparkSession", plan: Plan, rows: "DataFrame", folder: str, at: int) -> dict[str, int]:
+        """Stage changes, netted by key, that are to be merged into the view at a version."""
+        query, place = self.query(plan.incarnation), self._place(folder)
+        chosen = rows.selectExpr(*view_columns(self.output), OPERATION, TWICE, MOVED)
+        counts = write_changes(chosen, place, TWICE, MOVED, tasks=_tasks(plan.offsets))
+        if isinstance(query, AggregateQuery):
+            return counts  # groups are unique by themselves
         if counts[TWICE]:
             twice = rows.where(TWICE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
             raise duplicate(plan, query, query.key_columns, [KeyTwice(key=tuple(row), rows=2) for row in twice])
@@ -123,17 +133,20 @@ class TableCompute:
             check_changes(plan, query, changes, held, counts)
         return counts
 
-    def _in_full(self, spark: "SparkSession", plan: Plan, folder: str) -> dict[str, int]:
-        """Stage all that the view is to hold."""
-        query = self.query(plan.incarnation)
-        columns, place = view_columns(self.output), self._place(folder)
-        rows = batch(query, self._inputs(spark, plan, folder)).selectExpr(*columns)
-        counts = write_new(
-            rows, place, tasks=_tasks(sum(each.held for each in plan.reads if isinstance(each, FullRead)))
-        )
+    def _in_full(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+        """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
+        query, place = self.query(plan.incarnation), self._place(folder)
+        new = batch(query, self._inputs(spark, plan, folder)).selectExpr(*view_columns(self.output))
+        old, held = rows_at(spark, self.output, at), sum(each.held for each in plan.reads if isinstance(each, FullRead))
+        compared = (
+            0 if isinstance(query, AggregateQuery) else held
+        )  # groups are few beside the rows that they are made of
+        if query.key_columns and not mostly_differ(new, old, query.key_columns, rows=compared):
+            return self._changes(spark, plan, _netted(differences(new, old), *unique_keys(query)), folder, at)
+        counts = write_new(new, place, tasks=_tasks(held))
         if counts["insert"] and not isinstance(query, AggregateQuery):
             check_rows(plan, query, spark.read.parquet(f"{place}/{OPERATION}=insert"))
-        return counts
+        return {**counts, REPLACED: 1}
 
     def _inputs(self, spark: "SparkSession", plan: Plan, folder: str) -> "dict[str, DataFrame]":
         found: dict[str, list[DataFrame]] = {}

@@ -19,6 +19,7 @@ UNIQUE = (
     "tests/e2e/tables/test_snapshot_refusals.py::"
     "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later"
 )
+ONLY_WHAT_DIFFERS = "tests/e2e/tables/test_in_full.py::test_readers_are_told_only_what_differs_where_few_rows_do"
 PRIMARY_KEY = "tests/e2e/tables/test_primary_key.py"
 IN_BOTH = f"{PRIMARY_KEY}::test_a_key_that_is_in_both_tables_is_refused_and_taken_in_once_it_is_gone_from_one"
 COLUMNS = "tests/e2e/tables/test_columns_that_come.py"
@@ -197,6 +198,38 @@ SPARK: tuple[Mutation, ...] = (
         tests=(
             "tests/e2e/tables/test_in_full.py::test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in",
         ),
+    ),
+    # A view that is computed anew
+    Mutation(
+        name="a view that is computed anew is replaced however few rows differ",
+        file=TABLE_COMPUTE,
+        old="if query.key_columns and not mostly_differ(",
+        new="if not query.key_columns and not mostly_differ(",
+        tests=(ONLY_WHAT_DIFFERS,),
+    ),
+    Mutation(
+        name="a view that is computed anew is never replaced",
+        file="resources/differences.py",
+        old="2 * counted",
+        new="0 * counted",
+        tests=(
+            "tests/e2e/tables/test_in_full.py::"
+            "test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers",
+        ),
+    ),
+    Mutation(
+        name="rows that go are left out where a view is computed anew",
+        file="resources/differences.py",
+        old="unionByName(held.withColumn(CARRIED_CHANGE, go))",
+        new="unionByName(held.withColumn(CARRIED_CHANGE, go).limit(0))",
+        tests=(ONLY_WHAT_DIFFERS,),
+    ),
+    Mutation(
+        name="what is staged as changes is committed as all that the view holds",
+        file=TABLE_COMPUTE,
+        old="replaces=bool(counts.get(REPLACED)),",
+        new="replaces=plan.replaces,",
+        tests=(ONLY_WHAT_DIFFERS,),
     ),
     # A view's own primary key
     Mutation(

@@ -1,7 +1,7 @@
 """Real tables whose changes outweigh them: the view is computed anew and replaces itself, in one commit."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 
@@ -17,6 +17,7 @@ from backfill_assets.backfill.reads import FullRead
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.operations import tend
 from backfill_assets.proofs import CHECKS
+from backfill_assets.resources import differences
 from backfill_assets.testing.crash import CrashPoint
 from tests.support.commits import epochs, losers
 from tests.support.lake import Lake
@@ -47,6 +48,20 @@ def rewrite(lake: Lake, name: str = "base", *, times: int = REWRITES, first: int
         random = Random(f"{name} {first} {version(lake, name)}")
         values = pa.array([random.getrandbits(40) for _ in range(rows)])
         lake.append(name, pa.table({"id": range(first, first + rows), "v": values}), mode="overwrite")
+
+
+def touch(lake: Lake, name: str = "base", *, times: int = REWRITES) -> None:
+    """Overwrite a table with its own rows: a change log that outweighs it, and no change."""
+    rows = DeltaTable(lake.path(name)).to_pyarrow_table()
+    for _ in range(times):
+        lake.append(name, rows, mode="overwrite")
+
+
+def told(lake: Lake, view: str = "large") -> Counter[tuple[str, int]]:
+    """What the change feed of the view's newest version tells its readers: what became of which row."""
+    table = DeltaTable(lake.location(view))
+    feed = pa.table(table.load_cdf(starting_version=table.version())).to_pylist()
+    return Counter((row["_change_type"], row["id"]) for row in feed)
 
 
 def version(lake: Lake, name: str = "base") -> int:
@@ -100,6 +115,58 @@ def test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_re
     assert_right(lake, LAKE_QUERY, "base", checks=())
     assert refreshed(lake, "child").rows_deleted == 3
     assert_right(lake, doubled, "large", view="child")
+
+
+FEW = Counter({("update_preimage", 5): 1, ("update_postimage", 5): 1, ("delete", 7): 1, ("insert", ROWS): 1})
+
+
+def change_few(lake: Lake) -> None:
+    touch(lake)
+    lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id = 5", f"DELETE FROM {{t}} WHERE id IN (7, {ROWS})")
+    lake.append("base", [{"id": ROWS, "v": 1}])
+
+
+@pytest.mark.parametrize("counted", [differences.COUNTED_ROWS, 0], ids=["all", "a share"])
+def test_readers_are_told_only_what_differs_where_few_rows_do(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, counted: int
+) -> None:
+    monkeypatch.setattr(differences, "COUNTED_ROWS", counted)
+    change_few(lake)
+    record = refreshed(lake)
+    assert (record.engine, record.rows_written, record.rows_updated, record.rows_deleted) == ("delta-rs", 2, 1, 1)
+    plan = lake.project.workspace().state.ledger().plan(record.target, record.incarnation, record.epoch)
+    assert plan is not None
+    assert all(isinstance(each, FullRead) for each in plan.reads), "they were not followed"
+    assert told(lake) == FEW
+    assert_right(lake, LAKE_QUERY, "base")
+    touch(lake)
+    record = refreshed(lake)
+    assert (record.engine, record.rows_written, record.rows_deleted) == ("append", 0, 0), "nothing differs"
+    assert_right(lake, LAKE_QUERY, "base", checks=())
+
+
+def test_groups_that_differ_are_replaced_and_no_others(lake: Lake) -> None:
+    sums = "SELECT id % 100 AS id, sum(v) AS twice, max(v) AS most FROM base GROUP BY id % 100"
+    lake.view("sums", sums, lake.table("base"))
+    lake.project.refresh("sums")
+    touch(lake)
+    lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id = 5", "DELETE FROM {t} WHERE id % 100 = 7")
+    assert refreshed(lake, "sums").engine == "delta-rs"
+    assert told(lake, "sums") == Counter({("update_preimage", 5): 1, ("update_postimage", 5): 1, ("delete", 7): 1})
+    assert_right(lake, sums, "base", view="sums", columns=("id", "twice", "most"))
+
+
+def test_a_key_that_is_there_twice_among_few_that_differ_is_refused(lake: Lake) -> None:
+    touch(lake)
+    before = lake.project.rows("large", *COLUMNS)
+    for v in (1, 2):  # a key that the view has, and one that it has not
+        lake.append("base", [{"id": 7, "v": v}] if v == 1 else [{"id": ROWS, "v": 1}, {"id": ROWS, "v": 2}])
+        with pytest.raises(DuplicateKeyError):
+            lake.project.refresh("large")
+        assert lake.project.rows("large", *COLUMNS) == before
+        DeltaTable(lake.path("base")).delete(f"v < 3 AND id IN (7, {ROWS})")
+    refreshed(lake)
+    assert_right(lake, LAKE_QUERY, "base", checks=())
 
 
 @pytest.mark.full
@@ -184,10 +251,13 @@ def test_a_planned_version_that_was_vacuumed_gives_way_to_a_newer_one(lake: Lake
 
 
 @pytest.mark.full
-def test_a_kill_at_any_step_replaces_the_view_once(lake: Lake, processes: Processes) -> None:
+@pytest.mark.parametrize("change", [rewrite, change_few])
+def test_a_kill_at_any_step_replaces_the_view_once(
+    lake: Lake, processes: Processes, change: Callable[[Lake], None]
+) -> None:
     for step in STEPS:
         before = lake.project.record("large")
-        rewrite(lake)
+        change(lake)
         processes.kill(order_of(lake.project), {"refresh": "large", "chunk_rows": ROWS}, step)
         assert lake.project.record("large").epoch == before.epoch + (step == "committed"), step
         assert len(losers(lake.project, "large")) == int(step in {"staged", "verified"})
