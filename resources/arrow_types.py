@@ -45,6 +45,10 @@ def _spelled(kind: pa.DataType) -> str:
         return f"DECIMAL({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind) and kind.unit == "us":  # Spark's old times (INT96) are in nanoseconds
         return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
+    return _nested(kind)
+
+
+def _nested(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"MAP<{_spelled(kind.key_type)}, {_spelled(kind.item_type)}>"
     if any(is_list(kind) for is_list in _LISTS):

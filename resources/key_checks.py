@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.epoch import Plan
 from backfill_assets.errors import DuplicateKeyError
+from backfill_assets.query.broadcasts import Keys
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query, input_columns, unique_keys
 from backfill_assets.query.rowwise import RowwiseQuery
-from backfill_assets.query.spelling import backquoted
-from backfill_assets.resources.maintain import FEW_KEYS, OPERATION, KeyTwice, batch, keys_twice
+from backfill_assets.resources.broadcasts import fit_in
+from backfill_assets.resources.maintain import OPERATION, KeyTwice, batch, keys_twice
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.table_rows import whole_version
 from backfill_assets.resources.tables import DeltaUpstream
@@ -22,7 +23,10 @@ from backfill_assets.resources.tables import DeltaUpstream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["MOVED", "NAMED_KEYS", "check_changes", "check_rows", "check_unique", "duplicate"]
+__all__ = ["KEY_BYTES", "MOVED", "NAMED_KEYS", "check_changes", "check_rows", "check_unique", "duplicate"]
+
+KEY_BYTES = "__key_bytes"
+"""Among the counts of staged changes: how many bytes the texts and nested values in their keys take."""
 
 MOVED = "__moved"
 """Among the counts of staged changes: rows that were replaced by one of another primary key."""
@@ -72,11 +76,11 @@ def check_changes(
 ) -> None:
     """Refuse changes, one for each of the keys that they are merged by, that leave two rows of a key in what a view holds.
 
-    `counts` are those of the changes by `__op`, and of `MOVED`: only rows that are new, or have another primary key than
-    before, can meet another one. Errors: `DuplicateKeyError`.
+    `counts` are those of the changes by `__op`, of `KEY_BYTES`, and of `MOVED`: only rows that are new, or have another
+    primary key than before, can meet another one. Errors: `DuplicateKeyError`.
     """
     first, *declared = unique_keys(query)
-    few = sum(counts[each] for each in ("insert", "update", "delete")) <= FEW_KEYS
+    few = fit_in(held.sparkSession, _size(query, counts))
     if counts["insert"]:
         new = changes.where(f"{OPERATION} = 'insert'")
         twice = _having(held, new, first, few=few).select(*map(quoted, first)).limit(NAMED_KEYS).collect()
@@ -107,19 +111,24 @@ def _meeting(
     columns = list(map(quoted, dict.fromkeys((*key, *query.key_columns))))
     come, gone = changes.where(f"{OPERATION} <> 'delete'"), changes.where(f"{OPERATION} <> 'insert'")
     same = _having(held, come, key, few=few)
-    stay = _having(same, gone, query.key_columns, few=few, kind="left_anti")
+    stay = _having(same, gone, query.key_columns, few=few, how="left_anti")
     return come.select(*columns).unionByName(stay.select(*columns))
 
 
 def _having(
-    left: "DataFrame", right: "DataFrame", key: Sequence[str], *, few: bool, kind: str = "left_semi"
+    left: "DataFrame", right: "DataFrame", key: Sequence[str], *, few: bool, how: str = "left_semi"
 ) -> "DataFrame":
-    """The rows of `left` whose key is in `right`, which may be `few` rows, or is not in it; null is equal to null."""
-    from pyspark.sql import functions as F  # noqa: N812
+    """The rows of `left` whose key is in `right`, or is not in it."""
+    from backfill_assets.query.semi_join import semi_join
 
-    renamed = right.select(*(F.col(quoted(name)).alias(f"__right_{at}") for at, name in enumerate(key)))
-    same = " AND ".join(f"{backquoted(name)} <=> __right_{at}" for at, name in enumerate(key))
-    return left.join(F.broadcast(renamed) if few else renamed, F.expr(same), kind)
+    return semi_join(left, right, {name: name for name in key}, few=few, how=how)
+
+
+def _size(query: RowwiseQuery, counts: Mapping[str, int]) -> Keys:
+    """The keys of changes, of every kind together."""
+    columns = {name for key in unique_keys(query) for name in key}
+    rows = sum(counts[each] for each in ("insert", "update", "delete"))
+    return Keys(rows=rows, columns=len(columns), bytes=counts[KEY_BYTES])
 
 
 def _named(query: Query, found: Sequence[KeyTwice]) -> str:

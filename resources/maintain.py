@@ -15,13 +15,13 @@ from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
 from backfill_assets.query.query import Query
 from backfill_assets.query.rowwise import CARRIED_CHANGE
 from backfill_assets.query.spelling import backquoted
+from backfill_assets.resources.broadcasts import touched_fit
 from backfill_assets.resources.warehouse import TableLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "FEW_KEYS",
     "OPERATION",
     "ROWS",
     "KeyTwice",
@@ -37,8 +37,6 @@ __all__ = [
     "write_observed",
 ]
 
-FEW_KEYS = 2_000_000
-"""So many keys are sent to every task, so that a large table needs no sorting to find them; more would fill its memory."""
 OPERATION = "__op"
 ROWS = "rows"
 """The folder, inside of a staged one, that keyed changes are written to."""
@@ -83,9 +81,10 @@ def changed_groups(
 
     `upstream` gives all rows, for what cannot be taken away again; without it rows are only ever added.
     """
-    from backfill_assets.query.apply_aggregate import maintained
+    from backfill_assets.query.apply_aggregate import groups_of_rows, maintained
 
-    return maintained(query, changes, old, upstream, few=rows <= FEW_KEYS)
+    few = touched_fit(groups_of_rows(query, changes), most=rows)
+    return maintained(query, changes, old, upstream, few=few)
 
 
 def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":
@@ -122,10 +121,14 @@ def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:
     return {**counts, "update": 0, "delete": 0}
 
 
-def write_changes(rows: "DataFrame", folder: str, *flags: str, tasks: int) -> dict[str, int]:
-    """Write rows that have `__op`; how many of each kind, and for how many each of the `flags`, columns left out, holds."""
+def write_changes(
+    rows: "DataFrame", folder: str, *flags: str, tasks: int, more: Mapping[str, str] | None = None
+) -> dict[str, int]:
+    """Write rows that have `__op`; how many of each kind, for how many each of the `flags`, columns left out, holds, and
+    what else is to be told of them: aggregates by name, in SQL."""
     counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
-    counted, seen = _counted(rows.coalesce(tasks), counts | {flag: f"count_if({flag})" for flag in flags})
+    counts |= {flag: f"count_if({flag})" for flag in flags}
+    counted, seen = _counted(rows.coalesce(tasks), counts | dict(more or {}))
     counted.drop(*flags).write.options(**_FOOTERS).partitionBy(OPERATION).parquet(folder, mode="error")
     return seen()
 
@@ -144,7 +147,7 @@ def _counted(rows: "DataFrame", counts: Mapping[str, str]) -> "tuple[DataFrame, 
 
     seen = Observation("staged")
     wanted = [F.expr(sql).alias(name) for name, sql in counts.items()]
-    return rows.observe(seen, *wanted), lambda: {name: int(value) for name, value in seen.get.items()}
+    return rows.observe(seen, *wanted), lambda: {name: int(value or 0) for name, value in seen.get.items()}
 
 
 @contextmanager

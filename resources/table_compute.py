@@ -24,9 +24,10 @@ from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl, quoted
 from backfill_assets.query.query import Query, input_columns, unique_keys
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
+from backfill_assets.resources.broadcasts import key_bytes
 from backfill_assets.resources.compute import SMALL_EPOCH, computed
 from backfill_assets.resources.differences import differences, mostly_differ
-from backfill_assets.resources.key_checks import MOVED, NAMED_KEYS, check_changes, check_rows, duplicate
+from backfill_assets.resources.key_checks import KEY_BYTES, MOVED, NAMED_KEYS, check_changes, check_rows, duplicate
 from backfill_assets.resources.maintain import (
     OPERATION,
     ROWS,
@@ -122,7 +123,8 @@ class TableCompute:
         """Stage changes, netted by key, that are to be merged into the view at a version."""
         query, place = self.query(plan.incarnation), self._place(folder)
         chosen = rows.selectExpr(*view_columns(self.output), OPERATION, TWICE, MOVED)
-        counts = write_changes(chosen, place, TWICE, MOVED, tasks=_tasks(plan.offsets))
+        width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
+        counts = write_changes(chosen, place, TWICE, MOVED, tasks=_tasks(plan.offsets), more=width)
         if isinstance(query, AggregateQuery):
             return counts  # groups are unique by themselves
         if counts[TWICE]:

@@ -18,7 +18,9 @@ WORLD = {
     "confluent_kafka",
     "pyarrow",
 }
-PURE_QUERY = [PACKAGE / "query" / name for name in ("ddl.py", "rowwise.py", "aggregate.py", "grouping.py")]
+PURE_QUERY = [
+    PACKAGE / "query" / name for name in ("ddl.py", "rowwise.py", "aggregate.py", "grouping.py", "broadcasts.py")
+]
 CORE = sorted((PACKAGE / "backfill").rglob("*.py"))
 PURE = [*CORE, *(path for path in PURE_QUERY if path.exists()), PACKAGE / "errors.py", PACKAGE / "model.py"]
 OURS = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "resources").rglob("*.py")])

@@ -8,7 +8,7 @@ from deltalake import Schema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.epoch import CommitKind, Columns, StagedFile
+from backfill_assets.backfill.epoch import Columns, CommitKind, StagedFile
 from backfill_assets.backfill.staged_columns import Misfit, misfit
 from backfill_assets.errors import StagingError
 from backfill_assets.query.ddl import columns_of_delta
@@ -71,7 +71,9 @@ def test_spellings_of_one_type_are_one(written: pa.DataType, read: str) -> None:
     assert columns_of_arrow(pa.schema([("c", written)])) == (("c", read),)
 
 
-@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.timestamp("ms", "UTC"), pa.null(), pa.uint8(), pa.time64("us")])
+@pytest.mark.parametrize(
+    "kind", [pa.timestamp("ns"), pa.timestamp("ms", "UTC"), pa.null(), pa.uint8(), pa.time64("us")]
+)
 def test_a_type_that_no_delta_table_has_is_none_of_its_types(kind: pa.DataType) -> None:
     ((_, spelled),) = columns_of_arrow(pa.schema([("c", kind)]))
     assert spelled == str(kind)

@@ -21,12 +21,13 @@ from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's use
 from backfill_assets.query.aggregate import AggregateQuery, Call
 from backfill_assets.query.apply import translated
 from backfill_assets.query.refusals import refusal
+from backfill_assets.query.semi_join import semi_join
 from backfill_assets.query.spelling import backquoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["OP", "SIGN", "maintained", "stored"]
+__all__ = ["OP", "SIGN", "groups_of_rows", "maintained", "stored"]
 
 SIGN: Final = "__sign"
 """The column of changes that says what a row does: +1 is an insert, -1 a delete."""
@@ -124,6 +125,11 @@ def maintained(
     except AnalysisException as error:
         raise translated(error) from error
     return groups
+
+
+def groups_of_rows(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
+    """The group of each row of the upstream that the query takes, as `__group_<i>`."""
+    return _read(query, rows).select(*(f"__group_{number}" for number in range(len(query.groups))))
 
 
 def _read(query: AggregateQuery, rows: "DataFrame", *more: str) -> "DataFrame":
@@ -247,13 +253,7 @@ def _emptied(plan: _Plan, groups: "DataFrame") -> "DataFrame":
 
 def _only(plan: _Plan, rows: "DataFrame", keys: "DataFrame", *, few: bool) -> "DataFrame":
     """The rows of the groups that `keys` has; null is a group as any other."""
-    named = keys.selectExpr(*(f"{group} AS {_key(group)}" for group in plan.groups))
-    same = " AND ".join(f"{group} <=> {_key(group)}" for group in plan.groups)
-    return rows.join(F.broadcast(named) if few else named, F.expr(same), "left_semi")
-
-
-def _key(group: str) -> str:
-    return f"{group}_key"
+    return semi_join(rows, keys, {group: group for group in plan.groups}, few=few)
 
 
 def _merged(plan: _Plan, partials: "DataFrame") -> "DataFrame":

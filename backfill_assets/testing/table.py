@@ -119,7 +119,11 @@ class SimulatedTable:
         held = tuple(rows)
         path = f"{folder}/part-0.parquet"
         self.files[path] = held
-        return (StagedFile(path=path, size=len(held), rows=len(held), modified_ms=0, stats="{}", columns=()),) if held else ()
+        return (
+            (StagedFile(path=path, size=len(held), rows=len(held), modified_ms=0, stats="{}", columns=()),)
+            if held
+            else ()
+        )
 
     def _append(self, version: Version) -> None:
         self.versions.append(version)

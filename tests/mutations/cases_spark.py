@@ -10,6 +10,7 @@ KEY_CHECKS = "resources/key_checks.py"
 TABLE_ROWS = "resources/table_rows.py"
 KEY_RANGES = "resources/key_ranges.py"
 UPSTREAM = "resources/tables.py"
+BROADCASTS = "tests/e2e/tables/test_broadcasts.py"
 GROUPS = "backfill_assets/query/apply_aggregate.py"
 COPIES = (
     "tests/e2e/tables/test_snapshot_keys.py::"
@@ -348,9 +349,31 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="null is no group",
-        file=GROUPS,
-        old="""f"{group} <=> {_key(group)}\"""",
-        new="""f"{group} = {_key(group)}\"""",
+        file="backfill_assets/query/semi_join.py",
+        old="""f"{backquoted(name)} <=> {other[key]}\"""",
+        new="""f"{backquoted(name)} = {other[key]}\"""",
         tests=(VANISHED, BATCH_ANSWER),
+    ),
+    # What is sent to every task
+    Mutation(
+        name="keys of a join are counted and not measured",
+        file="backfill_assets/query/broadcasts.py",
+        old=" + _TEXT * self.bytes",
+        new="",
+        tests=("tests/test_broadcasts.py",),
+    ),
+    Mutation(
+        name="keys that do not fit in memory are sent to every task",
+        file="backfill_assets/query/semi_join.py",
+        old="""F.broadcast(named) if few else named.hint("merge")""",
+        new="F.broadcast(named)",
+        tests=(f"{BROADCASTS}::test_the_rows_of_keys_are_the_same_by_broadcast_and_by_sorting",),
+    ),
+    Mutation(
+        name="wide groups are taken for narrow ones",
+        file="resources/broadcasts.py",
+        old="bytes=most * LONGEST if has_texts(types) else 0",
+        new="bytes=0",
+        tests=(f"{BROADCASTS}::test_groups_that_may_be_too_many_are_counted_and_measured",),
     ),
 )

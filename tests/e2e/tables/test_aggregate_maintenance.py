@@ -26,7 +26,6 @@ COLUMNS = parse_schema(
 )
 SIGNED = f"{ddl(COLUMNS)}, {SIGN} INT"
 Row = tuple[Any, ...]
-BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 EXACT = (
     "SELECT g, count(*) AS n, count(i) AS ni, sum(l) AS sl, avg(i) AS ai, sum(m) AS sm, avg(m) AS am FROM t GROUP BY g"
@@ -143,13 +142,7 @@ def test_after_every_batch_of_a_random_history_the_view_is_the_batch_answer(
     spark: "SparkSession", name: str, seed: int
 ) -> None:
     print(f"query {name!r}, seed {seed}")  # noqa: T201 # shown where the test fails
-    few = seed == 1
-    if not few:  # else Spark would send the keys to every task by itself, as there are few
-        spark.conf.set(BROADCAST, "-1")
-    try:
-        random_history(View(spark, QUERIES[name], few=few), seed)
-    finally:
-        spark.conf.unset(BROADCAST)
+    random_history(View(spark, QUERIES[name], few=seed == 1), seed)
 
 
 def row(g: str | None = "a", **values: Any) -> Row:

@@ -108,8 +108,8 @@ def test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_l
 
     lake.append("orders", [{"id": 2, "at": 3}])
     assert refused(lake, DuplicateKeyError).facts["keys"] == [["2"]]
-    monkeypatch.setattr(key_checks, "FEW_KEYS", 0)
-    assert refused(lake, DuplicateKeyError).facts["keys"] == [["2"]], "as long as nothing corrects it, of many keys too"
+    monkeypatch.setattr(key_checks, "fit_in", lambda _spark, _keys: False)
+    assert refused(lake, DuplicateKeyError).facts["keys"] == [["2"]], "as long as nothing corrects it, by sorting too"
     lake.sql("orders", "DELETE FROM {t} WHERE at = 3")
     lake.append("orders", [{"id": 3, "at": 3}, {"id": 4, "at": 3}])
     assert lake.project.refresh("large", Limits(chunk_rows=1)).report.record.live, (
