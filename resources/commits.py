@@ -15,6 +15,7 @@ __all__ = [
     "commits_of",
     "committed_at",
     "metadata_of",
+    "newest_record",
     "ours_in",
     "read_commit",
     "record_of",
@@ -74,6 +75,12 @@ def record_of(actions: Actions, target: str) -> CommitRecord | None:
     """The record in a commit's metadata, if the commit is ours and speaks of this table (not of a copied one)."""
     found = ours_in(actions)
     return CommitRecord.model_validate(found) if found and found.get("target") == target else None
+
+
+def newest_record(location: TableLocation, version: int, target: str) -> CommitRecord | None:
+    """What the newest commit of ours at or below a version says; None where the log has none (any more)."""
+    records = (record_of(actions, target) for _, actions in commits_of(location, version))
+    return next((record for record in records if record is not None), None)
 
 
 def changes_data(actions: Actions) -> bool:

@@ -8,7 +8,7 @@ import json
 import os
 import socket
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -61,10 +61,11 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckPass:
-    """Up to where a check has proved a table."""
+    """Up to where a check has proved a table: the epoch, and the version of the table that was looked at."""
 
     incarnation: str
     epoch: int
+    version: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,13 +141,15 @@ class State:
         )
 
     def passed(self, target: str, check: str) -> CheckPass | None:
-        """Up to where a check last proved a table."""
+        """Up to where a check last proved a table; None where that is not known, so that everything is to be proved."""
         document = self._passes.get(f"{target}/{check}")
-        return None if document is None else CheckPass(incarnation=document["incarnation"], epoch=document["epoch"])
+        if document is None or "version" not in document:
+            return None
+        return CheckPass(**{name: document[name] for name in ("incarnation", "epoch", "version")})
 
     def set_passed(self, target: str, check: str, passed: CheckPass) -> None:
         """Remember up to where a check proved a table."""
-        self._passes.put(f"{target}/{check}", incarnation=passed.incarnation, epoch=passed.epoch)
+        self._passes.put(f"{target}/{check}", **asdict(passed))
 
     def forget(self, target: str, incarnations: Collection[str]) -> None:
         """Leave nothing of a dropped table and its past incarnations behind."""

@@ -4,7 +4,7 @@ Comparison is of multisets over all columns, in Spark. Where the records are rea
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -15,27 +15,37 @@ from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.offsets import within
 from backfill_assets.query.query import Query
 from backfill_assets.resources.compute import SourceReader, bronze_inputs
-from backfill_assets.resources.maintain import KeyTwice, batch, keys_twice
+from backfill_assets.resources.maintain import batch
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.version_rows import rows_at
 from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.resources.written import Written, file_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
+    "EXPECTED",
+    "FOUND",
+    "SIDE",
     "Derived",
     "Difference",
     "Proof",
+    "balanced",
     "compared",
+    "derive",
     "difference",
-    "duplicates",
     "footer_rows",
     "stated_rows",
+    "table_bytes",
     "whole_difference",
 ]
 
 MOST_OFFENDERS = 10
+
+SIDE = "__side"
+"""The column that says of each row of a comparison which side it is on; their sum is how many are missing."""
+FOUND, EXPECTED = -1, 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,20 +57,28 @@ class Derived:
     query: Query | None
 
 
+Branches = Mapping[int, Mapping[int, OffsetRange]]
+"""Ranges of offsets by the number of a query's part and by split."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What is to be proved: a table at a version, keyed by split, offset (and branch), except what was proved before.
+    """What is to be proved: a table at a version, keyed by split, offset (and branch), except what is `left_out`.
 
-    `subset`: a topic is compacted, so that rows that can no longer be derived are no offence.
+    `since`: only what was written since a pass is to be proved, of which offsets were `proved`; without it, all rows.
+    `subset`: a topic is compacted, so that rows that can no longer be derived are no offence. Those that were proved are
+    one where they come again.
     """
 
     table: TableLocation
     version: int
     split_column: str
     offset_column: str
-    branches: Mapping[int, Mapping[int, OffsetRange]]
+    left_out: Branches
     branch_column: str | None = None
     subset: bool = False
+    since: Written | None = None
+    proved: Branches = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,24 +102,20 @@ def whole_difference(
 ) -> Difference:
     """Compare derived rows with all of a table's, as multisets over all columns; offenders come in the order of `key`."""
     return runner.run(
-        lambda spark: compared(rows_at(spark, table, version), _derive(spark, derived), first=key, rounded=True)
+        lambda spark: compared(rows_at(spark, table, version), derive(spark, derived), first=key, rounded=True)
     )
-
-
-def duplicates(runner: SparkRunner, proof: Proof, key: tuple[str, ...]) -> list[KeyTwice]:
-    """The first keys that more than one row has; keys proved before are left out."""
-
-    def find(spark: "SparkSession") -> list[KeyTwice]:
-        rows = rows_at(spark, proof.table, proof.version).where(f"NOT {_proved_before(proof)}")
-        return keys_twice(rows, key, most=MOST_OFFENDERS)
-
-    return runner.run(find)
 
 
 def stated_rows(table: TableLocation) -> int:
     """How many rows a table's data files hold, as its log states it."""
     loaded = table.load()
     return 0 if loaded is None else sum(loaded.get_add_actions().column("num_records").to_pylist())
+
+
+def table_bytes(table: TableLocation) -> int:
+    """How large a table's data files are, as its log states it."""
+    loaded = table.load()
+    return 0 if loaded is None else sum(loaded.get_add_actions().column("size_bytes").to_pylist())
 
 
 def footer_rows(table: TableLocation) -> int:
@@ -118,10 +132,17 @@ def footer_rows(table: TableLocation) -> int:
 
 
 def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Difference:
-
-    actual = rows_at(spark, proof.table, proof.version).where(f"NOT {_proved_before(proof)}")
+    expected, since = derive(spark, derived), proof.since
+    if since is None:
+        actual = rows_at(spark, proof.table, proof.version)
+    else:
+        actual, went = (file_rows(spark, since, paths) for paths in (since.came, since.went))
+        expected = went if expected is None else went.unionAll(expected.select(*map(quoted, went.columns)))
     return compared(
-        actual, _derive(spark, derived), first=(proof.split_column, proof.offset_column), subset=proof.subset
+        actual.where(f"NOT {_inside(proof, proof.left_out)}"),
+        expected,
+        first=(proof.split_column, proof.offset_column),
+        forgiven=f"NOT {_inside(proof, proof.proved)}" if proof.subset else "FALSE",
     )
 
 
@@ -130,13 +151,13 @@ def compared(
     expected: "DataFrame | None",
     *,
     first: Sequence[str],
-    subset: bool = False,
+    forgiven: str = "FALSE",
     rounded: bool = False,
 ) -> Difference:
     """Compare two sets of rows as multisets over all columns of `actual`; offenders come in the order of `first`.
 
-    With `subset`, rows that are not expected at all are no offence. With `rounded`, floats are compared by ten digits:
-    their sums depend on the order in which Spark adds them up, in batch as well.
+    Rows that meet the condition `forgiven` and are not expected at all are no offence. With `rounded`, floats are compared
+    by ten digits: their sums depend on the order in which Spark adds them up, in batch as well.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -144,16 +165,23 @@ def compared(
     if rounded:
         actual = _rounded(actual, dict(actual.dtypes))
         expected = None if expected is None else _rounded(expected, dict(actual.dtypes))
-    sides = actual.withColumn("__side", F.lit(-1))
+    sides = actual.withColumn(SIDE, F.lit(FOUND))
     if expected is not None:
-        sides = sides.unionAll(expected.select(*map(quoted, columns)).withColumn("__side", F.lit(1)))
-    side = F.col("__side")
+        sides = sides.unionAll(expected.select(*map(quoted, columns)).withColumn(SIDE, F.lit(EXPECTED)))
+    return balanced(sides, first=first, forgiven=forgiven)
+
+
+def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE") -> Difference:
+    """Compare rows of which each says in `SIDE` whether it is `FOUND` or `EXPECTED`, as `compared` does."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    side, columns = F.col(SIDE), [name for name in sides.columns if name != SIDE]
     counted = sides.groupBy(*map(quoted, columns)).agg(
-        F.sum(side).alias("__balance"), F.count_if(side == 1).alias("__expected")
+        F.sum(side).alias("__balance"), F.count_if(side == EXPECTED).alias("__expected")
     )
     balance = F.col("__balance")
     # Of a subset, a row that cannot be derived any more is no offence; one that can, but is there too often, is.
-    surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.lit(subset), 0).otherwise(1)
+    surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.expr(forgiven), 0).otherwise(1)
     summed = counted.agg(
         F.sum("__expected").alias("expected"),
         F.sum(F.col("__expected") - balance).alias("found"),
@@ -186,7 +214,8 @@ def _rounded(rows: "DataFrame", types: Mapping[str, str]) -> "DataFrame":
     return rows.selectExpr(*map(text, rows.columns))
 
 
-def _derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
+def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
+    """The rows of the table, computed anew; None where there is nothing to read for a table without a query."""
     inputs = bronze_inputs(spark, derived.reads, derived.sources)
     if derived.query is None:
         return next(iter(inputs.values()), None)
@@ -195,10 +224,10 @@ def _derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
     return batch(derived.query, inputs)
 
 
-def _proved_before(proof: Proof) -> str:
-    """SQL for whether a row's key lies in what was proved before; never null."""
+def _inside(proof: Proof, branches: Branches) -> str:
+    """SQL for whether a row's key lies in ranges of offsets; never null."""
     inside = []
-    for branch, splits in proof.branches.items():
+    for branch, splits in branches.items():
         here = "TRUE" if proof.branch_column is None else f"{proof.branch_column} = {branch}"
         inside.append(f"({here} AND {within(proof.split_column, proof.offset_column, splits)})")
     return f"coalesce({' OR '.join(inside) or 'FALSE'}, FALSE)"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
-from backfill_assets.resources.commits import commits_of, record_of
+from backfill_assets.resources.commits import commits_of
 from backfill_assets.resources.key_statistics import SORTABLE
 from backfill_assets.resources.log_replay import DataFile, Version, replay
 from backfill_assets.resources.spark import SparkRunner
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["added_since", "misstated"]
+__all__ = ["misstated", "stated_since"]
 
 MOST_OFFENCES = 10
 _ADDRESS = "regexp_replace(_metadata.file_path, '^file:/*', 'file:/')"
@@ -30,15 +30,16 @@ SHOWN = 80
 """So many letters of a value are shown."""
 
 
-def added_since(table: TableLocation, version: int, target: str, epoch: int) -> set[str]:
-    """The files that a table was given, up to a version, after it had committed an epoch of its life."""
-    added: set[str] = set()
-    for _, actions in commits_of(table, version):
-        record = record_of(actions, target)
-        if record is not None and record.epoch <= epoch:
+def stated_since(table: TableLocation, before: int, now: int) -> set[str] | None:
+    """The files of which anything was stated after one version and up to another; None where the log has forgotten some."""
+    stated: set[str] = set()
+    left = now - before
+    for version, actions in commits_of(table, now):
+        if version == before:
             break
-        added |= {action["add"]["path"] for action in actions if "add" in action}
-    return added
+        left -= 1
+        stated |= {action["add"]["path"] for action in actions if "add" in action}
+    return None if left else stated
 
 
 def misstated(runner: SparkRunner, table: TableLocation, number: int, *, among: set[str] | None = None) -> list[str]:

@@ -18,7 +18,7 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["delta_rows_at", "rows_at", "small_and_plain"]
+__all__ = ["delta_rows_at", "holds_rows_as_they_are", "is_plain_path", "rows_at", "small_and_plain"]
 
 SMALL_FILES, SMALL_BYTES = 32, 64 * 2**20
 """A table of no more files and bytes is read by its files. Up to so many paths Spark looks up by itself, without a job."""
@@ -58,17 +58,23 @@ def small_and_plain(location: TableLocation, version: int) -> Files | None:
         table = location.load(version=version)
     except DeltaError:  # what delta-rs cannot load is nothing plain
         return None
-    if table is None or not _holds_rows_as_they_are(table):
+    if table is None or not holds_rows_as_they_are(table):
         return None
     files = pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pydict()
     paths = files["path"]
     few = len(paths) <= SMALL_FILES and sum(files["size_bytes"]) <= SMALL_BYTES
-    if not few or not all(map(_PLAIN_PATH.fullmatch, paths)):
+    if not few or not all(map(is_plain_path, paths)):
         return None
     return Files(schema=table.schema().to_json(), paths=[location.child(path) for path in paths])
 
 
-def _holds_rows_as_they_are(table: DeltaTable) -> bool:
+def is_plain_path(path: str) -> bool:
+    """Whether a path in the log is one below the table's folder, written as it is."""
+    return _PLAIN_PATH.fullmatch(path) is not None
+
+
+def holds_rows_as_they_are(table: DeltaTable) -> bool:
+    """Whether the files of a version hold all columns, and just the rows that a reader sees."""
     protocol = table.protocol()
     features = protocol.reader_features or ()
     return "deletionVectors" not in features and is_plain(

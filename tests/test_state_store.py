@@ -32,7 +32,7 @@ def test_runs_of_a_hundred_tables_at_once_do_not_touch_each_other(state: State) 
     def work(target: str) -> None:
         for epoch in range(5):
             state.put_lease(target, f"run of {target}", held=True)
-            state.set_passed(target, "unique_key", CheckPass(incarnation="1", epoch=epoch))
+            state.set_passed(target, "unique_key", CheckPass(incarnation="1", epoch=epoch, version=9))
             state.set_controls(target, Controls(rows_per_second=epoch), by="test")
         state.put_lease(target, f"run of {target}", held=False)
 
@@ -42,14 +42,16 @@ def test_runs_of_a_hundred_tables_at_once_do_not_touch_each_other(state: State) 
     assert {target: (lease.run_id, lease.held) for target, lease in leases.items()} == {
         target: (f"run of {target}", False) for target in TARGETS
     }
-    assert {state.passed(target, "unique_key") for target in TARGETS} == {CheckPass(incarnation="1", epoch=4)}
+    assert {state.passed(target, "unique_key") for target in TARGETS} == {
+        CheckPass(incarnation="1", epoch=4, version=9)
+    }
     assert state.all_controls() == dict.fromkeys(TARGETS, Controls(rows_per_second=4))
 
 
 def test_the_newest_setting_holds_in_another_process_and_a_pass_is_of_one_check(state: State) -> None:
     state.set_controls("views/a", Controls(paused=True), by="test")
     state.set_controls("views/a", Controls(paused=True, rows_per_second=2.5), by="test")
-    state.set_passed("views/a", "unique_key", CheckPass(incarnation="1", epoch=4))
+    state.set_passed("views/a", "unique_key", CheckPass(incarnation="1", epoch=4, version=9))
     again = State(state.warehouse)
     assert again.controls("views/a") == Controls(paused=True, rows_per_second=2.5)
     assert again.controls("views/ab") == Controls()
@@ -60,12 +62,12 @@ def test_of_a_table_that_is_forgotten_nothing_stays_and_of_others_all(state: Sta
     for target in ("views/a", "views/ab"):
         state.put_lease(target, "a-run", held=True)
         state.set_controls(target, Controls(paused=True), by="test")
-        state.set_passed(target, "unique_key", CheckPass(incarnation="1", epoch=4))
+        state.set_passed(target, "unique_key", CheckPass(incarnation="1", epoch=4, version=9))
     state.forget("views/a", {"1"})
     assert (state.lease("views/a"), state.controls("views/a")) == (None, Controls())
     assert state.passed("views/a", "unique_key") is None
     assert list(state.leases()) == list(state.all_controls()) == ["views/ab"]
-    assert state.passed("views/ab", "unique_key") == CheckPass(incarnation="1", epoch=4)
+    assert state.passed("views/ab", "unique_key") == CheckPass(incarnation="1", epoch=4, version=9)
 
 
 def lease(*, age: float, held: bool = True, here: bool = True, runs: bool = True) -> tuple[bool, bool]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from backfill_assets.backfill.epoch import CommitKind, Plan, Position, Staged
+from backfill_assets.resources.staging import collect
 from tests.support.bounds import stated
 from tests.support.project import Project
 
@@ -31,7 +33,11 @@ def file_of(project: Project, name: str, epoch: int) -> Path:
 
 def rewrite(project: Project, name: str, change: Change, *, epoch: int = 1) -> None:
     """Change the rows of a data file in place: the same path and size, so that the log still speaks of it."""
-    path = file_of(project, name, epoch)
+    rewrite_file(file_of(project, name, epoch), change)
+
+
+def rewrite_file(path: Path, change: Change) -> None:
+    """Change the rows of a data file in place, as `rewrite` does."""
     before = pq.read_table(path)
     after = pa.Table.from_pylist(change(before.to_pylist()), schema=before.schema)
     path.write_bytes(_padded(after, path.stat().st_size))
@@ -103,13 +109,14 @@ def replaced_by_a_double(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [rows[0], *rows[:1], *rows[2:]]
 
 
-def forge_commit(project: Project, name: str, **changes: Any) -> None:
-    """A commit without data that says of itself what no epoch did: the newest record with some of it changed."""
+def forge_commit(project: Project, name: str, staged: Staged = Staged(), **changes: Any) -> None:  # noqa: B008
+    """A commit that says of itself what no epoch did: the newest record with some of it changed; without data, unless
+    some is given."""
     output = project.workspace().table(project.declared[name]).output
     record = output.look().record
     assert record is not None
     forged = {"kind": CommitKind.EPOCH, "attempt": "f" * 12, "rows_read": 0, "rows_written": 0, **changes}
-    output.commit(record.model_copy(update=forged), Staged())
+    output.commit(record.model_copy(update=forged), staged)
 
 
 def forge_epoch(project: Project, name: str, position: Position) -> None:
@@ -128,8 +135,29 @@ def forge_epoch(project: Project, name: str, position: Position) -> None:
     )
     ledger.newest(plan.target, plan.incarnation)
     assert ledger.append(plan)
-    nothing = {"rows_updated": 0, "rows_deleted": 0}
+    nothing: dict[str, Any] = {"rows_updated": 0, "rows_deleted": 0}
     forge_commit(project, name, epoch=plan.epoch, plan_hash=plan.hash, position=position, **nothing)
+
+
+def insert_again(project: Project, name: str, path: Path) -> int:
+    """An epoch that inserts the rows of a data file once more, and moves no position; returns how many they are."""
+    record, place = project.record(name), project.workspace().table(project.declared[name]).output.location
+    staged = f"{record.incarnation}-{record.epoch + 1}-{'f' * 12}"
+    (folder(project, name) / staged).mkdir()
+    shutil.copy(path, folder(project, name) / staged / "part-again.parquet")
+    files = collect(place, staged)
+    rows = sum(file.rows for file in files)
+    counts: dict[str, Any] = {"rows_read": rows, "rows_written": rows, "rows_updated": 0, "rows_deleted": 0}
+    counts["rows_total"] = record.rows_total + rows
+    forge_commit(project, name, Staged(files=files, rows_written=rows), epoch=record.epoch + 1, **counts)
+    return rows
+
+
+def files_added(project: Project, name: str, version: int) -> list[Path]:
+    """The data files that a version added."""
+    entry = folder(project, name) / "_delta_log" / f"{version:020d}.json"
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    return [folder(project, name) / each["add"]["path"] for each in actions if "add" in each]
 
 
 def append_by_hand(project: Project, name: str) -> int:

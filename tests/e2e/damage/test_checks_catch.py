@@ -21,9 +21,11 @@ from tests.support.damage import (
     file_of,
     first,
     forge_commit,
+    insert_again,
     missing,
     misstate,
     plan_files,
+    recompact,
     replaced_by_a_double,
     rewrite,
 )
@@ -180,4 +182,27 @@ def test_what_was_proved_of_an_earlier_life_is_proved_again(copy: Project) -> No
     reset(copy.workspace(), "large")
     assert len(copy.refresh("large", Limits(chunk_rows=4)).report.epochs) == EPOCHS
     rewrite(copy, "large", missing, epoch=1)
-    assert failed(copy, "large", "exactly_once", full=False).facts["missing"] == 1
+    seen = failed(copy, "large", "exactly_once", full=False)
+    assert (seen.facts["missing"], seen.facts["since_epoch"]) == (1, 0)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_an_epoch_that_inserts_old_offsets_again_is_seen_where_they_were_proved_before(
+    copy: Project, name: str
+) -> None:
+    rows = insert_again(copy, name, file_of(copy, name, 1))
+    seen = failed(copy, name, "exactly_once", full=False)
+    assert (seen.facts["missing"], seen.facts["unexpected"], seen.facts["since_epoch"]) == (0, rows, EPOCHS)
+    assert {each["rows"] for each in failed(copy, name, "unique_key", full=False).offences} == {2}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_compaction_since_the_last_pass_is_proved_by_what_it_moved(copy: Project, name: str) -> None:
+    recompact(copy, name, lambda rows: rows)
+    sound_one = copy.check(name, full=False)
+    assert (sound_one.passed, sound_one.facts["scope"]) == (True, "what was written since")
+    assert sound_one.facts["rows_found"] == copy.record(name).rows_total
+    recompact(copy, name, replaced_by_a_double)
+    seen = failed(copy, name, "exactly_once", full=False)
+    assert (seen.facts["missing"], seen.facts["unexpected"]) == (1, 1)
+    assert failed(copy, name, "unique_key", full=False).offences[0]["rows"] == 2

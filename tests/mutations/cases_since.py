@@ -1,0 +1,66 @@
+"""Faults in checks that prove what was written and read since they passed."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["SINCE_PASS"]
+
+SCOPE = "backfill_assets/backfill/proof_scope.py"
+VERIFY = "resources/verify.py"
+VERIFY_SINCE = "resources/verify_since.py"
+INSERTED_AGAIN = (
+    "tests/e2e/damage/test_checks_catch.py::"
+    "test_an_epoch_that_inserts_old_offsets_again_is_seen_where_they_were_proved_before"
+)
+SINCE = "tests/e2e/damage/test_checks_since.py"
+
+SINCE_PASS: tuple[Mutation, ...] = (
+    Mutation(
+        name="keys that were written are compared with each other alone",
+        file=VERIFY_SINCE,
+        old="held = rows_at(spark, written.table, written.now).select(*columns)",
+        new="held = new",
+        tests=(INSERTED_AGAIN,),
+    ),
+    Mutation(
+        name="offsets that were proved before may come again",
+        file=VERIFY,
+        old="""        actual.where(f"NOT {_inside(proof, proof.left_out)}"),""",
+        new="""        actual.where(f"NOT {_inside(proof, proof.left_out)} AND NOT {_inside(proof, proof.proved)}"),""",
+        tests=(INSERTED_AGAIN,),
+    ),
+    Mutation(
+        name="what was written since a pass is taken for all that changed since",
+        file=VERIFY_SINCE,
+        old="    if written.nothing and not read.since.reads:\n",
+        new="    if written.nothing:\n",
+        tests=(f"{SINCE}::test_changes_that_were_passed_over_are_missed",),
+    ),
+    Mutation(
+        name="rows of groups that nothing changed are not looked for where they were written",
+        file=VERIFY_SINCE,
+        old="touched = files.unionAll(groups)",
+        new="touched = groups",
+        tests=(f"{SINCE}::test_rows_that_are_inserted_again_should_not_be_there",),
+    ),
+    Mutation(
+        name="a check since the last pass reads the first of several versions",
+        file=SCOPE,
+        old="some[0].version, some[-1].version",
+        new="some[0].version, some[0].version",
+        tests=("tests/test_proof_scope.py",),
+    ),
+    Mutation(
+        name="a check since the last pass does not see that history is read by key",
+        file=SCOPE,
+        old="if before.expected or after.expected:",
+        new="if after.expected and not before.expected:",
+        tests=("tests/test_proof_scope.py",),
+    ),
+    Mutation(
+        name="a check since the last pass reads files that are gone",
+        file="resources/written.py",
+        old="if any(info.type is not pafs.FileType.File",
+        new="if all(info.type is not pafs.FileType.File",
+        tests=(f"{SINCE}::test_where_the_files_that_passed_are_gone_everything_is_proved_and_the_outcome_says_so",),
+    ),
+)
