@@ -162,19 +162,3 @@ def test_a_cluster_put_back_with_its_metadata_is_refused_though_it_gives_epochs_
 
     refused(project, "lost", {0: (4, 9)})
     assert project.rows("lost", "id") == project.rows("lost_view", "id") == ids(1, 2, 3, 4, 5)
-
-
-def test_what_is_looked_for_is_found_below_markers_and_among_large_records(
-    project: Project,
-) -> None:
-    topic = project.topic(splits=3, config={"max.message.bytes": "2000000"})
-    log = LogReader(KafkaClient(project.servers, {}, timeout=20.0), isolation="read_committed")
-    commit(project, topic, *rows(1, 2))
-    abort(project, topic, *rows(-1, -2))
-    for split in (1, 2):
-        project.produce(topic, [{"text": "x" * 900_000}] * 3, split=split)
-    ranges = {split: OffsetRange(start=0, end=end) for split, end in enumerate((6, 2, 3))}
-    found = log.last_records(topic, ranges)
-    assert {split: each.offset for split, each in found.items()} == {0: 1, 1: 1, 2: 2}
-    assert all(each.epoch == 0 for each in found.values())
-    assert log.last_records(topic, {0: OffsetRange(start=2, end=6)}) == {}
