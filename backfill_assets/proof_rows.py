@@ -12,7 +12,7 @@ from backfill_assets.backfill.reads import size_of
 from backfill_assets.backfill.source import SourceUpstream
 from backfill_assets.errors import UpstreamChangedError, VersionsLostError
 from backfill_assets.model import KafkaSource, MaterializedView
-from backfill_assets.proof_case import Case, Outcome, branches_of, is_aggregate, key_of
+from backfill_assets.proof_case import Case, Outcome, branches_of, is_aggregate, keys_of
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.resources.verify import Derived, Difference, Proof, difference, table_bytes, whole_difference
 from backfill_assets.resources.verify_since import NOTHING, OfTables, records_since, tables_since
@@ -174,7 +174,7 @@ def _difference(
         subset = any(each.subset for each in found.values())
         return difference(runner, derived, _proof(case, gone, before, written, subset=subset))
     if written is None:
-        return whole_difference(runner, derived, place, case.look.version, key_of(case))
+        return whole_difference(runner, derived, place, case.look.version, keys_of(case)[0])
     return records_since(runner, derived.query, derived, written, most=sum(map(size_of, derived.reads)))
 
 
@@ -213,7 +213,7 @@ def _side(case: Case, source: str) -> str:
 
 
 def _proof(case: Case, unprovable: Ranges, proved: Ranges, written: Written | None, *, subset: bool) -> Proof:
-    key = key_of(case)
+    key = keys_of(case)[0]
     return Proof(
         table=case.table.output.location,
         version=case.look.version,

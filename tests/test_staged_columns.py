@@ -1,6 +1,7 @@
 """Staged files have just the columns of their table: which differences count, and how types of Parquet are spelled."""
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -102,7 +103,7 @@ SOUND = pa.table({"id": [1], "at": [0]}, schema=SCHEMA)
     ids=["another type", "missing", "too many", "old times"],
 )
 def test_files_with_other_columns_are_refused_before_the_commit(
-    tmp_path: Path, rows: pa.Table, options: dict[str, bool], said: str
+    tmp_path: Path, rows: pa.Table, options: dict[str, Any], said: str
 ) -> None:
     output = output_at(tmp_path, SCHEMA)
     commit(output, record(CommitKind.CREATE, LIFE, 0))
