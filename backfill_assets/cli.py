@@ -20,7 +20,7 @@ from rich.console import Console
 
 from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.local_project import LocalProject, dagster_home
-from backfill_assets.printing import plan_text, run_text, status_text
+from backfill_assets.printing import left_out_text, plan_text, run_text, status_text
 from backfill_assets.project import project_root
 
 __all__ = ["app", "main"]
@@ -193,6 +193,39 @@ def throttle(
                 argument="rows_per_second",
             ) from None
     _control(module, name, as_json=as_json, throttle=rows_per_second)
+
+
+@app.command()
+def skip(  # noqa: PLR0913, PLR0917  (options of a command)
+    name: Annotated[str, typer.Argument(help="Name of a view.")],
+    module: Module = "definitions",
+    as_json: AsJson = False,
+    source: Annotated[
+        str | None, typer.Option(help="The upstream that has the row; needed where there are several.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="The record's partition in its topic.")] = None,
+    offset: Annotated[
+        list[int] | None, typer.Option(min=0, help="The record's offset; may be given several times.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of the key of a table's row, as name=value; as name alone where it is null."),
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take the row in again, as far as it has not been read.")
+    ] = False,
+) -> None:
+    """Have a view leave out rows that it cannot be computed of; without a row, list those that it leaves out."""
+    from backfill_assets.skipping import Named, left_out, set_skips
+
+    workspace = LocalProject(module).workspace()
+    named = Named(source=source, partition=partition, offsets=tuple(offset or ()), key=tuple(key or ()))
+    found = set_skips(workspace, name, named, undo=undo, by="cli") if named.any else left_out(workspace, name)
+    _say(
+        {"name": name, "left_out": [asdict(row) for row in found]},
+        as_json=as_json,
+        text=lambda: left_out_text(found) if found else f"{name} leaves no row out",
+    )
 
 
 @app.command()

@@ -23,6 +23,7 @@ __all__ = [
     "LogTruncatedError",
     "NoStrategyError",
     "OffsetsLostError",
+    "PoisonRowError",
     "PositionsLostError",
     "QueryError",
     "SpoolFullError",
@@ -168,6 +169,12 @@ class ComputeError(BackfillError):
     """Spark could not compute an epoch's rows; nothing was committed, and the plan is redone by the next run."""
 
     code = "COMPUTE"
+
+
+class PoisonRowError(ComputeError):
+    """Rows cannot be computed by a view's query, whenever it is run; `facts["rows"]` names them, each with the reason."""
+
+    code = "POISON_ROW"
 
 
 class StagingError(BackfillError):

@@ -8,6 +8,7 @@ import dagster as dg
 from backfill_assets.backfill.control import Stop
 from backfill_assets.backfill.epoch import CommitRecord
 from backfill_assets.backfill.progress import SplitProgress, TableProgress, lag_numbers
+from backfill_assets.backfill.skips import left_out_words
 from backfill_assets.errors import LeaseHeldError, UpstreamNotLiveError
 from backfill_assets.operations import Planned, Refresh
 
@@ -37,6 +38,7 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
         "rows_read": report.rows_read,
         "rows_bad": sum(each.rows_bad for each in report.epochs),
         "rows_total": report.record.rows_total,
+        "rows_left_out": sum(row.is_out for row in done.left_out),
         "rows_per_second": progress.rows_per_second,
         "seconds": round(report.seconds, 3),
         "epoch_seconds": round(sum(each.finished_at - each.started_at for each in report.epochs), 3),
@@ -47,6 +49,7 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
         "stopped_reason": report.stopped.value,
         **({"stopped_detail": report.detail} if report.detail else {}),
         **lag_numbers(report.epochs),
+        **({"left_out": left_out_words(done.left_out)} if any(row.is_out for row in done.left_out) else {}),
         **({"splits": split_table(done.splits)} if done.splits else {}),
         **(_upstream_metadata(done.tables) if done.tables else {}),
     }

@@ -17,6 +17,7 @@ from backfill_assets.backfill.ports import Controls, Next
 from backfill_assets.backfill.progress import Progress, SplitProgress, TableProgress, progress_of, splits_of
 from backfill_assets.backfill.protocol import begin_life, check_look, end_life, restate
 from backfill_assets.backfill.run import RunReport, create_if_missing, plan_next, run
+from backfill_assets.backfill.skips import LeftOut, standings
 from backfill_assets.choosing import choice_of
 from backfill_assets.errors import BackfillError, DeclarationError, DroppedError, FencedError, LeaseHeldError
 from backfill_assets.heartbeat import Heartbeat, Listener
@@ -59,11 +60,13 @@ class Refresh:
     progress: Progress
     splits: list[SplitProgress]
     tables: list[TableProgress] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """How a declared table stands. `progress` is None while it has not been created; `problem` is what hides the rest."""
+    """How a declared table stands. `progress` is None while it has not been created; `problem` is what hides the rest.
+    `left_out` are the rows that an operator has it leave out, or wants it to."""
 
     name: str
     target: str
@@ -72,6 +75,7 @@ class Status:
     progress: Progress | None = None
     splits: list[SplitProgress] = field(default_factory=list)
     tables: list[TableProgress] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     problem: str = ""
 
     def queued(self) -> "Status":
@@ -273,6 +277,7 @@ def status(workspace: Workspace, name: str) -> Status:
     except BackfillError as error:
         return replace(known, state="broken", problem=error.message)
     if look.record is None or not look.exists:
+        known = replace(known, left_out=standings(None, workspace.state.skips(table.target)))
         absent = known if running or look.record is None else replace(known, state="dropped")
         return absent if running else _waiting(workspace, table, absent)
     lag, problem = _lag(table, look.record)
@@ -283,6 +288,7 @@ def status(workspace: Workspace, name: str) -> Status:
         progress=progress,
         tables=_tables(workspace, table, look.record, lag, progress),
         splits=[] if lag is None else splits_of(look.record.position, lag, source=name),
+        left_out=standings(look.record.position, workspace.state.skips(table.target)),
         problem=problem,
     )
 
@@ -355,6 +361,7 @@ def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live:
         first_live=first_live,
         progress=progress,
         tables=tables,
+        left_out=standings(done.record.position, workspace.state.skips(table.target)),
         splits=splits_of(
             done.record.position, lag or {}, source=name if isinstance(table.declared, KafkaSource) else ""
         ),

@@ -8,24 +8,31 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from backfill_assets.backfill.reads import Read
+    from backfill_assets.backfill.skips import LeftOut
     from backfill_assets.operations import Planned, Status
     from backfill_assets.summary import RunSummary
 
-__all__ = ["plan_text", "run_text", "status_text"]
+__all__ = ["left_out_text", "plan_text", "run_text", "status_text"]
+
+MOST_ROWS = 20
+"""So many rows that are left out are named."""
 
 
 def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
     """One line for each table, and one for each split if asked for; columns that say nothing are left out."""
     throttled = any(each.controls.rows_per_second is not None for each in found)
     troubled = any(each.problem for each in found)
+    short = any(each.left_out for each in found)
     names = ("name", "state", "phase", "epoch", "done", "of", "percent", "rows/s", "ETA s", "lag")
-    table = _table(*names, *(["throttle"] if throttled else []), *(["problem"] if troubled else []))
+    more = [*(["left out"] if short else []), *(["throttle"] if throttled else []), *(["problem"] if troubled else [])]
+    table = _table(*names, *more)
     for each in found:
         rate = "" if each.controls.rows_per_second is None else f"{each.controls.rows_per_second:g}"
         table.add_row(
             each.name,
             each.state,
             *_numbers(each),
+            *([f"{sum(row.is_out for row in each.left_out):,}"] if short else []),
             *([rate] if throttled else []),
             *([each.problem] if troubled else []),
         )
@@ -50,7 +57,18 @@ def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
             )
         if upstreams.row_count:
             parts.append(upstreams)
+        if short:
+            parts.append(left_out_text([row for each in found for row in each.left_out]))
     return Group(*parts)
+
+
+def left_out_text(rows: "Sequence[LeftOut]") -> Group:
+    """A line for each row that a view leaves out, or is to leave out: the first ones."""
+    table = _table("left out", "standing")
+    for row in rows[:MOST_ROWS]:
+        table.add_row(row.words, row.standing)
+    more = len(rows) - MOST_ROWS
+    return Group(table, *([f"… and {more} more; --json names them all"] if more > 0 else []))
 
 
 def plan_text(name: str, planned: "Planned") -> str:
@@ -123,6 +141,7 @@ def _read_lines(read: "Read") -> list[str]:
         FullRead,
         KafkaRead,
         KeyRead,
+        SkipRead,
         SnapshotRead,
         SpoolRead,
     )
@@ -132,15 +151,16 @@ def _read_lines(read: "Read") -> list[str]:
             origin = f"topic {read.topic}"
         case BronzeRead():
             origin = f"table sources/{read.source} at version {read.version}"
-        case SnapshotRead():
-            files = sum(len(each) for each in read.ranges.values())
-            return [f"{read.source} at version {read.version}: {files:,} files with {read.rows:,} rows"]
-        case KeyRead():
+        case SnapshotRead() | KeyRead():
             parts = sum(len(each) for each in read.ranges.values())
-            return [f"{read.source} at version {read.version}: {parts:,} key ranges with about {read.rows:,} rows"]
+            kind = "files with" if isinstance(read, SnapshotRead) else "key ranges with about"
+            return [f"{read.source} at version {read.version}: {parts:,} {kind} {read.rows:,} rows"]
         case FullRead():
             changes = f"about {read.rows:,} changed rows since version {read.first - 1}"
             return [f"{read.source} at version {read.last} in full: about {read.held:,} rows, instead of {changes}"]
+        case SkipRead():
+            keys = f"{len(read.out):,} that are left out from now on, {len(read.back):,} that are taken in again"
+            return [f"{read.source}: the rows of keys, {keys}"]
         case ChangesRead() | CaptureRead() | SpoolRead():
             found = f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows"
             if isinstance(read, ChangesRead):

@@ -9,6 +9,7 @@ from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
 from backfill_assets.backfill.positions import IngestPosition, OffsetRange, SnapshotPosition
 from backfill_assets.backfill.proof_scope import Everything, Since, followed, scope
 from backfill_assets.backfill.reads import size_of
+from backfill_assets.backfill.skips import left_out_of
 from backfill_assets.backfill.source import SourceUpstream
 from backfill_assets.errors import UpstreamChangedError, VersionsLostError
 from backfill_assets.model import KafkaSource, MaterializedView
@@ -160,6 +161,7 @@ def _derived(case: Case, found: Mapping[str, Evidence]) -> Derived:
         reads=tuple(read for each in found.values() for read in each.reads),
         sources={source.name: case.workspace.reader(source) for source in sources_of(declared)},
         query=declared.query if isinstance(declared, MaterializedView) else None,
+        left_out=left_out_of(case.record.position),
     )
 
 

@@ -1,11 +1,13 @@
 """The checks of a table, each alone: what it looks at, and whether it holds. The Dagster shell only shows the outcome."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from backfill_assets.backfill.audit import KEPT_PLANS, LedgerEntry, conserved, contiguous, ledger_agrees
 from backfill_assets.backfill.epoch import CommitRecord, Look
 from backfill_assets.backfill.proof_scope import Everything
+from backfill_assets.backfill.skips import left_out_words, standings
 from backfill_assets.model import MaterializedView
 from backfill_assets.proof_case import Case, LastPass, Outcome, branch_column_of, branches_of, keys_of
 from backfill_assets.proof_rows import equal_to_query, equal_to_records
@@ -32,11 +34,21 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool) -> Out
         return Outcome(passed=False, summary=f"version {look.foreign} changed data, but was not written by an epoch")
     since = Everything(reason="it was asked for") if full else _since(workspace, table, look, check)
     case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since)
-    outcome = CHECKS[check](case)
+    outcome = _saying_what_is_left_out(case, CHECKS[check](case))
     if outcome.passed:
         passed = CheckPass(incarnation=look.record.incarnation, epoch=look.record.epoch, version=look.version)
         workspace.state.set_passed(table.target, check, passed)
     return outcome
+
+
+def _saying_what_is_left_out(case: Case, outcome: Outcome) -> Outcome:
+    """The outcome, with the rows that the table is without because an operator wants it so."""
+    rows = standings(case.record.position, case.workspace.state.skips(case.table.target))
+    words = left_out_words(rows)
+    if not words:
+        return outcome
+    facts = {**outcome.facts, "rows_left_out": sum(row.is_out for row in rows)}
+    return replace(outcome, summary=f"{outcome.summary}; {words}", facts=facts)
 
 
 def positions_contiguous(case: Case) -> Outcome:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from backfill_assets.backfill.arrangement import ArrangementHistory, left_by_key
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Fingerprint, UpstreamColumns
 from backfill_assets.backfill.order import waits_for
-from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableSize
+from backfill_assets.backfill.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
 from backfill_assets.backfill.progress import TableProgress
 from backfill_assets.backfill.protocol import check_look
@@ -32,7 +32,7 @@ from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, analyze, named_in, reader_key, unique_keys
 from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.resources.compute import query_schema
-from backfill_assets.resources.key_checks import check_unique
+from backfill_assets.resources.key_checks import KeysAndLeftOut, check_unique
 from backfill_assets.resources.key_ranges import key_ranges
 from backfill_assets.resources.log_replay import Version
 from backfill_assets.resources.spool import kept_version
@@ -149,6 +149,7 @@ class TablesOf:
             strategy=self.view.strategy,
             in_full=keyed and self.view.refresh_mode == "auto",
             choose=lambda: decided(self.workspace, self.view),
+            skips=lambda: self.workspace.state.skips(self.view.target),
         )
 
     def compute(self, output: TableLocation) -> TableCompute:
@@ -267,7 +268,7 @@ class TablesOf:
         """Refuse a read whose files or versions are gone."""
         self.tables[read.source].check_readable(read)
 
-    def check_keys(self, versions: Mapping[str, int]) -> None:
+    def check_keys(self, versions: Mapping[str, int], left_out: KeysLeftOut) -> None:
         """Refuse versions in which a declared key is not unique. Views have unique keys already."""
         declared = any(isinstance(each, DeltaTable) for each in self.view.tables)
         query = self._query_over(self.columns_now)
@@ -276,7 +277,8 @@ class TablesOf:
         keys = [key for key in unique_keys(query) if declared or key == query.primary_key]
         if keys:
             found = {name: (self.tables[name], version) for name, version in versions.items()}
-            check_unique(self.workspace.runner, query, found, keys)
+            wanted = KeysAndLeftOut(unique=keys, left_out=left_out)
+            check_unique(self.workspace.runner, self.view.target, query, found, wanted)
 
     def _life(self, upstream: MaterializedView) -> str:
         table = self.workspace.upstream(upstream)

@@ -229,6 +229,7 @@ class Workspace:
                     fingerprint=fingerprint_of(declared),
                     upstreams=self,
                     order=declared.backfill_order,
+                    skips=lambda: self.state.skips(declared.target),
                 )
 
     def _compute(self, declared: Declared, output: TableLocation) -> Compute:

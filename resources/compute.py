@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,11 +15,12 @@ import pyarrow as pa
 from backfill_assets.backfill.bronze_files import BronzeFile, files_of_ranges
 from backfill_assets.backfill.epoch import Plan, Staged
 from backfill_assets.backfill.reads import BronzeRead, KafkaRead, Read
+from backfill_assets.backfill.skips import Offsets, left_out_of
 from backfill_assets.backfill.staging import StagedFolder
-from backfill_assets.errors import BackfillError, ComputeError, QueryError, UpstreamChangedError
+from backfill_assets.errors import QueryError, UpstreamChangedError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl
-from backfill_assets.query.offsets import within
+from backfill_assets.query.offsets import among, within
 from backfill_assets.query.query import Query
 from backfill_assets.resources.maintain import (
     OPERATION,
@@ -32,6 +34,8 @@ from backfill_assets.resources.maintain import (
     write_changes,
     write_observed,
 )
+from backfill_assets.resources.poison import Work, computed
+from backfill_assets.resources.poison_search import poison_records
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
 from backfill_assets.resources.staging import collect
@@ -41,7 +45,7 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "computed", "query_schema"]
+__all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "query_schema"]
 
 SMALL_EPOCH = 50_000
 """An epoch of fewer offsets is written as one file."""
@@ -79,9 +83,16 @@ class SparkCompute:
 
         Of a source, `rows_read` are the records that its offsets held; of a view, whose query may drop records inside
         the same pass, the offsets.
+
+        Errors: `PoisonRowError` where records cannot be computed, else `ComputeError`.
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
-        counts = computed(self.runner, plan, lambda spark: self._write(spark, plan, folder, at))
+        counts = computed(
+            self.runner,
+            Work.of(plan),
+            lambda spark: self._write(spark, plan, folder, at),
+            lambda spark: poison_records(self.query, plan, self._inputs(spark, plan), view_columns(self.output)),
+        )
         updated = counts.get("update", 0)
         return Staged(
             files=collect(self.output, folder),
@@ -94,7 +105,7 @@ class SparkCompute:
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
         tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
-        inputs = bronze_inputs(spark, plan.reads, self.sources)
+        inputs = self._inputs(spark, plan)
         place = self.output.child(folder)
         match self.query:
             case None:
@@ -109,30 +120,22 @@ class SparkCompute:
                 rows = batch(query, inputs).selectExpr(*view_columns(self.output))
                 return write_observed(rows, place, {"insert": "count(1)"}, tasks=tasks)
 
-
-def computed(runner: SparkRunner, plan: Plan, action: "Callable[[SparkSession], dict[str, int]]") -> dict[str, int]:
-    """Run what computes a plan. Whatever Spark says against it becomes a `ComputeError`; ours pass through."""
-    try:
-        return runner.run(action)
-    except BackfillError:
-        raise
-    except Exception as error:
-        first_line = next(iter(str(error).strip().splitlines()), "no message")
-        raise ComputeError(
-            f"{plan.target}: Spark could not compute epoch {plan.epoch}: {type(error).__name__}: {first_line}",
-            hint="nothing was committed; run it again. If records or files were lost meanwhile, the next run plans anew and "
-            "says so",
-            epoch=plan.epoch,
-        ) from error
+    def _inputs(self, spark: "SparkSession", plan: Plan) -> "dict[str, DataFrame]":
+        return bronze_inputs(spark, plan.reads, self.sources, left_out_of(plan.after))
 
 
 def bronze_inputs(
-    spark: "SparkSession", reads: tuple[Read, ...], sources: Mapping[str, SourceReader]
+    spark: "SparkSession",
+    reads: tuple[Read, ...],
+    sources: Mapping[str, SourceReader],
+    left_out: Mapping[str, Offsets] = MappingProxyType({}),
 ) -> "dict[str, DataFrame]":
-    """The bronze rows that reads name, by source."""
+    """The bronze rows that reads name, by source, without those that are left out."""
     inputs: dict[str, DataFrame] = {}
     for read in reads:
         rows = read_rows(spark, read, sources[read.source])
+        if read.source in left_out:
+            rows = rows.where(f"NOT {among('_partition', '_offset', left_out[read.source])}")
         inputs[read.source] = inputs[read.source].unionByName(rows) if read.source in inputs else rows
     return inputs
 

@@ -5,17 +5,22 @@ row is merged by where it came from, and may have the same primary key as one th
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from backfill_assets.backfill.epoch import Plan
+from backfill_assets.backfill.ports import KeysLeftOut
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.query.broadcasts import Keys
 from backfill_assets.query.ddl import quoted
+from backfill_assets.query.keys import among_keys
 from backfill_assets.query.query import Query, input_columns, unique_keys
 from backfill_assets.query.rowwise import RowwiseQuery
 from backfill_assets.resources.broadcasts import fit_in
 from backfill_assets.resources.maintain import OPERATION, KeyTwice, batch, keys_twice
+from backfill_assets.resources.poison import Work, computed
+from backfill_assets.resources.poison_search import Suspects, poison_rows
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.table_rows import whole_version
 from backfill_assets.resources.tables import DeltaUpstream
@@ -23,7 +28,16 @@ from backfill_assets.resources.tables import DeltaUpstream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["KEY_BYTES", "MOVED", "NAMED_KEYS", "check_changes", "check_rows", "check_unique", "duplicate"]
+__all__ = [
+    "KEY_BYTES",
+    "MOVED",
+    "NAMED_KEYS",
+    "KeysAndLeftOut",
+    "check_changes",
+    "check_rows",
+    "check_unique",
+    "duplicate",
+]
 
 KEY_BYTES = "__key_bytes"
 """Among the counts of staged changes: how many bytes the texts and nested values in their keys take."""
@@ -34,27 +48,47 @@ MOVED = "__moved"
 NAMED_KEYS = 5
 
 
+@dataclass(frozen=True, kw_only=True)
+class KeysAndLeftOut:
+    """The keys of a query that must be unique, and the rows of its tables that are left out, by their keys."""
+
+    unique: Sequence[tuple[str, ...]]
+    left_out: KeysLeftOut
+
+
 def check_unique(
     runner: SparkRunner,
+    target: str,
     query: RowwiseQuery,
     versions: Mapping[str, tuple[DeltaUpstream, int]],
-    keys: Sequence[tuple[str, ...]],
+    keys: KeysAndLeftOut,
 ) -> None:
     """Refuse a query of which one of these keys is not unique over versions of its upstreams. Reads what it needs once a key.
 
-    Errors: `DuplicateKeyError`.
+    Errors: `DuplicateKeyError`; `PoisonRowError` where the query's conditions cannot be computed of rows.
     """
 
-    def find(spark: "SparkSession", *, key: tuple[str, ...]) -> list[KeyTwice]:
+    def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
         columns = input_columns(query)
-        inputs = {
+        rows = {
             name: whole_version(spark, upstream, version, columns[name])
             for name, (upstream, version) in versions.items()
         }
-        return keys_twice(batch(query, inputs), key, branch=query.branch_column, most=NAMED_KEYS)
+        return {
+            name: each.where(f"NOT {among_keys(columns[name], keys.left_out[name])}") for name, each in rows.items()
+        }
 
-    for key in keys:
-        found = runner.run(partial(find, key=key))
+    def search(spark: "SparkSession") -> Suspects:
+        upstreams = {name: upstream for name, (upstream, _) in versions.items()}
+        rows = sum(sum(upstream.rows(version)) for upstream, version in versions.values())
+        return poison_rows(query, inputs(spark), upstreams, ["*"], rows=rows)
+
+    def find(spark: "SparkSession", *, key: tuple[str, ...]) -> list[KeyTwice]:
+        return keys_twice(batch(query, inputs(spark)), key, branch=query.branch_column, most=NAMED_KEYS)
+
+    for key in keys.unique:
+        work = Work(target=target, words="the check of its key", epoch=0)
+        found = computed(runner, work, partial(find, key=key), search)
         if found:
             raise DuplicateKeyError(
                 f"({', '.join(key)}) is not unique in {', '.join(versions)}; more than one row has {_named(query, found)}",

@@ -18,6 +18,7 @@ from dagster import ConfigurableResource
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from backfill_assets.backfill.ports import Controls
+from backfill_assets.backfill.skips import Skip, read_skip
 from backfill_assets.errors import DeclarationError
 from backfill_assets.resources._process import Process, is_alive
 from backfill_assets.resources.ledger import ObjectLedger
@@ -98,9 +99,10 @@ class State:
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
-        self._controls, self._leases, self._passes = (
-            _Documents(folder=warehouse.objects(f"_state/{kind}")) for kind in ("controls", "leases", "passes")
+        self._controls, self._leases, self._passes, self._skips = (
+            _Documents(folder=warehouse.objects(f"_state/{kind}")) for kind in ("controls", "leases", "passes", "skips")
         )
+        self._known_skips: dict[str, Skip] = {}
 
     def ledger(self) -> ObjectLedger:
         """A ledger for one run."""
@@ -118,6 +120,23 @@ class State:
     def set_controls(self, target: str, controls: Controls, *, by: str) -> None:
         """Set pause and throttle of a table; they hold until they are set again."""
         self._controls.put(target, paused=controls.paused, rows_per_second=controls.rows_per_second, by=by)
+
+    def skips(self, target: str) -> list[Skip]:
+        """The rows that the operator wants a view to leave out. What a row's document says never changes: it is read once."""
+        names = self._skips.folder.names(target)
+        new = [name for name in names if name not in self._known_skips]
+        for name, content in zip(new, self._skips.folder.get_all(new), strict=True):
+            if content is not None:  # it was taken back at this moment
+                self._known_skips[name] = read_skip(json.loads(content)["skip"])
+        return [self._known_skips[name] for name in names if name in self._known_skips]
+
+    def add_skip(self, target: str, skip: Skip, *, by: str) -> None:
+        """Have a view leave a row out. Each row is a document of its own, so that nobody's is lost to another's."""
+        self._skips.put(f"{target}/{skip.id}", skip=skip.model_dump(mode="json"), by=by)
+
+    def remove_skip(self, target: str, skip: Skip) -> None:
+        """Take that back."""
+        self._skips.remove(f"{target}/{skip.id}")
 
     def lease(self, target: str) -> Lease | None:
         """The newest lease of a table, dead or alive."""
@@ -155,7 +174,7 @@ class State:
         """Leave nothing of a dropped table and its past incarnations behind."""
         for incarnation in incarnations:
             self.ledger().remove(target, incarnation)
-        for documents in (self._controls, self._leases, self._passes):
+        for documents in (self._controls, self._leases, self._passes, self._skips):
             documents.remove(target)
 
 

@@ -15,17 +15,20 @@ from backfill_assets.backfill.reads import (
     ChangesRead,
     FullRead,
     KeyRead,
+    SkipRead,
     SpoolRead,
     TableRead,
 )
 from backfill_assets.backfill.staging import StagedFolder
+from backfill_assets.backfill.table_skips import keys_left_out
 from backfill_assets.errors import ComputeError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl, quoted
-from backfill_assets.query.query import Query, input_columns, unique_keys
+from backfill_assets.query.keys import among_keys
+from backfill_assets.query.query import Query, unique_keys
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
 from backfill_assets.resources.broadcasts import key_bytes
-from backfill_assets.resources.compute import SMALL_EPOCH, computed
+from backfill_assets.resources.compute import SMALL_EPOCH
 from backfill_assets.resources.differences import differences, mostly_differ
 from backfill_assets.resources.key_checks import KEY_BYTES, MOVED, NAMED_KEYS, check_changes, check_rows, duplicate
 from backfill_assets.resources.maintain import (
@@ -40,11 +43,14 @@ from backfill_assets.resources.maintain import (
     write_changes,
     write_new,
 )
+from backfill_assets.resources.poison import Work, computed
+from backfill_assets.resources.poison_search import Suspects, poison_rows
+from backfill_assets.resources.recorded_rows import recorded, recorded_rows, with_key
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.spark_conf import cores
 from backfill_assets.resources.spool import capture, keep_version, segment_files
 from backfill_assets.resources.staging import INPUTS, collect, delete_folder
-from backfill_assets.resources.table_rows import Scratch, rows_done, table_rows
+from backfill_assets.resources.table_rows import Scratch, table_rows
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.version_rows import rows_at
 from backfill_assets.resources.warehouse import TableLocation
@@ -74,11 +80,17 @@ class TableCompute:
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute what the plan does to the view at version `at`.
 
-        Errors: `DuplicateKeyError`; `VersionsLostError` where Spark fails and what it read is gone; else `ComputeError`.
+        Errors: `DuplicateKeyError`; `VersionsLostError` where Spark fails and what it read is gone; `PoisonRowError` where
+        rows cannot be computed; else `ComputeError`.
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         try:
-            counts = computed(self.runner, plan, lambda spark: self._write(spark, plan, folder, at))
+            counts = computed(
+                self.runner,
+                Work.of(plan),
+                lambda spark: self._write(spark, plan, folder, at),
+                lambda spark: self._poison(spark, plan, folder),
+            )
         except (ComputeError, QueryError):
             self._check_there(plan)
             raise
@@ -101,6 +113,12 @@ class TableCompute:
             self.upstreams[read.source].check_readable(read)
             if whole and isinstance(read, ChangesRead | SpoolRead):
                 self.upstreams[read.source].check_whole(read.last)  # groups that lose an extreme are read again
+
+    def _poison(self, spark: "SparkSession", plan: Plan, folder: str) -> Suspects:
+        """The rows of a plan's input that cannot be computed."""
+        inputs = self._inputs(spark, plan, folder)
+        columns = view_columns(self.output)
+        return poison_rows(self.query(plan.incarnation), inputs, self.upstreams, columns, rows=plan.offsets)
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
         from backfill_assets.query.apply import apply_rowwise
@@ -155,21 +173,42 @@ class TableCompute:
         for number, read in enumerate(plan.consumed):
             if isinstance(read, ChangesRead) and not read.rows:
                 continue  # versions of mere maintenance, named so that reads follow each other
-            rows = self._rows(spark, plan, read, f"{folder}/{INPUTS}/{number}")
+            rows = self._rows(spark, plan, read, Scratch(table=self.output, path=f"{folder}/{INPUTS}/{number}"))
             found.setdefault(read.source, []).append(rows)
         return {name: reduce(lambda some, more: some.unionByName(more), rows) for name, rows in found.items()}
 
-    def _rows(self, spark: "SparkSession", plan: Plan, read: TableRead, scratch: str) -> "DataFrame":
+    def _rows(self, spark: "SparkSession", plan: Plan, read: TableRead, place: Scratch) -> "DataFrame":
         columns = self._columns(plan, read.source)
-        if not isinstance(read, SpoolRead):
-            place = Scratch(table=self.output, path=scratch)
-            return table_rows(spark, self.upstreams[read.source], read, columns, place)
-        found = segment_files(self.output, plan.spooled, [f"{read.source}/{first}" for first in read.segments])
-        return spark.read.schema(ddl((*columns, CHANGE))).parquet(*found)
+        match read:
+            case SkipRead():
+                return self._skipped(spark, plan, read, place)
+            case SpoolRead():
+                found = segment_files(self.output, plan.spooled, [f"{read.source}/{first}" for first in read.segments])
+                rows = spark.read.schema(ddl((*columns, CHANGE))).parquet(*found)
+            case _:
+                rows = table_rows(spark, self.upstreams[read.source], read, columns, place)
+        left_out = keys_left_out(plan, read.source)
+        return rows.where(f"NOT {among_keys(columns, left_out)}") if left_out else rows
+
+    def _skipped(self, spark: "SparkSession", plan: Plan, read: SkipRead, place: Scratch) -> "DataFrame":
+        """The rows of keys that are left out from now on, as deletes, and of those that are taken in again, as inserts."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        assert isinstance(plan.before, SnapshotPosition)
+        assert isinstance(plan.after, SnapshotPosition)
+        upstream, columns = self.upstreams[read.source], self._columns(plan, read.source)
+        parts = []
+        for position, keys, change in ((plan.before, read.out, "delete"), (plan.after, read.back, "insert")):
+            if keys:
+                each, inside = recorded(upstream, position.tables[read.source]), f"{place.path}/{change}"
+                scratch = Scratch(table=place.table, path=inside)
+                rows = recorded_rows(spark, each, columns, scratch, skipped=True).where(among_keys(columns, keys))
+                parts.append(rows.withColumn(CHANGE.name, F.lit(change)))
+        return reduce(lambda some, more: some.unionByName(more), parts)
 
     def _columns(self, plan: Plan, name: str) -> tuple[Column, ...]:
-        """The columns of an upstream that the view reads."""
-        return input_columns(self.query(plan.incarnation))[name]
+        """The columns of an upstream that the view reads, its key among them."""
+        return with_key(self.query(plan.incarnation), self.upstreams[name])
 
     def _spool(self, spark: "SparkSession", plan: Plan, folder: str) -> None:
         """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
@@ -192,9 +231,10 @@ class TableCompute:
         assert isinstance(query, AggregateQuery)
         ((name, rows),) = self._inputs(spark, plan, folder).items()
         assert isinstance(plan.after, SnapshotPosition)
-        follows = any(isinstance(read, ChangesRead | SpoolRead) for read in plan.consumed)
-        position, upstream = plan.after.tables[name], self.upstreams[name]
-        whole = (lambda: rows_done(spark, upstream, position, query.columns)) if follows else None
+        follows = any(isinstance(read, ChangesRead | SpoolRead | SkipRead) for read in plan.consumed)
+        after, columns = recorded(self.upstreams[name], plan.after.tables[name]), self._columns(plan, name)
+        place = Scratch(table=self.output, path=f"{folder}/{INPUTS}/whole")
+        whole = (lambda: recorded_rows(spark, after, columns, place)) if follows else None
         with kept(signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)")) as changes:
             changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole, rows=plan.offsets)
             chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
@@ -209,7 +249,8 @@ def _may_meet_old_rows(plan: Plan) -> bool:
     assert isinstance(plan.before, SnapshotPosition)
     pinned = {name: table.pinned for name, table in plan.before.tables.items()}
     return any(
-        isinstance(read, ChangesRead | SpoolRead) or (isinstance(read, KeyRead) and read.version != pinned[read.source])
+        isinstance(read, ChangesRead | SpoolRead | SkipRead)
+        or (isinstance(read, KeyRead) and read.version != pinned[read.source])
         for read in plan.consumed
     )
 

@@ -21,6 +21,7 @@ from backfill_assets.backfill.reads import (
     ChangesRead,
     FullRead,
     KeyRead,
+    SkipRead,
     SnapshotRead,
     SpoolRead,
     TableRead,
@@ -209,6 +210,9 @@ class DeltaUpstream:
                 self.check_whole(read.last)
             case SpoolRead():
                 pass  # the table is not needed for it
+            case SkipRead():
+                for version in read.versions:
+                    self.check_whole(version)
             case ChangesRead() | CaptureRead():
                 versions = range(read.first, read.last + 1)
                 self._check_there({path: number for number in versions for path in self._changes(number).needed})

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from backfill_assets.backfill.positions import OffsetRange
 from backfill_assets.backfill.reads import Read
+from backfill_assets.backfill.skips import Offsets
 from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.offsets import within
 from backfill_assets.query.query import Query
@@ -50,11 +51,13 @@ FOUND, EXPECTED = -1, 1
 
 @dataclass(frozen=True, kw_only=True)
 class Derived:
-    """How rows are derived again: these reads of these sources, through the query if the table has one."""
+    """How rows are derived again: these reads of these sources, without the offsets that the table's position leaves out,
+    through the query if the table has one."""
 
     reads: tuple[Read, ...]
     sources: Mapping[str, SourceReader]
     query: Query | None
+    left_out: Mapping[str, Offsets] = field(default_factory=dict)
 
 
 Branches = Mapping[int, Mapping[int, OffsetRange]]
@@ -216,7 +219,7 @@ def _rounded(rows: "DataFrame", types: Mapping[str, str]) -> "DataFrame":
 
 def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
     """The rows of the table, computed anew; None where there is nothing to read for a table without a query."""
-    inputs = bronze_inputs(spark, derived.reads, derived.sources)
+    inputs = bronze_inputs(spark, derived.reads, derived.sources, derived.left_out)
     if derived.query is None:
         return next(iter(inputs.values()), None)
     for name, source in derived.sources.items():

@@ -93,7 +93,7 @@ def records_since(
 
     def compare(spark: "SparkSession") -> Difference:
         source = derived.sources[query.upstreams[0]]
-        inputs = bronze_inputs(spark, derived.reads, derived.sources)
+        inputs = bronze_inputs(spark, derived.reads, derived.sources, derived.left_out)
         records = inputs.get(source.name, spark.createDataFrame([], ddl(source.bronze_columns)))
         return _groups(spark, query, _Changes(rows=signed(query, records, "1"), most=most), written)
 

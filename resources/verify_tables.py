@@ -2,17 +2,16 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from backfill_assets.backfill.positions import OffsetRange, SnapshotPosition, TablePosition
-from backfill_assets.backfill.reads import SnapshotRead
+from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.query.aggregate import AggregateQuery
-from backfill_assets.query.query import Query, input_columns
+from backfill_assets.query.query import Query
 from backfill_assets.resources.maintain import KeyTwice, batch, keys_twice
+from backfill_assets.resources.recorded_rows import Recorded, recorded, recorded_rows, with_key
 from backfill_assets.resources.spark import SparkRunner
 from backfill_assets.resources.staging import INPUTS, delete_folder
-from backfill_assets.resources.table_rows import Scratch, rows_done, table_rows
+from backfill_assets.resources.table_rows import Scratch
 from backfill_assets.resources.tables import DeltaUpstream
 from backfill_assets.resources.verify import MOST_OFFENDERS, Difference, compared
 from backfill_assets.resources.version_rows import rows_at
@@ -21,16 +20,7 @@ from backfill_assets.resources.warehouse import TableLocation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Recorded", "at_position", "key_twice", "recomputed"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """What of a table a view stands for: at a position, the rows that have been read, or the files of its snapshot."""
-
-    upstream: DeltaUpstream
-    position: TablePosition
-    files: SnapshotRead | None = None
+__all__ = ["at_position", "key_twice", "recomputed"]
 
 
 def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
@@ -38,23 +28,12 @@ def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream])
 
     Errors: `VersionsLostError` for a version that the table forgot, or whose files are gone, since it was read.
     """
-    found = {}
-    for name, table in position.tables.items():
-        read = None
-        kept = table.spool is not None and table.version == table.pinned and bool(table.buckets)
-        if kept or table.reads_pinned:
-            read = SnapshotRead(
-                source=name,
-                table_id=table.table_id,
-                version=table.pinned,
-                buckets=len(table.buckets),
-                ranges={at: OffsetRange(start=0, end=bucket.next) for at, bucket in table.buckets.items()},
-                rows=table.rows,
-            )
-            tables[name].check_readable(read)
+    found = {name: recorded(tables[name], table) for name, table in position.tables.items()}
+    for name, each in found.items():
+        if each.files is None:
+            tables[name].check_whole(each.position.version)
         else:
-            tables[name].check_whole(table.version)
-        found[name] = Recorded(upstream=tables[name], position=table, files=read)
+            tables[name].check_readable(each.files)
     return found
 
 
@@ -65,12 +44,9 @@ def recomputed(
 
     def compare(spark: "SparkSession") -> Difference:
         inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be at work on the same view
-        columns = input_columns(query)
         rows = {
-            name: rows_done(spark, each.upstream, each.position, columns[name])
-            if each.files is None
-            else table_rows(
-                spark, each.upstream, each.files, columns[name], Scratch(table=view, path=f"{inside}/{name}")
+            name: recorded_rows(
+                spark, each, with_key(query, each.upstream), Scratch(table=view, path=f"{inside}/{name}")
             )
             for name, each in inputs.items()
         }

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from backfill_assets.backfill.arrangement import ArrangementHistory, done_ranges
 from backfill_assets.backfill.epoch import Plan, UpstreamColumns, fingerprint
 from backfill_assets.backfill.key_ranges import Span, by_files, by_sample
-from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableSize
+from backfill_assets.backfill.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
 from backfill_assets.backfill.positions import BucketState, Key, KeyRange, SnapshotPosition, TablePosition
 from backfill_assets.backfill.reads import ChangesRead, KeyRead, Read, TableRead
 from backfill_assets.backfill.tables import TablesDecider, TableUpstream
@@ -109,7 +109,7 @@ class Lake:
         if isinstance(read, ChangesRead) and self.table.lost & set(range(read.first, read.last + 1)):
             raise VersionsLostError("gone", hint="none", version=read.first)
 
-    def check_keys(self, versions: Mapping[str, int]) -> None:
+    def check_keys(self, versions: Mapping[str, int], left_out: KeysLeftOut) -> None:
         pass
 
 

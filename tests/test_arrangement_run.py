@@ -9,7 +9,7 @@ from backfill_assets.backfill.arrangement import ArrangementHistory
 from backfill_assets.backfill.audit import conserved
 from backfill_assets.backfill.control import Limits, Stop
 from backfill_assets.backfill.epoch import CommitRecord, Plan, Staged, UpstreamColumns, fingerprint
-from backfill_assets.backfill.ports import Commit, KeyRanges, TableOffer, TableSize
+from backfill_assets.backfill.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition
 from backfill_assets.backfill.protocol import Parts, begin_life, restate
 from backfill_assets.backfill.reads import KeyRead, TableRead
@@ -57,7 +57,7 @@ class Lakes:
     def check_readable(self, read: TableRead) -> None:
         self._of(read.source).check_readable(read)
 
-    def check_keys(self, versions: Mapping[str, int]) -> None:
+    def check_keys(self, versions: Mapping[str, int], left_out: KeysLeftOut) -> None:
         pass
 
     def _of(self, name: str) -> Lake:

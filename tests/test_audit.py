@@ -140,6 +140,21 @@ def test_a_split_of_a_view_that_goes_back_a_phase_is_named() -> None:
     ]
 
 
+def test_what_was_read_and_is_left_out_only_afterwards_or_no_more_is_named() -> None:
+    def record(epoch: int, *skipped: int) -> CommitRecord:
+        state = SplitState(phase=Phase.FINISHED, start=0, next=5, live=5, target=5)
+        source = SourcePosition(incarnation=LIFE, version=1, splits={0: state}, skipped={0: skipped})
+        return RECORDS[1].model_copy(update={"epoch": epoch, "position": ViewPosition(sources={"orders": source})})
+
+    assert contiguous([record(1, 3, 5), record(2, 3, 6)], []) == [], "what is still to be read may change"
+    assert contiguous([record(1, 3), record(2, 3, 4)], []) == [
+        "epoch 2: split 0 of orders had been read to 5 leaving out [3], and now [3, 4]"
+    ]
+    assert contiguous([record(1, 3), record(2)], []) == [
+        "epoch 2: split 0 of orders had been read to 5 leaving out [3], and now nothing"
+    ]
+
+
 @pytest.mark.parametrize("lost", [0, 1], ids=["the first plan", "the last plan"])
 def test_a_plan_that_is_gone_from_the_ledger_is_named(lost: int) -> None:
     (offence,) = ledger_agrees(RECORDS, [each for each in ENTRIES if each.epoch != lost + 1], 2)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from backfill_assets.backfill.audit import CHANGE_LOG, LedgerEntry, conserved, consumed, contiguous, ledger_agrees
 from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Position
 from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
-from backfill_assets.backfill.reads import ChangesRead, Read, SnapshotRead, TableRead
+from backfill_assets.backfill.reads import ChangesRead, Read, SkipRead, SnapshotRead, TableRead
 from tests.support.settings import examples
 from tests.support.tables_world import Follower, Lake, Table
 
@@ -81,6 +81,18 @@ def stepped(before: SnapshotPosition, after: SnapshotPosition, *reads: TableRead
     was = committed(planned(1, before, before, ()))
     plan = planned(2, before, after, reads)
     return [each.removeprefix("epoch 2: ") for each in contiguous([was, committed(plan)], [entry(plan)])]
+
+
+def test_a_list_of_keys_that_changed_without_their_rows_being_read_is_named() -> None:
+    key = (("id", "7"),)
+    before, after = table(*DONE), table(*DONE, skipped=(key,))
+    read = SkipRead(source="t", table_id="id", before=3, after=3, out=(key,))
+    assert stepped(before, after, read) == []
+    (offence,) = stepped(before, after)
+    assert "to leave out what it does, the plan had to read" in offence
+    assert "but read nothing" in offence
+    assert len(stepped(before, before, read)) == 1
+    assert stepped(table(0, 0), table(2, 0, skipped=(key,)), files(b0=(0, 2))) == [], "nothing of it had been read"
 
 
 @pytest.mark.parametrize(

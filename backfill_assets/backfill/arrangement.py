@@ -54,7 +54,7 @@ class ArrangementHistory:
         Changes are never put off: the ranges are read at the newest version, and what is put off may be vacuumed.
         """
         keys: list[TableRead] = []
-        changes: list[TableRead] = []
+        changes: list[ChangesRead] = []
         tables = dict(position.tables)
         for name, offer in sorted(turn.offers.items()):
             table = position.tables[name]

@@ -17,8 +17,18 @@ from backfill_assets.backfill.positions import (
     TablePosition,
     ViewPosition,
 )
-from backfill_assets.backfill.reads import BronzeRead, CaptureRead, KafkaRead, KeyRead, Read, SnapshotRead, size_of
+from backfill_assets.backfill.reads import (
+    BronzeRead,
+    CaptureRead,
+    KafkaRead,
+    KeyRead,
+    Read,
+    SkipRead,
+    SnapshotRead,
+    size_of,
+)
 from backfill_assets.backfill.source import SourceUpstream
+from backfill_assets.backfill.table_skips import left_out_alike, skip_reads
 
 __all__ = ["KEPT_PLANS", "Evidence", "LedgerEntry", "conserved", "consumed", "contiguous", "evidence", "ledger_agrees"]
 
@@ -174,7 +184,7 @@ def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: in
         net = after.rows_written - after.rows_updated - after.rows_deleted
         if after.rows_total != before.rows_total + net:
             offences.append(f"epoch {after.epoch}: total {after.rows_total} is not {before.rows_total} + {net}")
-        estimated = isinstance(before.position, SnapshotPosition) and _estimated(before.position)
+        estimated = isinstance(before.position, SnapshotPosition) and _estimated(before.position, after.position)
         offered = after.done - before.done
         if after.rows_read > offered or (after.rows_written > copies * after.rows_read and not estimated):
             offences.append(
@@ -184,10 +194,13 @@ def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: in
     return offences
 
 
-def _estimated(position: SnapshotPosition) -> bool:
+def _estimated(position: SnapshotPosition, after: Position) -> bool:
     """Whether more rows may come of the next epoch than were counted: of a change log it is only estimated how many it
-    holds, and of a range of keys, how many it had when the ranges were planned."""
-    return position.backfilled or any(table.expected for table in position.tables.values())
+    holds, and of a range of keys, how many it had when the ranges were planned. Rows that are taken in again were
+    counted before."""
+    if position.backfilled or any(table.expected for table in position.tables.values()):
+        return True
+    return not left_out_alike(position, after)
 
 
 def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[str]:
@@ -235,6 +248,7 @@ def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[
     return [
         *offences,
         *_phase_offences(before.position, after.position),
+        *_skip_offences(before.position, after.position),
         *_table_offences(before.position, after.position, plan),
     ]
 
@@ -277,7 +291,7 @@ def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
         if isinstance(table, SnapshotRead | KeyRead):
             for bucket, each in table.ranges.items():
                 found.setdefault((table.source, bucket), []).append(each)
-        else:
+        elif not isinstance(table, SkipRead):
             versions = OffsetRange.model_construct(start=table.first - 1, end=table.last)  # of any plan, sound or not
             place = CAPTURED if isinstance(table, CaptureRead) else CHANGE_LOG
             found.setdefault((table.source, place), []).append(versions)
@@ -305,11 +319,35 @@ def _phase_offences(before: Position, after: Position) -> list[str]:
     ]
 
 
+def _skip_offences(before: Position, after: Position) -> list[str]:
+    """What a view left out of the offsets that it had read stays so, and nothing is added to it."""
+    if not (isinstance(before, ViewPosition) and isinstance(after, ViewPosition)):
+        return []
+    return [
+        f"split {split} of {name} had been read to {state.next} leaving out {was or 'nothing'}, and now {now or 'nothing'}"
+        for name, source in before.sources.items()
+        if name in after.sources
+        for split, state in source.splits.items()
+        if (was := _below(source.skipped.get(split, ()), state.next))
+        != (now := _below(after.sources[name].skipped.get(split, ()), state.next))
+    ]
+
+
+def _below(offsets: Sequence[int], end: int) -> list[int]:
+    return [offset for offset in offsets if offset < end]
+
+
 def _table_offences(before: Position, after: Position, plan: Plan | None) -> list[str]:
     """What a view's life fixes of each table stays, and the plan read just that and as many rows as were counted."""
     if not (isinstance(before, SnapshotPosition) and isinstance(after, SnapshotPosition)):
         return []
     offences = [f"table {name} joined" for name in sorted(after.tables.keys() - before.tables.keys())]
+    if plan is not None and not plan.replaces and before.tables.keys() == after.tables.keys():
+        due, skips = skip_reads(before, after), [each for each in plan.reads if isinstance(each, SkipRead)]
+        if due != skips:
+            offences.append(
+                f"to leave out what it does, the plan had to read {due or 'nothing'}, but read {skips or 'nothing'}"
+            )
     for name in sorted(before.tables.keys() & after.tables.keys()):
         was, now = before.tables[name], after.tables[name]
         offences.extend(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from backfill_assets.backfill.epoch import CommitRecord, Fingerprint, Look, Plan, Position, Staged, UpstreamColumns
-from backfill_assets.backfill.positions import IngestPosition, Key, OffsetRange
+from backfill_assets.backfill.positions import IngestPosition, Key, NamedKey, OffsetRange
 from backfill_assets.backfill.reads import Read, TableRead
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Decider",
     "KeyRanges",
     "KeyedTables",
+    "KeysLeftOut",
     "Ledger",
     "LogRecord",
     "Next",
@@ -38,6 +39,9 @@ __all__ = [
 
 EVERYTHING = sys.maxsize
 """A budget without a limit."""
+
+KeysLeftOut = Mapping[str, Sequence[NamedKey]]
+"""The keys whose rows a view leaves out, by table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +142,8 @@ class Tables(Protocol):
         """Refuse a read whose files or versions are gone: `VersionsLostError`."""
         ...
 
-    def check_keys(self, versions: Mapping[str, int]) -> None:
-        """Refuse versions in which the view's key is not unique: `DuplicateKeyError`."""
+    def check_keys(self, versions: Mapping[str, int], left_out: KeysLeftOut) -> None:
+        """Refuse versions in which the view's key is not unique, but for rows that are left out: `DuplicateKeyError`."""
         ...
 
 
@@ -249,7 +253,7 @@ class Decider(Protocol):
         ...
 
     def readable(self, plan: Plan) -> bool:
-        """Whether all inputs of an earlier plan are still there."""
+        """Whether an earlier plan can be carried out: its inputs are there, and it leaves out what is to be left out now."""
         ...
 
     def done(self, position: Position) -> int:

@@ -26,6 +26,7 @@ __all__ = [
     "Key",
     "KeyRange",
     "LogMark",
+    "NamedKey",
     "OffsetRange",
     "Phase",
     "Segment",
@@ -136,12 +137,15 @@ class SourcePosition(Value):
     """A view's position in one source: which life of its bronze table, at which version, and each split's state.
 
     `log` marks the splits whose history was read from Kafka beyond what bronze had; elsewhere bronze's own mark holds.
+    `skipped` are offsets, by split, that the view leaves out (see `skips`): those before a split's `next` were, those from
+    there on will be.
     """
 
     incarnation: str
     version: int
     splits: dict[int, SplitState]
     log: LogMark = LogMark()
+    skipped: dict[int, tuple[int, ...]] = Field(default_factory=dict)
 
     @property
     def backfilled(self) -> bool:
@@ -172,6 +176,10 @@ class IngestPosition(Value):
 
 Key = tuple[str | None, ...]
 """A place in the order of a table's key: the texts of its first columns, or of all; None is null, which comes first."""
+
+
+NamedKey = tuple[tuple[str, str | None], ...]
+"""One row of a table: the columns of its key with their values as texts (None: null), in the order of the key."""
 
 
 class KeyRange(Value):
@@ -246,8 +254,8 @@ class TablePosition(Value):
 
     Where history is read by key, the buckets are runs of key ranges, one after the other: `bounds` are their inclusive
     upper ends (the last range has none), `expected` the rows that each had when they were planned. Both are forgotten
-    once all ranges have been read. `spool` is what was captured of the change log ahead of `version`; None where nothing
-    is captured.
+    once all ranges have been read. Of rows with the keys `skipped` the view knows nothing (see `skips`). `spool` is what
+    was captured of the change log ahead of `version`; None where nothing is captured.
     """
 
     table_id: str
@@ -259,6 +267,7 @@ class TablePosition(Value):
     bounds: tuple[Key, ...] = ()
     expected: tuple[int, ...] = ()
     changes: int = 0
+    skipped: tuple[NamedKey, ...] = ()
     spool: Spool | None = None
 
     @property

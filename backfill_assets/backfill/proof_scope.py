@@ -69,18 +69,18 @@ def scope(
 
 def _unlike(before: TablePosition, after: TablePosition) -> str:
     """Why what was read between two positions of a table cannot be told from them; empty where it can."""
-    if (before.table_id, before.incarnation, before.pinned) != (after.table_id, after.incarnation, after.pinned):
-        return "another table, or another version of it, was pinned"
-    if before.expected or after.expected:
-        return "its history is read by key, each range at a version of its own"
-    if before.buckets.keys() != after.buckets.keys():
-        return "its history is cut otherwise"
-    went_back = any(after.buckets[at].next < bucket.next for at, bucket in before.buckets.items())
-    if went_back or after.version < before.version:
-        return "its position went back"
-    if after.version - before.version > MOST_VERSIONS:
-        return f"more than {MOST_VERSIONS} versions came since"
-    return ""
+    life = (before.table_id, before.incarnation, before.pinned) == (after.table_id, after.incarnation, after.pinned)
+    same_cut = before.buckets.keys() == after.buckets.keys()
+    onwards = same_cut and all(after.buckets[at].next >= bucket.next for at, bucket in before.buckets.items())
+    reasons = {
+        "another table, or another version of it, was pinned": not life,
+        "rows of some keys are left out": before.skipped or after.skipped,
+        "its history is read by key, each range at a version of its own": before.expected or after.expected,
+        "its history is cut otherwise": not same_cut,
+        "its position went back": not onwards or after.version < before.version,
+        f"more than {MOST_VERSIONS} versions came since": after.version - before.version > MOST_VERSIONS,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def _reads(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from backfill_assets.backfill.positions import KeyRange, OffsetRange, total
+from backfill_assets.backfill.positions import KeyRange, NamedKey, OffsetRange, total
 from backfill_assets.backfill.value import Value
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "KeyRead",
     "OffsetRead",
     "Read",
+    "SkipRead",
     "SnapshotRead",
     "SpoolRead",
     "TableRead",
@@ -146,8 +147,27 @@ class FullRead(Value):
         return self.last
 
 
+class SkipRead(Value):
+    """The rows of some keys of a Delta table, as far as the view stands for them: those that it is to leave out from now
+    on, at version `before`, where it stands, and those that it takes in again, at `after`, where its epoch ends.
+    """
+
+    kind: Literal["skips"] = "skips"
+    source: str
+    table_id: str
+    before: int
+    after: int
+    out: tuple[NamedKey, ...] = ()
+    back: tuple[NamedKey, ...] = ()
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions that are read."""
+        return [version for version, keys in ((self.before, self.out), (self.after, self.back)) if keys]
+
+
 OffsetRead = KafkaRead | BronzeRead
-TableRead = SnapshotRead | KeyRead | ChangesRead | CaptureRead | SpoolRead | FullRead
+TableRead = SnapshotRead | KeyRead | ChangesRead | CaptureRead | SpoolRead | FullRead | SkipRead
 Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
 
 
@@ -155,10 +175,10 @@ def size_of(read: Read) -> int:
     """How much a read counts against a budget: offsets, or rows as the table's log states them.
 
     What is only captured counts when it is taken from the spool. A table that is read in full counts as the changes that
-    it saves reading.
+    it saves reading. Rows of keys that are left out, or taken in again, count nothing: they were counted when they came.
     """
     match read:
-        case CaptureRead():
+        case CaptureRead() | SkipRead():
             return 0
         case SnapshotRead() | KeyRead() | ChangesRead() | SpoolRead() | FullRead():
             return read.rows

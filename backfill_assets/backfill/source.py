@@ -23,6 +23,7 @@ from backfill_assets.backfill.positions import (
     deal,
 )
 from backfill_assets.backfill.reads import BronzeRead, KafkaRead, Read, size_of
+from backfill_assets.backfill.skips import Skips, consumed_of, left_out_of, no_skips, offsets_left_out, offsets_of
 from backfill_assets.backfill.truncation import ConsumedLog, mark, narrowed
 from backfill_assets.errors import OffsetsLostError, UpstreamChangedError
 
@@ -42,13 +43,14 @@ class SourceUpstream:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceDecider:
-    """Decides the epochs of one view over shared sources."""
+    """Decides the epochs of one view over shared sources. `skips` is asked what to leave out, when an epoch is planned."""
 
     view: str
     sources: tuple[SourceUpstream, ...]
     fingerprint: Fingerprint
     upstreams: Upstreams
     order: Order = field(default_factory=dict)
+    skips: Skips = no_skips
 
     @property
     def target(self) -> str:
@@ -62,7 +64,7 @@ class SourceDecider:
             check_topic(source.name, bronze.position, topic)
             check_log(consumed_log(source.name, bronze.position, topic, self.upstreams))
             positions[source.name] = begin_source(source.name, bronze, topic)
-        position = ViewPosition(sources=positions)
+        position = self._with_skips(ViewPosition(sources=positions))
         left = sum(_history_left(split) for each in positions.values() for split in each.splits.values())
         return Begin(position=position, total=left, live=_level(position))
 
@@ -71,6 +73,7 @@ class SourceDecider:
 
     def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
         assert isinstance(position, ViewPosition)
+        position = self._with_skips(position)
         offers = {source.name: self._offers(source, position.sources[source.name]) for source in self.sources}
         step = self._step(position, offers, live=live, budget=budget)
         for name, each in offers.items():
@@ -102,6 +105,17 @@ class SourceDecider:
         if not reads and level == live:
             return None
         return Next(reads=reads, after=moved, live=level)
+
+    def _with_skips(self, position: ViewPosition) -> ViewPosition:
+        """The position with what an epoch that is planned now leaves out."""
+        wanted = self.skips()
+        sources = {
+            name: each.model_copy(
+                update={"skipped": offsets_left_out(each.skipped, offsets_of(wanted, name), consumed_of(each))}
+            )
+            for name, each in position.sources.items()
+        }
+        return ViewPosition(sources=sources)
 
     def _offers(self, source: SourceUpstream, position: SourcePosition) -> "Offers":
         bronze = self.upstreams.bronze(source.name)
@@ -164,7 +178,10 @@ class SourceDecider:
         return True
 
     def readable(self, plan: Plan) -> bool:
+        assert isinstance(plan.before, ViewPosition)
         assert isinstance(plan.after, ViewPosition)
+        if left_out_of(self._with_skips(plan.before)) != left_out_of(plan.after):
+            return False
         after = plan.after.sources
         return all(
             self._kafka_has(read, after[read.source]) for read in plan.offset_reads if isinstance(read, KafkaRead)
@@ -277,7 +294,8 @@ def plan_source(
         )
     if from_kafka:
         reads.append(KafkaRead(source=source.name, topic=source.topic, isolation=source.isolation, ranges=from_kafka))
-    return tuple(reads), SourcePosition(incarnation=bronze.incarnation, version=bronze.version, splits=splits)
+    seen = {"incarnation": bronze.incarnation, "version": bronze.version}
+    return tuple(reads), position.model_copy(update={**seen, "splits": splits})
 
 
 def split_budget(budget: int, live: int, history: int) -> tuple[int, int]:

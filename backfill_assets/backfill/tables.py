@@ -18,6 +18,8 @@ from backfill_assets.backfill.order import Order, waits_for
 from backfill_assets.backfill.ports import EVERYTHING, Begin, Commit, Next, TableOffer, Tables
 from backfill_assets.backfill.positions import BucketState, SnapshotPosition, TablePosition, deal
 from backfill_assets.backfill.reads import CaptureRead, FullRead, KeyRead, TableRead
+from backfill_assets.backfill.skips import Skips, keys_of, no_skips
+from backfill_assets.backfill.table_skips import leaving_out, left_out_alike, skip_reads
 from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 
 __all__ = ["BUCKETS", "History", "Step", "TableUpstream", "TablesDecider", "Turn", "begun"]
@@ -87,7 +89,8 @@ class TablesDecider:
     """Decides the epochs of one view over Delta tables and other views.
 
     `strategy` is the declared one; a life keeps the one that it began with until its history is read. `choose` is asked
-    which one that is. With `in_full`, tables whose changes outweigh what they hold may be read in full instead.
+    which one that is. With `in_full`, tables whose changes outweigh what they hold may be read in full instead. `skips` is
+    asked what to leave out, when an epoch is planned.
     """
 
     view: str
@@ -99,6 +102,7 @@ class TablesDecider:
     order: Order = field(default_factory=dict)
     strategy: str = "auto"
     in_full: bool = True
+    skips: Skips = no_skips
 
     @property
     def target(self) -> str:
@@ -106,12 +110,15 @@ class TablesDecider:
 
     def begin(self) -> Begin:
         offers = {each.name: self.tables.table_now(each.name) for each in self.upstreams}
-        self.tables.check_keys({name: offer.version for name, offer in offers.items()})
+        wanted = self.skips()
+        versions = {name: offer.version for name, offer in offers.items()}
+        self.tables.check_keys(versions, {name: keys_of(wanted, name) for name in offers})
         strategy = self.choose()
         history = self.histories[strategy]
         begun = {name: history.begin(name, offer) for name, offer in offers.items()}
         tables = {name: table for name, (table, _) in begun.items()}
         position = SnapshotPosition(strategy=strategy, tables=tables, bound=history.bound)
+        position = leaving_out(position, wanted)
         total = sum(rows for _, rows in begun.values())
         return Begin(position=position, total=total, live=total == 0 and history.finished(position))
 
@@ -120,6 +127,7 @@ class TablesDecider:
 
     def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
         assert isinstance(position, SnapshotPosition)
+        before, position = position, leaving_out(position, self.skips())
         offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
         history = self.histories[position.strategy]
         if history.finished(position):
@@ -132,9 +140,10 @@ class TablesDecider:
                 more, after = self._follow(after, waiting, budget, behind={read.source for read in reads})
                 reads = [*reads, *more]
             step = reads, _lagging(after, offers)
-        if step is None:
+        if step is None and not skip_reads(before, position):
             return None
-        reads, after = step
+        reads, after = step or ([], position)
+        reads = [*skip_reads(before, after), *reads] if not any(isinstance(each, FullRead) for each in reads) else reads
         level = all(after.tables[name].version == offer.version for name, offer in offers.items())
         keyed = {each.name: each for each in self.upstreams}
         for read in reads:
@@ -148,6 +157,8 @@ class TablesDecider:
         offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
         if not live or not self.histories[position.strategy].finished(position):
             return True
+        if skip_reads(position, leaving_out(position, self.skips())):
+            return True
         oldest = self._looked_at(position, offers, most=MOST_EMPTY_VERSIONS)
         changed = any(commit.rows for commits in oldest.values() for commit in commits)
         return changed or self._worth_passing(position, oldest)
@@ -160,8 +171,11 @@ class TablesDecider:
     def readable(self, plan: Plan) -> bool:
         """A plan over pinned versions has no other way: what is gone is an error, never a hole.
 
-        Ranges of a key, and whole tables, are as well read from a newer version.
+        Ranges of a key, and whole tables, are as well read from a newer version, and another list of what is left out
+        needs another plan.
         """
+        if not left_out_alike(leaving_out(plan.before, self.skips()), plan.after):
+            return False
         for read in sorted(plan.table_reads, key=lambda each: not isinstance(each, KeyRead)):
             try:
                 self.tables.check_readable(read)

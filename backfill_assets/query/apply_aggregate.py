@@ -27,7 +27,7 @@ from backfill_assets.query.spelling import backquoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["OP", "SIGN", "groups_of_rows", "maintained", "stored"]
+__all__ = ["OP", "SIGN", "groups_of_rows", "maintained", "of_each_row", "stored"]
 
 SIGN: Final = "__sign"
 """The column of changes that says what a row does: +1 is an insert, -1 a delete."""
@@ -130,6 +130,11 @@ def maintained(
 def groups_of_rows(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
     """The group of each row of the upstream that the query takes, as `__group_<i>`."""
     return _read(query, rows).select(*(f"__group_{number}" for number in range(len(query.groups))))
+
+
+def of_each_row(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
+    """What an aggregate computes of each row by itself: its group and what the aggregates take."""
+    return _read(query, rows)
 
 
 def _read(query: AggregateQuery, rows: "DataFrame", *more: str) -> "DataFrame":

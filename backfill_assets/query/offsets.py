@@ -6,11 +6,11 @@ each row would go through all of them. What holds for all splits is said once mo
 leave out what cannot hold such a row.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from backfill_assets.backfill.positions import OffsetRange
 
-__all__ = ["within"]
+__all__ = ["among", "within"]
 
 _NOTHING = OffsetRange(start=0, end=0)
 
@@ -33,6 +33,17 @@ def within(split: str, offset: str, ranges: Mapping[int, OffsetRange]) -> str:
         f"{offset} < get({_array(each.end for each in by_number)}, {split})",
     )
     return f"({' AND '.join(parts)})"
+
+
+def among(split: str, offset: str, offsets: Mapping[int, Sequence[int]]) -> str:
+    """SQL for whether the offset in one column is one of those named for the split in another; never null.
+
+    Both are looked up as one text, in one set, however many splits there are.
+    """
+    named = [f"'{number}:{each}'" for number, some in sorted(offsets.items()) for each in some]
+    if not named:
+        return "FALSE"
+    return f"concat_ws(':', CAST({split} AS STRING), CAST({offset} AS STRING)) IN ({', '.join(named)})"
 
 
 def _array(numbers: Iterable[int]) -> str:

@@ -23,16 +23,19 @@ from backfill_assets.backfill.positions import IngestPosition, OffsetRange, Snap
 from backfill_assets.backfill.protocol import Parts, begin_life, end_life
 from backfill_assets.backfill.reads import BronzeRead, KafkaRead
 from backfill_assets.backfill.run import RunReport, create_if_missing, run
+from backfill_assets.backfill.skips import Offsets, OffsetSkip, left_out_of
 from backfill_assets.backfill.source import SourceDecider, SourceUpstream
-from backfill_assets.errors import UpstreamChangedError
+from backfill_assets.errors import ComputeError, UpstreamChangedError
 from backfill_assets.testing.clock import ManualClock
 from backfill_assets.testing.ledger import LedgerStore, SimulatedLedger
 from backfill_assets.testing.table import SimulatedOutput, SimulatedTable
 from backfill_assets.testing.topic import Row, SimulatedTopic
 
-__all__ = ["Operator", "SourceSettings", "World"]
+__all__ = ["POISON", "Operator", "SourceSettings", "World"]
 
 ISOLATION = "read_committed"
+POISON = "poison"
+"""A value that no view can be computed of."""
 
 
 def _nothing(_step: str) -> None:
@@ -86,6 +89,7 @@ class World:
         self.ledger = LedgerStore()
         self.clock = ManualClock()
         self.fingerprint = fingerprint(query="SELECT *", schema="value STRING")
+        self.skips: dict[str, set[OffsetSkip]] = {}
         self._ids = count(1)
 
     def add_view(self, name: str, sources: tuple[str, ...]) -> str:
@@ -145,7 +149,13 @@ class World:
                 upstreams=self,
             )
         sources = tuple(SourceUpstream(name=each, topic=each, isolation=ISOLATION) for each in self.views[name])
-        return SourceDecider(view=name, sources=sources, fingerprint=self.fingerprint, upstreams=self)
+        return SourceDecider(
+            view=name,
+            sources=sources,
+            fingerprint=self.fingerprint,
+            upstreams=self,
+            skips=lambda: tuple(self.skips.get(target, ())),
+        )
 
     def parts(self, target: str, *, on_step: OnStep = _nothing, output: Output | None = None) -> Parts:
         """A new process at work on a table: all its objects are its own, the world is shared."""
@@ -197,7 +207,8 @@ class World:
                 for name, each in sources.items():
                     begin = {split: state.start for split, state in each.splits.items()}
                     end = {split: state.next for split, state in each.splits.items()}
-                    rows += self.topics[name].ever(begin, end)
+                    ever = self.topics[name].ever(begin, end)
+                    rows += Counter({row: n for row, n in ever.items() if not _among(row, each.skipped)})
                 return rows
             case SnapshotPosition():
                 raise AssertionError("the simulated world holds no Delta tables")
@@ -211,7 +222,15 @@ class SimulatedSpark:
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:  # noqa: ARG002  (rows are only ever added)
         """Read exactly what the plan says and stage it."""
-        rows = [row for read in plan.offset_reads for row in self._rows(plan, read)]
+        left_out = left_out_of(plan.after)
+        rows = [
+            row
+            for read in plan.offset_reads
+            for row in self._rows(plan, read)
+            if not _among(row, left_out.get(read.source, {}))
+        ]
+        if isinstance(plan.after, ViewPosition) and (poison := [row for row in rows if row.value == POISON]):
+            raise ComputeError(f"{plan.target}: {poison[0]} cannot be computed", hint="leave it out")
         files = self.world.table(plan.target).stage(f"{plan.incarnation}-{plan.epoch}-{attempt}", rows)
         return Staged(files=files, rows_read=len(rows), rows_written=len(rows))
 
@@ -231,6 +250,10 @@ class SimulatedSpark:
             for row in table.rows.elements()
             if row.split in ranges and ranges[row.split].start <= row.offset < ranges[row.split].end
         ]
+
+
+def _among(row: Row, offsets: Offsets) -> bool:
+    return row.offset in offsets.get(row.split, ())
 
 
 def _offered(look: Look) -> BronzeOffer:

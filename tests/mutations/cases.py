@@ -11,6 +11,7 @@ from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_runs import RUNS
 from tests.mutations.cases_session import SESSION
 from tests.mutations.cases_since import SINCE_PASS
+from tests.mutations.cases_skips import SKIPS
 from tests.mutations.cases_spark import SPARK
 from tests.mutations.cases_tables import OVER_TABLES
 from tests.mutations.cases_values import VALUES
@@ -20,5 +21,5 @@ __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES, *CHECKS,
-    *SINCE_PASS,
+    *SINCE_PASS, *SKIPS,
 )  # fmt: skip

@@ -90,7 +90,7 @@ EPOCHS: tuple[Mutation, ...] = (
     Mutation(
         name="rows that were refused are planned again though nothing came",
         file=PROTOCOL,
-        old="if step is None or parts.decider.offsets(step.after) == parts.decider.offsets(refused.after):",
+        old="if step is None or step.after == refused.after:",
         new="if step is None:",
         tests=(REFUSED,),
     ),
@@ -119,8 +119,8 @@ EPOCHS: tuple[Mutation, ...] = (
     Mutation(
         name="a view is begun over a topic that was made again",
         file=SOURCE,
-        old="            check_topic(source.name, bronze.position, topic)\n            positions",
-        new="            positions",
+        old="            check_topic(source.name, bronze.position, topic)\n            check_log",
+        new="            check_log",
         tests=(f"{READS}::test_a_view_over_a_topic_that_was_made_again_is_not_begun",),
     ),
     Mutation(
@@ -178,14 +178,14 @@ EPOCHS: tuple[Mutation, ...] = (
     Mutation(
         name="a view does not depend on the keys of its tables",
         file=WORKSPACE,
-        old="key=[declared.own_key, keys])",
-        new="key=[declared.own_key])",
+        old="key=[own, keys])",
+        new="key=[own])",
         tests=(MEANS,),
     ),
     Mutation(
         name="a view does not depend on the key that it names itself",
         file=WORKSPACE,
-        old="key=[declared.own_key, keys])",
+        old="key=[own, keys])",
         new="key=[keys])",
         tests=(MEANS,),
     ),

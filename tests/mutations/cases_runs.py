@@ -81,8 +81,8 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="changes with and without a feed are read together while history is read by key",
         file=ARRANGEMENT,
-        old="groupby(waiting, key=lambda commit: commit.feed)",
-        new="groupby(waiting, key=lambda commit: commit.feed or True)",
+        old="for commits in by_feed(waiting):",
+        new="for commits in [list(waiting)]:",
         tests=(f"{BY_KEY}::test_changes_with_and_without_a_feed_that_wait_together_are_read_apart",),
     ),
     Mutation(

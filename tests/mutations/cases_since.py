@@ -17,8 +17,8 @@ SINCE_PASS: tuple[Mutation, ...] = (
     Mutation(
         name="keys that were written are compared with each other alone",
         file=VERIFY_SINCE,
-        old="held = rows_at(spark, written.table, written.now).select(*columns)",
-        new="held = new",
+        old="held = rows_at(spark, written.table, written.now)",
+        new="held = file_rows(spark, written, written.came)",
         tests=(INSERTED_AGAIN,),
     ),
     Mutation(
@@ -52,8 +52,8 @@ SINCE_PASS: tuple[Mutation, ...] = (
     Mutation(
         name="a check since the last pass does not see that history is read by key",
         file=SCOPE,
-        old="if before.expected or after.expected:",
-        new="if after.expected and not before.expected:",
+        old='version of its own": before.expected or after.expected,',
+        new='version of its own": after.expected and not before.expected,',
         tests=("tests/test_proof_scope.py",),
     ),
     Mutation(

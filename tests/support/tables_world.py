@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from backfill_assets.backfill.epoch import Fingerprint, UpstreamColumns, fingerprint
 from backfill_assets.backfill.order import Order
-from backfill_assets.backfill.ports import Commit, Next, TableOffer, TableSize
+from backfill_assets.backfill.ports import Commit, KeysLeftOut, Next, TableOffer, TableSize
 from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.reads import ChangesRead, FullRead, KeyRead, SnapshotRead, SpoolRead, TableRead
+from backfill_assets.backfill.reads import ChangesRead, FullRead, KeyRead, SkipRead, SnapshotRead, SpoolRead, TableRead
+from backfill_assets.backfill.skips import Skip
 from backfill_assets.backfill.snapshot import SnapshotHistory, files_of
 from backfill_assets.backfill.tables import TablesDecider, TableUpstream
 from backfill_assets.errors import VersionsLostError
@@ -75,13 +76,17 @@ class Lake:
 
     def check_readable(self, read: TableRead) -> None:
         assert not isinstance(read, KeyRead), "no table here is read by key"
-        versions = (
-            {read.version} if isinstance(read, SnapshotRead | FullRead) else set(range(read.first, read.last + 1))
-        )
+        match read:
+            case SnapshotRead() | FullRead():
+                versions = {read.version}
+            case SkipRead():
+                versions = set(read.versions)
+            case _:
+                versions = set(range(read.first, read.last + 1))
         if lost := versions & self.tables[read.source].lost:
             raise VersionsLostError("gone", hint="none", version=min(lost))
 
-    def check_keys(self, versions: Mapping[str, int]) -> None:
+    def check_keys(self, versions: Mapping[str, int], left_out: KeysLeftOut) -> None:  # noqa: ARG002  (ports.Tables)
         self.checked_keys.append(dict(versions))
 
 
@@ -94,6 +99,7 @@ class Follower:
     keyed: bool = True
     order: Order = field(default_factory=dict)
     in_full: bool = True
+    skips: set[Skip] = field(default_factory=set)
     files: Counter[tuple[str, int]] = field(default_factory=Counter)
     versions: dict[str, list[int]] = field(default_factory=dict)
 
@@ -113,6 +119,7 @@ class Follower:
             in_full=self.in_full,
             histories={"snapshot": SnapshotHistory(tables=self.lake, buckets=self.buckets)},
             choose=lambda: "snapshot",
+            skips=lambda: tuple(self.skips),
         )
 
     def step(self, budget: int = PLENTY) -> Next | None:

@@ -137,6 +137,27 @@ def recorded(cli: CommandLine) -> dict[str, list[tuple[str, int]]]:
     }
 
 
+def test_what_a_view_is_to_leave_out_is_listed_and_taken_back(cli: CommandLine) -> None:
+    assert cli.call("skip", "even") == "even leaves no row out\n"
+    found = cli.json("skip", "even", "--partition", "1", "--offset", "3", "--offset", "4")
+    assert [(row["place"], row["standing"]) for row in found["left_out"]] == [
+        ({"partition": 1, "offset": 3}, "waiting"),
+        ({"partition": 1, "offset": 4}, "waiting"),
+    ]
+    assert re.search(r"source orders, partition 1, offset 4 +waiting", cli.call("skip", "even"))
+    assert len(cli.json("status", "even")[0]["left_out"]) == 2
+    assert re.search(r"partition 1, offset 3 +waiting", cli.call("status", "even"))
+    assert len(cli.json("skip", "even", "--partition", "1", "--offset", "3", "--undo")["left_out"]) == 1
+    for arguments, said in (
+        (["--offset", "3"], "named by --partition and --offset"),
+        (["--partition", "1", "--offset", "3", "--undo"], "is not to leave out"),
+        (["--source", "none", "--partition", "1", "--offset", "3"], "reads orders; found 'none'"),
+        (["--key", "id=3"], "named by --partition and --offset"),
+    ):
+        assert said in cli.call("skip", "even", *arguments, code=2)
+    assert "takes every record" in cli.call("skip", "orders", "--partition", "1", "--offset", "3", code=2)
+
+
 def test_pause_resume_and_throttle_hold_until_they_are_changed(cli: CommandLine) -> None:
     assert cli.json("pause", "even") == {"name": "even", "paused": True, "rows_per_second": None}
     assert cli.json("refresh", "even", code=3)["tables"]["even"]["stopped_reason"] == "paused"

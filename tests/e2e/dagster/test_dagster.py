@@ -23,6 +23,7 @@ NUMBERS = {
     "expected_seconds",
     "lag_rows",
     "rows_bad",
+    "rows_left_out",
     "rows_per_second",
     "rows_read",
     "rows_total",

@@ -14,8 +14,8 @@ from deltalake.schema import PrimitiveType
 from backfill_assets.backfill.control import Limits
 from backfill_assets.errors import (
     BackfillError,
-    ComputeError,
     DuplicateKeyError,
+    PoisonRowError,
     UpstreamChangedError,
     UpstreamRefusedError,
     VersionsLostError,
@@ -124,7 +124,7 @@ def test_what_spark_cannot_compute_is_named_and_nothing_of_it_is_committed(lake:
     lake.append("orders", [{"id": 1, "text": "1"}, {"id": 2, "text": "two"}])
     lake.view("large", "SELECT id, CAST(text AS INT) AS number FROM orders", lake.table("orders"))
     for _ in range(2):  # the plan is redone as it stands
-        with pytest.raises(ComputeError, match="Spark could not compute epoch 1"):
+        with pytest.raises(PoisonRowError, match="epoch 1 cannot be computed: table orders, key id = 2: "):
             lake.project.refresh("large")
         assert (lake.project.record("large").epoch, lake.found("large", ["id"]).total()) == (0, 0)
     lake.sql("orders", "UPDATE {t} SET text = '2' WHERE id = 2")

@@ -1,0 +1,152 @@
+"""A row of a table that a view cannot be computed of: named by its key, and left out in every version until taken back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backfill_assets.backfill.control import Limits
+from backfill_assets.errors import ComputeError, DeclarationError, PoisonRowError
+from backfill_assets.operations import reset
+from backfill_assets.skipping import Named, set_skips
+from tests.support.lake import Lake
+
+pytestmark = pytest.mark.e2e
+
+QUICK_CHECKS = ("exactly_once", "positions_contiguous", "ledger_matches_table")
+QUERY = "SELECT id, 60 DIV parts AS share FROM orders WHERE note <> 'no'"
+IN_CONDITION = f"{QUERY} AND 60 DIV parts > 1"
+"""The uniqueness of the key, which is looked at before anything is written, cannot be computed either."""
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path)
+
+
+def row(number: int, parts: int = 2, note: str = "yes") -> dict[str, Any]:
+    return {"id": number, "parts": parts, "note": note}
+
+
+def skip(lake: Lake, *ids: object, undo: bool = False) -> dict[str, str]:
+    for each in ids:
+        named = Named(key=(f"id={each}",))
+        found = set_skips(lake.project.workspace(), "shares", named, undo=undo, by="test")
+    return {each.place["key"]["id"]: each.standing for each in found}
+
+
+def poison(lake: Lake, view: str = "shares") -> list[dict[str, str]]:
+    with pytest.raises(PoisonRowError) as caught:
+        lake.project.refresh(view)
+    return [dict(each["key"]) for each in caught.value.facts["rows"]]
+
+
+def refresh(lake: Lake, *left_out: int, query: str = QUERY, **limits: Any) -> None:
+    """One run, after which the view is its query over all rows but those left out: as far as they are read by the check,
+    and when all are read, by an oracle of its own."""
+    live = lake.project.refresh("shares", Limits(**limits)).report.record.live
+    others = f"SELECT * FROM orders WHERE id NOT IN ({', '.join(map(str, (-1, *left_out)))})"
+    columns = ("id", "share") if "GROUP" not in query else ("note", "share", "least")
+    expected = lake.expected("shares", query.replace("FROM orders", f"FROM ({others}) AS orders"), "orders")
+    assert not live or lake.found("shares", columns) == expected
+    for check in QUICK_CHECKS:
+        outcome = lake.project.check("shares", check)
+        assert outcome.passed, (check, outcome)
+        said = f"{len(left_out)} row{'s are' if len(left_out) > 1 else ' is'} left out as asked"
+        assert (said in outcome.summary) == bool(left_out), outcome.summary
+
+
+@pytest.mark.parametrize(
+    ("strategy", "query"),
+    [
+        ("snapshot", IN_CONDITION),
+        pytest.param("snapshot_once", IN_CONDITION, marks=pytest.mark.full),
+        ("arrangement", QUERY),
+        pytest.param("rearranged", QUERY, marks=pytest.mark.full),
+    ],
+)
+def test_a_poison_row_is_left_out_of_history_and_comes_back_when_it_was_corrected(
+    lake: Lake, strategy: Any, query: str
+) -> None:
+    lake.append("orders", [row(1), row(2, parts=0), row(3)])
+    lake.append("orders", [row(4), row(5, note="no")])
+    lake.view("shares", query, lake.table("orders"), strategy=strategy)
+    assert poison(lake) == [{"id": "2"}]
+    assert skip(lake, 2) == {"2": "waiting"}
+    refresh(lake, 2, query=query)
+    assert skip(lake, 2) == {"2": "left out"}
+    lake.sql("orders", "UPDATE {t} SET parts = 4 WHERE id IN (2, 3)")
+    refresh(lake, 2, query=query)
+    assert skip(lake, 2, undo=True) == {"2": "coming back"}
+    refresh(lake, query=query)
+
+
+def test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once(lake: Lake) -> None:
+    lake.append("orders", [row(number) for number in range(1, 6)])
+    lake.view("shares", QUERY, lake.table("orders"))
+    refresh(lake)
+    lake.sql("orders", "UPDATE {t} SET parts = 0 WHERE id IN (2, 4)", "UPDATE {t} SET parts = 3 WHERE id = 5")
+    assert poison(lake) == [{"id": "2"}, {"id": "4"}] or poison(lake) == [{"id": "4"}, {"id": "2"}]
+    skip(lake, 2, 4)
+    refresh(lake, 2, 4)
+    lake.sql("orders", "UPDATE {t} SET parts = 4 WHERE id = 2", "DELETE FROM {t} WHERE id = 4")
+    skip(lake, 2, 4, undo=True)
+    refresh(lake)
+    skip(lake, 1)
+    refresh(lake, 1)
+    assert lake.project.refresh("shares").report.epochs == []
+    skip(lake, 1, undo=True)
+    refresh(lake)
+
+
+def test_the_list_changes_while_history_is_read_and_a_reset_begins_with_it(lake: Lake) -> None:
+    for number in range(1, 7):
+        lake.append("orders", [row(number)])
+    lake.view("shares", QUERY, lake.table("orders"), strategy="snapshot")
+    refresh(lake, chunk_rows=1, max_rows=2)
+    skip(lake, *range(1, 6))
+    refresh(lake, 1, 2, 3, 4, 5, chunk_rows=1, max_rows=1)
+    skip(lake, 1, 2, 3, undo=True)
+    refresh(lake, 4, 5, chunk_rows=1, max_rows=1)
+    refresh(lake, 4, 5)
+    reset(lake.project.workspace(), "shares")
+    refresh(lake, 4, 5)
+
+
+@pytest.mark.parametrize("strategy", ["snapshot", pytest.param("rearranged", marks=pytest.mark.full)])
+def test_an_aggregate_leaves_keys_out_that_its_columns_do_not_hold(lake: Lake, strategy: Any) -> None:
+    query = "SELECT note, sum(60 DIV parts) AS share, min(parts) AS least FROM orders GROUP BY note"
+    lake.append("orders", [row(1), row(2, parts=0), row(3, parts=3)])
+    lake.append("orders", [row(4, note="no")])
+    lake.view("shares", query, lake.table("orders"), strategy=strategy)
+    assert poison(lake) == [{"id": "2"}]
+    skip(lake, 2)
+    refresh(lake, 2, query=query)
+    skip(lake, 1)
+    refresh(lake, 1, 2, query=query)
+    lake.sql("orders", "UPDATE {t} SET parts = 1 WHERE id = 2")
+    skip(lake, 1, 2, undo=True)
+    refresh(lake, query=query)
+
+
+def test_what_cannot_be_named_or_is_named_wrongly_is_refused(lake: Lake) -> None:
+    lake.append("orders", [row(1, parts=0)])
+    lake.view("shares", QUERY, lake.table("orders", key=None))
+    with pytest.raises(ComputeError, match="DIVIDE_BY_ZERO") as caught:
+        lake.project.refresh("shares")
+    assert "rows of table 'orders', which has no primary key" in caught.value.hint
+    with pytest.raises(DeclarationError, match="cannot be named"):
+        skip(lake, 1)
+    lake.view("shares", QUERY, lake.table("orders"))
+    for named, said in (
+        (Named(key=("id=one",)), "column 'id' of table 'orders' is a BIGINT, found 'one'"),
+        (Named(key=("number=1",)), r"the key of table 'orders' is \(id\)"),
+        (Named(key=("id=1", "id=2")), "found id=1, id=2"),
+        (Named(partition=0, offsets=(1,)), "is named by its key"),
+        (Named(source="others", key=("id=1",)), "reads orders; found 'others'"),
+    ):
+        with pytest.raises(DeclarationError, match=said):
+            set_skips(lake.project.workspace(), "shares", named, undo=False, by="test")
+    assert set_skips(lake.project.workspace(), "shares", Named(key=("id",)), undo=False, by="test")
+    reset(lake.project.workspace(), "shares")
+    assert poison(lake) == [{"id": "1"}], "no row has the key null"

@@ -1,0 +1,147 @@
+"""Faults around rows that cannot be computed: which are named, and which are left out, from when on and of what."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["SKIPS"]
+
+LIST = "backfill_assets/backfill/skips.py"
+KEYS = "backfill_assets/backfill/table_skips.py"
+SOURCE = "backfill_assets/backfill/source.py"
+TABLES = "backfill_assets/backfill/tables.py"
+AUDIT = "backfill_assets/backfill/audit.py"
+CULPRITS = "backfill_assets/backfill/culprits.py"
+COMPUTE = "resources/compute.py"
+PURE = "tests/test_skips.py"
+MODEL = "tests/test_skips_of_tables.py::test_the_view_is_its_query_over_all_rows_but_those_left_out"
+SEARCH = "tests/test_culprits.py"
+RECORDS = "tests/e2e/kafka/test_poison.py"
+ROWS = "tests/e2e/tables/test_poison_rows.py"
+CAUGHT = "tests/e2e/damage/test_skips_catch.py"
+
+SKIPS: tuple[Mutation, ...] = (
+    # Records
+    Mutation(
+        name="a record that was read can still be left out",
+        file=LIST,
+        old="ahead = {offset for offset in wanted.get(split, ()) if offset >= end}",
+        new="ahead = set(wanted.get(split, ()))",
+        tests=(
+            f"{PURE}::test_what_was_read_keeps_its_list_and_all_else_follows_what_is_wanted",
+            "tests/test_simulation.py",
+        ),
+    ),
+    Mutation(
+        name="a record that was left out is forgotten when nobody wants it left out any more",
+        file=LIST,
+        old="past = {offset for offset in held.get(split, ()) if offset < end}",
+        new="past = {offset for offset in held.get(split, ()) if offset < end and offset in wanted.get(split, ())}",
+        tests=(
+            f"{PURE}::test_what_was_left_out_stays_so_until_a_reset_takes_the_list_as_it_is_then",
+            f"{PURE}::test_what_was_read_keeps_its_list_and_all_else_follows_what_is_wanted",
+        ),
+    ),
+    Mutation(
+        name="a plan that cannot be computed is redone whatever is to be left out",
+        file=SOURCE,
+        old="        if left_out_of(self._with_skips(plan.before)) != left_out_of(plan.after):\n            return False\n",
+        new="",
+        tests=(f"{PURE}::test_a_poison_record_stops_a_view_until_it_is_left_out_and_all_others_are_there",),
+    ),
+    Mutation(
+        name="the list is taken and nothing is left out",
+        file=COMPUTE,
+        old="        if read.source in left_out:\n",
+        new="        if read.source not in sources:\n",
+        tests=(f"{RECORDS}::test_poison_records_are_named_left_out_and_shown_and_all_others_are_proved",),
+    ),
+    Mutation(
+        name="a proof believes what is wanted and not what the commit says",
+        file="backfill_assets/proof_rows.py",
+        old="        left_out=left_out_of(case.record.position),",
+        new="        left_out={},",
+        tests=(f"{CAUGHT}::test_a_sound_view_passes_every_check_and_each_says_what_is_left_out",),
+    ),
+    Mutation(
+        name="an epoch may change the list of what was read",
+        file=AUDIT,
+        old="        *_skip_offences(before.position, after.position),\n",
+        new="",
+        tests=("tests/test_audit.py::test_what_was_read_and_is_left_out_only_afterwards_or_no_more_is_named",),
+    ),
+    # Rows of tables
+    Mutation(
+        name="a row that was in the view stays when its key is left out",
+        file=KEYS,
+        old="        out = tuple(key for key in now.skipped if key not in was.skipped) if was.rows else ()",
+        new="        out = ()",
+        tests=(
+            f"{PURE}::test_while_history_is_read_a_key_may_have_been_read_already",
+            MODEL,
+            f"{ROWS}::test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once",
+        ),
+    ),
+    Mutation(
+        name="a row that is taken in again comes as it was before the epoch",
+        file="resources/table_compute.py",
+        old="""(plan.after, read.back, "insert")""",
+        new="""(plan.before, read.back, "insert")""",
+        tests=(f"{ROWS}::test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once",),
+    ),
+    Mutation(
+        name="changes of a key that is taken in again count beside its row",
+        file=KEYS,
+        old="[plan.after] if plan.replaces else [plan.before, plan.after]",
+        new="[plan.after]",
+        tests=(
+            f"{PURE}::test_all_else_is_read_without_the_keys_of_the_old_list_and_of_the_new_one",
+            MODEL,
+            f"{ROWS}::test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once",
+        ),
+    ),
+    Mutation(
+        name="a live view does not see that its list changed",
+        file=TABLES,
+        old="        if skip_reads(position, leaving_out(position, self.skips())):\n            return True\n",
+        new="",
+        tests=(
+            f"{PURE}::test_keys_that_go_are_read_where_the_view_stands_and_those_that_come_back_where_the_epoch_ends",
+            MODEL,
+        ),
+    ),
+    Mutation(
+        name="an epoch may change which keys are left out without reading their rows",
+        file=AUDIT,
+        old="        if due != skips:\n",
+        new="        if skips and due != skips:\n",
+        tests=("tests/test_audit_tables.py::test_a_list_of_keys_that_changed_without_their_rows_being_read_is_named",),
+    ),
+    Mutation(
+        name="proofs expect the rows of keys that are left out",
+        file="resources/recorded_rows.py",
+        old="    return rows if skipped or not left_out else",
+        new="    return rows if True else",
+        tests=(f"{CAUGHT}::test_a_sound_view_passes_every_check_and_each_says_what_is_left_out",),
+    ),
+    # The search
+    Mutation(
+        name="only the first half of what fails is searched",
+        file=CULPRITS,
+        old="suspected += [(middle, end), (start, middle)]",
+        new="suspected += [(start, middle)]",
+        tests=(f"{SEARCH}::test_all_bad_rows_are_found_and_no_other",),
+    ),
+    Mutation(
+        name="the number of a record is counted from the beginning of each split",
+        file=CULPRITS,
+        old="            number += len(each)\n",
+        new="",
+        tests=(f"{SEARCH}::test_offsets_are_numbered_over_reads_and_splits",),
+    ),
+    Mutation(
+        name="any error of Spark is taken for one of values, and running it again is not advised",
+        file="resources/poison_search.py",
+        old="    return _OF_VALUES.fullmatch(state) is not None",
+        new="    return state is not None",
+        tests=("tests/test_poison_errors.py",),
+    ),
+)

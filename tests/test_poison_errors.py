@@ -1,0 +1,88 @@
+"""What Spark's errors are taken for: a matter of values, that running again does not change, or of the world."""
+
+import pytest
+
+from backfill_assets.backfill.culprits import Culprit
+from backfill_assets.backfill.skips import OffsetSkip
+from backfill_assets.errors import ComputeError, PoisonRowError
+from backfill_assets.resources.poison import Work, computed
+from backfill_assets.resources.poison_search import Suspects, is_of_values
+from backfill_assets.resources.spark import SparkRunner
+
+WORK = Work(target="views/large", words="epoch 3", epoch=3)
+DIVIDED = "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"
+CULPRIT = Culprit(skip=OffsetSkip(source="orders", split=0, offset=17), reason=DIVIDED)
+
+
+class WrappedError(Exception):
+    """As PySpark hands on what it does not know: all there is to it is its text."""
+
+
+def runner() -> SparkRunner:
+    return SparkRunner(Session)  # type: ignore[arg-type]
+
+
+class Session:
+    """As much of a session as a runner takes."""
+
+    class sparkContext:  # noqa: N801
+        """As much of a context."""
+
+        @staticmethod
+        def setJobGroup(*_: object, **__: object) -> None:  # noqa: N802
+            """Nothing is run."""
+
+
+def failing(text: str, suspects: Suspects | Exception | None = None) -> ComputeError:
+    def fail(_: object) -> int:
+        raise WrappedError(text)
+
+    def search(_: object) -> Suspects:
+        if isinstance(suspects, Suspects):
+            return suspects
+        raise suspects or AssertionError("there is nothing to search for")
+
+    with pytest.raises(ComputeError) as caught:
+        computed(runner(), WORK, fail, search)
+    return caught.value
+
+
+@pytest.mark.parametrize("state", ["22012", "22018", "22003", "22P02", "23505", "P0001"])
+def test_what_spark_says_of_values_is_told_by_its_state(state: str) -> None:
+    assert is_of_values(WrappedError(f"[SOME] text. SQLSTATE: {state}\n\tat org.apache.spark"))
+
+
+@pytest.mark.parametrize("text", ["no state", "[FAILED_READ_FILE] gone. SQLSTATE: KD001", "[X] y. SQLSTATE: 42703"])
+def test_what_fails_in_the_world_may_be_right_the_next_time(text: str) -> None:
+    assert not is_of_values(WrappedError(text))
+    error = failing(text)
+    assert not isinstance(error, PoisonRowError)
+    assert "run it again" in error.hint
+
+
+def test_rows_that_are_found_are_named_with_the_command() -> None:
+    error = failing(DIVIDED, Suspects(culprits=(CULPRIT, CULPRIT), complete=False))
+    assert isinstance(error, PoisonRowError)
+    assert error.message == (
+        f"views/large: epoch 3 cannot be computed: source orders, partition 0, offset 17 (and 1 more, see below): {DIVIDED}"
+    )
+    assert "backfill skip large --source orders --partition 0 --offset 17\n" in error.hint
+    assert "There may be more" in error.hint
+    assert error.facts["rows"][0] == {
+        "kind": "offset", "source": "orders", "split": 0, "offset": 17, "reason": DIVIDED,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("suspects", "said"),
+    [
+        (Suspects(), "no single row is to blame"),
+        (Suspects(unnamed=("rows of table 'a'",)), "to blame are rows of table 'a'"),
+        (ValueError("lost"), "a search for the rows that are to blame failed"),
+    ],
+)
+def test_where_no_row_can_be_named_the_hint_says_why(suspects: Suspects | Exception, said: str) -> None:
+    error = failing(DIVIDED, suspects)
+    assert not isinstance(error, PoisonRowError)
+    assert said in error.hint
+    assert "running it again gives the same" in error.hint
