@@ -1,6 +1,7 @@
 """Kafka: what topics hold, and the settings under which both clients (librdkafka here, Java in Spark) reach a broker."""
 
 import os
+import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -39,6 +40,8 @@ READING = {
 """How Spark's tasks read, unless `client_config` says otherwise."""
 RATE_SECONDS = 3_600.0
 """Over so long a time it is counted how fast records come."""
+ASK_AGAIN_SECONDS = 0.2
+"""How long to wait before a split whose leader moves is asked for once more."""
 ANSWER_SHARE = 0.8
 """Requests give up before we do, so that each topic has an answer of its own and none is waited for after another."""
 NO_SUCH_OFFSET = -1
@@ -53,6 +56,8 @@ _UNREACHABLE = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
     KafkaError._NOENT,  # of offsets: no split has a leader
+}
+_MOVING = {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
     # A leader has just begun, and does not know yet that it is one, or how far its log may be read.
@@ -60,6 +65,7 @@ _UNREACHABLE = {
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
 }
+"""Answers of brokers that are right a moment later: when a topic was just made, or a broker restarts."""
 _UNKNOWN = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.TOPIC_EXCEPTION,  # no topic can have such a name
@@ -127,8 +133,16 @@ class KafkaClient:
     def offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicOffer | BackfillError]":
         """What several topics hold, each under an isolation level, in two rounds of requests, however many they are.
 
-        What speaks against a topic stands in its place.
+        What speaks against a topic stands in its place. Where leaders move, it is asked again until a broker had its time.
         """
+        give_up = time.monotonic() + self.timeout
+        found = self._offers(wanted)
+        while (moving := [key for key, each in found.items() if _moves(each)]) and time.monotonic() < give_up:
+            time.sleep(ASK_AGAIN_SECONDS)
+            found |= self._offers(moving)
+        return found
+
+    def _offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicOffer | BackfillError]":
         topics = sorted({topic for topic, _ in wanted})
         failed: dict[str, BackfillError] = {}
         seconds = self._answer_seconds
@@ -259,6 +273,8 @@ class KafkaClient:
                 hint="check the source's `topic` and the broker's address, or create the topic",
                 topic=topic,
             )
+        if code in _MOVING:
+            return self.silent(f"topic {topic!r}, of which a split has no leader that may answer", moving=True)
         if code in _UNREACHABLE:
             return self.silent(f"topic {topic!r}")
         return KafkaRefusedError(
@@ -267,14 +283,20 @@ class KafkaClient:
             topic=topic,
         )
 
-    def silent(self, asked: str) -> BrokerUnavailableError:
+    def silent(self, asked: str, **facts: object) -> BrokerUnavailableError:
         """The error of a broker that did not answer in time; `asked` is what it was asked about."""
         return BrokerUnavailableError(
             f"no Kafka broker answered at {self.servers} within {self.timeout:g} s ({asked})",
             hint="check that the broker runs and that its address and security settings are right; with the embedded "
             "broker: `backfill up`",
             servers=self.servers,
+            **facts,
         )
+
+
+def _moves(found: TopicOffer | BackfillError) -> bool:
+    """Whether an answer is that a split's leader moves, and another one is to be had soon."""
+    return isinstance(found, BackfillError) and "moving" in found.facts
 
 
 def _offer(

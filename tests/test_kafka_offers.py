@@ -128,6 +128,15 @@ def test_a_split_whose_broker_is_silent_is_named() -> None:
         client(offsets={("bad", 1): SILENT}).offer("bad", isolation=COMMITTED)
 
 
+def test_a_split_whose_leader_moves_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = client(offsets={("a", 1): refused(KafkaError.NOT_LEADER_FOR_PARTITION)})
+    answers: Any = kafka._admin
+    monkeypatch.setattr("backfill_assets.resources.kafka.time.sleep", lambda _seconds: answers.offsets.clear())
+    found = kafka.offers({("a", COMMITTED), ("b", COMMITTED)})
+    assert held(found["a", COMMITTED]) == held(found["b", COMMITTED]) == {0: (3, 9), 1: (3, 9)}
+    assert len(answers.asked) == 8, "and no other topic was asked for again"
+
+
 def test_a_time_after_all_records_is_the_end_and_silence_is_not() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     kafka = client(offsets={("a", 0): -1, ("a", 1): 5})
