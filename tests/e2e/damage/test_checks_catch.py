@@ -180,7 +180,7 @@ def test_what_was_proved_before_is_left_to_the_full_proof_and_new_damage_is_seen
 
 def test_what_was_proved_of_an_earlier_life_is_proved_again(copy: Project) -> None:
     reset(copy.workspace(), "large")
-    assert len(copy.refresh("large", Limits(chunk_rows=4)).report.epochs) == EPOCHS
+    assert len(copy.refresh("large", Limits(chunk_rows=4)).report.epochs) >= EPOCHS
     rewrite(copy, "large", missing, epoch=1)
     seen = failed(copy, "large", "exactly_once", full=False)
     assert (seen.facts["missing"], seen.facts["since_epoch"]) == (1, 0)
