@@ -31,15 +31,10 @@ test-full: lint ## all proofs, for hours; PART=kills runs one part, and a run th
 test-fast: setup ## the tests that need neither broker nor Spark
 	$(PYTEST) -m "not e2e and not full"
 
-# mypy does not follow an editable install that maps folders: it is shown the package as users import it.
-TYPED := .venv/typed
 lint: setup ## style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	@rm -rf $(TYPED) && mkdir -p $(TYPED)/backfill_assets
-	@ln -s "$(CURDIR)"/backfill_assets/* "$(CURDIR)/resources" $(TYPED)/backfill_assets/
-	@ln -s "$(CURDIR)/tests" "$(CURDIR)/benchmarks" "$(CURDIR)/examples" $(TYPED)/
-	cd $(TYPED) && ../bin/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache
+	$(BIN)/mypy
 
 ui: setup ## Dagster's web interface on this project
 	$(BIN)/backfill ui

@@ -2,5 +2,6 @@
 
 from backfill_assets import build_definitions
 from examples.flights import bad_days, flights, late_departures, routes
+from resources import resources_for
 
-defs = build_definitions(flights, late_departures, routes, bad_days)
+defs = build_definitions(flights, late_departures, routes, bad_days, resources=resources_for())

@@ -18,17 +18,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import Plan, Staged
-from backfill_assets.backfill.ports import LogRecord, TopicOffer
-from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.backfill.protocol import STEPS
-from backfill_assets.backfill.reads import KafkaRead
-from backfill_assets.backfill.staging import StagedFolder
-from backfill_assets.operations import refresh
-from backfill_assets.resources.staging import collect
-from backfill_assets.resources.warehouse import TableLocation
-from backfill_assets.workspace import Declared, Table, Workspace
+from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.app.operations import refresh
+from backfill_assets.app.workspace import Declared, Table, Workspace
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.ports import LogRecord, TopicOffer
+from backfill_assets.core.epoch.protocol import STEPS
+from backfill_assets.core.epoch.records import Plan, Staged
+from backfill_assets.core.epoch.staged_folders import StagedFolder
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.progress.reads import KafkaRead
 from benchmarks.measure import Comparison
 from benchmarks.world import SPLITS, World, declared_over
 

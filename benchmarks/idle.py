@@ -16,7 +16,7 @@ from benchmarks.world import QUERY, SCHEMA, World, declared_over
 __all__ = ["run"]
 
 ROWS = 1_000
-COMMAND = "from backfill_assets.cli import main; main()"
+COMMAND = "from backfill_assets.cli.commands import main; main()"
 """What the script `backfill` does."""
 
 

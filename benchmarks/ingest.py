@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from backfill_assets.backfill.control import Limits
+from backfill_assets.core.epoch.limits import Limits
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.world import PARSED_SCHEMA, SPLITS, World, declared_over, parsed
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from backfill_assets.resources.spark_conf import cores
+from backfill_assets.adapters.runtime.spark_conf import cores
 
 __all__ = ["Comparison", "Sides", "compare", "in_turns", "machine", "timed"]
 

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 from deltalake import DeltaTable
 
 from backfill_assets import delta_table, kafka_source, materialized_view
-from backfill_assets.backfill.choose import Choice
-from backfill_assets.backfill.choose_estimates import NEVER
-from backfill_assets.backfill.control import Limits
-from backfill_assets.choosing import choice_of
+from backfill_assets.app.choosing import choice_of
+from backfill_assets.app.workspace import Declared
+from backfill_assets.core.choice.choose import Choice
+from backfill_assets.core.choice.estimates import NEVER
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.declare.declarations import MaterializedView, Strategy
 from backfill_assets.errors import VersionsLostError
-from backfill_assets.model import MaterializedView, Strategy
-from backfill_assets.workspace import Declared
 from benchmarks.measure import Comparison
 from benchmarks.world import SCHEMA, World
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from backfill_assets import delta_table, materialized_view
-from backfill_assets.backfill.control import Limits
-from backfill_assets.model import MaterializedView, RefreshMode
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.declare.declarations import MaterializedView, RefreshMode
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.world import World
 

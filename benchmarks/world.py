@@ -14,15 +14,15 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.run import create_if_missing
-from backfill_assets.model import KafkaSource, MaterializedView
-from backfill_assets.operations import Refresh, refresh
-from backfill_assets.resources.embedded import down, up
-from backfill_assets.resources.kafka import KafkaConnector
-from backfill_assets.resources.spark import SparkResource
-from backfill_assets.resources.state_store import StateStore
-from backfill_assets.workspace import Declared, Workspace
+from backfill_assets.adapters.kafka.connector import KafkaConnector
+from backfill_assets.adapters.local.servers import down, up
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.adapters.state.state_store import StateStore
+from backfill_assets.app.operations import Refresh, refresh
+from backfill_assets.app.workspace import Declared, Workspace
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.run import create_if_missing
+from backfill_assets.declare.declarations import KafkaSource, MaterializedView
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

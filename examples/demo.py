@@ -27,11 +27,11 @@ from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from backfill_assets.assets import workspace_in
-from backfill_assets.local_project import load_definitions
-from backfill_assets.operations import Status, drop, status
-from backfill_assets.resources.embedded import down, up
-from backfill_assets.workspace import Workspace
+from backfill_assets.adapters.local.servers import down, up
+from backfill_assets.app.operations import Status, drop, status
+from backfill_assets.app.workspace import Workspace
+from backfill_assets.cli.local_project import load_definitions
+from backfill_assets.defs.assets import workspace_in
 from examples.flights_data import flight_records, send
 
 REPOSITORY = Path(__file__).resolve().parent.parent

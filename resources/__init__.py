@@ -1,1 +1,39 @@
-"""What touches the world: Spark, Delta, Kafka and the processes around them, behind the ports of `backfill`."""
+"""The Dagster resources of this deployment, one module for each environment; `BACKFILL_ENVIRONMENT` names it.
+
+Copy this folder into your own project and change what differs there.
+
+- `local`: the broker and the Spark server of `backfill up`, a warehouse in the project's folder
+- `cluster`: brokers, Spark and an object store that others run, named by environment variables
+"""
+
+import os
+from typing import Any
+
+from backfill_assets.errors import EnvironmentSetupError
+from resources import cluster, local
+
+__all__ = ["resources_for"]
+
+ENVIRONMENTS = {"local": local.resources, "cluster": cluster.resources}
+
+
+def resources_for(environment: str | None = None) -> dict[str, Any]:
+    """The resources of an environment, for `build_definitions(..., resources=...)`.
+
+    Args:
+        environment: `local` or `cluster`; what `BACKFILL_ENVIRONMENT` says if it is not given, `local` if that is unset.
+
+    Raises:
+        EnvironmentSetupError: there is no such environment, or a variable that it needs is not set.
+
+    Example:
+        >>> sorted(resources_for("local"))
+        ['backfill_kafka', 'backfill_spark', 'backfill_state']
+    """
+    name = environment or os.environ.get("BACKFILL_ENVIRONMENT") or "local"
+    if name not in ENVIRONMENTS:
+        raise EnvironmentSetupError(
+            f"there is no environment {name!r}: expected one of {', '.join(ENVIRONMENTS)}",
+            hint="set BACKFILL_ENVIRONMENT to one of them, or add a module to the folder `resources`",
+        )
+    return ENVIRONMENTS[name]()

@@ -19,6 +19,7 @@ STAMP = VENV / "setup.done"
 LOCK = ROOT / "requirements.lock"
 JAVA_LOCK = ROOT / "requirements-java.lock"
 UV_LOCK = ROOT / "requirements-uv.lock"
+JARS = ROOT / "backfill_assets" / "adapters" / "runtime" / "ivy.xml"
 OLDEST_PYTHON = (3, 11)
 OTHER_PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11")
 LEAST_MEMORY_GIB = 3.0
@@ -26,13 +27,13 @@ NO_JAVA = 3
 FIND_JAVA = f"""
 import sys
 from backfill_assets.errors import EnvironmentSetupError
-from backfill_assets.resources.java import java_command
+from backfill_assets.adapters.runtime.java import java_command
 try:
     java_command()
 except EnvironmentSetupError:
     sys.exit({NO_JAVA})
 """
-FETCH_JARS = "from backfill_assets.resources.jars import spark_jars; spark_jars()"
+FETCH_JARS = "from backfill_assets.adapters.runtime.jars import spark_jars; spark_jars()"
 
 
 def main() -> int:
@@ -121,7 +122,11 @@ def container_memory() -> "int | None":
 def fingerprint() -> str:
     """Changes with whatever `.venv` depends on, its own place included, since a moved one does not work."""
     parts = [each.read_bytes() for each in (LOCK, JAVA_LOCK, UV_LOCK)] + [(ROOT / "pyproject.toml").read_bytes()]
-    parts += [(ROOT / "resources" / "ivy.xml").read_bytes(), sys.version.encode(), str(VENV).encode()]
+    parts += [
+        (ROOT / "backfill_assets" / "adapters" / "runtime" / "ivy.xml").read_bytes(),
+        sys.version.encode(),
+        str(VENV).encode(),
+    ]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.arrangement import ArrangementHistory, done_ranges
-from backfill_assets.backfill.epoch import Plan, UpstreamColumns, fingerprint
-from backfill_assets.backfill.key_ranges import Span, by_files, by_sample
-from backfill_assets.backfill.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
-from backfill_assets.backfill.positions import BucketState, Key, KeyRange, SnapshotPosition, TablePosition
-from backfill_assets.backfill.reads import ChangesRead, KeyRead, Read, TableRead
-from backfill_assets.backfill.tables import TablesDecider, TableUpstream
+from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
+from backfill_assets.core.epoch.records import Plan, UpstreamColumns, fingerprint
+from backfill_assets.core.progress.positions import BucketState, Key, KeyRange, SnapshotPosition, TablePosition
+from backfill_assets.core.progress.reads import ChangesRead, KeyRead, Read, TableRead
+from backfill_assets.core.strategies.arrangement import ArrangementHistory, done_ranges
+from backfill_assets.core.strategies.key_cuts import Span, by_files, by_sample
+from backfill_assets.core.strategies.table_views import TablesDecider, TableUpstream
 from backfill_assets.errors import VersionsLostError
 
 Rows = dict[Key, int]

@@ -5,19 +5,19 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from backfill_assets.backfill.arrangement import ArrangementHistory
-from backfill_assets.backfill.audit import conserved
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord, Plan, Staged, UpstreamColumns, fingerprint
-from backfill_assets.backfill.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.protocol import Parts, begin_life, restate
-from backfill_assets.backfill.reads import KeyRead, TableRead
-from backfill_assets.backfill.run import RunReport, create_if_missing, run
-from backfill_assets.backfill.tables import TablesDecider, TableUpstream
+from backfill_assets.core.audit import conserved
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
+from backfill_assets.core.epoch.protocol import Parts, begin_life, restate
+from backfill_assets.core.epoch.records import CommitRecord, Plan, Staged, UpstreamColumns, fingerprint
+from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import KeyRead, TableRead
+from backfill_assets.core.strategies.arrangement import ArrangementHistory
+from backfill_assets.core.strategies.table_views import TablesDecider, TableUpstream
 from backfill_assets.errors import DuplicateKeyError
+from backfill_assets.testing.simulated_table import SimulatedOutput
 from backfill_assets.testing.simulation import Operator, World
-from backfill_assets.testing.table import SimulatedOutput
 from tests.test_arrangement_decider import Lake, Moving, Rows, inside
 
 TARGET = "views/both"

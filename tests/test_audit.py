@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from backfill_assets.backfill.audit import (
+from backfill_assets.core.audit import (
     KEPT_PLANS,
     LedgerEntry,
     conserved,
@@ -13,9 +13,9 @@ from backfill_assets.backfill.audit import (
     evidence,
     ledger_agrees,
 )
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
-from backfill_assets.backfill.ports import BronzeOffer, TopicOffer
-from backfill_assets.backfill.positions import (
+from backfill_assets.core.epoch.ports import BronzeOffer, TopicOffer
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
+from backfill_assets.core.progress.positions import (
     IngestPosition,
     OffsetRange,
     Phase,
@@ -23,8 +23,8 @@ from backfill_assets.backfill.positions import (
     SplitState,
     ViewPosition,
 )
-from backfill_assets.backfill.reads import KafkaRead
-from backfill_assets.backfill.source import SourceUpstream
+from backfill_assets.core.progress.reads import KafkaRead
+from backfill_assets.core.strategies.source import SourceUpstream
 from tests.support.orders_world import offset_reads
 
 LIFE = "a" * 12

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.audit import CHANGE_LOG, LedgerEntry, conserved, consumed, contiguous, ledger_agrees
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan, Position
-from backfill_assets.backfill.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
-from backfill_assets.backfill.reads import ChangesRead, Read, SkipRead, SnapshotRead, TableRead
+from backfill_assets.core.audit import CHANGE_LOG, LedgerEntry, conserved, consumed, contiguous, ledger_agrees
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan, Position
+from backfill_assets.core.progress.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
+from backfill_assets.core.progress.reads import ChangesRead, Read, SkipRead, SnapshotRead, TableRead
 from tests.support.settings import examples
 from tests.support.tables_world import Follower, Lake, Table
 

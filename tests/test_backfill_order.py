@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets import delta_table, kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.order import order_of, waits_for
-from backfill_assets.backfill.positions import ViewPosition
-from backfill_assets.backfill.protocol import Parts
-from backfill_assets.backfill.source import SourceDecider
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.protocol import Parts
+from backfill_assets.core.progress.order import order_of, waits_for
+from backfill_assets.core.progress.positions import ViewPosition
+from backfill_assets.core.strategies.source import SourceDecider
 from backfill_assets.errors import DeclarationError
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import World
-from backfill_assets.testing.topic import SimulatedTopic
 
 names = st.sampled_from("abcdef")
 orders = st.dictionaries(names, st.lists(names, max_size=3))

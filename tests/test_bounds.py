@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.bounds import MAX_TEXT, are_trusted, boundable, named, naming, restated, unbounded
+from backfill_assets.core.epoch.bounds import MAX_TEXT, are_trusted, boundable, named, naming, restated, unbounded
 
 LETTERS = st.one_of(st.characters(codec="utf-8"), st.sampled_from("\ud7ff\ue000\uffff\U0010ffff"))
 TEXTS = st.text(LETTERS, max_size=3 * MAX_TEXT)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.query.broadcasts import Keys, Memory, fit, has_texts, size_in_bytes, widths
+from backfill_assets.adapters.sql.broadcasts import Keys, Memory, fit, has_texts, size_in_bytes, widths
 
 GIB, MIB = 2**30, 2**20
 SMALL = Memory(heap=GIB, collect=GIB, threshold=10 * MIB)

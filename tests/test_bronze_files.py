@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.bronze_files import BronzeFile, files_of_ranges
-from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.core.progress.bronze_files import BronzeFile, files_of_ranges
+from backfill_assets.core.progress.positions import OffsetRange
 
 FEW = st.integers(0, 6)
 BOUNDS = st.tuples(FEW, FEW).map(lambda pair: (min(pair), max(pair)))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.backfill.choose import SAFETY, Choice
-from backfill_assets.backfill.choose_costs import STRATEGIES, Strategy, TableFacts
-from backfill_assets.backfill.choose_estimates import NEVER
-from backfill_assets.backfill.choose_reasons import FORECAST, HARD, Code
+from backfill_assets.core.choice.choose import SAFETY, Choice
+from backfill_assets.core.choice.estimates import NEVER
+from backfill_assets.core.choice.reasons import FORECAST, HARD, Code
+from backfill_assets.core.epoch.costs import STRATEGIES, Strategy, TableFacts
 from tests.support.choose_world import DAY, GIB, HOUR, MILLION, MINUTE, appended, chosen, estimate_of, table, topic
 
 LARGE = 1000 * MILLION

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.choose import SAFETY, TIE, Choice
-from backfill_assets.backfill.choose_costs import STRATEGIES, Costs, EpochRan, Strategy, TableFacts
-from backfill_assets.backfill.choose_estimates import Estimate, Workload, estimate
-from backfill_assets.backfill.choose_reasons import FORECAST, Code
+from backfill_assets.core.choice.choose import SAFETY, TIE, Choice
+from backfill_assets.core.choice.estimates import Estimate, Workload, estimate
+from backfill_assets.core.choice.reasons import FORECAST, Code
+from backfill_assets.core.epoch.costs import STRATEGIES, Costs, EpochRan, Strategy, TableFacts
 from tests.support.choose_world import CHUNK, DAY, GIB, MILLION, chosen, estimate_of, table, workload
 
 rates = st.sampled_from([0.0, 0.01, 1.0, 100.0, 10_000.0, 200_000.0])

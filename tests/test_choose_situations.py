@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from backfill_assets.backfill.choose_costs import Costs, Strategy, TableFacts
+from backfill_assets.core.epoch.costs import Costs, Strategy, TableFacts
 from tests.support.choose_world import DAY, GIB, HOUR, MILLION, MINUTE, appended, chosen, table, topic
 
 LARGE = 1000 * MILLION

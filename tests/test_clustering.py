@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.key_ranges import Span, clustering
+from backfill_assets.core.strategies.key_cuts import Span, clustering
 
 ROWS = 100
 

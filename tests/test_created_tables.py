@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.resources.delta import STATUS_PROPERTY, create_table
-from backfill_assets.resources.object_store import ObjectFolder
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.adapters.delta.output import STATUS_PROPERTY, create_table
+from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.adapters.storage.warehouse import TableLocation
 
 
 def schema(*types: str) -> str:

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.culprits import MOST_TRIES, Places, culprits
-from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.backfill.reads import BronzeRead, KafkaRead
-from backfill_assets.backfill.skips import OffsetSkip
+from backfill_assets.core.epoch.culprits import MOST_TRIES, Places, culprits
+from backfill_assets.core.epoch.skips import OffsetSkip
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.progress.reads import BronzeRead, KafkaRead
 
 
 class Rows:

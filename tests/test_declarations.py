@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from backfill_assets import build_definitions, delta_table, kafka_source, materialized_view
-from backfill_assets.definitions import registry
+from backfill_assets.app.workspace import Declared, fingerprint_of
+from backfill_assets.declare.declarations import KafkaSource, MaterializedView
+from backfill_assets.defs.definitions import registry
 from backfill_assets.errors import DeclarationError, QueryError
-from backfill_assets.model import KafkaSource, MaterializedView
-from backfill_assets.workspace import Declared, fingerprint_of
 
 
 def source(name: str = "orders", **given: Any) -> KafkaSource:

@@ -11,10 +11,10 @@ import dagster as dg
 import pytest
 
 from backfill_assets import build_definitions, kafka_source, materialized_view
-from backfill_assets.assets import workspace_in
-from backfill_assets.definitions import definitions_at
+from backfill_assets.adapters.state.state_store import StateStore
+from backfill_assets.defs.assets import workspace_in
+from backfill_assets.defs.definitions import definitions_at
 from backfill_assets.errors import DeclarationError
-from backfill_assets.resources.state_store import StateStore
 
 orders = kafka_source("orders", topic="orders", schema="order_id LONG, amount DOUBLE")
 large = materialized_view("large", query="SELECT order_id FROM orders WHERE amount > 100", upstreams=[orders])
@@ -86,7 +86,7 @@ from backfill_assets import kafka_source, materialized_view
 assert "dagster" not in sys.modules
 orders = kafka_source("orders", topic="orders", schema="id LONG")
 view = materialized_view("view", query="SELECT id FROM orders", upstreams=[orders])
-from backfill_assets.definitions import definitions_at
+from backfill_assets.defs.definitions import definitions_at
 definitions_at(Path({str(tmp_path)!r}), (view,)).resolve_all_job_defs()
 heavy = {{"pyspark", "delta", "dagster_pyspark", "grpc.aio", "mlflow"}} & sys.modules.keys()
 assert not heavy, heavy

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.backfill.control import Stop
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Plan, Staged, changed_parts
-from backfill_assets.backfill.ports import Next
-from backfill_assets.backfill.positions import Segment, SnapshotPosition, Spool, TablePosition
-from backfill_assets.backfill.protocol import restate, run_epoch
-from backfill_assets.backfill.reads import ChangesRead
+from backfill_assets.core.epoch.limits import Stop
+from backfill_assets.core.epoch.ports import Next
+from backfill_assets.core.epoch.protocol import restate, run_epoch
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Look, Plan, Staged, changed_parts
+from backfill_assets.core.progress.positions import Segment, SnapshotPosition, Spool, TablePosition
+from backfill_assets.core.progress.reads import ChangesRead
 from backfill_assets.errors import FencedError
+from backfill_assets.testing.simulated_table import SimulatedOutput
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import World
-from backfill_assets.testing.table import SimulatedOutput
-from backfill_assets.testing.topic import SimulatedTopic
 
 SOURCE, VIEW = "sources/orders", "views/orders_view"
 CHANGES = ChangesRead(source="a", table_id="a", first=1, last=1, rows=1)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from backfill_assets.backfill.control import Limits, Stop
+from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.errors import UpstreamChangedError
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import Operator, World
-from backfill_assets.testing.topic import SimulatedTopic
 
 
 def world(rows: int) -> tuple[World, SimulatedTopic]:

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, Schema
 
-from backfill_assets.backfill.bounds import BOUNDED_COLUMNS, named
-from backfill_assets.backfill.epoch import CommitKind, Staged
-from backfill_assets.backfill.staging import StagedFolder
-from backfill_assets.resources.delta import STATUS_PROPERTY, DeltaOutput
-from backfill_assets.resources.log_replay import replay
-from backfill_assets.resources.maintenance import put_commit, set_properties
-from backfill_assets.resources.staging import collect
+from backfill_assets.adapters.delta.log_replay import replay
+from backfill_assets.adapters.delta.maintenance import put_commit, set_properties
+from backfill_assets.adapters.delta.output import STATUS_PROPERTY, DeltaOutput
+from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, named
+from backfill_assets.core.epoch.records import CommitKind, Staged
+from backfill_assets.core.epoch.staged_folders import StagedFolder
 from tests.support.bounds import longest_bound, stated, untrue
 from tests.support.outputs import TARGET, commit, output_at, record
 

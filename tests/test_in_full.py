@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.epoch import Plan
-from backfill_assets.backfill.in_full import FEWEST_BYTES, MOST_EPOCHS, TIMES_HELD
-from backfill_assets.backfill.ports import Next, TableSize
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.reads import ChangesRead, FullRead
+from backfill_assets.core.epoch.ports import Next, TableSize
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import ChangesRead, FullRead
+from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES, MOST_EPOCHS, TIMES_HELD
 from tests.support.tables_world import FINGERPRINT, PLENTY, Follower, Lake, Table
 
 HELD = FEWEST_BYTES

@@ -2,14 +2,14 @@
 
 import pytest
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.ports import TopicOffer
-from backfill_assets.backfill.positions import IngestPosition, OffsetRange
-from backfill_assets.backfill.reads import KafkaRead
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.ports import TopicOffer
+from backfill_assets.core.progress.positions import IngestPosition, OffsetRange
+from backfill_assets.core.progress.reads import KafkaRead
 from backfill_assets.errors import BackfillError, LogTruncatedError, OffsetsLostError, TopicRecreatedError
-from backfill_assets.testing.crash import Crash, CrashPoint
+from backfill_assets.testing.crash_points import Crash, CrashPoint
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import SourceSettings, World
-from backfill_assets.testing.topic import SimulatedTopic
 
 SOURCE = "sources/orders"
 

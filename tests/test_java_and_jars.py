@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from backfill_assets.adapters.runtime import jars
+from backfill_assets.adapters.runtime.java import java_command, java_home
 from backfill_assets.errors import EnvironmentSetupError
-from backfill_assets.resources import jars
-from backfill_assets.resources.java import java_command, java_home
 
 MakeJava = Callable[..., Path]
 

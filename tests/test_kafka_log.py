@@ -2,10 +2,10 @@
 
 import pytest
 
-from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.adapters.kafka.connector import KafkaClient
+from backfill_assets.adapters.kafka.log import LogReader
+from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.errors import BrokerUnavailableError
-from backfill_assets.resources.kafka import KafkaClient
-from backfill_assets.resources.kafka_log import LogReader
 
 
 def test_a_broker_that_is_silent_is_neither_a_sound_log_nor_one_without_records() -> None:

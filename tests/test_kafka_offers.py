@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from backfill_assets.backfill.ports import TopicOffer
+from backfill_assets.adapters.kafka.connector import KafkaClient
+from backfill_assets.core.epoch.ports import TopicOffer
 from backfill_assets.errors import BackfillError, BrokerUnavailableError, KafkaRefusedError, UnknownTopicError
-from backfill_assets.resources.kafka import KafkaClient
 
 SILENT = -1001
 """librdkafka's offset of a split whose broker gave no answer while another one did."""
@@ -131,7 +131,7 @@ def test_a_split_whose_broker_is_silent_is_named() -> None:
 def test_a_split_whose_leader_moves_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = client(offsets={("a", 1): refused(KafkaError.NOT_LEADER_FOR_PARTITION)})
     answers: Any = kafka._admin
-    monkeypatch.setattr("backfill_assets.resources.kafka.time.sleep", lambda _seconds: answers.offsets.clear())
+    monkeypatch.setattr("backfill_assets.adapters.kafka.connector.time.sleep", lambda _seconds: answers.offsets.clear())
     found = kafka.offers({("a", COMMITTED), ("b", COMMITTED)})
     assert held(found["a", COMMITTED]) == held(found["b", COMMITTED]) == {0: (3, 9), 1: (3, 9)}
     assert len(answers.asked) == 8, "and no other topic was asked for again"

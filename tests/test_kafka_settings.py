@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from backfill_assets import kafka_source
+from backfill_assets.adapters.kafka.connector import KafkaConnector, java_settings
 from backfill_assets.errors import BackfillError, EnvironmentSetupError
-from backfill_assets.resources.kafka import KafkaConnector, java_settings
 
 SECRET = 'pa"ss\\word-4711'
 SASL = {

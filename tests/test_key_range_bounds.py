@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.key_ranges import thinned
-from backfill_assets.backfill.ports import KeyRanges
+from backfill_assets.core.epoch.ports import KeyRanges
+from backfill_assets.core.strategies.key_cuts import thinned
 
 texts = st.lists(st.tuples(st.text("xyz", max_size=40)), max_size=30, unique=True)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.lag import (
+from backfill_assets.core.progress.lag import (
     Convergence,
     CountBound,
     LagBound,

@@ -1,6 +1,8 @@
-"""The layers of design.md §5, read from the imports of every module: what decides never touches the world."""
+"""The house: folders import downwards only, what decides never touches the world, every folder says what it holds."""
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +10,29 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "backfill_assets"
+FLOORS = (
+    "cli",
+    "defs",
+    "testing",
+    "app",
+    "adapters.proof",
+    "adapters.compute",
+    "adapters.sql",
+    "adapters.kafka adapters.state adapters.delta",
+    "adapters.spark",
+    "adapters.local adapters.storage",
+    "adapters.runtime",
+    "declare",
+    "core",
+    "core.choice",
+    "core.strategies",
+    "core.epoch",
+    "core.progress",
+    "query",
+    "",
+)
+"""From the roof down: modules of a folder import those of their own and of lower floors, never of the same or a higher."""
+
 WORLD = {
     "pyspark",
     "delta",
@@ -18,13 +43,12 @@ WORLD = {
     "confluent_kafka",
     "pyarrow",
 }
-PURE_QUERY = [
-    PACKAGE / "query" / name for name in ("ddl.py", "rowwise.py", "aggregate.py", "grouping.py", "broadcasts.py")
-]
-CORE = sorted((PACKAGE / "backfill").rglob("*.py"))
-PURE = [*CORE, *(path for path in PURE_QUERY if path.exists()), PACKAGE / "errors.py", PACKAGE / "model.py"]
-OURS = sorted([*PACKAGE.rglob("*.py"), *(ROOT / "resources").rglob("*.py")])
-LAZY = {PACKAGE / "model.py": {"dagster"}}
+OURS = sorted(PACKAGE.rglob("*.py"))
+MODULES = [path for path in OURS if path.name != "__init__.py"]
+FOLDERS = sorted({path.parent for path in MODULES})
+PURE = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in {"core", "query", "declare", "errors.py"}]
+CORE = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] == "core"]
+LAZY = {PACKAGE / "declare" / "declarations.py": {"dagster"}}
 """Modules that may import these for type checking, or inside one function."""
 
 
@@ -43,8 +67,28 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
                 raise AssertionError(f"{path}: line {node.lineno}: relative import; write the full name")
 
 
+def folder_of(module: str) -> str | None:
+    """The folder, dotted, that a module of ours lies in; None for what is no module of ours."""
+    first, *names = module.split(".")
+    path = PACKAGE.joinpath(*names)
+    if first != PACKAGE.name or not path.with_suffix(".py").is_file():
+        return None
+    return ".".join(names[:-1])
+
+
+def floor_of(folder: str) -> int:
+    return next(number for number, floor in enumerate(FLOORS) if folder in (floor.split() or [""]))
+
+
 def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_imports_go_downwards_only(path: Path) -> None:
+    here = ".".join(path.relative_to(PACKAGE).parts[:-1])
+    folders = {folder for name, _ in imports(path) if (folder := folder_of(name)) not in {None, here}}
+    assert not {folder for folder in folders if folder is not None and floor_of(folder) <= floor_of(here)}
 
 
 @pytest.mark.parametrize("path", PURE, ids=named)
@@ -56,8 +100,8 @@ def test_what_decides_imports_no_spark_delta_dagster_or_kafka_client(path: Path)
 
 @pytest.mark.parametrize("path", CORE, ids=named)
 def test_the_core_imports_only_itself_and_the_errors(path: Path) -> None:
-    ours = {name for name, _ in imports(path) if name.partition(".")[0] == "backfill_assets"}
-    assert not {name for name in ours if not name.startswith(("backfill_assets.backfill", "backfill_assets.errors"))}
+    ours = {name for name, _ in imports(path) if name.partition(".")[0] == PACKAGE.name}
+    assert not {name for name in ours if not name.startswith(("backfill_assets.core", "backfill_assets.errors"))}
 
 
 @pytest.mark.parametrize("path", CORE, ids=named)
@@ -66,5 +110,19 @@ def test_the_core_reads_no_clock_and_throws_no_dice(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", OURS, ids=named)
-def test_resources_are_imported_only_as_part_of_the_package(path: Path) -> None:
+def test_the_package_knows_nothing_of_this_deployment(path: Path) -> None:
     assert not {name for name, _ in imports(path) if name.partition(".")[0] in {"resources", "definitions"}}
+
+
+def test_no_two_modules_have_the_same_name() -> None:
+    names = Counter(path.stem for path in MODULES)
+    assert {name for name, count in names.items() if count > 1} == set()
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=named)
+def test_every_folder_says_what_it_holds(folder: Path) -> None:
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    holds = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    folders = {path.parent.name for path in folder.glob("*/__init__.py")}
+    listed = set(re.findall(r"^- `(\w+)`:", text, re.MULTILINE))
+    assert listed == (folders if folder == PACKAGE else holds)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.backfill.audit import KEPT_PLANS
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
-from backfill_assets.backfill.positions import IngestPosition
-from backfill_assets.resources.ledger import ObjectLedger
-from backfill_assets.resources.object_store import ObjectFolder
+from backfill_assets.adapters.state.ledger import ObjectLedger
+from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.core.audit import KEPT_PLANS
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
+from backfill_assets.core.progress.positions import IngestPosition
 
 TARGET, LIFE = "views/large", "11111111"
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitKind, fingerprint
-from backfill_assets.backfill.protocol import begin_life, end_life, restate
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.protocol import begin_life, end_life, restate
+from backfill_assets.core.epoch.records import CommitKind, fingerprint
 from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
@@ -14,9 +14,9 @@ from backfill_assets.errors import (
     ForeignWriteError,
     StateLostError,
 )
-from backfill_assets.testing.crash import CrashPoint
+from backfill_assets.testing.crash_points import CrashPoint
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import World
-from backfill_assets.testing.topic import SimulatedTopic
 
 SOURCE = "sources/orders"
 

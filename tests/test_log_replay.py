@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.resources.log_replay import DataFile, LogGoneError, Version, is_plain, replay
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, Version, is_plain, replay
+from backfill_assets.adapters.storage.warehouse import TableLocation
 
 
 def rows(*numbers: int, part: str | None = "x") -> pa.Table:

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from backfill_assets.adapters.sql.keys import NAMEABLE, among_keys, one_spelling
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.keys import NAMEABLE, among_keys, one_spelling
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 import pytest
 
-from backfill_assets.backfill.culprits import Culprit
-from backfill_assets.backfill.skips import OffsetSkip
+from backfill_assets.adapters.compute.poison import Work, computed
+from backfill_assets.adapters.compute.poison_search import Suspects, is_of_values
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.core.epoch.culprits import Culprit
+from backfill_assets.core.epoch.skips import OffsetSkip
 from backfill_assets.errors import ComputeError, PoisonRowError
-from backfill_assets.resources.poison import Work, computed
-from backfill_assets.resources.poison_search import Suspects, is_of_values
-from backfill_assets.resources.spark import SparkRunner
 
 WORK = Work(target="views/large", words="epoch 3", epoch=3)
 DIVIDED = "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.positions import Phase, SplitState
+from backfill_assets.core.progress.positions import Phase, SplitState
 
 
 @dataclass(frozen=True)

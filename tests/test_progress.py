@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord
-from backfill_assets.backfill.positions import (
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord
+from backfill_assets.core.epoch.report import progress_of, splits_of
+from backfill_assets.core.progress.positions import (
     IngestPosition,
     Phase,
     SourcePosition,
     SplitState,
     ViewPosition,
 )
-from backfill_assets.backfill.progress import progress_of, splits_of
 
 EMPTY = IngestPosition(topic="orders", topic_id=None, history={}, begin={}, next={})
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.in_full import FEWEST_BYTES
-from backfill_assets.backfill.ports import Commit
-from backfill_assets.backfill.positions import BucketState, SnapshotPosition, TablePosition
-from backfill_assets.backfill.proof_scope import MOST_VERSIONS, Everything, Since, followed, scope
-from backfill_assets.backfill.reads import ChangesRead, SnapshotRead
-from backfill_assets.backfill.snapshot import files_of
+from backfill_assets.core.epoch.ports import Commit
+from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition
+from backfill_assets.core.progress.reads import ChangesRead, SnapshotRead
+from backfill_assets.core.proof_scope import MOST_VERSIONS, Everything, Since, followed, scope
+from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES
+from backfill_assets.core.strategies.snapshot import files_of
 from tests.support.tables_world import FILES, MOST_STEPS, Follower, Lake, Table
 
 CHANGES = st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=8)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from backfill_assets.backfill.epoch import CommitKind
+from backfill_assets.core.epoch.records import CommitKind
 from backfill_assets.errors import ForeignWriteError
+from backfill_assets.testing.simulated_table import Outcome, SimulatedOutput, UnreliableOutput
 from backfill_assets.testing.simulation import World
-from backfill_assets.testing.table import Outcome, SimulatedOutput, UnreliableOutput
 from tests.support.commit_cases import CASES, SOURCE, VIEW, Case, make, one_epoch
 
 

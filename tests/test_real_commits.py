@@ -8,10 +8,10 @@ from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
-from backfill_assets.backfill.epoch import CommitKind, Staged, app_id
+from backfill_assets.adapters.delta.commits import metadata_of, stated_at
+from backfill_assets.adapters.delta.output import MEMORY_OF_BYTE, NO_MORE_EPOCHS, DeltaOutput
+from backfill_assets.core.epoch.records import CommitKind, Staged, app_id
 from backfill_assets.errors import StagingError
-from backfill_assets.resources.commits import metadata_of, stated_at
-from backfill_assets.resources.delta import MEMORY_OF_BYTE, NO_MORE_EPOCHS, DeltaOutput
 from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, rows, stage
 
 FIRST, SECOND = "11111111", "22222222"

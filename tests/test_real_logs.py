@@ -12,12 +12,12 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
-from backfill_assets.backfill.epoch import CommitKind, Look
-from backfill_assets.backfill.ports import TableSize
-from backfill_assets.resources.delta import DeltaOutput
-from backfill_assets.resources.staging import collect, delete_data, sweep
-from backfill_assets.resources.tables import BYTES_OF_ROW, DeltaUpstream
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.adapters.delta.output import DeltaOutput
+from backfill_assets.adapters.delta.staging import collect, delete_data, sweep
+from backfill_assets.adapters.delta.upstream import BYTES_OF_ROW, DeltaUpstream
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.ports import TableSize
+from backfill_assets.core.epoch.records import CommitKind, Look
 from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, rows, stage
 
 

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.audit import LedgerEntry, contiguous
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
-from backfill_assets.backfill.ports import EVERYTHING, Commit, Next
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.reads import (
+from backfill_assets.core.audit import LedgerEntry, contiguous
+from backfill_assets.core.epoch.ports import EVERYTHING, Commit, Next
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
+from backfill_assets.core.epoch.staged_folders import StagedFolder, sweepable
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import (
     CaptureRead,
     ChangesRead,
     FullRead,
@@ -21,9 +22,8 @@ from backfill_assets.backfill.reads import (
     SpoolRead,
     TableRead,
 )
-from backfill_assets.backfill.rearranged import RearrangedHistory
-from backfill_assets.backfill.staging import StagedFolder, sweepable
-from backfill_assets.backfill.tables import TablesDecider
+from backfill_assets.core.strategies.rearranged import RearrangedHistory
+from backfill_assets.core.strategies.table_views import TablesDecider
 from backfill_assets.errors import SpoolFullError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from tests.support.tables_world import FILES, FINGERPRINT, PLENTY, Follower, Lake, Table
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.retention import Forecast, forecast, parse_interval
+from backfill_assets.core.progress.retention import Forecast, forecast, parse_interval
 
 HOUR, DAY = 3600.0, 86400.0
 PIN = 1_700_000_000.0

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.backfill.control import Limits, Stop, TokenBucket
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Look, Plan, Staged
-from backfill_assets.backfill.lag import TimeBound
-from backfill_assets.backfill.positions import IngestPosition, SnapshotPosition
-from backfill_assets.backfill.reads import size_of
-from backfill_assets.backfill.run import RunReport, plan_next, run, urgency
+from backfill_assets.core.epoch.limits import Limits, Stop, TokenBucket
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Look, Plan, Staged
+from backfill_assets.core.epoch.run import RunReport, plan_next, run, urgency
+from backfill_assets.core.progress.lag import TimeBound
+from backfill_assets.core.progress.positions import IngestPosition, SnapshotPosition
+from backfill_assets.core.progress.reads import size_of
 from backfill_assets.errors import DuplicateKeyError, ForeignWriteError
-from backfill_assets.testing.clock import ManualClock
-from backfill_assets.testing.crash import Crash, CrashPoint
+from backfill_assets.testing.crash_points import Crash, CrashPoint
+from backfill_assets.testing.manual_clock import ManualClock
+from backfill_assets.testing.simulated_topic import Row, SimulatedTopic
 from backfill_assets.testing.simulation import Operator, World
-from backfill_assets.testing.topic import Row, SimulatedTopic
 
 SOURCE, VIEW = "sources/orders", "views/orders_view"
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.resources.same_key import same_key
+from backfill_assets.adapters.delta.same_key import same_key
 
 NANS = [math.nan, *(struct.unpack("d", struct.pack("Q", bits))[0] for bits in (0xFFF8 << 48, 0x7FF8 << 48 | 1 << 40))]
 EQUAL = [NANS, [0.0, -0.0], [None], [1.5]]

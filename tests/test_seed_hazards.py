@@ -2,12 +2,12 @@
 
 import pytest
 
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.backfill.positions import Phase, ViewPosition
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.progress.positions import Phase, ViewPosition
 from backfill_assets.errors import BrokerUnavailableError, OffsetsLostError
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import Operator, SourceSettings, World
-from backfill_assets.testing.topic import SimulatedTopic
 from tests.support.orders_world import offset_reads
 
 SOURCE, VIEW = "sources/orders", "views/orders_view"

@@ -4,9 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.errors import DeclarationError
-from backfill_assets.resources.session import Remote
-from backfill_assets.resources.session_settings import (
+from backfill_assets.adapters.runtime.session_settings import (
     KAFKA_OPTIONS,
     OPEN,
     PINNED,
@@ -19,9 +17,11 @@ from backfill_assets.resources.session_settings import (
     pinned,
     unsettled,
 )
-from backfill_assets.resources.spark import SparkResource
-from backfill_assets.resources.spark_conf import spark_conf
-from backfill_assets.resources.warehouse import Warehouse
+from backfill_assets.adapters.runtime.spark_conf import spark_conf
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.adapters.spark.session import Remote
+from backfill_assets.adapters.storage.warehouse import Warehouse
+from backfill_assets.errors import DeclarationError
 from tests.support.settings import SPARK
 
 CHANGE_RESULTS = (

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.positions import deal
-from backfill_assets.backfill.source import split_budget
+from backfill_assets.core.progress.positions import deal
+from backfill_assets.core.strategies.source import split_budget
 
 budgets = st.integers(0, 60)
 wants = st.dictionaries(st.integers(0, 9), st.integers(0, 30), max_size=8)

@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord
-from backfill_assets.backfill.positions import IngestPosition
-from backfill_assets.backfill.protocol import STEPS, Parts, restate
-from backfill_assets.backfill.skips import OffsetSkip, left_out_of
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.protocol import STEPS, Parts, restate
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord
+from backfill_assets.core.epoch.skips import OffsetSkip, left_out_of
+from backfill_assets.core.progress.positions import IngestPosition
 from backfill_assets.errors import (
     BackfillError,
     ComputeError,
@@ -24,10 +24,10 @@ from backfill_assets.errors import (
     UnsettledCommitError,
     UpstreamChangedError,
 )
-from backfill_assets.testing.crash import Crash
+from backfill_assets.testing.crash_points import Crash
+from backfill_assets.testing.simulated_table import SimulatedOutput, SimulatedTable, UnreliableOutput, outcomes_from
+from backfill_assets.testing.simulated_topic import Row, SimulatedTopic
 from backfill_assets.testing.simulation import POISON, Operator, SourceSettings, World
-from backfill_assets.testing.table import SimulatedOutput, SimulatedTable, UnreliableOutput, outcomes_from
-from backfill_assets.testing.topic import Row, SimulatedTopic
 from tests.support.settings import seeds
 
 BLOCKS = 4

@@ -4,13 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import Plan
-from backfill_assets.backfill.ports import Next, TableSize
-from backfill_assets.backfill.positions import NamedKey, SnapshotPosition
-from backfill_assets.backfill.protocol import STEPS
-from backfill_assets.backfill.reads import SkipRead
-from backfill_assets.backfill.skips import (
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.ports import Next, TableSize
+from backfill_assets.core.epoch.protocol import STEPS
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.core.epoch.skips import (
     KeySkip,
     Offsets,
     OffsetSkip,
@@ -20,9 +18,11 @@ from backfill_assets.backfill.skips import (
     read_skip,
     standings,
 )
-from backfill_assets.backfill.table_skips import keys_left_out
+from backfill_assets.core.progress.positions import NamedKey, SnapshotPosition
+from backfill_assets.core.progress.reads import SkipRead
+from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import ComputeError
-from backfill_assets.testing.crash import Crash
+from backfill_assets.testing.crash_points import Crash
 from backfill_assets.testing.simulation import POISON, World
 from tests.support.orders_world import SOURCE, VIEW, make, position, right
 from tests.support.tables_world import Follower, Lake, Table

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.epoch import Plan
-from backfill_assets.backfill.positions import NamedKey, SnapshotPosition, TablePosition
-from backfill_assets.backfill.reads import ChangesRead, SkipRead, SnapshotRead, TableRead
-from backfill_assets.backfill.skips import KeySkip
-from backfill_assets.backfill.snapshot import files_of
-from backfill_assets.backfill.table_skips import keys_left_out
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.core.epoch.skips import KeySkip
+from backfill_assets.core.progress.positions import NamedKey, SnapshotPosition, TablePosition
+from backfill_assets.core.progress.reads import ChangesRead, SkipRead, SnapshotRead, TableRead
+from backfill_assets.core.strategies.snapshot import files_of
+from backfill_assets.core.strategies.table_skips import keys_left_out
 from tests.support.settings import examples
 from tests.support.tables_world import Follower, Lake, Table
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.epoch import Plan
-from backfill_assets.backfill.in_full import FEWEST_BYTES
-from backfill_assets.backfill.order import order_of
-from backfill_assets.backfill.ports import EVERYTHING, Commit, TableSize
-from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.backfill.reads import ChangesRead, FullRead, SnapshotRead
-from backfill_assets.backfill.tables import EMPTY_MS, MOST_EMPTY_VERSIONS, MOST_LOOKED_AT, TablesDecider
+from backfill_assets.core.epoch.ports import EVERYTHING, Commit, TableSize
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.core.progress.order import order_of
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.progress.reads import ChangesRead, FullRead, SnapshotRead
+from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES
+from backfill_assets.core.strategies.table_views import EMPTY_MS, MOST_EMPTY_VERSIONS, MOST_LOOKED_AT, TablesDecider
 from backfill_assets.errors import (
     DefinitionChangedError,
     UpstreamChangedError,

@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Plan
-from backfill_assets.backfill.ingest import IngestDecider
-from backfill_assets.backfill.lag import CountBound
-from backfill_assets.backfill.ports import Begin, Decider
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.progress import lag_numbers
-from backfill_assets.backfill.protocol import STEPS, Parts
-from backfill_assets.backfill.reads import SnapshotRead
-from backfill_assets.backfill.run import create_if_missing
-from backfill_assets.backfill.snapshot_once import SnapshotOnceHistory
-from backfill_assets.backfill.tables import TablesDecider
-from backfill_assets.testing.crash import Crash, CrashPoint
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.ports import Begin, Decider
+from backfill_assets.core.epoch.protocol import STEPS, Parts
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
+from backfill_assets.core.epoch.report import lag_numbers
+from backfill_assets.core.epoch.run import create_if_missing
+from backfill_assets.core.progress.lag import CountBound
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import SnapshotRead
+from backfill_assets.core.strategies.ingest import IngestDecider
+from backfill_assets.core.strategies.snapshot_once import SnapshotOnceHistory
+from backfill_assets.core.strategies.table_views import TablesDecider
+from backfill_assets.testing.crash_points import Crash, CrashPoint
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import World
-from backfill_assets.testing.topic import SimulatedTopic
 from tests.support.tables_world import FILES, Follower, Lake, Table
 
 SOURCE = "sources/orders"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.ingest import kafka_holds
-from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.backfill.source import begin_source
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.strategies.ingest import kafka_holds
+from backfill_assets.core.strategies.source import begin_source
 from backfill_assets.errors import OffsetsLostError, TopicRecreatedError, UpstreamChangedError
-from backfill_assets.testing.crash import Crash, CrashPoint
+from backfill_assets.testing.crash_points import Crash, CrashPoint
 from tests.support.orders_world import SOURCE, VIEW, make, reads, refused, right, step
 
 

@@ -1,10 +1,10 @@
 """What a view over a source reads next: history, live rows and the seam between them."""
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.positions import Phase
-from backfill_assets.backfill.reads import BronzeRead, KafkaRead
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.progress.positions import Phase
+from backfill_assets.core.progress.reads import BronzeRead, KafkaRead
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import SourceSettings, World
-from backfill_assets.testing.topic import SimulatedTopic
 from tests.support.orders_world import SOURCE, VIEW, make, offset_reads, reads, right, split, step
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.backfill.staging import SPOOL
+from backfill_assets.adapters.delta.log_replay import DataFile, Version
+from backfill_assets.adapters.delta.spool import keep_version, kept_version, segment_files
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.staged_folders import SPOOL
 from backfill_assets.errors import VersionsLostError
-from backfill_assets.resources.log_replay import DataFile, Version
-from backfill_assets.resources.spool import keep_version, kept_version, segment_files
-from backfill_assets.resources.warehouse import TableLocation
 
 FOLDER, SEGMENT = "0123456789ab-1-fedcba987654", "orders/3"
 

@@ -9,11 +9,11 @@ from deltalake import Schema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.epoch import Columns, CommitKind, StagedFile
-from backfill_assets.backfill.staged_columns import Misfit, misfit
+from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
+from backfill_assets.core.epoch.records import Columns, CommitKind, StagedFile
+from backfill_assets.core.epoch.staged_columns import Misfit, misfit
 from backfill_assets.errors import StagingError
 from backfill_assets.query.ddl import columns_of_delta
-from backfill_assets.resources.arrow_types import columns_of_arrow
 from tests.support.outputs import commit, output_at, record, stage
 
 TABLE: Columns = (("id", "BIGINT"), ("At", "TIMESTAMP"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backfill_assets.backfill.staging import StagedFolder, sweepable
+from backfill_assets.core.epoch.staged_folders import StagedFolder, sweepable
 
 LIFE, EARLIER_LIFE = "0123456789ab", "ba9876543210"
 

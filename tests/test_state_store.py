@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from backfill_assets.backfill.ports import Controls
-from backfill_assets.backfill.skips import KeySkip, OffsetSkip
-from backfill_assets.resources.state_store import LEASE_SECONDS, CheckPass, Lease, State, StateStore
+from backfill_assets.adapters.state.state_store import LEASE_SECONDS, CheckPass, Lease, State, StateStore
+from backfill_assets.core.epoch.ports import Controls
+from backfill_assets.core.epoch.skips import KeySkip, OffsetSkip
 
 TARGETS = [f"views/v{number}" for number in range(100)]
 

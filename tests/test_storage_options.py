@@ -8,8 +8,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.errors import DeclarationError
-from backfill_assets.resources.state_store import StateStore
 
 
 def resolved(store: StateStore) -> dict[str, str]:
@@ -62,7 +62,7 @@ def test_what_an_idle_refresh_needs_of_a_local_warehouse_loads_no_pandas(tmp_pat
     StateStore(warehouse=str(tmp_path)).state().put_lease("views/a", "a-run", held=True)
     code = (
         "import sys; from backfill_assets import build_definitions, kafka_source; "
-        "from backfill_assets.resources.state_store import StateStore; "
+        "from backfill_assets.adapters.state.state_store import StateStore; "
         "build_definitions(kafka_source('a', topic='a', schema='id LONG')); "
         f"state = StateStore(warehouse={str(tmp_path)!r}).state(); "
         "print(state.leases()['views/a'].run_id, state.all_controls(), 'pandas' in sys.modules)"

@@ -11,12 +11,12 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from backfill_assets.backfill.reads import ChangesRead
+from backfill_assets.adapters.delta.log_replay import replay
+from backfill_assets.adapters.delta.maintenance import put_commit
+from backfill_assets.adapters.delta.upstream import APPEND_ONLY, FEED, DeltaUpstream, changed_rows
+from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
+from backfill_assets.core.progress.reads import ChangesRead
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
-from backfill_assets.resources.log_replay import replay
-from backfill_assets.resources.maintenance import put_commit
-from backfill_assets.resources.tables import APPEND_ONLY, FEED, DeltaUpstream, changed_rows
-from backfill_assets.resources.warehouse import LoadedTable, TableLocation
 
 
 @pytest.fixture

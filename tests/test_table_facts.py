@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.backfill.choose_costs import TableFacts
+from backfill_assets.adapters.delta.table_facts import table_facts
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.costs import TableFacts
 from backfill_assets.errors import UpstreamRefusedError
-from backfill_assets.resources.table_facts import table_facts
-from backfill_assets.resources.tables import DeltaUpstream
-from backfill_assets.resources.warehouse import TableLocation
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 NOON = 1_700_000_000.0

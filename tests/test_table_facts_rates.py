@@ -2,7 +2,7 @@
 
 import pytest
 
-from backfill_assets.resources.table_facts import DAY, HOUR, MOST_COMMITS, rate_span
+from backfill_assets.adapters.delta.table_facts import DAY, HOUR, MOST_COMMITS, rate_span
 
 NOW = 1_000_000.0
 

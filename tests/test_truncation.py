@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.backfill.positions import IngestPosition, LogMark, ViewPosition
-from backfill_assets.backfill.truncation import WITNESSES
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.progress.positions import IngestPosition, LogMark, ViewPosition
+from backfill_assets.core.strategies.truncation import WITNESSES
 from backfill_assets.errors import LogTruncatedError
-from backfill_assets.testing.crash import Crash, CrashPoint
+from backfill_assets.testing.crash_points import Crash, CrashPoint
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import World
-from backfill_assets.testing.topic import SimulatedTopic
 
 SOURCE, VIEW = "sources/orders", "views/orders_view"
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.backfill.proof_scope import Everything
-from backfill_assets.resources.verify_bounds import stated_since
-from backfill_assets.resources.warehouse import TableLocation
-from backfill_assets.resources.written import Written, written_between
+from backfill_assets.adapters.proof.file_statistics import stated_since
+from backfill_assets.adapters.proof.written import Written, written_between
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.proof_scope import Everything
 
 
 def append(folder: Path, *numbers: int, **given: object) -> None:

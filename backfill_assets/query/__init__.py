@@ -1,1 +1,13 @@
-"""SQL to maintenance plan (sqlglot, no Spark), and the Spark code that carries the plan out."""
+"""SQL to a maintenance plan, by sqlglot; no Spark.
+
+- `aggregate`: reads an aggregate query
+- `ddl`: column lists as Spark writes them
+- `expressions`: checks the expressions of one part of a query, and names the columns that it gives
+- `functions`: the Spark functions that a row-wise query cannot use, by name and by the reason why
+- `grouping`: finds groups and aggregates in the words of a query, and rewrites its SELECT list over them
+- `parsing`: splits a query's text into its row-wise parts
+- `query`: a view's query of whichever kind
+- `refusals`: why a query cannot be maintained
+- `rowwise`: reads a row-wise query
+- `spelling`: one spelling for a query's text
+"""

@@ -15,21 +15,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitRecord, Look, Plan, Staged, fingerprint
-from backfill_assets.backfill.ingest import IngestDecider
-from backfill_assets.backfill.ports import BronzeOffer, Controls, Decider, LogRecord, OnStep, Output, TopicOffer
-from backfill_assets.backfill.positions import IngestPosition, OffsetRange, SnapshotPosition, ViewPosition
-from backfill_assets.backfill.protocol import Parts, begin_life, end_life
-from backfill_assets.backfill.reads import BronzeRead, KafkaRead
-from backfill_assets.backfill.run import RunReport, create_if_missing, run
-from backfill_assets.backfill.skips import Offsets, OffsetSkip, left_out_of
-from backfill_assets.backfill.source import SourceDecider, SourceUpstream
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.ports import BronzeOffer, Controls, Decider, LogRecord, OnStep, Output, TopicOffer
+from backfill_assets.core.epoch.protocol import Parts, begin_life, end_life
+from backfill_assets.core.epoch.records import CommitRecord, Look, Plan, Staged, fingerprint
+from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
+from backfill_assets.core.epoch.skips import Offsets, OffsetSkip, left_out_of
+from backfill_assets.core.progress.positions import IngestPosition, OffsetRange, SnapshotPosition, ViewPosition
+from backfill_assets.core.progress.reads import BronzeRead, KafkaRead
+from backfill_assets.core.strategies.ingest import IngestDecider
+from backfill_assets.core.strategies.source import SourceDecider, SourceUpstream
 from backfill_assets.errors import ComputeError, UpstreamChangedError
-from backfill_assets.testing.clock import ManualClock
-from backfill_assets.testing.ledger import LedgerStore, SimulatedLedger
-from backfill_assets.testing.table import SimulatedOutput, SimulatedTable
-from backfill_assets.testing.topic import Row, SimulatedTopic
+from backfill_assets.testing.manual_clock import ManualClock
+from backfill_assets.testing.simulated_ledger import LedgerStore, SimulatedLedger
+from backfill_assets.testing.simulated_table import SimulatedOutput, SimulatedTable
+from backfill_assets.testing.simulated_topic import Row, SimulatedTopic
 
 __all__ = ["POISON", "Operator", "SourceSettings", "World"]
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> "SparkSession":
     """A session in this process. It is not stopped: tests of whole projects in the same process go on with it."""
-    from backfill_assets.resources.spark import SparkResource
-    from backfill_assets.resources.warehouse import Warehouse
+    from backfill_assets.adapters.spark.resource import SparkResource
+    from backfill_assets.adapters.storage.warehouse import Warehouse
 
     runner = SparkResource(config=SPARK).runner(Warehouse(uri="/"))
     session: SparkSession = runner.run(lambda session: session)

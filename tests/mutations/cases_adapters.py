@@ -5,9 +5,9 @@ from tests.mutations.mutation import Mutation
 __all__ = ["ADAPTERS"]
 
 KILLED = "tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_most_one_epoch_redone"
-DELTA = "resources/delta.py"
-LEDGER = "resources/ledger.py"
-STAGING = "resources/staging.py"
+DELTA = "backfill_assets/adapters/delta/output.py"
+LEDGER = "backfill_assets/adapters/state/ledger.py"
+STAGING = "backfill_assets/adapters/delta/staging.py"
 REAL_COMMITS = "tests/test_real_commits.py"
 VERIFIED = "test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_they_were"
 REAL_LOGS = "tests/test_real_logs.py"
@@ -23,7 +23,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     # The spool
     Mutation(
         name="files of the spool need not be as long as they were",
-        file="resources/spool.py",
+        file="backfill_assets/adapters/delta/spool.py",
         old="if sizes is None or found != sizes:",
         new="if sizes is None or found.keys() != sizes.keys():",
         tests=("tests/test_spool.py",),
@@ -89,14 +89,14 @@ ADAPTERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a put-if-absent replaces what is there",
-        file="resources/object_store.py",
+        file="backfill_assets/adapters/storage/object_store.py",
         old='mode="create")',
         new='mode="overwrite")',
         tests=("tests/test_created_tables.py",),
     ),
     Mutation(
         name="statistics of floats leave out NaN",
-        file="resources/file_bounds.py",
+        file="backfill_assets/adapters/delta/file_bounds.py",
         old='and each.type.type not in {"float", "double"}',
         new='and each.type.type not in {"binary"}',
         tests=(
@@ -107,21 +107,21 @@ ADAPTERS: tuple[Mutation, ...] = (
     # Merging by key
     Mutation(
         name="null is no key to delta-rs",
-        file="resources/same_key.py",
+        file="backfill_assets/adapters/delta/same_key.py",
         old='IS NOT DISTINCT FROM "\n',
         new='= "\n',
         tests=(ODD_KEYS,),
     ),
     Mutation(
         name="null is no key to Spark's merge",
-        file="resources/merge.py",
+        file="backfill_assets/adapters/compute/merge.py",
         old="f't.{quoted(name)} <=> s.{quoted(name)}'",
         new="f't.{quoted(name)} = s.{quoted(name)}'",
         tests=(ODD_KEYS,),
     ),
     Mutation(
         name="Spark's merge carries no transaction number",
-        file="resources/merge.py",
+        file="backfill_assets/adapters/compute/merge.py",
         old="""        "spark.databricks.delta.write.txnAppId": app_id(record.target, record.incarnation),
         "spark.databricks.delta.write.txnVersion": str(record.epoch),
 """,
@@ -138,7 +138,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     # Staging and sweeping
     Mutation(
         name="the files of the epoch in the making are swept",
-        file="backfill_assets/backfill/staging.py",
+        file="backfill_assets/core/epoch/staged_folders.py",
         old="folder.epoch <= epoch and",
         new="folder.epoch <= epoch + 1 and",
         tests=(
@@ -148,7 +148,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="segments that a position still needs are swept",
-        file="backfill_assets/backfill/staging.py",
+        file="backfill_assets/core/epoch/staged_folders.py",
         old="(folder.epoch <= epoch and folder.name not in needed)",
         new="folder.epoch <= epoch",
         tests=(
@@ -252,42 +252,42 @@ ADAPTERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="plans that may have been pruned are missed",
-        file="backfill_assets/backfill/audit.py",
+        file="backfill_assets/core/audit.py",
         old="unplanned = max(rebuilt, last - KEPT_PLANS)",
         new="unplanned = rebuilt",
         tests=("tests/test_audit.py::test_plans_that_may_have_been_pruned_are_not_missed_and_younger_ones_are",),
     ),
     Mutation(
         name="no plan is missed",
-        file="backfill_assets/backfill/audit.py",
+        file="backfill_assets/core/audit.py",
         old="unplanned = max(rebuilt, last - KEPT_PLANS)",
         new="unplanned = max(rebuilt, last)",
         tests=("tests/test_audit.py::test_a_plan_that_is_gone_from_the_ledger_is_named",),
     ),
     Mutation(
         name="the lease of a dead process holds until it expires",
-        file="resources/state_store.py",
+        file="backfill_assets/adapters/state/state_store.py",
         old="return self.host != socket.gethostname() or self._process_runs()",
         new="return True",
         tests=("tests/e2e/dagster/test_sensors.py::test_only_a_run_whose_process_is_gone_is_reported", KILLED),
     ),
     Mutation(
         name="a commit is tried again on a version that nobody looked at",
-        file="resources/delta.py",
+        file="backfill_assets/adapters/delta/output.py",
         old="max_commit_retries=0,",
         new="max_commit_retries=15,",
         tests=(f"{REAL_COMMITS}::test_a_commit_on_a_version_that_is_not_the_newest_any_more_fails_and_leaves_no_row",),
     ),
     Mutation(
         name="rows of staged files are not verified",
-        file="resources/delta.py",
+        file="backfill_assets/adapters/delta/output.py",
         old="if rows != staged.rows:",
         new="if rows < 0:",
         tests=(f"{REAL_COMMITS}::{VERIFIED}",),
     ),
     Mutation(
         name="sizes of staged files are not verified",
-        file="resources/delta.py",
+        file="backfill_assets/adapters/delta/output.py",
         old="if found.get(path) != size)",
         new="if found.get(path) is None)",
         tests=(f"{REAL_COMMITS}::{VERIFIED}",),
@@ -301,7 +301,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a table that was made again between plan and commit is not seen",
-        file="backfill_assets/backfill/tables.py",
+        file="backfill_assets/core/strategies/table_views.py",
         old="        for each in self.upstreams:\n            self._offer(each.name, plan.before.tables[each.name])\n",
         new="",
         tests=("tests/test_snapshot_decider.py::test_a_table_that_was_made_again_between_plan_and_commit_is_seen",),

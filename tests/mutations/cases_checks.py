@@ -4,17 +4,17 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["CHECKS"]
 
-AUDIT = "backfill_assets/backfill/audit.py"
-PROOFS = "backfill_assets/proofs.py"
-PROOF_ROWS = "backfill_assets/proof_rows.py"
-VERIFY = "resources/verify.py"
-OPERATIONS = "backfill_assets/operations.py"
-READERS = "backfill_assets/readers.py"
-UPSTREAMS = "backfill_assets/upstreams.py"
-CHOOSING = "backfill_assets/choosing.py"
-ASSETS = "backfill_assets/assets.py"
-SENSORS = "backfill_assets/sensors.py"
-CLI = "backfill_assets/cli.py"
+AUDIT = "backfill_assets/core/audit.py"
+PROOFS = "backfill_assets/app/proofs.py"
+PROOF_ROWS = "backfill_assets/app/proof_rows.py"
+VERIFY = "backfill_assets/adapters/proof/rows.py"
+OPERATIONS = "backfill_assets/app/operations.py"
+READERS = "backfill_assets/app/dependents.py"
+UPSTREAMS = "backfill_assets/app/upstreams.py"
+CHOOSING = "backfill_assets/app/choosing.py"
+ASSETS = "backfill_assets/defs/assets.py"
+SENSORS = "backfill_assets/defs/sensors.py"
+CLI = "backfill_assets/cli/commands.py"
 PURE = "tests/test_audit.py"
 DAMAGE = "tests/e2e/damage/test_checks_catch.py"
 DAMAGED = "tests/e2e/damage/test_checks_catch.py::test_a_damaged_data_file_is_caught_by_just_the_checks_that_can_see_it"
@@ -35,7 +35,7 @@ CHECKS: tuple[Mutation, ...] = (
     # what holds for all of them
     Mutation(
         name="a check that cannot be made has passed",
-        file="backfill_assets/checks.py",
+        file="backfill_assets/defs/checks.py",
         old='return Outcome(passed=False, summary=f"could not',
         new='return Outcome(passed=True, summary=f"could not',
         tests=(f"{DAGSTER}::test_a_check_that_cannot_be_made_has_not_passed_and_keeps_no_other_from_being_made",),
@@ -96,7 +96,7 @@ CHECKS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a plan is believed what it was entered as",
-        file="resources/ledger.py",
+        file="backfill_assets/adapters/state/ledger.py",
         old="""else Plan.hash_of(plan)""",
         new="""else stored["plan_hash"]""",
         tests=("tests/e2e/damage/test_checks_catch_tables.py::test_a_plan_of_the_ledger_that_was_altered",),
@@ -104,7 +104,7 @@ CHECKS: tuple[Mutation, ...] = (
     # unique_key
     Mutation(
         name="a key that is there twice is unique",
-        file="resources/maintain.py",
+        file="backfill_assets/adapters/compute/changes.py",
         old='counted.where("__rows > 1")',
         new='counted.where("__rows > 2")',
         tests=(
@@ -115,7 +115,7 @@ CHECKS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="keys of a view over tables are looked at in its first version",
-        file="resources/verify_tables.py",
+        file="backfill_assets/adapters/proof/tables.py",
         old="keys_twice(rows_at(spark, view, version), key, branch",
         new="keys_twice(rows_at(spark, view, min(version, 0)), key, branch",
         tests=(COMPACTED,),
@@ -215,7 +215,7 @@ CHECKS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="to verify proves only what is new",
-        file="backfill_assets/checks.py",
+        file="backfill_assets/defs/checks.py",
         old="""return run.tags.get(CHEAP_TAG) != "since_last_pass" and not run.asset_selection""",
         new="""return run.tags.get(CHEAP_TAG) == "all" and not run.asset_selection""",
         tests=(RUN_AND_CHECK,),
@@ -247,7 +247,7 @@ CHECKS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a table that is resumed by a job stays paused",
-        file="backfill_assets/jobs.py",
+        file="backfill_assets/defs/jobs.py",
         old="set_controls(workspace, config.view, paused=False,",
         new="set_controls(workspace, config.view, paused=None,",
         tests=(f"{DAGSTER}::test_the_operator_pauses_throttles_resumes_resets_and_drops_by_jobs",),
@@ -380,7 +380,7 @@ CHECKS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a run that lives is reported as dead",
-        file="backfill_assets/reaping.py",
+        file="backfill_assets/defs/dead_runs.py",
         old="if lease.target not in targets or not lease.dead(now) or",
         new="if lease.target not in targets or not lease.held or",
         tests=(f"{SENSOR}::test_only_a_run_whose_process_is_gone_is_reported",),

@@ -4,12 +4,12 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["CORE"]
 
-PROTOCOL = "backfill_assets/backfill/protocol.py"
-EPOCH = "backfill_assets/backfill/epoch.py"
-RUN = "backfill_assets/backfill/run.py"
-CONTROL = "backfill_assets/backfill/control.py"
-POSITIONS = "backfill_assets/backfill/positions.py"
-LAG = "backfill_assets/backfill/lag.py"
+PROTOCOL = "backfill_assets/core/epoch/protocol.py"
+EPOCH = "backfill_assets/core/epoch/records.py"
+RUN = "backfill_assets/core/epoch/run.py"
+CONTROL = "backfill_assets/core/epoch/limits.py"
+POSITIONS = "backfill_assets/core/progress/positions.py"
+LAG = "backfill_assets/core/progress/lag.py"
 OUTCOMES = "tests/test_protocol_cases.py::test_what_becomes_of_a_commit"
 NEXT_RUN = "tests/test_protocol_cases.py::test_the_next_run_makes_it_right_or_refuses_what_is_not_ours"
 REAL_OUTCOMES = "tests/e2e/kills/test_commit_outcomes.py::test_what_becomes_of_a_commit"
@@ -359,7 +359,7 @@ CORE: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a view's bound starts anew with every epoch",
-        file="backfill_assets/backfill/tables.py",
+        file="backfill_assets/core/strategies/table_views.py",
         old="bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound",
         new="bound = before.bound.start(at_first)",
         tests=(
@@ -368,7 +368,7 @@ CORE: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a forecast forgets that the change log expires",
-        file="backfill_assets/backfill/retention.py",
+        file="backfill_assets/core/progress/retention.py",
         old="safe = min(files.safe, log.safe)",
         new="safe = files.safe",
         tests=("tests/test_retention.py::test_the_change_log_may_be_what_is_lost_first",),

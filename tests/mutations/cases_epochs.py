@@ -4,10 +4,10 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["EPOCHS"]
 
-PROTOCOL = "backfill_assets/backfill/protocol.py"
-SOURCE = "backfill_assets/backfill/source.py"
-AUDIT = "backfill_assets/backfill/audit.py"
-WORKSPACE = "backfill_assets/workspace.py"
+PROTOCOL = "backfill_assets/core/epoch/protocol.py"
+SOURCE = "backfill_assets/core/strategies/source.py"
+AUDIT = "backfill_assets/core/audit.py"
+WORKSPACE = "backfill_assets/app/workspace.py"
 COMMITS = "tests/test_epoch_commits.py"
 SPOOLED = f"{COMMITS}::test_parts_of_the_spool_stay_where_they_lie_and_new_ones_lie_with_the_attempt_that_captured_them"
 LOST = "tests/test_lives.py::test_a_lost_ledger_is_an_error_that_names_both_sides"
@@ -68,14 +68,14 @@ EPOCHS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="positions are not said again if maintenance comes in between",
-        file="backfill_assets/backfill/epoch.py",
+        file="backfill_assets/core/epoch/records.py",
         old="if record.epoch == mine.epoch and mine.kind is CommitKind.EPOCH:",
         new="if record.epoch == mine.epoch:",
         tests=(f"{COMMITS}::test_positions_are_said_again_though_maintenance_comes_in_between",),
     ),
     Mutation(
         name="a part that comes to a declaration changes nothing",
-        file="backfill_assets/backfill/epoch.py",
+        file="backfill_assets/core/epoch/records.py",
         old="for name in {*built_with, *declared} if",
         new="for name in built_with if",
         tests=(f"{COMMITS}::test_parts_that_come_to_a_declaration_or_go_from_it_have_changed",),
@@ -104,7 +104,7 @@ EPOCHS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a plan is carried out though Kafka has lost its end",
-        file="backfill_assets/backfill/ingest.py",
+        file="backfill_assets/core/strategies/ingest.py",
         old="offer.splits[split].start <= each.start and each.end <= offer.splits[split].end",
         new="offer.splits[split].start <= each.start",
         tests=(f"{READS}::test_kafka_holds_a_range_if_it_holds_its_begin_and_its_end",),
@@ -146,7 +146,7 @@ EPOCHS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="an order holds only between neighbours",
-        file="backfill_assets/backfill/order.py",
+        file="backfill_assets/core/progress/order.py",
         old="closed[name] = frozenset(direct).union(*(closed[each] for each in direct))",
         new="closed[name] = frozenset(direct)",
         tests=("tests/test_backfill_order.py::test_what_comes_after_a_name_comes_after_all_that_it_waits_for",),

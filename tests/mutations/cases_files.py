@@ -4,9 +4,9 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["FILES"]
 
-REPLAY = "resources/log_replay.py"
-FILE_BOUNDS = "resources/file_bounds.py"
-BOUNDS = "backfill_assets/backfill/bounds.py"
+REPLAY = "backfill_assets/adapters/delta/log_replay.py"
+FILE_BOUNDS = "backfill_assets/adapters/delta/file_bounds.py"
+BOUNDS = "backfill_assets/core/epoch/bounds.py"
 REPLAYED = "tests/test_log_replay.py"
 ALL_PARTS = f"{REPLAYED}::test_all_parts_of_a_checkpoint_are_read_and_one_that_lacks_a_part_is_none"
 BY_NAME = f"{REPLAYED}::test_a_deletion_vector_is_found_by_its_name_as_the_protocol_of_delta_has_it"
@@ -88,7 +88,7 @@ FILES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="of a pinned version one file is kept in the spool",
-        file="resources/spool.py",
+        file="backfill_assets/adapters/delta/spool.py",
         old=""""files": [each.action for each in version.files],""",
         new=""""files": [each.action for each in version.files[:1]],""",
         tests=("tests/test_spool.py::test_all_that_a_pinned_version_is_made_of_is_kept",),

@@ -5,10 +5,10 @@ from tests.mutations.mutation import Mutation
 __all__ = ["KAFKA"]
 
 KILLED = "tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_most_one_epoch_redone"
-INGEST = "backfill_assets/backfill/ingest.py"
-SOURCE = "backfill_assets/backfill/source.py"
-COMPUTE = "resources/compute.py"
-TRUNCATION = "backfill_assets/backfill/truncation.py"
+INGEST = "backfill_assets/core/strategies/ingest.py"
+SOURCE = "backfill_assets/core/strategies/source.py"
+COMPUTE = "backfill_assets/adapters/compute/source_compute.py"
+TRUNCATION = "backfill_assets/core/strategies/truncation.py"
 LOGS = "tests/test_truncation.py::"
 PUT_BACK = (
     "tests/e2e/kafka/test_truncated_logs.py::test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not"
@@ -18,7 +18,7 @@ RECORDS = "tests/e2e/kafka/test_records.py::test_a_bad_record_has_its_reason_and
 KAFKA: tuple[Mutation, ...] = (
     Mutation(
         name="a leader that moves is a broker that is gone",
-        file="resources/kafka.py",
+        file="backfill_assets/adapters/kafka/connector.py",
         old="while (moving := [key for key, each in found.items() if _moves(each)])",
         new="while (moving := [key for key, each in found.items() if _moves(each)][:0])",
         tests=("tests/test_kafka_offers.py::test_a_split_whose_leader_moves_is_asked_for_again",),
@@ -135,7 +135,7 @@ KAFKA: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a consumer is assigned and does not seek",
-        file="resources/kafka_log.py",
+        file="backfill_assets/adapters/kafka/log.py",
         old="if start.leader_epoch is not None:",
         new="if start.leader_epoch is None:",
         tests=(PUT_BACK,),
@@ -202,7 +202,7 @@ KAFKA: tuple[Mutation, ...] = (
     # Kafka
     Mutation(
         name="a silent broker's answer is taken for an offset",
-        file="resources/kafka.py",
+        file="backfill_assets/adapters/kafka/connector.py",
         old="if each.offset < least):",
         new="if each.offset < NO_SUCH_OFFSET and least < 0):",
         tests=("tests/test_kafka_offers.py",),
@@ -220,21 +220,21 @@ KAFKA: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="bad records are dropped",
-        file="backfill_assets/query/records.py",
+        file="backfill_assets/adapters/sql/kafka_records.py",
         old="""return judged.selectExpr(*metadata, *values, "__error AS _error", raw_value)""",
         new="""return judged.selectExpr(*metadata, *values, "__error AS _error", raw_value).where("_error IS NULL")""",
         tests=(RECORDS, "tests/e2e/kafka/test_first_path.py::test_history_and_new_events_reach_the_view_each_once"),
     ),
     Mutation(
         name="a record that does not fit its schema passes with nulls",
-        file="backfill_assets/query/records.py",
+        file="backfill_assets/adapters/sql/kafka_records.py",
         old="""{frame}.end = 1 AND {frame}.broken IS NULL AND size({frame}.record) = 1\"""",
         new="""{frame}.end = 1 AND size({frame}.record) = 1\"""",
         tests=(RECORDS,),
     ),
     Mutation(
         name="a mere time of day is completed with today's date",
-        file="backfill_assets/query/records.py",
+        file="backfill_assets/adapters/sql/kafka_records.py",
         old="""        doubts.append(f"({value} >= date_sub(current_date(), 2) AND {_HAS_TIME_OF_DAY})")""",
         new="        pass",
         tests=(

@@ -4,13 +4,13 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["LOGS"]
 
-DELTA = "resources/delta.py"
-COMMITS = "resources/commits.py"
-STAGING = "resources/staging.py"
-LEDGER = "resources/ledger.py"
-STATE = "resources/state_store.py"
-KAFKA = "resources/kafka.py"
-UPSTREAM = "resources/tables.py"
+DELTA = "backfill_assets/adapters/delta/output.py"
+COMMITS = "backfill_assets/adapters/delta/commits.py"
+STAGING = "backfill_assets/adapters/delta/staging.py"
+LEDGER = "backfill_assets/adapters/state/ledger.py"
+STATE = "backfill_assets/adapters/state/state_store.py"
+KAFKA = "backfill_assets/adapters/kafka/connector.py"
+UPSTREAM = "backfill_assets/adapters/delta/upstream.py"
 REAL = "tests/test_real_commits.py"
 REAL_LOGS = "tests/test_real_logs.py"
 BOUNDS = "tests/test_file_bounds.py"
@@ -261,7 +261,7 @@ LOGS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a log that was made anew is followed from where the old one was",
-        file="resources/warehouse.py",
+        file="backfill_assets/adapters/storage/warehouse.py",
         old="self._commit(known[0]) == known:",
         new="self._commit(known[0]) is not None:",
         tests=(f"{CHANGED}::test_a_log_that_was_made_anew_is_not_followed_from_where_the_old_one_was",),

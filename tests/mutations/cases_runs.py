@@ -4,10 +4,10 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["RUNS"]
 
-RUN = "backfill_assets/backfill/run.py"
-CONTROL = "backfill_assets/backfill/control.py"
-TABLES = "backfill_assets/backfill/tables.py"
-ARRANGEMENT = "backfill_assets/backfill/arrangement.py"
+RUN = "backfill_assets/core/epoch/run.py"
+CONTROL = "backfill_assets/core/epoch/limits.py"
+TABLES = "backfill_assets/core/strategies/table_views.py"
+ARRANGEMENT = "backfill_assets/core/strategies/arrangement.py"
 BY_KEY = "tests/test_arrangement_decider.py"
 LOOP = "tests/test_run_loop.py"
 DECIDER = "tests/test_snapshot_decider.py"

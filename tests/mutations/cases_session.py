@@ -4,9 +4,9 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["SESSION"]
 
-SETTINGS = "resources/session_settings.py"
-SESSIONS = "resources/session.py"
-SERVER = "resources/_spark_server.py"
+SETTINGS = "backfill_assets/adapters/runtime/session_settings.py"
+SESSIONS = "backfill_assets/adapters/spark/session.py"
+SERVER = "backfill_assets/adapters/local/spark_server.py"
 PURE = "tests/test_session_settings.py"
 HOSTILE = "tests/e2e/tables/test_hostile_session.py"
 CLOSED = "tests/e2e/cli/test_closed_to_others.py"
@@ -90,7 +90,7 @@ SESSION: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="users may set what results depend on",
-        file="resources/spark.py",
+        file="backfill_assets/adapters/spark/resource.py",
         old="        _check_config(self.config)\n",
         new="",
         tests=(PURE,),
@@ -112,28 +112,28 @@ SESSION: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="the token is shown with the addresses",
-        file="resources/embedded.py",
+        file="backfill_assets/adapters/local/servers.py",
         old="""spark_remote=f"sc://{at[_SPARK]}" if _SPARK in at else None,""",
         new="""spark_remote=f"sc://{at[_SPARK]}/;token={spark_token(Path.cwd())}" if _SPARK in at else None,""",
         tests=(f"{CLOSED}::test_the_token_is_in_its_file_alone",),
     ),
     Mutation(
         name="Spark's own ports take messages of strangers",
-        file="resources/spark_conf.py",
+        file="backfill_assets/adapters/runtime/spark_conf.py",
         old=""""spark.authenticate": "true",""",
         new=""""spark.authenticate": "false",""",
         tests=(f"{CLOSED}::test_no_other_port_of_the_spark_server_takes_messages_from_strangers",),
     ),
     Mutation(
         name="others may enter the servers' folder",
-        file="resources/private.py",
+        file="backfill_assets/adapters/runtime/private_files.py",
         old="folder.chmod(0o700)",
         new="folder.chmod(0o755)",
         tests=(CLOSED,),
     ),
     Mutation(
         name="a private file is written where others can read it",
-        file="resources/private.py",
+        file="backfill_assets/adapters/runtime/private_files.py",
         old="    Path(draft).replace(path)",
         new="    Path(draft).unlink()\n    path.write_text(text)",
         tests=(f"{CLOSED}::test_a_private_file_is_never_readable_by_others_not_even_while_it_is_written",),

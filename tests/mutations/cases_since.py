@@ -4,9 +4,9 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["SINCE_PASS"]
 
-SCOPE = "backfill_assets/backfill/proof_scope.py"
-VERIFY = "resources/verify.py"
-VERIFY_SINCE = "resources/verify_since.py"
+SCOPE = "backfill_assets/core/proof_scope.py"
+VERIFY = "backfill_assets/adapters/proof/rows.py"
+VERIFY_SINCE = "backfill_assets/adapters/proof/since.py"
 INSERTED_AGAIN = (
     "tests/e2e/damage/test_checks_catch.py::"
     "test_an_epoch_that_inserts_old_offsets_again_is_seen_where_they_were_proved_before"
@@ -58,7 +58,7 @@ SINCE_PASS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a check since the last pass reads files that are gone",
-        file="resources/written.py",
+        file="backfill_assets/adapters/proof/written.py",
         old="if any(info.type is not pafs.FileType.File",
         new="if all(info.type is not pafs.FileType.File",
         tests=(f"{SINCE}::test_where_the_files_that_passed_are_gone_everything_is_proved_and_the_outcome_says_so",),

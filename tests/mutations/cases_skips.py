@@ -4,13 +4,13 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["SKIPS"]
 
-LIST = "backfill_assets/backfill/skips.py"
-KEYS = "backfill_assets/backfill/table_skips.py"
-SOURCE = "backfill_assets/backfill/source.py"
-TABLES = "backfill_assets/backfill/tables.py"
-AUDIT = "backfill_assets/backfill/audit.py"
-CULPRITS = "backfill_assets/backfill/culprits.py"
-COMPUTE = "resources/compute.py"
+LIST = "backfill_assets/core/epoch/skips.py"
+KEYS = "backfill_assets/core/strategies/table_skips.py"
+SOURCE = "backfill_assets/core/strategies/source.py"
+TABLES = "backfill_assets/core/strategies/table_views.py"
+AUDIT = "backfill_assets/core/audit.py"
+CULPRITS = "backfill_assets/core/epoch/culprits.py"
+COMPUTE = "backfill_assets/adapters/compute/source_compute.py"
 PURE = "tests/test_skips.py"
 MODEL = "tests/test_skips_of_tables.py::test_the_view_is_its_query_over_all_rows_but_those_left_out"
 SEARCH = "tests/test_culprits.py"
@@ -56,7 +56,7 @@ SKIPS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a proof believes what is wanted and not what the commit says",
-        file="backfill_assets/proof_rows.py",
+        file="backfill_assets/app/proof_rows.py",
         old="        left_out=left_out_of(case.record.position),",
         new="        left_out={},",
         tests=(f"{CAUGHT}::test_a_sound_view_passes_every_check_and_each_says_what_is_left_out",),
@@ -82,7 +82,7 @@ SKIPS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a row that is taken in again comes as it was before the epoch",
-        file="resources/table_compute.py",
+        file="backfill_assets/adapters/compute/table_compute.py",
         old="""(plan.after, read.back, "insert")""",
         new="""(plan.before, read.back, "insert")""",
         tests=(f"{ROWS}::test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once",),
@@ -117,7 +117,7 @@ SKIPS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="proofs expect the rows of keys that are left out",
-        file="resources/recorded_rows.py",
+        file="backfill_assets/adapters/compute/recorded_rows.py",
         old="    return rows if skipped or not left_out else",
         new="    return rows if True else",
         tests=(f"{CAUGHT}::test_a_sound_view_passes_every_check_and_each_says_what_is_left_out",),
@@ -139,7 +139,7 @@ SKIPS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="any error of Spark is taken for one of values, and running it again is not advised",
-        file="resources/poison_search.py",
+        file="backfill_assets/adapters/compute/poison_search.py",
         old="    return _OF_VALUES.fullmatch(state) is not None",
         new="    return state is not None",
         tests=("tests/test_poison_errors.py",),

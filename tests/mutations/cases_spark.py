@@ -4,14 +4,14 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["SPARK"]
 
-COMPUTE = "resources/compute.py"
-TABLE_COMPUTE = "resources/table_compute.py"
-KEY_CHECKS = "resources/key_checks.py"
-TABLE_ROWS = "resources/table_rows.py"
-KEY_RANGES = "resources/key_ranges.py"
-UPSTREAM = "resources/tables.py"
+COMPUTE = "backfill_assets/adapters/compute/source_compute.py"
+TABLE_COMPUTE = "backfill_assets/adapters/compute/table_compute.py"
+KEY_CHECKS = "backfill_assets/adapters/compute/key_checks.py"
+TABLE_ROWS = "backfill_assets/adapters/compute/table_rows.py"
+KEY_RANGES = "backfill_assets/adapters/compute/key_ranges.py"
+UPSTREAM = "backfill_assets/adapters/delta/upstream.py"
 BROADCASTS = "tests/e2e/tables/test_broadcasts.py"
-GROUPS = "backfill_assets/query/apply_aggregate.py"
+GROUPS = "backfill_assets/adapters/sql/apply_aggregate.py"
 COPIES = (
     "tests/e2e/tables/test_snapshot_keys.py::"
     "test_copies_of_a_key_that_come_and_go_between_refreshes_leave_what_the_table_holds"
@@ -42,7 +42,7 @@ SPARK: tuple[Mutation, ...] = (
     # Columns that come to an upstream
     Mutation(
         name="a view's query means the columns that its upstreams have now",
-        file="backfill_assets/upstreams.py",
+        file="backfill_assets/app/upstreams.py",
         old="return self._query_over(_as_columns(begun) or self.columns_now)",
         new="return self._query_over(self.columns_now)",
         tests=(
@@ -51,7 +51,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="each epoch records the columns of its upstreams anew",
-        file="backfill_assets/backfill/protocol.py",
+        file="backfill_assets/core/epoch/protocol.py",
         old="columns=last.columns or parts.decider.columns(),",
         new="columns=parts.decider.columns(),",
         tests=(
@@ -76,14 +76,14 @@ SPARK: tuple[Mutation, ...] = (
     # Reading exact rows
     Mutation(
         name="the first row of each range of bronze is left out",
-        file="backfill_assets/query/offsets.py",
+        file="backfill_assets/adapters/sql/offset_ranges.py",
         old='f"{offset} >= get(',
         new='f"{offset} > get(',
         tests=("tests/e2e/kafka/test_first_path.py::test_history_and_new_events_reach_the_view_each_once",),
     ),
     Mutation(
         name="a row beyond each range of bronze is read",
-        file="backfill_assets/query/offsets.py",
+        file="backfill_assets/adapters/sql/offset_ranges.py",
         old='f"{offset} < get(',
         new='f"{offset} <= get(',
         tests=(
@@ -93,7 +93,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a version is read as it is by now",
-        file="resources/version_rows.py",
+        file="backfill_assets/adapters/compute/version_rows.py",
         old="table = location.load(version=version)",
         new="table = location.load()",
         tests=(
@@ -104,21 +104,21 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="Delta reads a version as it is by now",
-        file="resources/version_rows.py",
+        file="backfill_assets/adapters/compute/version_rows.py",
         old="""spark.read.format("delta").option("versionAsOf", version).load(table.uri)""",
         new="""spark.read.format("delta").load(table.uri)""",
         tests=("tests/e2e/tables/test_version_rows.py::test_every_version_of_a_plain_table_is_read_by_its_files",),
     ),
     Mutation(
         name="files of a table with deletion vectors are read as they are",
-        file="resources/version_rows.py",
+        file="backfill_assets/adapters/compute/version_rows.py",
         old="""return "deletionVectors" not in features and is_plain(""",
         new="return is_plain(",
         tests=("tests/e2e/tables/test_version_rows.py::test_what_files_alone_do_not_tell_is_left_to_delta",),
     ),
     Mutation(
         name="files that were removed are still a part of a version",
-        file="resources/log_replay.py",
+        file="backfill_assets/adapters/delta/log_replay.py",
         old="""elif action.get("remove") and""",
         new="""elif action.get("remove") and action["remove"].get("deletionVector") and""",
         tests=("tests/test_log_replay.py",),
@@ -210,7 +210,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a view that is computed anew is never replaced",
-        file="resources/differences.py",
+        file="backfill_assets/adapters/compute/differences.py",
         old="2 * counted",
         new="0 * counted",
         tests=(
@@ -220,7 +220,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="rows that go are left out where a view is computed anew",
-        file="resources/differences.py",
+        file="backfill_assets/adapters/compute/differences.py",
         old="unionByName(held.withColumn(CARRIED_CHANGE, go))",
         new="unionByName(held.withColumn(CARRIED_CHANGE, go).limit(0))",
         tests=(ONLY_WHAT_DIFFERS,),
@@ -282,7 +282,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a life begins over two rows of the view's own key",
-        file="backfill_assets/upstreams.py",
+        file="backfill_assets/app/upstreams.py",
         old="if declared or key == query.primary_key]",
         new="if declared and key == query.key_columns]",
         tests=(
@@ -292,7 +292,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="the check of keys does not look at the view's own",
-        file="backfill_assets/proofs.py",
+        file="backfill_assets/app/proofs.py",
         old="for key in keys for each in _twice(case, key)]",
         new="for key in keys[:1] for each in _twice(case, key)]",
         tests=(
@@ -349,7 +349,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="null is no group",
-        file="backfill_assets/query/semi_join.py",
+        file="backfill_assets/adapters/sql/semi_join.py",
         old="""f"{backquoted(name)} <=> {other[key]}\"""",
         new="""f"{backquoted(name)} = {other[key]}\"""",
         tests=(VANISHED, BATCH_ANSWER),
@@ -357,21 +357,21 @@ SPARK: tuple[Mutation, ...] = (
     # What is sent to every task
     Mutation(
         name="keys of a join are counted and not measured",
-        file="backfill_assets/query/broadcasts.py",
+        file="backfill_assets/adapters/sql/broadcasts.py",
         old=" + _TEXT * self.bytes",
         new="",
         tests=("tests/test_broadcasts.py",),
     ),
     Mutation(
         name="keys that do not fit in memory are sent to every task",
-        file="backfill_assets/query/semi_join.py",
+        file="backfill_assets/adapters/sql/semi_join.py",
         old="""F.broadcast(named) if few else named.hint("merge")""",
         new="F.broadcast(named)",
         tests=(f"{BROADCASTS}::test_the_rows_of_keys_are_the_same_by_broadcast_and_by_sorting",),
     ),
     Mutation(
         name="wide groups are taken for narrow ones",
-        file="resources/broadcasts.py",
+        file="backfill_assets/adapters/compute/broadcast_memory.py",
         old="bytes=most * LONGEST if has_texts(types) else 0",
         new="bytes=0",
         tests=(f"{BROADCASTS}::test_groups_that_may_be_too_many_are_counted_and_measured",),

@@ -4,15 +4,15 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["OVER_TABLES"]
 
-SOURCE = "backfill_assets/backfill/source.py"
-CHANGE_LOG = "backfill_assets/backfill/change_log.py"
-TABLES = "backfill_assets/backfill/tables.py"
-SNAPSHOT = "backfill_assets/backfill/snapshot.py"
-ONCE = "backfill_assets/backfill/snapshot_once.py"
-ARRANGEMENT = "backfill_assets/backfill/arrangement.py"
-REARRANGED = "backfill_assets/backfill/rearranged.py"
-IN_FULL = "backfill_assets/backfill/in_full.py"
-CHOOSE = "backfill_assets/backfill/choose.py"
+SOURCE = "backfill_assets/core/strategies/source.py"
+CHANGE_LOG = "backfill_assets/core/strategies/change_log.py"
+TABLES = "backfill_assets/core/strategies/table_views.py"
+SNAPSHOT = "backfill_assets/core/strategies/snapshot.py"
+ONCE = "backfill_assets/core/strategies/snapshot_once.py"
+ARRANGEMENT = "backfill_assets/core/strategies/arrangement.py"
+REARRANGED = "backfill_assets/core/strategies/rearranged.py"
+IN_FULL = "backfill_assets/core/strategies/full_refresh.py"
+CHOOSE = "backfill_assets/core/choice/choose.py"
 SNAPSHOT_TESTS = "tests/test_snapshot_decider.py"
 EVERY_FILE = f"{SNAPSHOT_TESTS}::test_every_file_and_every_version_is_read_once_whatever_comes_between"
 EVERY_KEY = (
@@ -162,7 +162,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a tick begins with the first table however short its time was before",
-        file="backfill_assets/sensors.py",
+        file="backfill_assets/defs/sensors.py",
         old="at = names.index(first) if first in names else 0",
         new="at = 0",
         tests=(
@@ -336,7 +336,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="the audit takes versions that were captured without rows for unread",
-        file="backfill_assets/backfill/audit.py",
+        file="backfill_assets/core/audit.py",
         old="else [since, spool.captured]",
         new="else [since]",
         tests=(DRAINED,),
@@ -384,7 +384,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="the age of the pinned commit does not count",
-        file="backfill_assets/backfill/choose_estimates.py",
+        file="backfill_assets/core/choice/estimates.py",
         old="left = None if kept is None else kept - table.newest_commit_age_seconds",
         new="left = kept",
         tests=(
@@ -419,7 +419,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="the load of a table counts as its rate of changes",
-        file="resources/table_facts.py",
+        file="backfill_assets/adapters/delta/table_facts.py",
         old="changes = sorted(found, key=lambda each: each.rows)[:-1]",
         new="changes = sorted(found, key=lambda each: each.rows)",
         tests=("tests/test_table_facts.py",),

@@ -4,10 +4,10 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["VALUES"]
 
-OFFSETS = "backfill_assets/query/offsets.py"
-FILES = "backfill_assets/backfill/bronze_files.py"
-RECORDS = "backfill_assets/query/records.py"
-SAME_KEY = "resources/same_key.py"
+OFFSETS = "backfill_assets/adapters/sql/offset_ranges.py"
+FILES = "backfill_assets/core/progress/bronze_files.py"
+RECORDS = "backfill_assets/adapters/sql/kafka_records.py"
+SAME_KEY = "backfill_assets/adapters/delta/same_key.py"
 IN_PROCESS = (
     "tests/e2e/kafka/test_many_splits.py::test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_in_process"
 )
@@ -29,7 +29,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="what was proved of one part counts for all",
-        file="resources/verify.py",
+        file="backfill_assets/adapters/proof/rows.py",
         old="""here = "TRUE" if proof.branch_column is None else""",
         new="""here = "TRUE" if branch >= 0 else""",
         tests=(IN_PROCESS,),
@@ -50,7 +50,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="key ranges are one deep expression",
-        file="resources/key_ranges.py",
+        file="backfill_assets/adapters/compute/key_ranges.py",
         old="conditions = [reduce(or_, conditions[at : at + 2]) for at in range(0, len(conditions), 2)]",
         new="conditions = [reduce(or_, conditions)]",
         tests=(f"{WIDE}::test_rows_of_many_key_ranges_are_read_exactly_over_spark_connect",),
@@ -94,14 +94,14 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="keys keep the sign of zero",
-        file="backfill_assets/query/floats.py",
+        file="backfill_assets/adapters/sql/floats.py",
         old=" WHEN {value} = {zero} THEN {zero}",
         new="",
         tests=(OWN_FORM,),
     ),
     Mutation(
         name="floats inside of keys are left as they come",
-        file="backfill_assets/query/floats.py",
+        file="backfill_assets/adapters/sql/floats.py",
         old="return _of_struct(value, kind)",
         new="return value",
         tests=(f"{FLOATS}::test_floats_inside_of_a_key_have_one_form_too",),

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from backfill_assets.backfill.choose import Choice, choose
-from backfill_assets.backfill.choose_costs import Costs, Strategy, TableFacts
-from backfill_assets.backfill.choose_estimates import Estimate, Workload
+from backfill_assets.core.choice.choose import Choice, choose
+from backfill_assets.core.choice.estimates import Estimate, Workload
+from backfill_assets.core.epoch.costs import Costs, Strategy, TableFacts
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 MILLION, GIB = 10**6, 2**30

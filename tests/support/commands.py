@@ -22,10 +22,10 @@ __all__ = ["Commands", "Done", "start"]
 ROOT = Path(__file__).parents[2]
 LIMIT = 300
 LOADED = (
-    "backfill_assets.cli",
-    "backfill_assets.definitions",
-    "backfill_assets.operations",
-    "backfill_assets.proofs",
+    "backfill_assets.cli.commands",
+    "backfill_assets.defs.definitions",
+    "backfill_assets.app.operations",
+    "backfill_assets.app.proofs",
     "dagster._core.execution.api",
     "deltalake",
     "pyspark.sql.connect.session",
@@ -44,7 +44,7 @@ class Done:
 def start(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
     """Start a command from scratch, in a folder, with just this environment."""
     return subprocess.Popen(
-        [sys.executable, "-c", "from backfill_assets.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from backfill_assets.cli.commands import main; main()", *arguments],
         cwd=folder,
         env=dict(environment),
         stdout=subprocess.PIPE,
@@ -115,7 +115,7 @@ def _become(order: Mapping[str, object]) -> NoReturn:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.argv = ["backfill", *order["arguments"]]  # type: ignore[misc]
     sys.path[0] = ""  # as of `python -c`: the folder that the command is called in
-    from backfill_assets.cli import main
+    from backfill_assets.cli.commands import main
 
     try:
         main()

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from backfill_assets.backfill.protocol import COMMIT_TRIES, Parts, check_look, restate, run_epoch
+from backfill_assets.core.epoch.protocol import COMMIT_TRIES, Parts, check_look, restate, run_epoch
 from backfill_assets.errors import BackfillError, FencedError, ForeignWriteError, StagingError, UnsettledCommitError
+from backfill_assets.testing.simulated_table import Outcome
+from backfill_assets.testing.simulated_topic import Row, SimulatedTopic
 from backfill_assets.testing.simulation import World
-from backfill_assets.testing.table import Outcome
-from backfill_assets.testing.topic import Row, SimulatedTopic
 
 SOURCE, VIEW = "sources/orders", "views/orders_view"
 

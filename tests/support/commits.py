@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from backfill_assets.resources.commits import commits_of, ours_in
+from backfill_assets.adapters.delta.commits import commits_of, ours_in
 from tests.support.project import Project
 
 __all__ = ["epochs", "losers", "ours"]

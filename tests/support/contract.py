@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.backfill.positions import Phase, SnapshotPosition, TablePosition, ViewPosition
-from backfill_assets.model import Strategy, TableStrategy
-from backfill_assets.operations import Refresh
-from backfill_assets.proofs import CHECKS
+from backfill_assets.app.operations import Refresh
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.progress.positions import Phase, SnapshotPosition, TablePosition, ViewPosition
+from backfill_assets.declare.declarations import Strategy, TableStrategy
 from tests.support.lake import Lake
 from tests.support.project import Project
 from tests.support.runner import LAKE_QUERY, declared, order_of, over_lake

@@ -6,10 +6,10 @@ from typing import Any
 
 import dagster as dg
 
-from backfill_assets.assets import OP_NAME
-from backfill_assets.definitions import definitions_at
-from backfill_assets.resources.kafka import KafkaConnector
-from backfill_assets.resources.spark import SparkResource
+from backfill_assets.adapters.kafka.connector import KafkaConnector
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.defs.assets import OP_NAME
+from backfill_assets.defs.definitions import definitions_at
 from tests.support.project import Project
 from tests.support.settings import SPARK
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.backfill.epoch import CommitKind, Plan, Position, Staged
-from backfill_assets.resources.staging import collect
+from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.core.epoch.records import CommitKind, Plan, Position, Staged
 from tests.support.bounds import stated
 from tests.support.project import Project
 

@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.backfill.reads import BronzeRead
-from backfill_assets.model import ERROR_COLUMNS, METADATA_COLUMNS
+from backfill_assets.adapters.compute.source_compute import SourceReader, bronze_rows
+from backfill_assets.adapters.proof.rows import Derived, Proof, difference
+from backfill_assets.adapters.spark.resource import SparkResource, SparkRunner
+from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.progress.reads import BronzeRead
+from backfill_assets.declare.declarations import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.query.ddl import parse_schema
-from backfill_assets.resources.compute import SourceReader, bronze_rows
-from backfill_assets.resources.spark import SparkResource, SparkRunner
-from backfill_assets.resources.verify import Derived, Proof, difference
-from backfill_assets.resources.warehouse import TableLocation, Warehouse
 
 __all__ = ["make_bronze", "results", "results_without_broadcasts", "wanted"]
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from backfill_assets.backfill.epoch import Plan
-from backfill_assets.backfill.ports import Next
-from backfill_assets.backfill.positions import SplitState, ViewPosition
-from backfill_assets.backfill.reads import OffsetRead, Read
+from backfill_assets.core.epoch.ports import Next
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.core.progress.positions import SplitState, ViewPosition
+from backfill_assets.core.progress.reads import OffsetRead, Read
 from backfill_assets.errors import BackfillError
+from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import SourceSettings, World
-from backfill_assets.testing.topic import SimulatedTopic
 
 SOURCE, VIEW = "sources/orders", "views/orders_view"
 

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 
-from backfill_assets.backfill.epoch import CommitKind, CommitRecord, Staged
-from backfill_assets.backfill.positions import IngestPosition
-from backfill_assets.backfill.staging import StagedFolder
-from backfill_assets.resources.delta import DeltaOutput, create_table
-from backfill_assets.resources.staging import collect
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.adapters.delta.output import DeltaOutput, create_table
+from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged
+from backfill_assets.core.epoch.staged_folders import StagedFolder
+from backfill_assets.core.progress.positions import IngestPosition
 
 __all__ = ["SCHEMA", "TARGET", "commit", "output_at", "record", "rows", "stage"]
 

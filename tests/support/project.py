@@ -13,15 +13,15 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.operations import Refresh, refresh
-from backfill_assets.proofs import Outcome, run_check
-from backfill_assets.resources.kafka import KafkaConnector
-from backfill_assets.resources.spark import SparkResource
-from backfill_assets.resources.state_store import StateStore
-from backfill_assets.resources.warehouse import TableLocation
-from backfill_assets.workspace import Declared, Workspace
+from backfill_assets.adapters.kafka.connector import KafkaConnector
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.adapters.state.state_store import StateStore
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.app.operations import Refresh, refresh
+from backfill_assets.app.proofs import Outcome, run_check
+from backfill_assets.app.workspace import Declared, Workspace
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.records import CommitRecord
 from tests.support.settings import SPARK
 
 SECONDS = 30

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from backfill_assets import delta_table, kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits
-from backfill_assets.model import MaterializedView, Strategy
-from backfill_assets.proofs import CHECKS
-from backfill_assets.testing.crash import CrashPoint
-from backfill_assets.workspace import Declared
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.workspace import Declared
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.declare.declarations import MaterializedView, Strategy
+from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.project import Project
 
 LAKE_QUERY = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"

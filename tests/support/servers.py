@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from backfill_assets.resources.embedded import Endpoints
+    from backfill_assets.adapters.local.servers import Endpoints
 
 __all__ = ["FOLDER", "Guard", "servers", "spark_remote"]
 
@@ -39,15 +39,15 @@ class Guard:
 
 def servers(*, kafka: bool = False, spark: bool = False) -> "Endpoints":
     """The run's servers; those that are asked for and not running are started."""
-    from backfill_assets.resources.embedded import up
+    from backfill_assets.adapters.local.servers import up
 
     return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark)
 
 
 def spark_remote() -> str:
     """The address of the run's Spark server, with its token, as SPARK_REMOTE takes it."""
-    from backfill_assets.resources.embedded import spark_token
-    from backfill_assets.resources.session import Remote
+    from backfill_assets.adapters.local.servers import spark_token
+    from backfill_assets.adapters.spark.session import Remote
 
     address = servers(spark=True).spark_remote
     assert address is not None
@@ -57,7 +57,7 @@ def spark_remote() -> str:
 def _guard(folder: Path) -> None:
     sys.stdin.read()
     if any(folder.iterdir()):
-        from backfill_assets.resources.embedded import down
+        from backfill_assets.adapters.local.servers import down
 
         down(folder)
     shutil.rmtree(folder, ignore_errors=True)

@@ -6,14 +6,22 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from backfill_assets.backfill.epoch import Fingerprint, UpstreamColumns, fingerprint
-from backfill_assets.backfill.order import Order
-from backfill_assets.backfill.ports import Commit, KeysLeftOut, Next, TableOffer, TableSize
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.reads import ChangesRead, FullRead, KeyRead, SkipRead, SnapshotRead, SpoolRead, TableRead
-from backfill_assets.backfill.skips import Skip
-from backfill_assets.backfill.snapshot import SnapshotHistory, files_of
-from backfill_assets.backfill.tables import TablesDecider, TableUpstream
+from backfill_assets.core.epoch.ports import Commit, KeysLeftOut, Next, TableOffer, TableSize
+from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns, fingerprint
+from backfill_assets.core.epoch.skips import Skip
+from backfill_assets.core.progress.order import Order
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import (
+    ChangesRead,
+    FullRead,
+    KeyRead,
+    SkipRead,
+    SnapshotRead,
+    SpoolRead,
+    TableRead,
+)
+from backfill_assets.core.strategies.snapshot import SnapshotHistory, files_of
+from backfill_assets.core.strategies.table_views import TablesDecider, TableUpstream
 from backfill_assets.errors import VersionsLostError
 
 FINGERPRINT: Fingerprint = fingerprint(query="SELECT *", key=[])

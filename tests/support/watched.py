@@ -17,12 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.positions import OffsetRange
-from backfill_assets.backfill.reads import KafkaRead
-from backfill_assets.model import KafkaSource
-from backfill_assets.resources.compute import kafka_rows
-from backfill_assets.resources.spark import SparkResource
-from backfill_assets.workspace import Workspace
+from backfill_assets.adapters.compute.source_compute import kafka_rows
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.app.workspace import Workspace
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.progress.reads import KafkaRead
+from backfill_assets.declare.declarations import KafkaSource
 from tests.support.project import Project
 from tests.support.settings import SPARK
 

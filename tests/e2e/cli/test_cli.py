@@ -14,9 +14,9 @@ import dagster as dg
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.jobs import TABLES_JOB
-from backfill_assets.proofs import CHECKS
-from backfill_assets.resources.ports import free_port
+from backfill_assets.adapters.runtime.tcp_ports import free_port
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.defs.jobs import TABLES_JOB
 from tests.support.commands import Commands, start
 from tests.support.dagster_project import DagsterProject
 from tests.support.project import Project

@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from backfill_assets.adapters.local.servers import down, endpoints, spark_token, up
+from backfill_assets.adapters.runtime.private_files import private_folder, write_private
 from backfill_assets.errors import EnvironmentSetupError
-from backfill_assets.resources.embedded import down, endpoints, spark_token, up
-from backfill_assets.resources.private import private_folder, write_private
 from tests.support.commands import Commands
 
 pytestmark = pytest.mark.e2e
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.e2e
 RPC_REQUEST, RPC_FAILURE = 3, 5
 USE_SPARK = """
 from pathlib import Path
-from backfill_assets.resources.spark import SparkResource
-from backfill_assets.resources.warehouse import Warehouse
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.adapters.storage.warehouse import Warehouse
 
 print(SparkResource(root="{root}").runner(Warehouse(uri="/w")).run(lambda spark: spark.range(3).count()))
 """

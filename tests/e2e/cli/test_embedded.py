@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from backfill_assets.adapters.local.servers import Endpoints, down, endpoints, up
 from backfill_assets.errors import EnvironmentSetupError
-from backfill_assets.resources.embedded import Endpoints, down, endpoints, up
 
 pytestmark = pytest.mark.e2e
 

@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[3]
-OURS = ("backfill_assets", "resources", "pyproject.toml", "README.md")
+OURS = ("backfill_assets", "pyproject.toml", "README.md")
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +61,15 @@ def test_the_wheel_holds_the_package_and_nothing_else_at_top_level(wheel: Path) 
     assert {top for top in tops if not top.endswith(".dist-info")} == {"backfill_assets"}
     files = {
         "backfill_assets/py.typed",
-        "backfill_assets/resources/ivy.xml",
-        "backfill_assets/resources/ivysettings.xml",
-        "backfill_assets/resources/spark.py",
+        "backfill_assets/adapters/runtime/ivy.xml",
+        "backfill_assets/adapters/runtime/ivysettings.xml",
+        "backfill_assets/adapters/spark/resource.py",
         "backfill_assets/query/rowwise.py",
         "backfill_assets/testing/simulation.py",
     }
     assert files <= set(names)
-    sources = {path.relative_to(ROOT) for folder in OURS[:2] for path in (ROOT / folder).rglob("*.py")}
-    packed = {f"backfill_assets/{path}" if path.parts[0] == "resources" else str(path) for path in sources}
-    assert packed <= set(names), packed - set(names)
+    sources = {str(path.relative_to(ROOT)) for path in (ROOT / OURS[0]).rglob("*.py")}
+    assert sources <= set(names), sources - set(names)
 
 
 @pytest.fixture
@@ -109,8 +108,8 @@ def test_it_lives_beside_a_users_modules_of_the_same_names(project: Path, instal
         installed,
         """
         import backfill_assets, definitions, resources
-        from backfill_assets.resources.jars import spark_jars
-        from backfill_assets.assets import workspace_in
+        from backfill_assets.adapters.runtime.jars import spark_jars
+        from backfill_assets.defs.assets import workspace_in
         repository = definitions.defs.get_repository_def()
         print(backfill_assets.__file__)
         print(resources.__file__, definitions.__file__)
@@ -127,7 +126,7 @@ def test_it_lives_beside_a_users_modules_of_the_same_names(project: Path, instal
 
 
 DEFS_YAML = """
-type: backfill_assets.component.Views
+type: backfill_assets.Views
 attributes:
   sources:
     - {name: orders, topic: orders, schema: "id LONG, amount DOUBLE", start: {"0": 7}, owners: ["team:sales"]}
@@ -143,7 +142,7 @@ LOAD = """
 import sys
 from pathlib import Path
 import dagster as dg
-from backfill_assets.assets import workspace_in
+from backfill_assets.defs.assets import workspace_in
 try:
     defs = dg.load_from_defs_folder(path_within_project=Path("shop"))
 except Exception as error:

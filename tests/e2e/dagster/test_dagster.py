@@ -6,10 +6,11 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from backfill_assets import heartbeat, kafka_source, materialized_view, operations
-from backfill_assets.checks import CHEAP_TAG
-from backfill_assets.proofs import CHECKS
-from backfill_assets.resources.ports import free_port
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.adapters.runtime.tcp_ports import free_port
+from backfill_assets.app import heartbeat, operations
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.defs.checks import CHEAP_TAG
 from tests.support.dagster_project import DagsterProject, failure, materialized, observed, passed
 from tests.support.project import Project
 

@@ -11,12 +11,13 @@ import psutil
 import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
-from backfill_assets import kafka_source, materialized_view, sensors
-from backfill_assets.resources import spark
-from backfill_assets.resources.kafka import KafkaClient
-from backfill_assets.resources.ports import free_port
-from backfill_assets.resources.state_store import State
-from backfill_assets.sensors import TABLE_TAG, TRANSITION_TAG
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.adapters.kafka.connector import KafkaClient
+from backfill_assets.adapters.runtime.tcp_ports import free_port
+from backfill_assets.adapters.spark import resource
+from backfill_assets.adapters.state.state_store import State
+from backfill_assets.defs import sensors
+from backfill_assets.defs.sensors import TABLE_TAG, TRANSITION_TAG
 from tests.support.broker import delete_topic
 from tests.support.dagster_project import DagsterProject
 from tests.support.project import Project
@@ -46,7 +47,7 @@ def no_spark_in_ticks(monkeypatch: pytest.MonkeyPatch, shop: DagsterProject) -> 
     def refuse(*_: object) -> None:
         raise AssertionError("a tick started Spark")
 
-    monkeypatch.setattr(spark.SparkRunner, "run", refuse)
+    monkeypatch.setattr(resource.SparkRunner, "run", refuse)
 
 
 def tick(
@@ -215,7 +216,7 @@ def test_only_a_run_whose_process_is_gone_is_reported(shop: DagsterProject, monk
     dead = ended(shop, {}, dg.DagsterRunStatus.STARTED)
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = psutil.Process(process.pid).create_time()
-    monkeypatch.setattr("backfill_assets.resources.state_store.os.getpid", lambda: process.pid)
+    monkeypatch.setattr("backfill_assets.adapters.state.state_store.os.getpid", lambda: process.pid)
     state(shop).put_lease("sources/orders", dead.run_id, held=True)
     monkeypatch.undo()
     assert state(shop).leases()["sources/orders"].process_started == started

@@ -7,7 +7,7 @@ import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from backfill_assets import delta_table, materialized_view
-from backfill_assets.resources import spark
+from backfill_assets.adapters.spark import resource
 from tests.e2e.dagster.test_sensors import asked, reason, tick
 from tests.support.dagster_project import DagsterProject
 from tests.support.lake import Lake
@@ -32,7 +32,7 @@ def test_views_are_refreshed_by_version_and_a_child_waits_for_its_parent(
 
         def looked() -> SensorExecutionData:
             with monkeypatch.context() as patch:
-                patch.setattr(spark.SparkRunner, "run", lambda *_: pytest.fail("a tick started Spark"))
+                patch.setattr(resource.SparkRunner, "run", lambda *_: pytest.fail("a tick started Spark"))
                 return tick(shop, "new_delta_data")
 
         assert "parent: not created yet" in reason(looked())

@@ -37,11 +37,11 @@ import pytest
 from deltalake import write_deltalake
 
 from backfill_assets import delta_table, kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitKind, Position
-from backfill_assets.backfill.positions import SnapshotPosition, TablePosition, ViewPosition
-from backfill_assets.model import KafkaSource
-from backfill_assets.proofs import CHECKS, Outcome
+from backfill_assets.app.proofs import CHECKS, Outcome
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.records import CommitKind, Position
+from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition, ViewPosition
+from backfill_assets.declare.declarations import KafkaSource
 from tests.support.damage import (
     Change,
     alter_entry,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import Position
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.proofs import CHECKS, Outcome
+from backfill_assets.app.proofs import CHECKS, Outcome
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.records import Position
+from backfill_assets.core.progress.positions import SnapshotPosition
 from tests.support.damage import file_of, files_added, first, forge_epoch, insert_again, missing, rewrite_file
 from tests.support.lake import Lake
 from tests.support.project import Project

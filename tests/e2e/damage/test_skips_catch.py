@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.positions import SnapshotPosition, ViewPosition
+from backfill_assets.app.proofs import CHECKS, Outcome
+from backfill_assets.app.skipping import Named, set_skips
+from backfill_assets.core.progress.positions import SnapshotPosition, ViewPosition
 from backfill_assets.errors import PoisonRowError
-from backfill_assets.proofs import CHECKS, Outcome
-from backfill_assets.skipping import Named, set_skips
 from tests.support.damage import forge_commit, missing, rewrite
 from tests.support.lake import Lake
 from tests.support.processes import Processes

@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from backfill_assets import kafka_source, materialized_view
+from backfill_assets.adapters.runtime.tcp_ports import free_port
 from backfill_assets.errors import (
     BackfillError,
     BrokerUnavailableError,
@@ -18,7 +19,6 @@ from backfill_assets.errors import (
     QueryError,
     UnknownTopicError,
 )
-from backfill_assets.resources.ports import free_port
 from tests.support.project import Project
 
 pytestmark = pytest.mark.e2e

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.proofs import CHECKS
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits, Stop
 from tests.support.project import Project
 
 pytestmark = pytest.mark.e2e
@@ -46,7 +46,7 @@ def test_a_refresh_with_nothing_new_writes_nothing_and_starts_no_spark(project: 
     project.refresh("orders")
     workspace = project.workspace()
     before = workspace.table(project.declared["orders"]).output.look().version
-    from backfill_assets.operations import refresh
+    from backfill_assets.app.operations import refresh
 
     done = refresh(workspace, "orders", Limits(), run_id="idle")
     assert done.report.epochs == []

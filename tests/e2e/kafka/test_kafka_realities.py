@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits, Stop
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.declare.declarations import KafkaSource, MaterializedView
 from backfill_assets.errors import BackfillError, OffsetsLostError, TopicRecreatedError
-from backfill_assets.model import KafkaSource, MaterializedView
 from tests.support.broker import abort, add_splits, commit, delete_before, end_of, recreate, transaction, wait_until
 from tests.support.damage import first, rewrite
 from tests.support.project import Project

@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Producer
 
 from backfill_assets import kafka_source, materialized_view
+from backfill_assets.app.operations import reset
 from backfill_assets.errors import UpstreamChangedError
-from backfill_assets.operations import reset
 from tests.support.project import SECONDS, Project
 
 pytestmark = pytest.mark.e2e

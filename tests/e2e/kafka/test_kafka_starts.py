@@ -7,9 +7,9 @@ import pytest
 from confluent_kafka import Producer
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.positions import IngestPosition
+from backfill_assets.core.progress.positions import IngestPosition
+from backfill_assets.declare.declarations import Start
 from backfill_assets.errors import OffsetsLostError
-from backfill_assets.model import Start
 from tests.support.broker import delete_before
 from tests.support.project import SECONDS, Project
 

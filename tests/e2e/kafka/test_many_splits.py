@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from backfill_assets.proofs import CHECKS
-from backfill_assets.resources.spark import SparkRunner
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.app.proofs import CHECKS
 from tests.support.many_splits import make_bronze, results, results_without_broadcasts, wanted
 from tests.support.over_connect import over_connect
 from tests.support.processes import Processes

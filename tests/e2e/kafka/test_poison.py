@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits
+from backfill_assets.app.operations import reset, status
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.skipping import Named, left_out, set_skips
+from backfill_assets.cli.printing import status_text
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.defs.metadata import refresh_metadata
 from backfill_assets.errors import DeclarationError, PoisonRowError
-from backfill_assets.metadata import refresh_metadata
-from backfill_assets.operations import reset, status
-from backfill_assets.printing import status_text
-from backfill_assets.proofs import CHECKS
-from backfill_assets.skipping import Named, left_out, set_skips
 from tests.support.project import Project
 
 pytestmark = pytest.mark.e2e

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backfill_assets.model import ERROR_COLUMNS, METADATA_COLUMNS
+from backfill_assets.adapters.sql.kafka_records import parse_records
+from backfill_assets.declare.declarations import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.query.ddl import Column, ddl, parse_schema
-from backfill_assets.query.records import parse_records
 from tests.support.kafka_rows import WHEN, kafka_rows
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from backfill_assets.adapters.sql.kafka_records import parse_records
 from backfill_assets.query.ddl import parse_schema
-from backfill_assets.query.records import parse_records
 from tests.support.kafka_rows import kafka_rows
 from tests.support.settings import seeds
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.resources import _spark_server
-from backfill_assets.resources.embedded import down, spark_token, up
-from backfill_assets.resources.ports import free_port
-from backfill_assets.resources.session import Remote
-from backfill_assets.resources.spark_conf import spark_conf
+from backfill_assets.adapters.local import spark_server
+from backfill_assets.adapters.local.servers import down, spark_token, up
+from backfill_assets.adapters.runtime.spark_conf import spark_conf
+from backfill_assets.adapters.runtime.tcp_ports import free_port
+from backfill_assets.adapters.spark.session import Remote
 from tests.support.project import Project
 from tests.support.settings import one_in_gate
 from tests.support.watched import KEY, PASSWORD, kept_in
@@ -21,7 +21,7 @@ from tests.support.watched import KEY, PASSWORD, kept_in
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[3]
-VERBOSE = _spark_server._LOG4J.replace("rootLogger.level = warn", "rootLogger.level = info")
+VERBOSE = spark_server._LOG4J.replace("rootLogger.level = warn", "rootLogger.level = info")
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def environment(
     if request.param == "in-process":
         yield {"WATCHED_CONFIG": json.dumps(settings)}
         return
-    monkeypatch.setattr(_spark_server, "spark_conf", lambda **given: {**spark_conf(**given), **settings})
-    monkeypatch.setattr(_spark_server, "_LOG4J", VERBOSE)
+    monkeypatch.setattr(spark_server, "spark_conf", lambda **given: {**spark_conf(**given), **settings})
+    monkeypatch.setattr(spark_server, "_LOG4J", VERBOSE)
     address = up(project.root, kafka=False).spark_remote
     assert address is not None
     yield {"SPARK_REMOTE": Remote(url=address, token=spark_token(project.root)).full, "WATCHED_CONFIG": "{}"}

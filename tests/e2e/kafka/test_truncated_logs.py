@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.ports import TopicOffer
-from backfill_assets.backfill.positions import OffsetRange
+from backfill_assets.adapters.kafka.connector import KafkaClient
+from backfill_assets.adapters.kafka.log import LogReader
+from backfill_assets.adapters.local.servers import down, up
+from backfill_assets.core.epoch.ports import TopicOffer
+from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.errors import BackfillError, LogTruncatedError
-from backfill_assets.resources.embedded import down, up
-from backfill_assets.resources.kafka import KafkaClient
-from backfill_assets.resources.kafka_log import LogReader
 from tests.support.broker import abort, commit, end_of, wait_until
 from tests.support.project import Project
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord, Plan, Staged
-from backfill_assets.backfill.protocol import COMMIT_TRIES
+from backfill_assets.adapters.delta.output import DeltaOutput
+from backfill_assets.app.operations import reset
+from backfill_assets.app.workspace import Table
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.protocol import COMMIT_TRIES
+from backfill_assets.core.epoch.records import CommitRecord, Plan, Staged
 from backfill_assets.errors import BackfillError, ForeignWriteError, StagingError, UnsettledCommitError
-from backfill_assets.operations import reset
-from backfill_assets.resources.delta import DeltaOutput
-from backfill_assets.workspace import Table
 from tests.support.project import Project
 
 pytestmark = pytest.mark.e2e

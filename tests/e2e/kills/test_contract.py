@@ -9,16 +9,16 @@ from random import Random
 
 import pytest
 
-from backfill_assets.backfill.choose_costs import Strategy
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord, Plan
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.progress import progress_of
-from backfill_assets.backfill.protocol import STEPS
-from backfill_assets.backfill.run import RunReport
+from backfill_assets.app.operations import reset, set_controls
+from backfill_assets.core.epoch.costs import Strategy
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.protocol import STEPS
+from backfill_assets.core.epoch.records import CommitRecord, Plan
+from backfill_assets.core.epoch.report import progress_of
+from backfill_assets.core.epoch.run import RunReport
+from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import DefinitionChangedError
-from backfill_assets.operations import reset, set_controls
-from backfill_assets.testing.crash import CrashPoint
+from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.commits import losers, ours
 from tests.support.contract import (
     CHANGES,
@@ -183,7 +183,7 @@ def test_of_two_runs_at_once_one_commits_each_epoch_and_the_other_is_fenced(
 def race(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two runs that do not heed each other's lease: one overtakes the other at a step, and goes on to the end."""
     with monkeypatch.context() as patched:
-        patched.setattr("backfill_assets.resources.state_store.State.lease", lambda _self, _target: None)
+        patched.setattr("backfill_assets.adapters.state.state_store.State.lease", lambda _self, _target: None)
         others: list[RunReport] = []
         overtake = CrashPoint(step, action=lambda: others.append(world.refresh(IN_CHUNKS).report))
         slow = world.refresh(IN_CHUNKS, overtake).report

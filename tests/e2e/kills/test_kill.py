@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from backfill_assets.backfill.protocol import STEPS
-from backfill_assets.operations import tend
-from backfill_assets.proofs import CHECKS
+from backfill_assets.app.operations import tend
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.protocol import STEPS
 from tests.support.commits import epochs, losers
 from tests.support.processes import Processes
 from tests.support.project import Project

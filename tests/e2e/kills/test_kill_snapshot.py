@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.protocol import STEPS
-from backfill_assets.proofs import CHECKS
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.protocol import STEPS
 from tests.support.commits import epochs, losers
 from tests.support.lake import Lake
 from tests.support.processes import Processes

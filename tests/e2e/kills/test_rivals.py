@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.operations import Refresh, drop, reset, tend
-from backfill_assets.resources.state_store import State
-from backfill_assets.testing.crash import CrashPoint
+from backfill_assets.adapters.state.state_store import State
+from backfill_assets.app.operations import Refresh, drop, reset, tend
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.project import Project, forget_at_once
 from tests.support.runner import declared
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord
+from backfill_assets.app.operations import drop, rebuild, reset, set_controls, status, tend
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.workspace import Table
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.errors import BackfillError, DefinitionChangedError, PositionsLostError, StateLostError
-from backfill_assets.operations import drop, rebuild, reset, set_controls, status, tend
-from backfill_assets.proofs import CHECKS
-from backfill_assets.testing.crash import CrashPoint
-from backfill_assets.workspace import Table
+from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.project import Project, forget_at_once
 from tests.support.runner import declared
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
+from backfill_assets.adapters.sql.apply_aggregate import OP, SIGN, maintained, stored
 from backfill_assets.errors import QueryError
 from backfill_assets.query.aggregate import AggregateQuery, analyze_aggregate
-from backfill_assets.query.apply_aggregate import OP, SIGN, maintained, stored
 from backfill_assets.query.ddl import ddl, parse_schema
 
 if TYPE_CHECKING:

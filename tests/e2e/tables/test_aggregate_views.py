@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from backfill_assets import delta_table, kafka_source, materialized_view
-from backfill_assets.backfill.control import Limits
+from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import VersionsLostError
 from tests.support.lake import Lake
 from tests.support.project import Project

@@ -9,16 +9,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from backfill_assets.backfill.arrangement import done_ranges
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.backfill.positions import SnapshotPosition, TablePosition
-from backfill_assets.backfill.reads import ChangesRead, KeyRead
+from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
+from backfill_assets.core.progress.reads import ChangesRead, KeyRead
+from backfill_assets.core.strategies.arrangement import done_ranges
+from backfill_assets.declare.declarations import MaterializedView
 from backfill_assets.errors import DuplicateKeyError, NoStrategyError, VersionsLostError
-from backfill_assets.model import MaterializedView
-from backfill_assets.resources.table_rows import Scratch, table_rows
-from backfill_assets.resources.tables import DeltaUpstream
-from backfill_assets.resources.warehouse import TableLocation
 from tests.support.lake import Lake
 
 pytestmark = pytest.mark.e2e

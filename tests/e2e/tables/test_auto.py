@@ -11,13 +11,13 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from deltalake import DeltaTable
 
-from backfill_assets.backfill.choose import Choice
-from backfill_assets.backfill.choose_costs import Strategy
-from backfill_assets.backfill.choose_reasons import Code
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.positions import SnapshotPosition, ViewPosition
+from backfill_assets.app.operations import plan
+from backfill_assets.core.choice.choose import Choice
+from backfill_assets.core.choice.reasons import Code
+from backfill_assets.core.epoch.costs import Strategy
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.progress.positions import SnapshotPosition, ViewPosition
 from backfill_assets.errors import NoStrategyError, UpstreamRefusedError
-from backfill_assets.operations import plan
 from tests.support.contract import NOTHING, TableWorld, TopicWorld, World
 from tests.support.dagster_project import DagsterProject, observed
 

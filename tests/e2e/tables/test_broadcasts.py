@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from backfill_assets.query.broadcasts import Keys, Memory
-from backfill_assets.query.semi_join import semi_join
-from backfill_assets.resources import broadcasts
-from backfill_assets.resources.broadcasts import fit_in, key_bytes, touched_fit
+from backfill_assets.adapters.compute import broadcast_memory
+from backfill_assets.adapters.compute.broadcast_memory import fit_in, key_bytes, touched_fit
+from backfill_assets.adapters.sql.broadcasts import Keys, Memory
+from backfill_assets.adapters.sql.semi_join import semi_join
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,7 @@ ROOM = 20_000
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session in which keys may take 20 kB."""
     room = Memory(heap=8 * ROOM, collect=ROOM, threshold=0)
-    monkeypatch.setattr(broadcasts, "_memory", lambda _spark: room)
+    monkeypatch.setattr(broadcast_memory, "_memory", lambda _spark: room)
 
 
 def test_the_rows_of_keys_are_the_same_by_broadcast_and_by_sorting(

@@ -8,9 +8,9 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.operations import reset
-from backfill_assets.proofs import CHECKS
+from backfill_assets.app.operations import reset
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits
 from tests.support.lake import Lake
 
 pytestmark = pytest.mark.e2e

@@ -9,9 +9,9 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import QueryBuilder
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.operations import refresh, tend
-from backfill_assets.proofs import CHECKS
+from backfill_assets.app.operations import refresh, tend
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits
 from tests.support.bounds import checkpointed, longest_bound, stated, untrue
 from tests.support.lake import Lake
 from tests.support.large import large

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from backfill_assets.proofs import CHECKS
-from backfill_assets.resources.embedded import down, spark_token, up
-from backfill_assets.resources.session import Remote
-from backfill_assets.resources.spark import SparkResource
-from backfill_assets.resources.warehouse import Warehouse
+from backfill_assets.adapters.local.servers import down, spark_token, up
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.adapters.spark.session import Remote
+from backfill_assets.adapters.storage.warehouse import Warehouse
+from backfill_assets.app.proofs import CHECKS
 from tests.support.hostile import KAFKA_ROWS, RECORDS, TABLE_QUERIES, Teller, change, declare, hostile, prepare
 from tests.support.lake import Lake
 from tests.support.project import Project
@@ -28,8 +28,8 @@ from pyspark.sql import SparkSession
 
 SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 
-from backfill_assets.resources.spark import SparkResource
-from backfill_assets.resources.warehouse import Warehouse
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.adapters.storage.warehouse import Warehouse
 
 SparkResource().runner(Warehouse(uri="/w")).run(lambda spark: spark.range(1).count())
 """

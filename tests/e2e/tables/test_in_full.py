@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.protocol import STEPS
-from backfill_assets.backfill.reads import FullRead
+from backfill_assets.adapters.compute import differences
+from backfill_assets.app.operations import tend
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.protocol import STEPS
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import FullRead
 from backfill_assets.errors import DuplicateKeyError
-from backfill_assets.operations import tend
-from backfill_assets.proofs import CHECKS
-from backfill_assets.resources import differences
-from backfill_assets.testing.crash import CrashPoint
+from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.commits import epochs, losers
 from tests.support.lake import Lake
 from tests.support.processes import Processes

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.backfill.control import Limits
+from backfill_assets.app.operations import reset
+from backfill_assets.app.skipping import Named, set_skips
+from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import ComputeError, DeclarationError, PoisonRowError
-from backfill_assets.operations import reset
-from backfill_assets.skipping import Named, set_skips
 from tests.support.lake import Lake
 
 pytestmark = pytest.mark.e2e

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.backfill.control import Limits
+from backfill_assets.app.operations import refresh
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import DuplicateKeyError
-from backfill_assets.operations import refresh
-from backfill_assets.proofs import CHECKS
 from tests.support.damage import recompact
 from tests.support.lake import Lake
 from tests.support.large import large

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.protocol import STEPS
+from backfill_assets.app.operations import drop, refresh, reset
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.protocol import STEPS
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import SpoolFullError, VersionsLostError
-from backfill_assets.operations import drop, refresh, reset
-from backfill_assets.proofs import CHECKS
-from backfill_assets.testing.crash import Crash, CrashPoint
+from backfill_assets.testing.crash_points import Crash, CrashPoint
 from tests.support.commits import losers
 from tests.support.lake import Lake
 from tests.support.processes import Processes

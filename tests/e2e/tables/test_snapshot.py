@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.reads import ChangesRead, SnapshotRead
-from backfill_assets.resources.table_rows import Scratch, table_rows
-from backfill_assets.resources.tables import DeltaUpstream
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.progress.reads import ChangesRead, SnapshotRead
 from tests.support.lake import Lake
 
 pytestmark = pytest.mark.e2e

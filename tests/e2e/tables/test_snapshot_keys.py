@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.epoch import Staged
+from backfill_assets.adapters.compute.merge import merge_large
+from backfill_assets.app.operations import refresh, reset
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.records import Staged
 from backfill_assets.errors import ForeignWriteError, QueryError
-from backfill_assets.operations import refresh, reset
-from backfill_assets.resources.merge import merge_large
 from tests.support.lake import Lake
 from tests.support.large import large
 

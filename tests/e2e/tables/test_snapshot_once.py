@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.epoch import CommitRecord
-from backfill_assets.backfill.lag import CountBound
-from backfill_assets.backfill.positions import SnapshotPosition
-from backfill_assets.backfill.protocol import STEPS
-from backfill_assets.proofs import CHECKS
-from backfill_assets.testing.crash import CrashPoint
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.protocol import STEPS
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.progress.lag import CountBound
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.commits import losers
 from tests.support.lake import Lake
 from tests.support.processes import Processes
@@ -111,7 +111,7 @@ def test_a_kill_after_the_snapshot_resumes_the_change_log(lake: Lake, processes:
 def test_a_slow_creation_that_another_run_takes_for_dead_is_fenced_and_the_other_finishes(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backfill_assets.resources.state_store.State.lease", lambda _self, _target: None)
+    monkeypatch.setattr("backfill_assets.adapters.state.state_store.State.lease", lambda _self, _target: None)
     others = []
     slow = CrashPoint("staged", action=lambda: others.append(lake.project.refresh("large").report.stopped))
     assert (lake.project.refresh("large", on_step=slow).report.stopped, others) == (Stop.FENCED, [Stop.CAUGHT_UP])

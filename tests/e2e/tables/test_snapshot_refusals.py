@@ -11,7 +11,9 @@ from deltalake import DeltaTable as Delta
 from deltalake import Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from backfill_assets.backfill.control import Limits
+from backfill_assets.adapters.compute import key_checks
+from backfill_assets.app.operations import reset
+from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import (
     BackfillError,
     DuplicateKeyError,
@@ -20,8 +22,6 @@ from backfill_assets.errors import (
     UpstreamRefusedError,
     VersionsLostError,
 )
-from backfill_assets.operations import reset
-from backfill_assets.resources import key_checks
 from tests.support.lake import FEED, Lake
 
 pytestmark = pytest.mark.e2e

@@ -7,9 +7,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from backfill_assets.resources import version_rows
-from backfill_assets.resources.version_rows import delta_rows_at, rows_at
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.adapters.compute import version_rows
+from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
+from backfill_assets.adapters.storage.warehouse import TableLocation
 from tests.support.lake import Lake
 
 pytestmark = pytest.mark.e2e

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets import kafka_source, materialized_view, readers
-from backfill_assets.backfill.control import Limits, Stop
-from backfill_assets.backfill.positions import SnapshotPosition
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.app import dependents
+from backfill_assets.app.operations import drop, reset, set_controls, status, tend
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, StillNeededError, UpstreamChangedError, UpstreamNotLiveError
-from backfill_assets.operations import drop, reset, set_controls, status, tend
 from tests.support.lake import Lake
 from tests.support.project import Project
 
@@ -167,7 +168,7 @@ def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(
         for _ in range(2):
             tend(workspace, "first")
         with monkeypatch.context() as later:
-            later.setattr(readers, "time", in_a_month)
+            later.setattr(dependents, "time", in_a_month)
             touch(log, 0)
             tend(workspace, "first")
             touch(log, time.time())

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.backfill.control import Limits
-from backfill_assets.backfill.positions import KeyRange
-from backfill_assets.model import TableStrategy
-from backfill_assets.proofs import CHECKS
-from backfill_assets.resources.key_ranges import in_ranges
-from backfill_assets.resources.tables import DeltaUpstream
-from backfill_assets.resources.warehouse import TableLocation
+from backfill_assets.adapters.compute.key_ranges import in_ranges
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.progress.positions import KeyRange
+from backfill_assets.declare.declarations import TableStrategy
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.settings import one_in_gate

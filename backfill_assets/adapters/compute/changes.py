@@ -1,0 +1,160 @@
+"""What Spark does with a view's query of whichever kind: all of it in batch, or the keyed changes of an epoch.
+
+Rows to be written carry what is to be done with them in `__op` (insert, update, delete): the name of the folder that
+they are staged in.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.compute.broadcast_memory import touched_fit
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.bounds import MAX_TEXT
+from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
+from backfill_assets.query.query import Query
+from backfill_assets.query.rowwise import CARRIED_CHANGE
+from backfill_assets.query.spelling import backquoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "OPERATION",
+    "ROWS",
+    "KeyTwice",
+    "batch",
+    "changed_groups",
+    "empty_batch",
+    "kept",
+    "keys_twice",
+    "signed",
+    "view_columns",
+    "write_changes",
+    "write_new",
+    "write_observed",
+]
+
+OPERATION = "__op"
+ROWS = "rows"
+"""The folder, inside of a staged one, that keyed changes are written to."""
+_FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
+"""Bounds of long texts are cut to so many bytes (a maximum upwards). Whole ones would be left out of a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyTwice:
+    """A key that more than one row has, with how many `rows` have it, in which `parts` of UNION ALL (0 is the first)."""
+
+    key: tuple[object, ...]
+    rows: int
+    parts: tuple[int, ...] = ()
+
+
+def batch(query: Query, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
+    """All rows of the view, hidden columns included, from all rows of its upstreams."""
+    if isinstance(query, AggregateQuery):
+        from backfill_assets.adapters.sql.apply_aggregate import stored
+
+        return stored(query, inputs[query.upstreams[0]])
+    from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
+
+    return apply_rowwise(query, inputs).drop(CARRIED_CHANGE)
+
+
+def empty_batch(spark: "SparkSession", query: Query, columns: Mapping[str, Sequence[Column]]) -> "DataFrame":
+    """The view over upstreams that have these columns and no rows: Spark's own analysis of the query."""
+    return batch(query, {name: spark.createDataFrame([], ddl(each)) for name, each in columns.items()})
+
+
+def changed_groups(
+    query: AggregateQuery,
+    changes: "DataFrame",
+    old: "DataFrame",
+    upstream: "Callable[[], DataFrame] | None" = None,
+    *,
+    rows: int,
+) -> "DataFrame":
+    """The groups that `changes` (see `signed`), so many `rows`, touch, as they are to be, with the view's `old` rows.
+
+    `upstream` gives all rows, for what cannot be taken away again; without it rows are only ever added.
+    """
+    from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows, maintained
+
+    few = touched_fit(groups_of_rows(query, changes), most=rows)
+    return maintained(query, changes, old, upstream, few=few)
+
+
+def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":
+    """The columns of an upstream that a query reads, and `__sign`: 1 for a row that comes, -1 for one that goes."""
+    return rows.selectExpr(*(backquoted(column.name) for column in query.columns), f"{sign} AS __sign")
+
+
+def keys_twice(rows: "DataFrame", key: Sequence[str], *, branch: str = "", most: int) -> "list[KeyTwice]":
+    """The first keys that more than one row has, with the parts of UNION ALL that have them, as `branch` tells."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = [F.col(quoted(name)).alias(f"__key_{at}") for at, name in enumerate(key)]
+    parts = F.sort_array(F.collect_set(quoted(branch))) if branch else F.array()
+    counted = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("__rows"), parts.alias("__parts"))
+    twice = counted.where("__rows > 1").orderBy(*(f"__key_{at}" for at in range(len(key)))).limit(most)
+    return [
+        KeyTwice(key=tuple(row[: len(key)]), rows=row["__rows"], parts=tuple(row["__parts"])) for row in twice.collect()
+    ]
+
+
+def view_columns(view: TableLocation) -> list[str]:
+    """The view's own columns, each as an expression that has the type which the table has."""
+    table = view.load()
+    assert table is not None
+    return [
+        f"CAST({backquoted(column.name)} AS {column.type}) AS {backquoted(column.name)}"
+        for column in columns_of_delta(table.schema().to_json())
+    ]
+
+
+def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:
+    """Write rows of a view that are all to be inserted: as `write_changes`, without the sorting that its folders take."""
+    counts = write_observed(rows, f"{folder}/{OPERATION}=insert", {"insert": "count(1)"}, tasks=tasks)
+    return {**counts, "update": 0, "delete": 0}
+
+
+def write_changes(
+    rows: "DataFrame", folder: str, *flags: str, tasks: int, more: Mapping[str, str] | None = None
+) -> dict[str, int]:
+    """Write rows that have `__op`; how many of each kind, for how many each of the `flags`, columns left out, holds, and
+    what else is to be told of them: aggregates by name, in SQL."""
+    counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
+    counts |= {flag: f"count_if({flag})" for flag in flags}
+    counted, seen = _counted(rows.coalesce(tasks), counts | dict(more or {}))
+    counted.drop(*flags).write.options(**_FOOTERS).partitionBy(OPERATION).parquet(folder, mode="error")
+    return seen()
+
+
+def write_observed(rows: "DataFrame", folder: str, counts: Mapping[str, str], *, tasks: int) -> dict[str, int]:
+    """Write rows as Parquet files of so many tasks, and count them; `counts` are aggregates by name, in SQL."""
+    counted, seen = _counted(rows.coalesce(tasks), counts)
+    counted.write.options(**_FOOTERS).parquet(folder, mode="error")
+    return seen()
+
+
+def _counted(rows: "DataFrame", counts: Mapping[str, str]) -> "tuple[DataFrame, Callable[[], dict[str, int]]]":
+    """Rows that are counted by Spark's own observation while they are written, so that nothing is read twice."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812
+
+    seen = Observation("staged")
+    wanted = [F.expr(sql).alias(name) for name, sql in counts.items()]
+    return rows.observe(seen, *wanted), lambda: {name: int(value or 0) for name, value in seen.get.items()}
+
+
+@contextmanager
+def kept(rows: "DataFrame") -> "Iterator[DataFrame]":
+    """Rows that are used several times: computed once and kept meanwhile, on disk what does not fit in memory."""
+    once = rows.persist()
+    try:
+        yield once
+    finally:
+        once.unpersist()

@@ -1,0 +1,186 @@
+"""Keys that have to be unique, looked at before anything is committed: the one that changes are merged by, and a view's own.
+
+Two rows of the first mean that an upstream's key is not one, and one of them would be lost. The second is a constraint: a
+row is merged by where it came from, and may have the same primary key as one that is about to go from another upstream.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.compute.broadcast_memory import fit_in
+from backfill_assets.adapters.compute.changes import OPERATION, KeyTwice, batch, keys_twice
+from backfill_assets.adapters.compute.poison import Work, computed
+from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
+from backfill_assets.adapters.compute.table_rows import whole_version
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.sql.broadcasts import Keys
+from backfill_assets.adapters.sql.keys import among_keys
+from backfill_assets.core.epoch.ports import KeysLeftOut
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.errors import DuplicateKeyError
+from backfill_assets.query.ddl import quoted
+from backfill_assets.query.query import Query, input_columns, unique_keys
+from backfill_assets.query.rowwise import RowwiseQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "KEY_BYTES",
+    "MOVED",
+    "NAMED_KEYS",
+    "KeysAndLeftOut",
+    "check_changes",
+    "check_rows",
+    "check_unique",
+    "duplicate",
+]
+
+KEY_BYTES = "__key_bytes"
+"""Among the counts of staged changes: how many bytes the texts and nested values in their keys take."""
+
+MOVED = "__moved"
+"""Among the counts of staged changes: rows that were replaced by one of another primary key."""
+
+NAMED_KEYS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeysAndLeftOut:
+    """The keys of a query that must be unique, and the rows of its tables that are left out, by their keys."""
+
+    unique: Sequence[tuple[str, ...]]
+    left_out: KeysLeftOut
+
+
+def check_unique(
+    runner: SparkRunner,
+    target: str,
+    query: RowwiseQuery,
+    versions: Mapping[str, tuple[DeltaUpstream, int]],
+    keys: KeysAndLeftOut,
+) -> None:
+    """Refuse a query of which one of these keys is not unique over versions of its upstreams. Reads what it needs once a key.
+
+    Errors: `DuplicateKeyError`; `PoisonRowError` where the query's conditions cannot be computed of rows.
+    """
+
+    def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
+        columns = input_columns(query)
+        rows = {
+            name: whole_version(spark, upstream, version, columns[name])
+            for name, (upstream, version) in versions.items()
+        }
+        return {
+            name: each.where(f"NOT {among_keys(columns[name], keys.left_out[name])}") for name, each in rows.items()
+        }
+
+    def search(spark: "SparkSession") -> Suspects:
+        upstreams = {name: upstream for name, (upstream, _) in versions.items()}
+        rows = sum(sum(upstream.rows(version)) for upstream, version in versions.values())
+        return poison_rows(query, inputs(spark), upstreams, ["*"], rows=rows)
+
+    def find(spark: "SparkSession", *, key: tuple[str, ...]) -> list[KeyTwice]:
+        return keys_twice(batch(query, inputs(spark)), key, branch=query.branch_column, most=NAMED_KEYS)
+
+    for key in keys.unique:
+        work = Work(target=target, words="the check of its key", epoch=0)
+        found = computed(runner, work, partial(find, key=key), search)
+        if found:
+            raise DuplicateKeyError(
+                f"({', '.join(key)}) is not unique in {', '.join(versions)}; more than one row has {_named(query, found)}",
+                hint=f"nothing was written. {_remedy(query, key)}, or declare the columns that do identify a row",
+                keys=_texts(found),
+            )
+
+
+def check_rows(plan: Plan, query: RowwiseQuery, rows: "DataFrame") -> None:
+    """Refuse rows, all that a view is to hold, of which two have the same key. Errors: `DuplicateKeyError`."""
+    for key in unique_keys(query):
+        found = keys_twice(rows, key, branch=query.branch_column, most=NAMED_KEYS)
+        if found:
+            raise duplicate(plan, query, key, found)
+
+
+def check_changes(
+    plan: Plan, query: RowwiseQuery, changes: "DataFrame", held: "DataFrame", counts: Mapping[str, int]
+) -> None:
+    """Refuse changes, one for each of the keys that they are merged by, that leave two rows of a key in what a view holds.
+
+    `counts` are those of the changes by `__op`, of `KEY_BYTES`, and of `MOVED`: only rows that are new, or have another
+    primary key than before, can meet another one. Errors: `DuplicateKeyError`.
+    """
+    first, *declared = unique_keys(query)
+    few = fit_in(held.sparkSession, _size(query, counts))
+    if counts["insert"]:
+        new = changes.where(f"{OPERATION} = 'insert'")
+        twice = _having(held, new, first, few=few).select(*map(quoted, first)).limit(NAMED_KEYS).collect()
+        if twice:
+            raise duplicate(plan, query, first, [KeyTwice(key=tuple(row), rows=2) for row in twice])
+    for key in declared if counts["insert"] or counts[MOVED] else ():
+        after = _meeting(query, key, changes, held, few=few)
+        found = keys_twice(after, key, branch=query.branch_column, most=NAMED_KEYS)
+        if found:
+            raise duplicate(plan, query, key, found)
+
+
+def duplicate(plan: Plan, query: Query, key: Sequence[str], found: Sequence[KeyTwice]) -> DuplicateKeyError:
+    """The error of an epoch that would leave more than one row of these keys."""
+    return DuplicateKeyError(
+        f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key ({', '.join(key)}), first: "
+        f"{_named(query, found)}",
+        hint=f"nothing was written. {_remedy(query, key)} and refresh again: the epoch is then planned anew. Or declare "
+        f"the columns that do identify a row, then `backfill reset {plan.target.partition('/')[2]}`",
+        keys=_texts(found),
+    )
+
+
+def _meeting(
+    query: RowwiseQuery, key: Sequence[str], changes: "DataFrame", held: "DataFrame", *, few: bool
+) -> "DataFrame":
+    """The rows that changes bring, and those that stay beside them though they have one of their keys."""
+    columns = list(map(quoted, dict.fromkeys((*key, *query.key_columns))))
+    come, gone = changes.where(f"{OPERATION} <> 'delete'"), changes.where(f"{OPERATION} <> 'insert'")
+    same = _having(held, come, key, few=few)
+    stay = _having(same, gone, query.key_columns, few=few, how="left_anti")
+    return come.select(*columns).unionByName(stay.select(*columns))
+
+
+def _having(
+    left: "DataFrame", right: "DataFrame", key: Sequence[str], *, few: bool, how: str = "left_semi"
+) -> "DataFrame":
+    """The rows of `left` whose key is in `right`, or is not in it."""
+    from backfill_assets.adapters.sql.semi_join import semi_join
+
+    return semi_join(left, right, {name: name for name in key}, few=few, how=how)
+
+
+def _size(query: RowwiseQuery, counts: Mapping[str, int]) -> Keys:
+    """The keys of changes, of every kind together."""
+    columns = {name for key in unique_keys(query) for name in key}
+    rows = sum(counts[each] for each in ("insert", "update", "delete"))
+    return Keys(rows=rows, columns=len(columns), bytes=counts[KEY_BYTES])
+
+
+def _named(query: Query, found: Sequence[KeyTwice]) -> str:
+    """Keys, each with the parts of UNION ALL that have it."""
+    return ", ".join(f"{each.key}{_places(query, each.parts)}" for each in found)
+
+
+def _places(query: Query, parts: Sequence[int]) -> str:
+    if not isinstance(query, RowwiseQuery) or not parts:
+        return ""
+    return " in " + " and ".join(f"part {part + 1} ({query.branches[part].upstream})" for part in parts)
+
+
+def _remedy(query: Query, key: Sequence[str]) -> str:
+    if isinstance(query, RowwiseQuery) and query.branch_column and tuple(key) == query.primary_key:
+        return "If a row is on its way from one table to another, wait until it is gone from the first; else correct the rows"
+    return "Correct the upstream's rows"
+
+
+def _texts(found: Sequence[KeyTwice]) -> list[list[str]]:
+    return [list(map(str, each.key)) for each in found]

@@ -1,0 +1,115 @@
+"""Runs what computes a plan, and turns what Spark says against it into errors of ours.
+
+Where Spark refuses values, a run of the same plan would fail again: the error then names the rows that have them, and how to
+have them left out.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from backfill_assets.adapters.compute.poison_search import Suspects, is_of_values, reason_of
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.errors import BackfillError, ComputeError, PoisonRowError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Work", "computed"]
+
+_AGAIN = "run it again. If records or files were lost meanwhile, the next run plans anew and says so"
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is computed, for errors: of which table, in words, and as which epoch."""
+
+    target: str
+    words: str
+    epoch: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Work":
+        """The epoch of a plan."""
+        return cls(target=plan.target, words=f"epoch {plan.epoch}", epoch=plan.epoch)
+
+    @property
+    def name(self) -> str:
+        """The table's name as the command line takes it."""
+        return self.target.partition("/")[2]
+
+
+def computed(
+    runner: SparkRunner,
+    work: Work,
+    action: "Callable[[SparkSession], T]",
+    search: "Callable[[SparkSession], Suspects]",
+) -> T:
+    """Run what computes something. Whatever Spark says against it becomes an error of ours; ours pass through.
+
+    Where it speaks against values, `search` is asked which rows have them. Errors: `PoisonRowError`, `ComputeError`.
+    """
+    try:
+        return runner.run(action)
+    except BackfillError:
+        raise
+    except Exception as error:
+        if not is_of_values(error):
+            raise _not_computed(work, error, _AGAIN) from error
+        suspects = _found(runner, search)
+        if suspects is not None and suspects.culprits:
+            raise _poison(work, suspects) from error
+        raise _not_computed(work, error, _advice(work, suspects)) from error
+
+
+def _found(runner: SparkRunner, search: "Callable[[SparkSession], Suspects]") -> Suspects | None:
+    """What a search found; None where it could not be made, which is no worse than not knowing."""
+    try:
+        return runner.run(search)
+    except Exception as error:
+        _log.warning("the rows that cannot be computed could not be searched for: %s", reason_of(error))
+        return None
+
+
+def _poison(work: Work, suspects: Suspects) -> PoisonRowError:
+    first, others = suspects.culprits[0], len(suspects.culprits) - 1
+    commands = "".join(f"\n    backfill skip {work.name} {each.skip.options}" for each in suspects.culprits)
+    more = "" if suspects.complete else "\n  There may be more: they are named when these are left out."
+    return PoisonRowError(
+        f"{work.target}: {work.words} cannot be computed: {first.skip.words}"
+        f"{f' (and {others} more, see below)' if others else ''}: {first.reason}",
+        hint="nothing was committed, and running it again gives the same. Have the view leave these rows out, which is "
+        f"recorded and shown, and refresh again:{commands}\n  Or {_redo(work)}.{more}",
+        epoch=work.epoch,
+        rows=[{**each.skip.model_dump(mode="json"), "reason": each.reason} for each in suspects.culprits],
+        complete=suspects.complete,
+    )
+
+
+def _not_computed(work: Work, error: Exception, advice: str) -> ComputeError:
+    return ComputeError(
+        f"{work.target}: Spark could not compute {work.words}: {type(error).__name__}: {reason_of(error)}",
+        hint=f"nothing was committed; {advice}",
+        epoch=work.epoch,
+    )
+
+
+def _advice(work: Work, suspects: Suspects | None) -> str:
+    """What to do where Spark refuses values, but no row can be named."""
+    if suspects is None:
+        why = "a search for the rows that are to blame failed"
+    elif suspects.unnamed:
+        why = f"to blame are {'; '.join(suspects.unnamed)}: they cannot be left out one by one"
+    else:
+        why = "no single row is to blame, but what is computed of several together"
+    return f"running it again gives the same, and {why}. Correct the rows, or {_redo(work)}"
+
+
+def _redo(work: Work) -> str:
+    return f"let the query take such values (try_cast, try_divide, WHERE) and `backfill reset {work.name}`"

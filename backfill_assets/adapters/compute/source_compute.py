@@ -1,0 +1,249 @@
+"""Carries out a plan's reads with Spark and stages the rows: Kafka ranges and bronze ranges in, Parquet files out.
+
+Only what Spark Connect has is used. Counts come from Spark's own observation of the write, so nothing is read twice.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from backfill_assets.adapters.compute.changes import (
+    OPERATION,
+    ROWS,
+    batch,
+    changed_groups,
+    empty_batch,
+    kept,
+    signed,
+    view_columns,
+    write_changes,
+    write_observed,
+)
+from backfill_assets.adapters.compute.poison import Work, computed
+from backfill_assets.adapters.compute.poison_search import poison_records
+from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.runtime.spark_conf import cores
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.sql.offset_ranges import among, within
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.records import Plan, Staged
+from backfill_assets.core.epoch.skips import Offsets, left_out_of
+from backfill_assets.core.epoch.staged_folders import StagedFolder
+from backfill_assets.core.progress.bronze_files import BronzeFile, files_of_ranges
+from backfill_assets.core.progress.reads import BronzeRead, KafkaRead, Read
+from backfill_assets.errors import QueryError, UpstreamChangedError
+from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.ddl import Column, ddl
+from backfill_assets.query.query import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "query_schema"]
+
+SMALL_EPOCH = 50_000
+"""An epoch of fewer offsets is written as one file."""
+
+_TOLD_OF_FILES = ("path", "min._partition", "max._partition", "min._offset", "max._offset")
+
+_STORABLE = re.compile(
+    r"boolean|byte|short|integer|long|float|double|decimal\(\d+,\d+\)|date|timestamp|timestamp_ntz|string|binary"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceReader:
+    """How the records of one source are read: from Kafka with these options, or from its bronze table."""
+
+    name: str
+    columns: tuple[Column, ...]
+    bronze_columns: tuple[Column, ...]
+    record_format: str
+    kafka_options: Callable[[], Mapping[str, str]]
+    bronze: TableLocation
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkCompute:
+    """`ports.Compute` with Spark: without a query the rows are bronze rows, with one they are the view's."""
+
+    runner: SparkRunner
+    output: TableLocation
+    sources: Mapping[str, SourceReader]
+    query: Query | None = None
+
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
+        """Compute the plan's rows into a folder of this attempt alone.
+
+        Of a source, `rows_read` are the records that its offsets held; of a view, whose query may drop records inside
+        the same pass, the offsets.
+
+        Errors: `PoisonRowError` where records cannot be computed, else `ComputeError`.
+        """
+        folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        counts = computed(
+            self.runner,
+            Work.of(plan),
+            lambda spark: self._write(spark, plan, folder, at),
+            lambda spark: poison_records(self.query, plan, self._inputs(spark, plan), view_columns(self.output)),
+        )
+        updated = counts.get("update", 0)
+        return Staged(
+            files=collect(self.output, folder),
+            rows_read=counts["insert"] if self.query is None else plan.offsets,
+            rows_bad=counts.get("bad", 0),
+            rows_written=counts["insert"] + updated,
+            rows_updated=updated,
+            key=() if self.query is None else self.query.key_columns,
+        )
+
+    def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+        tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
+        inputs = self._inputs(spark, plan)
+        place = self.output.child(folder)
+        match self.query:
+            case None:
+                (rows,) = inputs.values()
+                return write_observed(rows, place, {"insert": "count(1)", "bad": "count(_error)"}, tasks=tasks)
+            case AggregateQuery() as query:
+                with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
+                    rows = changed_groups(query, changes, rows_at(spark, self.output, at), rows=plan.offsets)
+                    chosen = rows.selectExpr(*view_columns(self.output), OPERATION)
+                    return write_changes(chosen, f"{place}/{ROWS}", tasks=tasks)
+            case query:
+                rows = batch(query, inputs).selectExpr(*view_columns(self.output))
+                return write_observed(rows, place, {"insert": "count(1)"}, tasks=tasks)
+
+    def _inputs(self, spark: "SparkSession", plan: Plan) -> "dict[str, DataFrame]":
+        return bronze_inputs(spark, plan.reads, self.sources, left_out_of(plan.after))
+
+
+def bronze_inputs(
+    spark: "SparkSession",
+    reads: tuple[Read, ...],
+    sources: Mapping[str, SourceReader],
+    left_out: Mapping[str, Offsets] = MappingProxyType({}),
+) -> "dict[str, DataFrame]":
+    """The bronze rows that reads name, by source, without those that are left out."""
+    inputs: dict[str, DataFrame] = {}
+    for read in reads:
+        rows = read_rows(spark, read, sources[read.source])
+        if read.source in left_out:
+            rows = rows.where(f"NOT {among('_partition', '_offset', left_out[read.source])}")
+        inputs[read.source] = inputs[read.source].unionByName(rows) if read.source in inputs else rows
+    return inputs
+
+
+def read_rows(spark: "SparkSession", read: Read, source: SourceReader) -> "DataFrame":
+    """The bronze rows that a read names, wherever they are."""
+    match read:
+        case KafkaRead():
+            return kafka_rows(spark, read, source)
+        case BronzeRead():
+            return bronze_rows(spark, read, source)
+        case _:
+            raise AssertionError(f"a source has no {read.kind}")
+
+
+def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader) -> "DataFrame":
+    """Exactly these offsets of a topic, parsed. Aborted and control records are passed over by the reader."""
+    from backfill_assets.adapters.sql.kafka_records import parse_records
+
+    ranges = {str(split): each for split, each in read.ranges.items() if len(each)}
+    rows = (
+        spark.read
+        .format("kafka")
+        .options(**source.kafka_options())
+        .option("assign", json.dumps({read.topic: [int(split) for split in ranges]}))
+        .option("startingOffsets", json.dumps({read.topic: {split: each.start for split, each in ranges.items()}}))
+        .option("endingOffsets", json.dumps({read.topic: {split: each.end for split, each in ranges.items()}}))
+        .option("kafka.isolation.level", read.isolation)
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
+        .option("minPartitions", str(cores()))
+        .load()
+    )
+    return parse_records(rows, columns=source.columns, record_format=source.record_format)
+
+
+def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader) -> "DataFrame":
+    """Exactly these offsets of a bronze table, from just the files that may hold them."""
+    schema = ddl(source.bronze_columns)
+    paths = bronze_paths(source, read)
+    rows = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+    return rows.where(within("_partition", "_offset", read.ranges))
+
+
+def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
+    """The data files of the newest bronze version whose statistics overlap the ranges.
+
+    Rows once in bronze stay in that life, so any version from the planned one on gives the same rows.
+    """
+    table = source.bronze.load()
+    if table is None or table.version() < read.version:
+        raise UpstreamChangedError(
+            f"source {source.name!r}: expected its table at version {read.version} or later, found "
+            f"{'none' if table is None else table.version()}",
+            hint="the warehouse was put back or moved; restore the source's table, or reset the source and its views",
+        )
+    stated = pa.table(table.get_add_actions(flatten=True))
+    told = stated.select([name for name in _TOLD_OF_FILES if name in stated.column_names]).to_pylist()
+    files = [
+        BronzeFile(path=each["path"], splits=_bounds(each, "_partition"), offsets=_bounds(each, "_offset"))
+        for each in told
+    ]
+    return [source.bronze.child(path) for path in files_of_ranges(files, read.ranges)]
+
+
+def _bounds(file: Mapping[str, Any], column: str) -> tuple[int, int] | None:
+    """The least and the greatest value of a column in a file; None where there are no statistics of it."""
+    low, high = file.get(f"min.{column}"), file.get(f"max.{column}")
+    return None if low is None or high is None else (low, high)
+
+
+def query_schema(runner: SparkRunner, query: Query, columns: Mapping[str, Sequence[Column]]) -> str:
+    """The Delta schema, as JSON, of a query's rows over upstreams with these columns."""
+    return _storable(runner.run(lambda spark: str(empty_batch(spark, query, columns).schema.json())))
+
+
+def columns_schema(runner: SparkRunner, columns: tuple[Column, ...]) -> str:
+    """The Delta schema, as JSON, of declared columns."""
+    return _storable(runner.run(lambda spark: str(spark.createDataFrame([], ddl(columns)).schema.json())))
+
+
+def _storable(schema: str) -> str:
+    """A schema with everything nullable, after checking that Delta can hold it."""
+    fields = json.loads(schema)["fields"]
+    for each in fields:
+        wrong = next((kind for kind in _simple_types(each["type"]) if not _STORABLE.fullmatch(kind)), None)
+        if wrong is not None:
+            raise QueryError(
+                f"column {each['name']!r} holds type {wrong}, which a Delta table cannot hold",
+                reason="TYPE",
+                hint=f"cast it, for example CAST({each['name']} AS STRING)",
+            )
+    nullable: dict[str, Any] = {"type": "struct", "fields": [{**each, "nullable": True} for each in fields]}
+    return json.dumps(nullable)
+
+
+def _simple_types(kind: Any) -> Iterator[str]:
+    """The types without parts that a type, as Spark writes it in JSON, is made of."""
+    match kind:
+        case str():
+            yield kind
+        case {"type": "struct", "fields": fields}:
+            for each in fields:
+                yield from _simple_types(each["type"])
+        case {"type": "array", "elementType": element}:
+            yield from _simple_types(element)
+        case {"type": "map", "keyType": key, "valueType": value}:
+            yield from _simple_types(key)
+            yield from _simple_types(value)
+        case _:
+            yield str(kind)

@@ -1,0 +1,294 @@
+"""Carries out a plan over Delta tables with Spark: files of a snapshot or versions of a change log in, staged files out.
+
+What a change log does to a view is netted by the view's key, in Spark, before anything is written.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.compute.broadcast_memory import key_bytes
+from backfill_assets.adapters.compute.changes import (
+    OPERATION,
+    ROWS,
+    KeyTwice,
+    batch,
+    changed_groups,
+    kept,
+    signed,
+    view_columns,
+    write_changes,
+    write_new,
+)
+from backfill_assets.adapters.compute.differences import differences, mostly_differ
+from backfill_assets.adapters.compute.key_checks import (
+    KEY_BYTES,
+    MOVED,
+    NAMED_KEYS,
+    check_changes,
+    check_rows,
+    duplicate,
+)
+from backfill_assets.adapters.compute.poison import Work, computed
+from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
+from backfill_assets.adapters.compute.recorded_rows import recorded, recorded_rows, with_key
+from backfill_assets.adapters.compute.source_compute import SMALL_EPOCH
+from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
+from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.delta.spool import capture, keep_version, segment_files
+from backfill_assets.adapters.delta.staging import INPUTS, collect, delete_folder
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.runtime.spark_conf import cores
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.sql.keys import among_keys
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.records import Plan, Staged, spooled_parts
+from backfill_assets.core.epoch.staged_folders import StagedFolder
+from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
+from backfill_assets.core.progress.reads import (
+    CaptureRead,
+    ChangesRead,
+    FullRead,
+    KeyRead,
+    SkipRead,
+    SpoolRead,
+    TableRead,
+)
+from backfill_assets.core.strategies.table_skips import keys_left_out
+from backfill_assets.errors import ComputeError, QueryError
+from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.ddl import Column, ddl, quoted
+from backfill_assets.query.query import Query, unique_keys
+from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["TableCompute"]
+
+COMES = "IN ('insert', 'update_postimage')"
+"""What Delta's change data feed says of a row that is there after the change; any other is gone."""
+
+TWICE = "__twice"
+REPLACED = "__replaced"
+"""Among the counts of what was staged: whether it is all that the view is to hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCompute:
+    """`ports.Compute` for a view over Delta tables; its query, by incarnation, is asked for when there is work."""
+
+    runner: SparkRunner
+    output: TableLocation
+    upstreams: Mapping[str, DeltaUpstream]
+    query: Callable[[str], Query]
+
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
+        """Compute what the plan does to the view at version `at`.
+
+        Errors: `DuplicateKeyError`; `VersionsLostError` where Spark fails and what it read is gone; `PoisonRowError` where
+        rows cannot be computed; else `ComputeError`.
+        """
+        folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        try:
+            counts = computed(
+                self.runner,
+                Work.of(plan),
+                lambda spark: self._write(spark, plan, folder, at),
+                lambda spark: self._poison(spark, plan, folder),
+            )
+        except (ComputeError, QueryError):
+            self._check_there(plan)
+            raise
+        finally:
+            delete_folder(self.output, f"{folder}/{INPUTS}")
+        return Staged(
+            files=collect(self.output, folder),
+            rows_read=plan.offsets,
+            rows_written=counts["insert"] + counts["update"],
+            rows_updated=counts["update"],
+            rows_deleted=counts["delete"],
+            key=self.query(plan.incarnation).key_columns,
+            replaces=bool(counts.get(REPLACED)),
+        )
+
+    def _check_there(self, plan: Plan) -> None:
+        """See that all is there that Spark may have read. Before it reads, only what it reads in any case is looked for."""
+        whole = isinstance(self.query(plan.incarnation), AggregateQuery)
+        for read in plan.consumed:
+            self.upstreams[read.source].check_readable(read)
+            if whole and isinstance(read, ChangesRead | SpoolRead):
+                self.upstreams[read.source].check_whole(read.last)  # groups that lose an extreme are read again
+
+    def _poison(self, spark: "SparkSession", plan: Plan, folder: str) -> Suspects:
+        """The rows of a plan's input that cannot be computed."""
+        inputs = self._inputs(spark, plan, folder)
+        columns = view_columns(self.output)
+        return poison_rows(self.query(plan.incarnation), inputs, self.upstreams, columns, rows=plan.offsets)
+
+    def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+        from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
+
+        query = self.query(plan.incarnation)
+        self._spool(spark, plan, folder)
+        if not plan.consumed:
+            return {"insert": 0, "update": 0, "delete": 0}
+        if plan.replaces:
+            return self._in_full(spark, plan, folder, at)
+        if isinstance(query, AggregateQuery):
+            return self._groups(spark, plan, at, folder)
+        result = apply_rowwise(query, self._inputs(spark, plan, folder))
+        if not _may_meet_old_rows(plan) or not query.key_columns:
+            rows = result.selectExpr(*view_columns(self.output))
+            return write_new(rows, self._place(folder), tasks=_tasks(plan.offsets))
+        return self._changes(spark, plan, _netted(result, *unique_keys(query)), folder, at)
+
+    def _changes(self, spark: "SparkSession", plan: Plan, rows: "DataFrame", folder: str, at: int) -> dict[str, int]:
+        """Stage changes, netted by key, that are to be merged into the view at a version."""
+        query, place = self.query(plan.incarnation), self._place(folder)
+        chosen = rows.selectExpr(*view_columns(self.output), OPERATION, TWICE, MOVED)
+        width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
+        counts = write_changes(chosen, place, TWICE, MOVED, tasks=_tasks(plan.offsets), more=width)
+        if isinstance(query, AggregateQuery):
+            return counts  # groups are unique by themselves
+        if counts[TWICE]:
+            twice = rows.where(TWICE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
+            raise duplicate(plan, query, query.key_columns, [KeyTwice(key=tuple(row), rows=2) for row in twice])
+        if counts["insert"] or counts[MOVED]:
+            changes, held = spark.read.parquet(place), rows_at(spark, self.output, at)
+            check_changes(plan, query, changes, held, counts)
+        return counts
+
+    def _in_full(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+        """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
+        query, place = self.query(plan.incarnation), self._place(folder)
+        new = batch(query, self._inputs(spark, plan, folder)).selectExpr(*view_columns(self.output))
+        old, held = rows_at(spark, self.output, at), sum(each.held for each in plan.reads if isinstance(each, FullRead))
+        compared = (
+            0 if isinstance(query, AggregateQuery) else held
+        )  # groups are few beside the rows that they are made of
+        if query.key_columns and not mostly_differ(new, old, query.key_columns, rows=compared):
+            return self._changes(spark, plan, _netted(differences(new, old), *unique_keys(query)), folder, at)
+        counts = write_new(new, place, tasks=_tasks(held))
+        if counts["insert"] and not isinstance(query, AggregateQuery):
+            check_rows(plan, query, spark.read.parquet(f"{place}/{OPERATION}=insert"))
+        return {**counts, REPLACED: 1}
+
+    def _inputs(self, spark: "SparkSession", plan: Plan, folder: str) -> "dict[str, DataFrame]":
+        found: dict[str, list[DataFrame]] = {}
+        for number, read in enumerate(plan.consumed):
+            if isinstance(read, ChangesRead) and not read.rows:
+                continue  # versions of mere maintenance, named so that reads follow each other
+            rows = self._rows(spark, plan, read, Scratch(table=self.output, path=f"{folder}/{INPUTS}/{number}"))
+            found.setdefault(read.source, []).append(rows)
+        return {name: reduce(lambda some, more: some.unionByName(more), rows) for name, rows in found.items()}
+
+    def _rows(self, spark: "SparkSession", plan: Plan, read: TableRead, place: Scratch) -> "DataFrame":
+        columns = self._columns(plan, read.source)
+        match read:
+            case SkipRead():
+                return self._skipped(spark, plan, read, place)
+            case SpoolRead():
+                found = segment_files(self.output, plan.spooled, [f"{read.source}/{first}" for first in read.segments])
+                rows = spark.read.schema(ddl((*columns, CHANGE))).parquet(*found)
+            case _:
+                rows = table_rows(spark, self.upstreams[read.source], read, columns, place)
+        left_out = keys_left_out(plan, read.source)
+        return rows.where(f"NOT {among_keys(columns, left_out)}") if left_out else rows
+
+    def _skipped(self, spark: "SparkSession", plan: Plan, read: SkipRead, place: Scratch) -> "DataFrame":
+        """The rows of keys that are left out from now on, as deletes, and of those that are taken in again, as inserts."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        assert isinstance(plan.before, SnapshotPosition)
+        assert isinstance(plan.after, SnapshotPosition)
+        upstream, columns = self.upstreams[read.source], self._columns(plan, read.source)
+        parts = []
+        for position, keys, change in ((plan.before, read.out, "delete"), (plan.after, read.back, "insert")):
+            if keys:
+                each, inside = recorded(upstream, position.tables[read.source]), f"{place.path}/{change}"
+                scratch = Scratch(table=place.table, path=inside)
+                rows = recorded_rows(spark, each, columns, scratch, skipped=True).where(among_keys(columns, keys))
+                parts.append(rows.withColumn(CHANGE.name, F.lit(change)))
+        return reduce(lambda some, more: some.unionByName(more), parts)
+
+    def _columns(self, plan: Plan, name: str) -> tuple[Column, ...]:
+        """The columns of an upstream that the view reads, its key among them."""
+        return with_key(self.query(plan.incarnation), self.upstreams[name])
+
+    def _spool(self, spark: "SparkSession", plan: Plan, folder: str) -> None:
+        """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
+        for read in plan.table_reads:
+            if isinstance(read, CaptureRead) and read.rows:
+                segment = f"{read.source}/{read.first}"
+                scratch = Scratch(table=self.output, path=f"{folder}/{INPUTS}/{segment}")
+                columns = self._columns(plan, read.source)
+                rows = table_rows(spark, self.upstreams[read.source], read.changes, columns, scratch)
+                capture(self.output, folder, segment, rows, tasks=_tasks(read.rows))
+        new = set(spooled_parts(plan.after)) - plan.spooled.keys()
+        tables = plan.after.tables if isinstance(plan.after, SnapshotPosition) else {}
+        for name, table in tables.items():
+            if f"{name}/{SPOOLED_SNAPSHOT}" in new:
+                keep_version(self.output, folder, name, self.upstreams[name].version(table.pinned))
+
+    def _groups(self, spark: "SparkSession", plan: Plan, at: int, folder: str) -> dict[str, int]:
+        """Stage the groups as they are to be; what cannot be taken away is computed anew from the last version read."""
+        query = self.query(plan.incarnation)
+        assert isinstance(query, AggregateQuery)
+        ((name, rows),) = self._inputs(spark, plan, folder).items()
+        assert isinstance(plan.after, SnapshotPosition)
+        follows = any(isinstance(read, ChangesRead | SpoolRead | SkipRead) for read in plan.consumed)
+        after, columns = recorded(self.upstreams[name], plan.after.tables[name]), self._columns(plan, name)
+        place = Scratch(table=self.output, path=f"{folder}/{INPUTS}/whole")
+        whole = (lambda: recorded_rows(spark, after, columns, place)) if follows else None
+        with kept(signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)")) as changes:
+            changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole, rows=plan.offsets)
+            chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
+            return write_changes(chosen, self._place(folder), tasks=_tasks(plan.offsets))
+
+    def _place(self, folder: str) -> str:
+        return self.output.child(f"{folder}/{ROWS}")
+
+
+def _may_meet_old_rows(plan: Plan) -> bool:
+    """Whether rows may meet some of the same key: those of one version, where keys were seen to be unique, do not."""
+    assert isinstance(plan.before, SnapshotPosition)
+    pinned = {name: table.pinned for name, table in plan.before.tables.items()}
+    return any(
+        isinstance(read, ChangesRead | SpoolRead | SkipRead)
+        or (isinstance(read, KeyRead) and read.version != pinned[read.source])
+        for read in plan.consumed
+    )
+
+
+def _tasks(rows: int) -> int:
+    return 1 if rows <= SMALL_EPOCH else cores()
+
+
+def _netted(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = ()) -> "DataFrame":
+    """What remains of changes, one row for each key: what it is now, `__op`, whether the key is there `__twice`, and
+    whether the row has another primary key than before (`__moved`).
+
+    Whole rows are added up first, so that what came and went again leaves nothing, in whatever order that happened. One
+    row left is new or gone; one of each replaces the other; anything else means that the key is not one.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = [each for each in rows.columns if each != CARRIED_CHANGE]
+    sums = F.expr(f"sum(IF({CARRIED_CHANGE} {COMES}, 1, -1))").alias("__rows")
+    # Rows of a key are brought together once: Spark then adds up rows, and keys after them, without another shuffle.
+    together = rows.repartition(*map(quoted, key))
+    left = together.groupBy(*map(quoted, columns)).agg(sums).where("__rows <> 0")
+    netted = left.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(
+        F.max_by(F.struct(*map(quoted, columns)), "__rows").alias("__last"),
+        F.sum(F.greatest("__rows", F.lit(0))).alias("__came"),
+        F.sum(F.least("__rows", F.lit(0))).alias("__went"),
+        *(F.min_by(quoted(name), "__rows").alias(f"__was_{at}") for at, name in enumerate(primary_key)),
+    )
+    operation = F.expr("CASE WHEN __came = 0 THEN 'delete' WHEN __went = 0 THEN 'insert' ELSE 'update' END")
+    twice = F.expr("__came > 1 OR __went < -1")
+    same = [f"__last.{quoted(name)} <=> __was_{at}" for at, name in enumerate(primary_key)]
+    flags = {OPERATION: operation, TWICE: twice, MOVED: F.expr(f"NOT ({' AND '.join(same) or 'TRUE'})")}
+    kept = [F.col(f"__last.{quoted(name)}") for name in columns]
+    return netted.withColumns(flags).select(*kept, *flags)

@@ -1,0 +1,158 @@
+"""The rows of a Delta table that a read names, with the columns that a view knows and what became of each row.
+
+A chunk of a snapshot is read through a table made for it alone: a `_delta_log` that names just its files, so that Delta
+itself applies deletion vectors, partition values and types, and no other file is touched.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from backfill_assets.adapters.compute.doubtful_bounds import unfiltered
+from backfill_assets.adapters.compute.key_ranges import in_ranges
+from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
+from backfill_assets.adapters.delta.log_replay import DataFile, Version
+from backfill_assets.adapters.delta.upstream import ChangeFiles, DeltaUpstream
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.progress.positions import TablePosition
+from backfill_assets.core.progress.reads import ChangesRead, FullRead, KeyRead, Read, SnapshotRead
+from backfill_assets.core.strategies.arrangement import done_ranges
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.rowwise import CHANGE
+from backfill_assets.query.spelling import backquoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Scratch", "rows_done", "table_rows", "whole_version"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scratch:
+    """A folder inside of a table's, where a log may be written that names the files of one read."""
+
+    table: TableLocation
+    path: str
+
+
+def whole_version(
+    spark: "SparkSession", upstream: DeltaUpstream, version: int, columns: Sequence[Column]
+) -> "DataFrame":
+    """These columns of all rows of a version, each as if it had just been inserted."""
+    return _projected(_inserted(unfiltered(rows_at(spark, upstream.location, version))), columns)
+
+
+def rows_done(
+    spark: "SparkSession", upstream: DeltaUpstream, table: TablePosition, columns: Sequence[Column]
+) -> "DataFrame":
+    """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted."""
+    rows = unfiltered(rows_at(spark, upstream.location, table.version))
+    done = rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
+    return _projected(_inserted(done), columns)
+
+
+def table_rows(
+    spark: "SparkSession", upstream: DeltaUpstream, read: Read, columns: Sequence[Column], place: "Scratch"
+) -> "DataFrame":
+    """These columns of the rows that a read names, and what became of each. `place` is a folder for this read alone.
+
+    Columns that are not in a version are null, as Delta itself reads them; those that came since are left out.
+    """
+    return _projected(_rows_of(spark, upstream, read, place), columns)
+
+
+def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
+    """The rows that a read names, with `CHANGE`; no filter gets to bounds of its files that may be wrong."""
+    match read:
+        case SnapshotRead() | FullRead():
+            version = upstream.version(read.version)
+            return _inserted(unfiltered(_files(spark, upstream, version, upstream.chosen(read), place)))
+        case KeyRead():
+            rows = unfiltered(delta_rows_at(spark, upstream.location, read.version))
+            return _inserted(in_ranges(rows, upstream, read.keys))
+        case ChangesRead() if read.within is not None:
+            every = _rows_of(spark, upstream, read.model_copy(update={"within": None}), place)
+            return in_ranges(every, upstream, read.within)
+        case ChangesRead() if upstream.has_feed(read.first):
+            files = upstream.change_files(read)
+            if files is not None:
+                return unfiltered(_changes(spark, upstream, files))
+            feed = spark.read.format("delta").option("readChangeFeed", "true")
+            between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
+            return unfiltered(between.load(upstream.location.uri))
+        case ChangesRead():
+            added = _files(spark, upstream, upstream.version(read.last), upstream.added(read), place)
+            return _inserted(unfiltered(added))
+        case _:
+            raise AssertionError(read)
+
+
+def _inserted(rows: "DataFrame") -> "DataFrame":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return rows.withColumn(CHANGE.name, F.lit("insert"))
+
+
+def _projected(rows: "DataFrame", columns: Sequence[Column]) -> "DataFrame":
+    """Rows of a table with `CHANGE` and the columns that the view knows."""
+    there = {name.lower() for name in rows.columns}
+
+    def column(wanted: Column) -> str:
+        name = backquoted(wanted.name)
+        return f"CAST({name if wanted.name.lower() in there else 'NULL'} AS {wanted.type}) AS {name}"
+
+    return rows.selectExpr(*map(column, columns), CHANGE.name)
+
+
+def _files(
+    spark: "SparkSession", upstream: DeltaUpstream, version: Version, files: Sequence[DataFile], place: Scratch
+) -> "DataFrame":
+    """Exactly these files of a table: plain Parquet where that is all there is to them (which spares Delta's look at a
+    log of their own), else through a log that names no others."""
+    paths = [each.path for each in files]
+    if version.is_plain and not any(each.deleted for each in files) and not any(":" in path for path in paths):
+        return _parquet(spark, upstream, str(version.metadata["schemaString"]), paths)
+    adds = [{"add": each.absolute(upstream.location.uri)} for each in files]
+    mapping = {
+        name: value
+        for name, value in (version.metadata.get("configuration") or {}).items()
+        if name.startswith("delta.columnMapping.")
+    }
+    metadata = {**_present(version.metadata), "configuration": mapping}
+    log: list[dict[str, Any]] = [{"protocol": _present(version.protocol)}, {"metaData": metadata}, *adds]
+    text = "\n".join(json.dumps(each, default=str) for each in log)
+    place.table.write(f"{place.path}/_delta_log/00000000000000000000.json", text.encode())
+    return spark.read.format("delta").load(place.table.child(place.path))
+
+
+def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles) -> "DataFrame":
+    """What versions changed, from the files that hold it. Delta's reader of the feed gives the same rows, but plans the
+    log's versions in Spark first, which for many small versions takes longer than reading them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    parts = []
+    if files.feed:
+        parts.append(_parquet(spark, upstream, files.schema, files.feed, CHANGE.name))
+    if files.added:
+        rows = _parquet(spark, upstream, files.schema, files.added)
+        parts.append(rows.withColumn(CHANGE.name, F.lit("insert")))
+    return reduce(lambda some, more: some.unionByName(more), parts)
+
+
+def _parquet(
+    spark: "SparkSession", upstream: DeltaUpstream, schema: str, paths: Sequence[str], *texts: str
+) -> "DataFrame":
+    """Parquet files of a table with the columns of its schema, and columns of `texts` beside them."""
+    from pyspark.sql.types import StringType, StructType
+
+    columns = StructType.fromJson(json.loads(schema))
+    for name in texts:
+        columns = columns.add(name, StringType())
+    return spark.read.schema(columns).parquet(*(upstream.location.child(unquote(path)) for path in paths))
+
+
+def _present(action: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in action.items() if value is not None}

@@ -1,0 +1,82 @@
+"""All rows of one version of a Delta table, as a DataFrame of Spark.
+
+Delta's reader computes the state of a version in jobs of its own before it reads a row, which takes longer than reading a
+small table. So the files of a small table that are all there is to it are named to Spark directly.
+"""
+
+import json
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from backfill_assets.adapters.delta.log_replay import is_plain
+from backfill_assets.adapters.storage.warehouse import TableLocation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["delta_rows_at", "holds_rows_as_they_are", "is_plain_path", "rows_at", "small_and_plain"]
+
+SMALL_FILES, SMALL_BYTES = 32, 64 * 2**20
+"""A table of no more files and bytes is read by its files. Up to so many paths Spark looks up by itself, without a job."""
+
+_PLAIN_PATH = re.compile(r"[\w.=-][\w./=-]*")
+"""A path below the table's folder in which no letter is encoded."""
+
+
+class Files(NamedTuple):
+    """The schema of a version, as JSON, and the addresses of its files."""
+
+    schema: str
+    paths: list[str]
+
+
+def rows_at(spark: "SparkSession", table: TableLocation, version: int) -> "DataFrame":
+    """All rows of a version of a table."""
+    files = small_and_plain(table, version)
+    if files is None:
+        return delta_rows_at(spark, table, version)
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromJson(json.loads(files.schema))
+    if not files.paths:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*files.paths)
+
+
+def delta_rows_at(spark: "SparkSession", table: TableLocation, version: int) -> "DataFrame":
+    """All rows of a version of a table, by Delta's reader: it opens only the files that a filter leaves."""
+    return spark.read.format("delta").option("versionAsOf", version).load(table.uri)
+
+
+def small_and_plain(location: TableLocation, version: int) -> Files | None:
+    """The files of a version; None where they are many or large, or do not hold all columns and just the rows as they are."""
+    try:
+        table = location.load(version=version)
+    except DeltaError:  # what delta-rs cannot load is nothing plain
+        return None
+    if table is None or not holds_rows_as_they_are(table):
+        return None
+    files = pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pydict()
+    paths = files["path"]
+    few = len(paths) <= SMALL_FILES and sum(files["size_bytes"]) <= SMALL_BYTES
+    if not few or not all(map(is_plain_path, paths)):
+        return None
+    return Files(schema=table.schema().to_json(), paths=[location.child(path) for path in paths])
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether a path in the log is one below the table's folder, written as it is."""
+    return _PLAIN_PATH.fullmatch(path) is not None
+
+
+def holds_rows_as_they_are(table: DeltaTable) -> bool:
+    """Whether the files of a version hold all columns, and just the rows that a reader sees."""
+    protocol = table.protocol()
+    features = protocol.reader_features or ()
+    return "deletionVectors" not in features and is_plain(
+        protocol.min_reader_version, features, table.metadata().partition_columns
+    )

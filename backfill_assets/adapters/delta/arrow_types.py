@@ -1,0 +1,58 @@
+"""Types of Arrow, as Parquet's footers are read, spelled as `query.ddl` spells those of a Delta table."""
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from backfill_assets.core.epoch.records import Columns
+from backfill_assets.query.ddl import quoted
+
+__all__ = ["columns_of_arrow"]
+
+_SIMPLE: Mapping[pa.DataType, str] = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+    pa.string(): "STRING",
+    pa.large_string(): "STRING",
+    pa.string_view(): "STRING",
+    pa.binary(): "BINARY",
+    pa.large_binary(): "BINARY",
+    pa.binary_view(): "BINARY",
+}
+_LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+)
+
+
+def columns_of_arrow(schema: pa.Schema) -> Columns:
+    """Names and types of columns. What they may hold beside values (nulls) and what their parts are called (of lists and
+    maps) differs from writer to writer and says nothing; a type that Delta does not have is spelled as Arrow does."""
+    return tuple((field.name, _spelled(field.type)) for field in schema)
+
+
+def _spelled(kind: pa.DataType) -> str:
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind) and kind.unit == "us":  # Spark's old times (INT96) are in nanoseconds
+        return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
+    return _nested(kind)
+
+
+def _nested(kind: pa.DataType) -> str:
+    if pa.types.is_map(kind):
+        return f"MAP<{_spelled(kind.key_type)}, {_spelled(kind.item_type)}>"
+    if any(is_list(kind) for is_list in _LISTS):
+        return f"ARRAY<{_spelled(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"STRUCT<{', '.join(f'{quoted(part.name)}: {_spelled(part.type)}' for part in kind)}>"
+    return str(kind)

@@ -1,0 +1,82 @@
+"""Commits that change no rows of an output: its properties, and what its log states of its files.
+
+They are written as they stand, by put-if-absent. delta-rs's own way to set a property enters the feature `variantType` into
+the protocol (1.6.6), and readers that do not know it refuse the table from then on.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from backfill_assets.adapters.storage.warehouse import TableLocation
+
+__all__ = ["may_write", "put_commit", "put_properties", "set_properties"]
+
+TRIES = 10
+
+_LEGACY_WRITERS = 6
+_HARMLESS = frozenset({
+    "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors", "domainMetadata", "invariants",
+    "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType",
+})  # fmt: skip
+"""Features that ask nothing of a commit which changes no rows and no columns."""
+
+
+def set_properties(location: TableLocation, properties: Mapping[str, str]) -> bool:
+    """Let a table have these properties; tells whether it had others.
+
+    Errors: `CommitFailedError` where others always commit first.
+    """
+    for _ in range(TRIES):
+        table = location.load()
+        if table is None or properties.items() <= table.metadata().configuration.items():
+            return False
+        if put_properties(location, table, properties):
+            return True
+    raise CommitFailedError(f"{location.uri}: others committed first, {TRIES} times")
+
+
+def put_properties(location: TableLocation, table: DeltaTable, properties: Mapping[str, str]) -> bool:
+    """Set properties in a commit on a loaded version; tells whether that was still the newest."""
+    if may_write(table):
+        metadata = {"metaData": _metadata(table, properties)}
+        return put_commit(location, table.version() + 1, "SET TBLPROPERTIES", [metadata])
+    table.alter.set_table_properties(dict(properties), raise_if_not_exists=False)
+    return True
+
+
+def may_write(table: DeltaTable) -> bool:
+    """Whether a commit here can be written as it stands, because the protocol asks nothing more of it."""
+    protocol = table.protocol()
+    return protocol.min_writer_version <= _LEGACY_WRITERS or set(protocol.writer_features or ()) <= _HARMLESS
+
+
+def put_commit(location: TableLocation, version: int, operation: str, actions: Iterable[Mapping[str, Any]]) -> bool:
+    """Write a commit unless there is one of that version already; tells whether it was written."""
+    described = {
+        "timestamp": int(time.time() * 1000),
+        "operation": operation,
+        "operationParameters": {},
+        "engineInfo": "backfill-assets",
+    }
+    lines = [json.dumps(each) for each in ({"commitInfo": described}, *actions)]
+    return location.objects().put_if_absent(f"_delta_log/{version:020d}.json", "\n".join(lines).encode())
+
+
+def _metadata(table: DeltaTable, properties: Mapping[str, str]) -> dict[str, Any]:
+    known = table.metadata()
+    made = {
+        "id": str(known.id),
+        "name": known.name,
+        "description": known.description,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": table.schema().to_json(),
+        "partitionColumns": known.partition_columns,
+        "configuration": {**known.configuration, **properties},
+        "createdTime": known.created_time,
+    }
+    return {name: value for name, value in made.items() if value is not None}

@@ -1,0 +1,83 @@
+"""The spool of a view: captured changes of its upstreams, as Parquet beside the view's data, and what names their files.
+
+`<view>/_spool/<incarnation>-<epoch>-<attempt>/<upstream>/<first version>/` holds one segment, and in `files.json`, written
+last, which files it is made of. `<upstream>/snapshot/files.json` is the pinned version itself, as its log stated it: log
+clean-up takes that first. No VACUUM enters a folder whose name begins with `_`; `staging.sweep` alone removes them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.fs as pafs
+
+from backfill_assets.adapters.delta.log_replay import DataFile, Version
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.staged_folders import SPOOL
+from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT
+from backfill_assets.errors import VersionsLostError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["capture", "keep_version", "kept_version", "segment_files"]
+
+_FILES = "files.json"
+
+
+def capture(view: TableLocation, folder: str, segment: str, rows: "DataFrame", *, tasks: int) -> None:
+    """Write a segment, named `<upstream>/<first version>`, into the spool folder of one attempt."""
+    place = f"{SPOOL}/{folder}/{segment}"
+    rows.coalesce(tasks).write.parquet(view.child(place), mode="error")
+    found = view.files().get_file_info(pafs.FileSelector(place, recursive=True))
+    sizes = {info.path: info.size for info in found if info.path.endswith(".parquet")}
+    view.write(f"{place}/{_FILES}", json.dumps(sizes).encode())
+
+
+def segment_files(view: TableLocation, spooled: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """The addresses of the files of segments. Errors: `VersionsLostError`."""
+    return [view.child(path) for name in names for path in _held(view, spooled, name)]
+
+
+def keep_version(view: TableLocation, folder: str, upstream: str, version: Version) -> None:
+    """Write down what a pinned version is made of."""
+    described = {
+        "protocol": version.protocol,
+        "metadata": version.metadata,
+        "files": [each.action for each in version.files],
+    }
+    view.write(f"{SPOOL}/{folder}/{upstream}/{SPOOLED_SNAPSHOT}/{_FILES}", json.dumps(described, default=str).encode())
+
+
+def kept_version(view: TableLocation, spooled: Mapping[str, str], upstream: str) -> Version | None:
+    """What was written down of an upstream's pinned version; None where nothing was."""
+    name = f"{upstream}/{SPOOLED_SNAPSHOT}"
+    described = _read(view, f"{SPOOL}/{spooled[name]}/{name}/{_FILES}") if name in spooled else None
+    if described is None:
+        return None
+    return Version(described["protocol"], described["metadata"], tuple(map(DataFile, described["files"])))
+
+
+def _held(view: TableLocation, spooled: Mapping[str, str], name: str) -> list[str]:
+    """The files of a segment, each seen to be there."""
+    place = f"{SPOOL}/{spooled[name]}/{name}"
+    sizes = _read(view, f"{place}/{_FILES}")
+    found = {} if sizes is None else {each.path: each.size for each in view.files().get_file_info(sorted(sizes))}
+    if sizes is None or found != sizes:
+        gone = sorted(path for path, size in (sizes or {}).items() if found.get(path) != size)
+        raise VersionsLostError(
+            f"captured changes are gone: expected the files of {place}, found that {gone[0] if gone else _FILES} is "
+            "missing or cut short",
+            hint="nothing was skipped. Something other than this project deleted files of the view's spool; reset the view",
+            segment=name,
+        )
+    return sorted(sizes)
+
+
+def _read(view: TableLocation, path: str) -> "dict[str, Any] | None":
+    try:
+        with view.files().open_input_file(path) as stream:
+            found: dict[str, Any] = json.loads(stream.read())
+    except FileNotFoundError:
+        return None
+    return found

@@ -1,0 +1,213 @@
+"""Files that Spark wrote into a table's folder and no reader sees yet: finding, describing and sweeping them.
+
+A staged folder is named `<incarnation>-<epoch>-<attempt>`, in the spool too. Sweeping has one rule: only folders of epochs
+at or below the last committed one whose attempt did not win, or of other incarnations than the current one; never those
+of the epoch that may be in the making, and in the spool none that the newest commit still names.
+"""
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
+from backfill_assets.adapters.delta.commits import commits_of, ours_in
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.bounds import restated
+from backfill_assets.core.epoch.records import CommitKind, Look, StagedFile
+from backfill_assets.core.epoch.staged_columns import misfit
+from backfill_assets.core.epoch.staged_folders import SPOOL, StagedFolder, sweepable
+from backfill_assets.errors import StagingError
+from backfill_assets.query.ddl import columns_of_delta
+
+__all__ = ["INPUTS", "check_columns", "collect", "delete_data", "delete_folder", "spooled_folders", "sweep"]
+
+INPUTS = "_inputs"
+"""Inside a staged folder: what names the inputs of the attempt, gone as soon as it has been computed."""
+
+
+def collect(location: TableLocation, folder: str) -> tuple[StagedFile, ...]:
+    """The Parquet files with rows in a staged folder, each with what its own footer says: rows, columns, statistics."""
+    files = location.files()
+    found = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True, recursive=True))
+    staged = [_describe(files, info) for info in found if info.path.endswith(".parquet")]
+    return tuple(sorted((each for each in staged if each.rows), key=lambda each: each.path))
+
+
+def check_columns(target: str, table: DeltaTable, files: Iterable[StagedFile]) -> None:
+    """See that staged files have just the columns of the table that is to take them. Errors: `StagingError`."""
+    columns = columns_of_delta(table.schema().to_json())
+    wrong = misfit(files, tuple((each.name, each.type) for each in columns))
+    if wrong is not None:
+        raise StagingError(
+            f"{target}: column {wrong.column!r} of staged file {wrong.path}: expected "
+            f"{wrong.expected or 'no such column'}, as the table has it, found {wrong.found or 'no such column'}",
+            hint="nothing was committed; run it again. If it persists, Spark writes otherwise than it was told to: look for "
+            "a plugin that changes how it writes Parquet",
+            column=wrong.column,
+            expected=wrong.expected,
+            found=wrong.found,
+        )
+
+
+def sweep(location: TableLocation, look: Callable[[], Look]) -> list[str]:
+    """Delete the staged folders that the rule allows and the log never mentioned; returns their names.
+
+    The folders are listed before the table is looked at: a life or an epoch that begins in between is then known, so
+    that nothing a newer run needs can be taken for an old one's. A folder that was ever committed belongs to vacuum,
+    as time travel and the change feed may still need its files.
+    """
+    folders, spooled = _folders(location, ""), _folders(location, SPOOL)
+    record = look().record
+    if record is None:
+        return []
+    may_go = partial(sweepable, incarnation=record.incarnation, epoch=record.epoch)
+    needed = set(record.spooled.values())
+    allowed = [each for each in folders if may_go(each)]
+    swept = sorted({each.name for each in allowed} - _maybe_committed(location, allowed))
+    swept += sorted(f"{SPOOL}/{each.name}" for each in spooled if may_go(each, needed=needed))
+    for name in swept:
+        delete_folder(location, name)
+    if spooled and not needed:
+        _delete_if_empty(location, SPOOL)
+    return swept
+
+
+def spooled_folders(location: TableLocation) -> set[str]:
+    """The names of the staged folders in a table's spool."""
+    return {each.name for each in _folders(location, SPOOL)}
+
+
+def delete_data(location: TableLocation, look: Callable[[], Look]) -> bool:
+    """Delete what lies in a dropped table's folder except its log; tells whether the table is still dropped.
+
+    As with `sweep`, the folder is listed before the table is looked at: what a life begun in between writes is not
+    among what was listed, and if there is such a life nothing is deleted at all. All lives share the spool's folder, so
+    what lies in it is listed, too.
+    """
+    listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
+    spooled = spooled_folders(location)
+    record = look().record
+    if record is None or record.kind is not CommitKind.DROP:
+        return False
+    for info in listed:
+        if info.type is not pafs.FileType.Directory:
+            location.files().delete_file(info.path)
+        elif info.base_name not in {"_delta_log", SPOOL}:
+            delete_folder(location, info.path)
+    for name in spooled:
+        delete_folder(location, f"{SPOOL}/{name}")
+    _delete_if_empty(location, SPOOL)
+    return True
+
+
+def delete_folder(location: TableLocation, path: str) -> None:
+    """Delete a folder that others may be deleting, or that a dead run's Spark job may still be writing to."""
+    if location.is_local:  # an object store has no folders; a disk keeps them, empty, unless told
+        shutil.rmtree(location.child(path), ignore_errors=True)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            location.files().delete_dir(path)
+
+
+def _delete_if_empty(location: TableLocation, path: str) -> None:
+    if location.is_local:
+        with contextlib.suppress(OSError):  # not empty: of an epoch that may be in the making
+            Path(location.child(path)).rmdir()
+
+
+def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
+    return [
+        folder
+        for info in location.files().get_file_info(pafs.FileSelector(place, allow_not_found=True))
+        if info.type is pafs.FileType.Directory and (folder := StagedFolder.parse(info.base_name))
+    ]
+
+
+def _maybe_committed(location: TableLocation, folders: Sequence[StagedFolder]) -> set[str]:
+    """The names of folders whose files were once committed, or may have been, as the log was cut off and does not tell.
+
+    It tells of an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life.
+    """
+    table = location.load()
+    if table is None or not folders:
+        return {each.name for each in folders}
+    names = {path.partition("/")[0] for path in table.get_add_actions().column("path").to_pylist()}
+    earliest: dict[str, int] = {}
+    oldest = table.version()
+    for version, actions in commits_of(location, table.version()):
+        oldest, record = version, ours_in(actions)
+        if record:
+            names.add(f"{record['incarnation']}-{record['epoch']}-{record['attempt']}")
+            earliest[record["incarnation"]] = min(record["epoch"], earliest.get(record["incarnation"], record["epoch"]))
+    if oldest > 0:
+        names |= {each.name for each in folders if each.epoch <= earliest.get(each.incarnation, each.epoch)}
+    return names
+
+
+def _describe(files: pafs.FileSystem, info: pafs.FileInfo) -> StagedFile:
+    with files.open_input_file(info.path) as stream:
+        footer = pq.read_metadata(stream)
+    modified = int(info.mtime.timestamp() * 1000) if info.mtime else 0
+    return StagedFile(
+        path=info.path,
+        size=info.size,
+        rows=footer.num_rows,
+        modified_ms=modified,
+        stats=json.dumps(_statistics(footer)),
+        columns=columns_of_arrow(footer.schema.to_arrow_schema()),
+    )
+
+
+def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
+    """Row count, and for whole numbers, dates and texts their nulls and bounds, in Delta's form."""
+    lows: dict[str, Any] = {}
+    highs: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    kinds = _kinds(footer.schema.to_arrow_schema())
+    for name, column in _places(footer).items():
+        chunks = [footer.row_group(group).column(column) for group in range(footer.num_row_groups)]
+        stats = [chunk.statistics for chunk in chunks]
+        if name not in kinds or any(each is None or not each.has_null_count for each in stats):
+            continue
+        nulls[name] = sum(each.null_count for each in stats)
+        bounded = [each for each in stats if each.has_min_max]
+        bounds = _bounds(bounded)
+        if bounds and len(bounded) == sum(each.num_values > 0 for each in stats):
+            lows[name], highs[name] = min(bounds[::2]), max(bounds[1::2])
+    found = {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
+    return restated(found, kinds)
+
+
+def _kinds(schema: pa.Schema) -> dict[str, str]:
+    """The types of columns that may have bounds, as Delta names them."""
+    tests = {"long": pa.types.is_integer, "date": pa.types.is_date32, "string": pa.types.is_string}
+    return {field.name: kind for field in schema for kind, fits in tests.items() if fits(field.type)}
+
+
+def _places(footer: pq.FileMetaData) -> dict[str, int]:
+    """Columns by their names, with their places among all that the file has, of which some are parts of structs."""
+    paths = [footer.schema.column(column).path for column in range(footer.num_columns)]
+    return {path: at for at, path in enumerate(paths) if paths.count(path) == 1}
+
+
+def _bounds(bounded: list[Any]) -> list[Any]:
+    """Minimum and maximum of each chunk in turn; none for values that Python cannot hold (text that is not UTF-8, years
+    beyond 9999): such a column simply has no bounds."""
+    try:
+        return [_json_value(value) for each in bounded for value in (each.min, each.max)]
+    except (ValueError, OverflowError):
+        return []
+
+
+def _json_value(value: int | str | date) -> int | str:
+    return value.isoformat() if isinstance(value, date) else value

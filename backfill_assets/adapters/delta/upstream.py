@@ -1,0 +1,377 @@
+"""Delta tables as upstreams: what they hold, what each version changed, and whether that can still be read.
+
+Reads logs only, never data, and never with Spark. What is made of it is decided in `backfill.snapshot`.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from backfill_assets.adapters.delta.commits import committed_at, read_commit, stated_at
+from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, Version, is_plain, replay
+from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
+from backfill_assets.core.epoch.ports import Commit, TableOffer, TableSize
+from backfill_assets.core.progress.reads import (
+    CaptureRead,
+    ChangesRead,
+    FullRead,
+    KeyRead,
+    SkipRead,
+    SnapshotRead,
+    SpoolRead,
+    TableRead,
+)
+from backfill_assets.core.progress.retention import parse_interval
+from backfill_assets.core.strategies.snapshot import files_of
+from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
+from backfill_assets.query.ddl import Column, columns_of_delta
+
+__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows", "retention_of"]
+
+FEED = "delta.enableChangeDataFeed"
+APPEND_ONLY = "delta.appendOnly"
+RETENTION = (("delta.deletedFileRetentionDuration", 7), ("delta.logRetentionDuration", 30))
+"""The properties that say for how long removed files and log entries are kept, and Delta's own days without them."""
+
+KEPT_VERSIONS = 3
+"""So many versions are kept in memory with their files: a pinned one, and the newest."""
+
+KEPT_COMMITS = 5000
+"""Of so many versions what they changed is kept in memory."""
+
+BYTES_OF_ROW = 50
+"""What a changed row is taken to be in a file whose rows the log does not state."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangeFiles:
+    """The Parquet files, relative to the table, that hold what versions changed: `feed` with the columns of the table
+    and `_change_type`, `added` with nothing but rows that were inserted. `schema` is the table's, as JSON."""
+
+    schema: str
+    feed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Changed:
+    """What a version's entry in the log says of changed rows; `described` if it came with a protocol or metadata."""
+
+    feed: tuple[str, ...]
+    added: tuple[DataFile, ...]
+    removed: tuple[str, ...]
+    described: bool
+
+    @property
+    def needed(self) -> Iterable[str]:
+        """The files that hold the changes: its change files if there are any, else those it added and removed."""
+        return self.feed or (*(each.path for each in self.added), *self.removed)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the files themselves tell the changes: change files, or new files of rows none of which is hidden."""
+        inserts = not self.removed and not any(each.deleted for each in self.added)
+        return not self.described and (bool(self.feed) or inserts)
+
+
+@dataclass
+class DeltaUpstream:
+    """One Delta table that views read; `key` tells the columns that identify a row, as far as they are known, and `kept`
+    knows versions that the table's own log may have forgotten."""
+
+    name: str
+    location: TableLocation
+    key: Callable[[], tuple[str, ...]] = tuple
+    kept: Callable[[int], Version | None] = lambda _number: None
+    _log: LoadedTable = field(init=False)
+    _versions: dict[int, Version] = field(default_factory=dict, init=False)
+    _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
+    _commits: dict[int, Commit] = field(default_factory=dict, init=False)
+    _changed: dict[int, _Changed] = field(default_factory=dict, init=False)
+    _stated_at: dict[int, int | None] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._log = LoadedTable(self.location)
+
+    def now(self) -> TableOffer:
+        """The newest version. Errors: `UpstreamRefusedError` for a table that is not there or cannot be followed."""
+        table = self.loaded()
+        self._check_followable(table.metadata().configuration, table.version())
+        return TableOffer(
+            table_id=str(table.metadata().id),
+            version=table.version(),
+            at_ms=committed_at(self.location, table.version(), self._actions(table.version())),
+        )
+
+    def retention(self) -> tuple[float, float]:
+        """How long, in seconds, removed files and log entries are kept at least, as the table's properties say."""
+        return retention_of(self.loaded().metadata().configuration)
+
+    def columns(self) -> tuple[Column, ...]:
+        """The table's columns now."""
+        return columns_of_delta(self.loaded().schema().to_json())
+
+    def has_feed(self, number: int) -> bool:
+        """Whether a version wrote a change data feed; else its added files say what it changed."""
+        return self._commit(number).feed
+
+    def version(self, number: int) -> Version:
+        """One version, with its files. Errors: `VersionsLostError`."""
+        if number not in self._versions:
+            while len(self._versions) >= KEPT_VERSIONS:  # a run may go on for ever
+                self._rows.pop(next(iter(self._versions)), None)
+                del self._versions[next(iter(self._versions))]
+            try:
+                self._versions[number] = replay(self.location.files(), number)
+            except LogGoneError as error:
+                kept = self.kept(number)
+                if kept is None:
+                    raise self._lost(number, str(error)) from None
+                self._versions[number] = kept
+        return self._versions[number]
+
+    def rows(self, number: int) -> Sequence[int]:
+        """Rows of each file of a version, in the order of paths; where the log does not state them, the file does."""
+        if number not in self._rows:
+            self._rows[number] = tuple(self._rows_of(each) for each in self.version(number).files)
+        return self._rows[number]
+
+    def chosen(self, read: SnapshotRead | FullRead) -> list[DataFile]:
+        """The files that a read names."""
+        files = self.version(read.version).files
+        if isinstance(read, FullRead):
+            return list(files)
+        return [
+            files[index]
+            for bucket, places in sorted(read.ranges.items())
+            for index in files_of(len(files), bucket, read.buckets)[places.start : places.end]
+        ]
+
+    def added(self, read: ChangesRead) -> list[DataFile]:
+        """The files that versions of an append-only table added."""
+        return [each for number in range(read.first, read.last + 1) for each in self._changes(number).added]
+
+    def change_files(self, read: ChangesRead) -> ChangeFiles | None:
+        """The files that hold all that versions of a table with a feed changed, and nothing else. None where it takes
+        Delta's own reader to tell: rows hidden by deletion vectors, files removed whole, partitions, mapped columns.
+
+        Source: the Delta protocol, "Reader Requirements for CDC": change files, where a version has any, are all of it.
+        """
+        versions = [self._changes(number) for number in range(read.first, read.last + 1)]
+        feed = tuple(path for each in versions for path in each.feed)
+        added = tuple(file.path for each in versions if not each.feed for file in each.added)
+        if not all(each.is_plain for each in versions) or any(":" in path for path in (*feed, *added)):
+            return None
+        try:
+            table = self.location.load(version=read.last)
+        except DeltaError:  # what delta-rs cannot load is nothing plain, and Spark may well read it
+            return None
+        if table is None or not (feed or added):
+            return None
+        protocol = table.protocol()
+        if not is_plain(protocol.min_reader_version, protocol.reader_features, table.metadata().partition_columns):
+            return None
+        return ChangeFiles(schema=table.schema().to_json(), feed=feed, added=added)
+
+    def commits(self, after: int, until: int) -> list[Commit]:
+        """What each version after one and up to another changed. Errors: `VersionsLostError`, `UpstreamChangedError`."""
+        return [self._commit(number) for number in range(after + 1, until + 1)]
+
+    def size(self) -> TableSize:
+        """How much the newest version holds, as its log states it; rows are estimated where it does not."""
+        files = pa.table(self.loaded().get_add_actions()).select(["num_records", "size_bytes"]).to_pylist()
+        stated = [(each["num_records"], each["size_bytes"]) for each in files]
+        rows = sum(size // BYTES_OF_ROW if rows is None else rows for rows, size in stated)
+        return TableSize(rows=rows, bytes=sum(size for _, size in stated))
+
+    def stated_at(self, number: int) -> int | None:
+        """When a version says that it was committed; None where the log has it no more, or it does not say."""
+        if number not in self._stated_at:
+            actions = read_commit(self.location.files(), number)
+            self._stated_at[number] = None if actions is None else stated_at(actions)
+        return self._stated_at[number]
+
+    def check_readable(self, read: TableRead) -> None:
+        """See that every file that a read needs is there. Errors: `VersionsLostError`, naming the first that is not."""
+        match read:
+            case SnapshotRead():
+                self._check_there({each.path: read.version for each in self.chosen(read)})
+            case KeyRead():
+                self.check_whole(read.version)
+            case FullRead():
+                self.check_whole(read.last)
+            case SpoolRead():
+                pass  # the table is not needed for it
+            case SkipRead():
+                for version in read.versions:
+                    self.check_whole(version)
+            case ChangesRead() | CaptureRead():
+                versions = range(read.first, read.last + 1)
+                self._check_there({path: number for number in versions for path in self._changes(number).needed})
+
+    def check_whole(self, number: int) -> None:
+        """See that every file of a version is there. Errors: `VersionsLostError`."""
+        self._check_there({each.path: number for each in self.version(number).files})
+
+    def _check_there(self, paths: Mapping[str, int]) -> None:
+        inside = {unquote(path): number for path, number in paths.items() if "://" not in path and path[0] != "/"}
+        for info in self.location.files().get_file_info(sorted(inside)):
+            if info.type is not pafs.FileType.File:
+                raise self._lost(inside[info.path], f"its file {info.path} is gone")
+
+    def _commit(self, number: int) -> Commit:
+        """What a version changed. Its entry in the log is read once; what is needed to read the changes is kept."""
+        if number not in self._commits:
+            actions = self._actions(number)
+            described = next((each["metaData"] for each in actions if "metaData" in each), None)
+            if described is not None:
+                self._check_metadata(described, number)
+            self._commits[number] = Commit(
+                version=number,
+                at_ms=committed_at(self.location, number, actions),
+                rows=changed_rows(actions),
+                feed=self._writes_feed(number, described),
+                deletes=any(_data_change(action, "remove") for action in actions),
+                bytes=_changed_bytes(actions),
+            )
+            self._changed[number] = _changed(actions)
+            if len(self._commits) > KEPT_COMMITS:  # a run may go on for ever
+                oldest = next(iter(self._commits))
+                del self._commits[oldest], self._changed[oldest]
+        return self._commits[number]
+
+    def _changes(self, number: int) -> _Changed:
+        self._commit(number)
+        return self._changed[number]
+
+    def _actions(self, number: int) -> list[dict[str, Any]]:
+        actions = read_commit(self.location.files(), number)
+        if actions is None:
+            raise self._lost(number, "it is no longer in the table's log")
+        return actions
+
+    def _writes_feed(self, number: int, described: Mapping[str, Any] | None) -> bool:
+        """Whether the change data feed is on as of a version, `described` by it or as before. Errors: `VersionsLostError`."""
+        if described is not None:
+            return (described.get("configuration") or {}).get(FEED) == "true"
+        if number - 1 in self._commits:
+            return self._commits[number - 1].feed
+        try:
+            table = self.location.load(version=number)
+        except DeltaError as error:
+            raise self._lost(number, str(error)) from None
+        return table is not None and table.metadata().configuration.get(FEED) == "true"
+
+    def _check_metadata(self, metadata: Mapping[str, Any], number: int) -> None:
+        """New columns are free to come; one that goes or changes its type, or the end of the feed, is not."""
+        self._check_followable(metadata.get("configuration") or {}, number)
+        before = self.location.load(version=number - 1) if number else None
+        if before is None:
+            return
+        found = {each.name: each.type for each in columns_of_delta(metadata["schemaString"])}
+        for column in columns_of_delta(before.schema().to_json()):
+            if found.get(column.name) != column.type:
+                raise UpstreamChangedError(
+                    f"version {number} of table {self.name!r} changed column {column.name!r}: expected type "
+                    f"{column.type}, found {found.get(column.name, 'no such column')}",
+                    hint="put the column back as it was, or adapt the query and reset the views over the table",
+                    version=number,
+                    column=column.name,
+                )
+
+    def _check_followable(self, configuration: Mapping[str, str | None], number: int) -> None:
+        if configuration.get(FEED) != "true" and configuration.get(APPEND_ONLY) != "true":
+            raise UpstreamRefusedError(
+                f"table {self.name!r} has no change data feed at version {number} and is not append-only, so its changes "
+                "cannot be followed",
+                hint=f"ALTER TABLE … SET TBLPROPERTIES ('{FEED}' = 'true'), or ('{APPEND_ONLY}' = 'true') if rows are "
+                "only ever added; then reset the views that read it",
+                reason="NO_CHANGE_FEED",
+                version=number,
+            )
+
+    def loaded(self) -> DeltaTable:
+        """The newest version, as delta-rs loads it. Errors: `UpstreamRefusedError` where there is none."""
+        table = self._log.newest()
+        if table is None:
+            raise UpstreamRefusedError(
+                f"there is no Delta table at {self.location.uri} (declared as {self.name!r})",
+                hint="check the path of delta_table(...); a relative path is meant against the project's root",
+                reason="NO_TABLE",
+            )
+        return table
+
+    def _rows_of(self, file: DataFile) -> int:
+        if file.stated_rows is not None:
+            return file.stated_rows
+        path = unquote(file.path)
+        with self.location.files().open_input_file(path) as stream:
+            return int(pq.read_metadata(stream).num_rows) - file.deleted
+
+    def _lost(self, number: int, what: str) -> VersionsLostError:
+        return VersionsLostError(
+            f"table {self.name!r}: version {number} can no longer be read: {what}",
+            hint="nothing was skipped. Reset the views that read it; to keep it from happening, raise "
+            "delta.deletedFileRetentionDuration and delta.logRetentionDuration of the table, or VACUUM it less",
+            version=number,
+        )
+
+
+def retention_of(configuration: Mapping[str, str | None]) -> tuple[float, float]:
+    """How long, in seconds, a table keeps removed files and log entries at least, as its properties say."""
+    files, log = (_seconds(configuration.get(name), days) for name, days in RETENTION)
+    return files, log
+
+
+def _seconds(interval: str | None, days: int) -> float:
+    return parse_interval(interval) if interval else days * 86_400.0
+
+
+def _data_change(action: Mapping[str, Any], kind: str) -> bool:
+    return kind in action and bool(action[kind].get("dataChange", True))
+
+
+def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
+    """How many rows a commit changed, as the log lets it be told: exact for whole files, near for parts of them."""
+    added = {each["add"]["path"]: each["add"] for each in actions if _data_change(each, "add")}
+    removed = {each["remove"]["path"]: each["remove"] for each in actions if _data_change(each, "remove")}
+    feed = [each["cdc"] for each in actions if "cdc" in each]
+    if feed:
+        return sum(max(1, each["size"] // BYTES_OF_ROW) for each in feed)
+    rows = 0
+    for path in {*added, *removed}:
+        if path in added and path in removed:  # only the deletion vector is another one
+            rows += max(1, abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted))
+        else:
+            rows += _stated(added.get(path) or removed[path])
+    return rows
+
+
+def _changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:
+    """How large the files are that hold what a commit changed, as far as the log states it."""
+    feed = [each["cdc"] for each in actions if "cdc" in each]
+    whole = [each[kind] for kind in ("add", "remove") for each in actions if _data_change(each, kind)]
+    return sum(int(each.get("size") or 0) for each in feed or whole)
+
+
+def _stated(action: Mapping[str, Any]) -> int:
+    rows = json.loads(action.get("stats") or "{}").get("numRecords")
+    estimate = int(action.get("size") or 0) // BYTES_OF_ROW
+    return max(1, estimate) if rows is None else int(rows)
+
+
+def _changed(actions: Sequence[Mapping[str, Any]]) -> _Changed:
+    return _Changed(
+        feed=tuple(each["cdc"]["path"] for each in actions if "cdc" in each),
+        added=tuple(DataFile(each["add"]) for each in actions if _data_change(each, "add")),
+        removed=tuple(each["remove"]["path"] for each in actions if _data_change(each, "remove")),
+        described=any("metaData" in each or "protocol" in each for each in actions),
+    )

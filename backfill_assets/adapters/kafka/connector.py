@@ -1,0 +1,365 @@
+"""Kafka: what topics hold, and the settings under which both clients (librdkafka here, Java in Spark) reach a broker."""
+
+import os
+import time
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from datetime import datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from dagster import ConfigurableResource
+from pydantic import Field
+
+from backfill_assets.adapters.local.servers import endpoints
+from backfill_assets.core.epoch.ports import TopicOffer
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.errors import (
+    BackfillError,
+    BrokerUnavailableError,
+    EnvironmentSetupError,
+    KafkaRefusedError,
+    UnknownTopicError,
+)
+
+__all__ = ["KafkaClient", "KafkaConnector", "java_settings"]
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+READING = {
+    # Only offsets that exist are ever read, so waiting for more is in vain: Kafka's half second for each split.
+    "fetch.max.wait.ms": "10",
+    # History is read in bulk: fewer and larger answers than Kafka's defaults for consumers that wait for each record.
+    "max.poll.records": "5000",
+    "max.partition.fetch.bytes": str(8 * 2**20),
+}
+"""How Spark's tasks read, unless `client_config` says otherwise."""
+RATE_SECONDS = 3_600.0
+"""Over so long a time it is counted how fast records come."""
+ASK_AGAIN_SECONDS = 0.2
+"""How long to wait before a split whose leader moves is asked for once more."""
+ANSWER_SHARE = 0.8
+"""Requests give up before we do, so that each topic has an answer of its own and none is waited for after another."""
+NO_SUCH_OFFSET = -1
+"""Kafka's answer where no record is as young as a time."""
+_ISOLATION = {
+    "read_committed": IsolationLevel.READ_COMMITTED,
+    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
+}
+_UNREACHABLE = {
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError._NOENT,  # of offsets: no split has a leader
+}
+_MOVING = {
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    # A leader has just begun, and does not know yet that it is one, or how far its log may be read.
+    KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.OFFSET_NOT_AVAILABLE,
+}
+"""Answers of brokers that are right a moment later: when a topic was just made, or a broker restarts."""
+_UNKNOWN = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_EXCEPTION,  # no topic can have such a name
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+}
+
+
+class KafkaConnector(ConfigurableResource[Any]):
+    """Which broker, and how it is reached.
+
+    `client_config` holds settings under librdkafka's names (`security.protocol`, `sasl.mechanism`, `sasl.username`,
+    `ssl.ca.location`, …); they are mapped for Spark's Java client. A value `env:NAME` is read from the environment when
+    it is needed and never stored.
+    """
+
+    bootstrap_servers: str | None = Field(
+        default=None, description="host:port,…; unset: KAFKA_BOOTSTRAP_SERVERS, else the broker of `backfill up`."
+    )
+    client_config: dict[str, str] = Field(default_factory=dict, repr=False)
+    connect_seconds: float = Field(default=8.0, description="How long to wait for a broker's answer.")
+    root: str = Field(default=".", description="The project's root folder.")
+
+    def client(self, overrides: Mapping[str, str] | None = None) -> "KafkaClient":
+        """A client with the connector's settings and a source's own on top."""
+        settings = {**self.client_config, **(overrides or {})}
+        resolved = {name: _secret(name, value) for name, value in settings.items()}
+        servers = resolved.pop("bootstrap.servers", None) or self._servers()
+        return KafkaClient(servers, resolved, timeout=self.connect_seconds)
+
+    def _servers(self) -> str:
+        if self.bootstrap_servers:
+            return self.bootstrap_servers
+        named = os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
+        if named:
+            return named
+        running = endpoints(Path(self.root))
+        if running is not None and running.bootstrap_servers:
+            return running.bootstrap_servers
+        raise EnvironmentSetupError(
+            "no Kafka broker is known: KAFKA_BOOTSTRAP_SERVERS is not set and the embedded broker is not running",
+            hint="`backfill up` starts one on this machine, or set KAFKA_BOOTSTRAP_SERVERS=host:port",
+        )
+
+
+class KafkaClient:
+    """Offsets and identity of topics, with errors in this package's words."""
+
+    def __init__(self, servers: str, settings: Mapping[str, str], *, timeout: float) -> None:
+        self.servers = servers
+        self.settings = dict(settings)
+        self.timeout = timeout
+        self._admin: AdminClient | None = None
+
+    def offer(self, topic: str, *, isolation: str) -> TopicOffer:
+        """What a topic holds now. With `read_committed`, ends are last stable offsets: what may be read.
+
+        Errors: `UnknownTopicError`, `KafkaRefusedError`, `BrokerUnavailableError`.
+        """
+        found = self.offers({(topic, isolation)})[topic, isolation]
+        if isinstance(found, BackfillError):
+            raise found
+        return found
+
+    def offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicOffer | BackfillError]":
+        """What several topics hold, each under an isolation level, in two rounds of requests, however many they are.
+
+        What speaks against a topic stands in its place. Where leaders move, it is asked again until a broker had its time.
+        """
+        give_up = time.monotonic() + self.timeout
+        found = self._offers(wanted)
+        while (moving := [key for key, each in found.items() if _moves(each)]) and time.monotonic() < give_up:
+            time.sleep(ASK_AGAIN_SECONDS)
+            found |= self._offers(moving)
+        return found
+
+    def _offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicOffer | BackfillError]":
+        topics = sorted({topic for topic, _ in wanted})
+        failed: dict[str, BackfillError] = {}
+        seconds = self._answer_seconds
+        asked = self._call(lambda admin: admin.describe_topics(TopicCollection(topics), request_timeout=seconds))
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        configured = self._call(lambda admin: admin.describe_configs(resources, request_timeout=seconds))
+        described = self._results(asked, lambda topic: topic, failed)
+        settings = {key.name: found for key, found in self._results(configured, lambda key: key.name, failed).items()}
+        splits = {
+            name: [TopicPartition(name, each.id) for each in topic.partitions]
+            for name, topic in described.items()
+            if name not in failed
+        }
+        earliest = self._list(splits.values(), OffsetSpec.earliest(), "read_uncommitted")
+        latest = {
+            isolation: self._list(
+                (splits[topic] for topic, each in wanted if each == isolation and topic in splits),
+                OffsetSpec.latest(),
+                isolation,
+            )
+            for isolation in {each for _, each in wanted}
+        }
+        lows = self._listed(earliest, failed, least=0)
+        ends = {isolation: self._listed(listed, failed, least=0) for isolation, listed in latest.items()}
+        return {
+            (name, isolation): failed[name]
+            if name in failed
+            else _offer(name, described[name], settings[name], lows, ends[isolation])
+            for name, isolation in wanted
+        }
+
+    def offsets_at(self, offer: TopicOffer, moment: datetime) -> dict[int, int]:
+        """Per split, the first offset at or after a time; the end where there is none."""
+        splits = [TopicPartition(offer.topic, split) for split in offer.splits]
+        spec = OffsetSpec.for_timestamp(int(moment.timestamp() * 1000))
+        failed: dict[str, BackfillError] = {}
+        listed = self._listed(self._list([splits], spec, "read_uncommitted"), failed, least=NO_SUCH_OFFSET)
+        if failed:
+            raise failed[offer.topic]
+        found = {split: each.offset for split, each in listed.items()}
+        return {
+            split: min(held.end, found[offer.topic, split]) if found[offer.topic, split] >= 0 else held.end
+            for split, held in offer.splits.items()
+        }
+
+    def arriving(self, offer: TopicOffer, *, now: datetime) -> float:
+        """How many records have come in a second, over the last hour."""
+        before = self.offsets_at(offer, now - timedelta(seconds=RATE_SECONDS))
+        return sum(held.end - max(held.start, before[split]) for split, held in offer.splits.items()) / RATE_SECONDS
+
+    def spark_options(self) -> dict[str, str]:
+        """The options of Spark's Kafka source that reach the same broker in the same way."""
+        java = {
+            "bootstrap.servers": self.servers,
+            **READING,
+            **java_settings(self.settings),
+        }
+        return {f"kafka.{name}": value for name, value in java.items()}
+
+    @property
+    def _answer_seconds(self) -> float:
+        return ANSWER_SHARE * self.timeout
+
+    def _list(
+        self, splits: Iterable[Iterable[TopicPartition]], spec: OffsetSpec, isolation: str
+    ) -> "dict[TopicPartition, Future[Any]]":
+        wanted = dict.fromkeys(chain.from_iterable(splits), spec)
+        if not wanted:
+            return {}
+        level, seconds = _ISOLATION[isolation], self._answer_seconds
+        return self._call(lambda admin: admin.list_offsets(wanted, isolation_level=level, request_timeout=seconds))
+
+    def _listed(
+        self, listed: "Mapping[TopicPartition, Future[Any]]", failed: dict[str, BackfillError], *, least: int
+    ) -> dict[tuple[str, int], Any]:
+        """The offsets that were answered, with leader epochs. Of a broker that is silent while others answer, librdkafka
+        gives its splits an offset that cannot be, and no error: less than the `least` that can."""
+        found = self._results(listed, lambda split: split.topic, failed)
+        for split in (split for split, each in found.items() if each.offset < least):
+            failed.setdefault(split.topic, self.silent(f"split {split.partition} of topic {split.topic!r}"))
+        return {(split.topic, split.partition): each for split, each in found.items()}
+
+    def _results(
+        self, futures: "Mapping[K, Future[T]]", topic_of: Callable[[K], str], failed: dict[str, BackfillError]
+    ) -> dict[K, T]:
+        """What was answered; of which topics something else was answered, or nothing, is put into `failed`."""
+        found = {}
+        for key, future in futures.items():
+            topic = topic_of(key)
+            try:
+                found[key] = self._result(future, topic)
+            except BackfillError as error:
+                failed.setdefault(topic, error)
+        return found
+
+    def _call(self, call: Callable[[AdminClient], dict[Any, Future[Any]]]) -> dict[Any, Future[Any]]:
+        if self._admin is None:
+            self._admin = self._connected()
+        return call(self._admin)
+
+    def _connected(self) -> AdminClient:
+        # Connection errors reach callers as exceptions; librdkafka's own lines on stderr would only repeat them.
+        settings: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": self.servers,
+            "log_level": 0,
+            **self.settings,
+        }
+        try:
+            return AdminClient(settings)
+        except KafkaException as error:
+            raise EnvironmentSetupError(
+                f"the Kafka client does not take its settings: {error.args[0].str()}",
+                hint="correct `client_config` of the source or of the resource `backfill_kafka`; names are librdkafka's",
+            ) from None
+
+    def _result(self, future: "Future[T]", topic: str) -> T:
+        try:
+            return future.result(timeout=self.timeout)
+        except (FutureTimeoutError, KafkaException) as error:
+            raise self.translated(error, topic) from error
+
+    def translated(self, error: Exception, topic: str) -> BackfillError:
+        """A client's error, met in a request about a topic, in this package's words."""
+        code = error.args[0].code() if isinstance(error, KafkaException) else KafkaError._TIMED_OUT
+        if code in _UNKNOWN:
+            return UnknownTopicError(
+                f"Kafka at {self.servers} has no topic {topic!r}",
+                hint="check the source's `topic` and the broker's address, or create the topic",
+                topic=topic,
+            )
+        if code in _MOVING:
+            return self.silent(f"topic {topic!r}, of which a split has no leader that may answer", moving=True)
+        if code in _UNREACHABLE:
+            return self.silent(f"topic {topic!r}")
+        return KafkaRefusedError(
+            f"Kafka at {self.servers} refused a request about topic {topic!r}: {error}",
+            hint="check the topic's name and the rights of this client (describe, describe configs and read on the topic)",
+            topic=topic,
+        )
+
+    def silent(self, asked: str, **facts: object) -> BrokerUnavailableError:
+        """The error of a broker that did not answer in time; `asked` is what it was asked about."""
+        return BrokerUnavailableError(
+            f"no Kafka broker answered at {self.servers} within {self.timeout:g} s ({asked})",
+            hint="check that the broker runs and that its address and security settings are right; with the embedded "
+            "broker: `backfill up`",
+            servers=self.servers,
+            **facts,
+        )
+
+
+def _moves(found: TopicOffer | BackfillError) -> bool:
+    """Whether an answer is that a split's leader moves, and another one is to be had soon."""
+    return isinstance(found, BackfillError) and "moving" in found.facts
+
+
+def _offer(
+    name: str,
+    topic: Any,
+    settings: Mapping[str, Any],
+    lows: Mapping[tuple[str, int], Any],
+    ends: Mapping[tuple[str, int], Any],
+) -> TopicOffer:
+    """What a topic holds, from what Kafka answered; `topic` and `settings` as its client describes them."""
+    held = {each.id: (lows[name, each.id].offset, ends[name, each.id].offset) for each in topic.partitions}
+    epochs = {each.id: ends[name, each.id].leader_epoch for each in topic.partitions}
+    told = {key: settings[key].value for key in ("cleanup.policy", "retention.ms") if key in settings}
+    policy, kept = told.get("cleanup.policy") or "delete", int(told.get("retention.ms") or -1)
+    return TopicOffer(
+        topic=name,
+        topic_id=str(topic.topic_id) if topic.topic_id is not None else None,
+        splits={split: OffsetRange(start=low, end=max(low, end)) for split, (low, end) in held.items()},
+        epochs={split: epoch for split, epoch in epochs.items() if epoch is not None and epoch >= 0},
+        compacted="compact" in policy,
+        kept_seconds=None if kept < 0 or "delete" not in policy else kept / 1000,
+    )
+
+
+def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """librdkafka's client settings under the names of Kafka's Java client; what both know passes through."""
+    java = dict(settings)
+    longest = java.pop("fetch.wait.max.ms", None)
+    if longest:
+        java["fetch.max.wait.ms"] = longest
+    mechanism = java.pop("sasl.mechanisms", None) or java.pop("sasl.mechanism", None)
+    user, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
+    if mechanism:
+        java["sasl.mechanism"] = mechanism
+    if mechanism and user is not None:
+        login = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+        java["sasl.jaas.config"] = (
+            f'org.apache.kafka.common.security.{login} required username="{_jaas(user)}" password="{_jaas(password or "")}";'
+        )
+    authority = java.pop("ssl.ca.location", None)
+    if authority:
+        java.update({"ssl.truststore.type": "PEM", "ssl.truststore.location": authority})
+    certificate, private_key = java.pop("ssl.certificate.location", None), java.pop("ssl.key.location", None)
+    if certificate and private_key:
+        java["ssl.keystore.type"] = "PEM"
+        java["ssl.keystore.certificate.chain"] = Path(certificate).read_text(encoding="utf-8")
+        java["ssl.keystore.key"] = Path(private_key).read_text(encoding="utf-8")
+    if java.get("ssl.endpoint.identification.algorithm") == "none":
+        java["ssl.endpoint.identification.algorithm"] = ""
+    return java
+
+
+def _jaas(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _secret(name: str, value: str) -> str:
+    variable = value.removeprefix("env:")
+    if variable == value:
+        return value
+    if variable not in os.environ:
+        raise EnvironmentSetupError(
+            f"Kafka setting {name!r} is read from environment variable {variable}, which is not set",
+            hint=f"set {variable} where Dagster runs",
+        )
+    return os.environ[variable]

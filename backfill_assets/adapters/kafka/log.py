@@ -1,0 +1,172 @@
+"""What of a topic's log is still what it was: leader epochs and single records, as Kafka's consumer protocol tells them.
+
+An admin client cannot ask where a log ends for a leader epoch. A consumer asks before it reads at a position that names
+one, and fails where the log of that epoch ends below it; librdkafka does so when it is told to seek, not on assignment.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Literal
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from backfill_assets.adapters.kafka.connector import KafkaClient
+from backfill_assets.core.epoch.ports import LogRecord
+from backfill_assets.core.progress.positions import OffsetRange
+
+__all__ = ["LogReader"]
+
+Reset = Literal["error", "earliest"]
+_GROUP = "backfill-assets"
+"""A consumer must name one, and this one never joins it nor commits to it."""
+_SETTINGS = {
+    "group.id": _GROUP,
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "fetch.wait.max.ms": 10,
+    # One record of each split is wanted; a larger batch is delivered all the same.
+    "max.partition.fetch.bytes": 2**16,
+    "log_level": 0,
+}
+_REFUSED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+}
+_AT_END, _OTHER_LOG = KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET
+_POLL_SECONDS, _READY_SECONDS = 0.5, 0.005
+_DIGEST_BYTES = 8
+
+
+class LogReader:
+    """Looks at logs where positions say that they have been read, by consumers that are kept for the next look.
+
+    Errors of all looks: `BrokerUnavailableError`, `KafkaRefusedError`, `UnknownTopicError`.
+    """
+
+    def __init__(self, client: KafkaClient, *, isolation: str) -> None:
+        self._client = client
+        self._isolation = isolation
+        self._consumers: dict[Reset, Consumer] = {}
+
+    def diverged(self, topic: str, read: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """Splits whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by split.
+
+        Returns for each such split the first offset at which another leader's record is delivered, and the last one below
+        the position where there is none.
+        """
+        starts = [TopicPartition(topic, split, offset, leader_epoch=epoch) for split, (offset, epoch) in read.items()]
+        other: set[int] = set()
+
+        def refused(message: Message) -> bool:
+            error = message.error()
+            if error is not None and error.code() == _OTHER_LOG:
+                other.add(_split(message))
+            return True
+
+        self._read(topic, starts, refused, reset="error")
+        begins = self._begins(topic, [start for start in starts if start.partition in other])
+        return {split: min(begins[split], read[split][0] - 1) for split in sorted(other)}
+
+    def last_records(self, topic: str, ranges: Mapping[int, OffsetRange]) -> dict[int, LogRecord]:
+        """The last record that is delivered of each range, by split; a split of whose range there is none is left out."""
+        found: dict[int, LogRecord] = {}
+
+        def seen(message: Message) -> bool:
+            split, offset = _split(message), message.offset()
+            if message.error() is not None or offset is None or offset >= ranges[split].end:
+                return True
+            found[split] = _record(message, offset)
+            return offset == ranges[split].end - 1
+
+        starts = [TopicPartition(topic, split, each.start) for split, each in ranges.items()]
+        self._read(topic, starts, seen, reset="error")
+        return found
+
+    def _begins(self, topic: str, starts: Collection[TopicPartition]) -> dict[int, int]:
+        """Where reading goes on when a consumer follows a log that is not the one it read: what it is delivered first."""
+        found: dict[int, int] = {}
+
+        def seen(message: Message) -> bool:
+            found[_split(message)] = message.offset() or 0
+            return True
+
+        self._read(topic, starts, seen, reset="earliest")
+        return found
+
+    def _read(
+        self, topic: str, starts: Collection[TopicPartition], seen: Callable[[Message], bool], *, reset: Reset
+    ) -> None:
+        """Give what is delivered of each split, and its end, to `seen`, until that has seen enough of the split."""
+        if not starts:
+            return
+        waiting = {start.partition for start in starts}
+        consumer = self._consumer(reset)
+        consumer.assign(list(starts))
+        try:
+            for start in starts:
+                if start.leader_epoch is not None:
+                    self._seek(consumer, start)
+            while waiting:
+                message = self._next(consumer, topic, waiting)
+                if message.partition() in waiting and seen(message):
+                    waiting.remove(_split(message))
+                    consumer.incremental_unassign([TopicPartition(topic, _split(message))])
+        finally:
+            consumer.unassign()
+
+    def _seek(self, consumer: Consumer, start: TopicPartition) -> None:
+        """Have a position validated. A split that was assigned a moment ago may not be ready for it yet."""
+        deadline = time.monotonic() + self._client.timeout
+        while True:
+            try:
+                consumer.seek(start)
+                return
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._STATE or time.monotonic() > deadline:
+                    raise self._client.translated(error, start.topic) from error
+                consumer.poll(_READY_SECONDS)
+
+    def _next(self, consumer: Consumer, topic: str, waiting: Collection[int]) -> Message:
+        """What comes next of a split: a record, its end, or that its log is another one."""
+        deadline = time.monotonic() + self._client.timeout
+        while time.monotonic() < deadline:
+            message = consumer.poll(_POLL_SECONDS)
+            error = message.error() if message is not None else None
+            if message is not None and (error is None or error.code() in {_AT_END, _OTHER_LOG}):
+                return message
+            if error is not None and error.code() in _REFUSED:
+                raise self._client.translated(KafkaException(error), topic)
+        raise self._client.silent(f"splits {sorted(waiting)[:5]} of topic {topic!r}")
+
+    def _consumer(self, reset: Reset) -> Consumer:
+        if reset not in self._consumers:
+            settings = {
+                "bootstrap.servers": self._client.servers,
+                **self._client.settings,
+                **_SETTINGS,
+                "isolation.level": self._isolation,
+                "auto.offset.reset": reset,
+            }
+            self._consumers[reset] = Consumer(settings)
+        return self._consumers[reset]
+
+
+def _split(message: Message) -> int:
+    split = message.partition()
+    assert split is not None
+    return split
+
+
+def _record(message: Message, offset: int) -> LogRecord:
+    _, at_ms = message.timestamp()
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in (str(at_ms).encode(), message.key(), message.value()):
+        digest.update(b"-" if part is None else b"+%d:" % len(part) + bytes(part))
+    epoch = message.leader_epoch()
+    return LogRecord(
+        offset=offset, epoch=epoch if epoch is not None and epoch >= 0 else None, digest=digest.hexdigest()
+    )

@@ -1,0 +1,163 @@
+"""A local broker and a local Spark server that run on after the command that started them.
+
+What runs is written to `<root>/.backfill/endpoints.json`: the port of each server, and its process id and start time
+while it is up. A process that is gone counts as down, whoever ended it. Ports are kept, so that the next `up` takes
+the same ones if they are free.
+
+Whoever may run queries on the Spark server may run code as its owner, so it serves only those who send its token: a new
+one each time it starts, in `<root>/.backfill/spark/token`. All of `.backfill` is closed to other users.
+"""
+
+import json
+import secrets
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from filelock import FileLock
+
+from backfill_assets.adapters.local.broker import start_broker, wait_for_broker
+from backfill_assets.adapters.local.spark_server import start_spark_server, wait_for_spark_server
+from backfill_assets.adapters.runtime.private_files import private_folder, write_private
+from backfill_assets.adapters.runtime.processes import Process, is_alive, stop
+from backfill_assets.adapters.runtime.tcp_ports import HOST, choose_port
+
+__all__ = ["Endpoints", "down", "endpoints", "spark_token", "up"]
+
+_KAFKA = "kafka"
+_SPARK = "spark"
+_TOKEN = "token"
+_TOKEN_BYTES = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoints:
+    """Where the running servers are; None for one that is down."""
+
+    bootstrap_servers: str | None
+    spark_remote: str | None
+
+
+def up(root: Path, *, kafka: bool = True, spark: bool = True, spark_memory: str = "1g") -> Endpoints:
+    """Start those of the two servers that are asked for and not running, and wait until they serve.
+
+    Running servers are left as they are, so a second call changes nothing. If a server does not start, those that
+    this call started are stopped again. Raises `EnvironmentSetupError`: no Java, a taken port, a broken download, or
+    the last lines of the log of a server that died.
+    """
+    folder = _folder(root)
+    private_folder(folder)
+    with _locked(folder):
+        before = _read(folder).processes
+        try:
+            # Both start before either is waited for: most of the time is theirs.
+            if kafka and _KAFKA not in before:
+                _start_kafka(folder)
+            if spark and _SPARK not in before:
+                _start_spark(folder, memory=spark_memory)
+            _wait_until_ready(folder)
+        except BaseException:
+            _stop(folder, spared=before)
+            raise
+        return _read(folder).endpoints()
+
+
+def down(root: Path) -> tuple[str, ...]:
+    """Stop the recorded servers, and nothing else; returns the names (`kafka`, `spark`) of those that were running.
+
+    The broker's data and both ports stay for the next `up`.
+    """
+    folder = _folder(root)
+    if not folder.exists():
+        return ()
+    with _locked(folder):
+        return _stop(folder)
+
+
+def endpoints(root: Path) -> Endpoints | None:
+    """Where the servers of `root` are, or None if none of them is running. Starts and changes nothing."""
+    state = _read(_folder(root))
+    return state.endpoints() if state.processes else None
+
+
+def spark_token(root: Path) -> str | None:
+    """The token that the Spark server of `root` asks for; None if none was ever started."""
+    try:
+        return (_folder(root) / _SPARK / _TOKEN).read_text()
+    except FileNotFoundError:
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _State:
+    """The content of the endpoints file, less the processes that are gone."""
+
+    ports: dict[str, int] = field(default_factory=dict)
+    processes: dict[str, Process] = field(default_factory=dict)
+
+    def endpoints(self) -> Endpoints:
+        at = {name: f"{HOST}:{self.ports[name]}" for name in self.processes}
+        return Endpoints(
+            bootstrap_servers=at.get(_KAFKA),
+            spark_remote=f"sc://{at[_SPARK]}" if _SPARK in at else None,
+        )
+
+    def with_server(self, name: str, port: int, process: Process) -> "_State":
+        return _State(ports={**self.ports, name: port}, processes={**self.processes, name: process})
+
+
+def _start_kafka(folder: Path) -> None:
+    state = _read(folder)
+    port = choose_port("the embedded Kafka broker", variable="BACKFILL_KAFKA_PORT", last=state.ports.get(_KAFKA))
+    process = start_broker(folder / _KAFKA, port=port)
+    _write(folder, state.with_server(_KAFKA, port, process))
+
+
+def _start_spark(folder: Path, *, memory: str) -> None:
+    state = _read(folder)
+    port = choose_port("the embedded Spark server", variable="BACKFILL_SPARK_PORT", last=state.ports.get(_SPARK))
+    token = secrets.token_urlsafe(_TOKEN_BYTES)
+    private_folder(folder / _SPARK)
+    write_private(folder / _SPARK / _TOKEN, token)
+    process = start_spark_server(folder / _SPARK, port=port, memory=memory, token=token)
+    _write(folder, state.with_server(_SPARK, port, process))
+
+
+def _wait_until_ready(folder: Path) -> None:
+    """Wait for every running server: one that an interrupted call left behind may still be starting."""
+    state = _read(folder)
+    for name, process in state.processes.items():
+        wait = wait_for_broker if name == _KAFKA else wait_for_spark_server
+        wait(folder / name, port=state.ports[name], process=process)
+
+
+def _stop(folder: Path, *, spared: Collection[str] = ()) -> tuple[str, ...]:
+    state = _read(folder)
+    ending = {name: process for name, process in state.processes.items() if name not in spared}
+    stop(list(ending.values()))
+    _write(
+        folder, replace(state, processes={name: state.processes[name] for name in spared if name in state.processes})
+    )
+    return tuple(ending)
+
+
+def _folder(root: Path) -> Path:
+    return root.resolve() / ".backfill"
+
+
+def _locked(folder: Path) -> FileLock:
+    return FileLock(folder / "lock")
+
+
+def _read(folder: Path) -> _State:
+    try:
+        saved = json.loads((folder / "endpoints.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return _State()
+    processes = {name: Process(**entry) for name, entry in saved["processes"].items()}
+    alive = {name: process for name, process in processes.items() if is_alive(process)}
+    return _State(ports=saved["ports"], processes=alive)
+
+
+def _write(folder: Path, state: _State) -> None:
+    write_private(folder / "endpoints.json", json.dumps(asdict(state), indent=1))

@@ -1,0 +1,152 @@
+"""Proof that a table's log tells the truth of its files: how many rows each has, how many nulls, and between which bounds.
+
+Readers leave out files by what is stated, so that a bound which does not hold hides rows from filters. What is stated is
+understood as Delta's own reader does, and compared with the rows, in Spark.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from backfill_assets.adapters.compute.version_rows import delta_rows_at
+from backfill_assets.adapters.delta.commits import commits_of
+from backfill_assets.adapters.delta.key_statistics import SORTABLE
+from backfill_assets.adapters.delta.log_replay import DataFile, Version, replay
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["misstated", "stated_since"]
+
+MOST_OFFENCES = 10
+_ADDRESS = "regexp_replace(_metadata.file_path, '^file:/*', 'file:/')"
+"""Where a row's file lies. Spark writes local paths with one slash or three, in the same read."""
+SHOWN = 80
+"""So many letters of a value are shown."""
+
+
+def stated_since(table: TableLocation, before: int, now: int) -> set[str] | None:
+    """The files of which anything was stated after one version and up to another; None where the log has forgotten some."""
+    stated: set[str] = set()
+    left = now - before
+    for version, actions in commits_of(table, now):
+        if version == before:
+            break
+        left -= 1
+        stated |= {action["add"]["path"] for action in actions if "add" in action}
+    return None if left else stated
+
+
+def misstated(runner: SparkRunner, table: TableLocation, number: int, *, among: set[str] | None = None) -> list[str]:
+    """The first things that a version states of its files (`among` these; None: of all) and that are not so."""
+    version = replay(table.files(), number)
+    files = [file for file in version.files if file.stats and (among is None or file.path in among)]
+    if not files:
+        return []
+    return runner.run(lambda spark: _offences(spark, _rows(spark, table, number, version, files), version, files))
+
+
+def _rows(
+    spark: "SparkSession", table: TableLocation, number: int, version: Version, files: Sequence[DataFile]
+) -> "DataFrame":
+    """The rows of these files, or where it takes Delta to read them, of all."""
+    from pyspark.sql.types import StructType
+
+    if not version.is_plain or any(file.deleted for file in version.files):
+        return delta_rows_at(spark, table, number)
+    schema = StructType.fromJson(json.loads(version.metadata["schemaString"]))
+    return spark.read.schema(schema).parquet(*(table.child(unquote(file.path)) for file in files))
+
+
+def _offences(spark: "SparkSession", rows: "DataFrame", version: Version, files: Sequence[DataFile]) -> list[str]:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = _stated_columns(version, files)
+    first = rows.selectExpr(_ADDRESS).first()
+    root = "" if first is None else _root(first[0], version.files)
+    seen = rows.groupBy(F.expr(f"substring({_ADDRESS}, {len(root) + 1})").alias("file")).agg(
+        F.count(F.lit(1)).alias("rows"), *(each for at, column in enumerate(columns) for each in _extremes(at, column))
+    )
+    texts = [(file.path, file.action["stats"], file.deleted) for file in files]
+    stated = spark.createDataFrame(texts, "file STRING, stats STRING, deleted BIGINT").withColumn(
+        "stats", F.from_json("stats", _form(columns))
+    )
+    wrong = F.array_compact(F.array(_wrong_rows(), *(each for at, c in enumerate(columns) for each in _wrong(at, c))))
+    found = stated.join(seen, "file", "left").select(F.explode(wrong).alias("offence"))
+    return [row.offence for row in found.orderBy("offence").limit(MOST_OFFENCES).collect()]
+
+
+def _stated_columns(version: Version, files: Sequence[DataFile]) -> list[Column]:
+    """The columns of which any file states something that can be compared."""
+    kinds = ("minValues", "maxValues", "nullCount")
+    stated = {name for file in files for kind in kinds for name in file.stats.get(kind) or {}}
+    columns = columns_of_delta(version.metadata["schemaString"])
+    return [each for each in columns if each.name in stated and SORTABLE.fullmatch(each.type)]
+
+
+def _form(columns: Sequence[Column]) -> str:
+    """How statistics are written, as a list of columns."""
+    if not columns:
+        return "numRecords BIGINT"
+    values, counts = ddl(columns), ddl(Column(each.name, "BIGINT") for each in columns)
+    bounds = ", ".join(f"{kind} STRUCT<{values}>" for kind in ("minValues", "maxValues"))
+    return f"numRecords BIGINT, {bounds}, nullCount STRUCT<{counts}>"
+
+
+def _root(address: str, files: Sequence[DataFile]) -> str:
+    """What Spark's address of one of the files has before its path in the log."""
+    paths = {file.path for file in files}
+    starts = (at + 1 for at, letter in enumerate(address) if letter == "/")
+    return next((address[:at] for at in starts if address[at:] in paths), "")
+
+
+def _extremes(at: int, column: Column) -> "Iterator[SparkColumn]":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    values = F.col(quoted(column.name))
+    yield F.min(values).alias(f"low{at}")
+    yield F.max(values).alias(f"high{at}")
+    yield F.count_if(values.isNull()).alias(f"nulls{at}")
+
+
+def _wrong_rows() -> "SparkColumn":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    stated, found = F.expr("stats.numRecords - deleted"), F.expr("coalesce(rows, 0)")
+    return _said(stated != found, "rows", stated, found)
+
+
+def _wrong(at: int, column: Column) -> "Iterator[SparkColumn]":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    low, high, nulls = (
+        F.col(f"stats.{kind}.{quoted(column.name)}") for kind in ("minValues", "maxValues", "nullCount")
+    )
+    # The protocol lets a time be cut to milliseconds, and readers take a maximum for as much later.
+    top = high + F.expr("INTERVAL 1 MILLISECOND") if column.type.startswith("TIMESTAMP") else high
+    yield _said(low > F.col(f"low{at}"), f"a minimum of {column.name}", low, F.col(f"low{at}"))
+    yield _said(top < F.col(f"high{at}"), f"a maximum of {column.name}", high, F.col(f"high{at}"))
+    # With a deletion vector the count may be that of all rows, hidden ones too.
+    counted = (F.col("deleted") == 0) & (nulls != F.col(f"nulls{at}"))
+    yield _said(counted, f"nulls of {column.name}", nulls, F.col(f"nulls{at}"))
+
+
+def _said(wrong: "SparkColumn", what: str, stated: "SparkColumn", found: "SparkColumn") -> "SparkColumn":
+    """The offence in words, where there is one."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    expected, there = (F.left(each.cast("STRING"), F.lit(SHOWN)) for each in (stated, found))
+    words = [
+        F.lit("the log states of file "),
+        F.col("file"),
+        F.lit(f", {what}: "),
+        expected,
+        F.lit(", it holds "),
+        there,
+    ]
+    return F.when(wrong, F.concat(*words))

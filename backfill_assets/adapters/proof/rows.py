@@ -1,0 +1,242 @@
+"""Proof by re-deriving: the rows that a table must hold, computed anew from what upstreams hold, against those it has.
+
+Comparison is of multisets over all columns, in Spark. Where the records are read again is decided in `backfill.audit`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+from backfill_assets.adapters.compute.changes import batch
+from backfill_assets.adapters.compute.source_compute import SourceReader, bronze_inputs
+from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.proof.written import Written, file_rows
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.sql.offset_ranges import within
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.skips import Offsets
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.progress.reads import Read
+from backfill_assets.query.ddl import ddl, quoted
+from backfill_assets.query.query import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "EXPECTED",
+    "FOUND",
+    "SIDE",
+    "Derived",
+    "Difference",
+    "Proof",
+    "balanced",
+    "compared",
+    "derive",
+    "difference",
+    "footer_rows",
+    "stated_rows",
+    "table_bytes",
+    "whole_difference",
+]
+
+MOST_OFFENDERS = 10
+
+SIDE = "__side"
+"""The column that says of each row of a comparison which side it is on; their sum is how many are missing."""
+FOUND, EXPECTED = -1, 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Derived:
+    """How rows are derived again: these reads of these sources, without the offsets that the table's position leaves out,
+    through the query if the table has one."""
+
+    reads: tuple[Read, ...]
+    sources: Mapping[str, SourceReader]
+    query: Query | None
+    left_out: Mapping[str, Offsets] = field(default_factory=dict)
+
+
+Branches = Mapping[int, Mapping[int, OffsetRange]]
+"""Ranges of offsets by the number of a query's part and by split."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What is to be proved: a table at a version, keyed by split, offset (and branch), except what is `left_out`.
+
+    `since`: only what was written since a pass is to be proved, of which offsets were `proved`; without it, all rows.
+    `subset`: a topic is compacted, so that rows that can no longer be derived are no offence. Those that were proved are
+    one where they come again.
+    """
+
+    table: TableLocation
+    version: int
+    split_column: str
+    offset_column: str
+    left_out: Branches
+    branch_column: str | None = None
+    subset: bool = False
+    since: Written | None = None
+    proved: Branches = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What a comparison found: rows compared, and the first offenders."""
+
+    rows_expected: int
+    rows_found: int
+    missing: int
+    unexpected: int
+    offenders: list[dict[str, object]]
+
+
+def difference(runner: SparkRunner, derived: Derived, proof: Proof) -> Difference:
+    """Compare derived rows with the table's, as multisets over all columns."""
+    return runner.run(lambda spark: _compare(spark, derived, proof))
+
+
+def whole_difference(
+    runner: SparkRunner, derived: Derived, table: TableLocation, version: int, key: Sequence[str]
+) -> Difference:
+    """Compare derived rows with all of a table's, as multisets over all columns; offenders come in the order of `key`."""
+    return runner.run(
+        lambda spark: compared(rows_at(spark, table, version), derive(spark, derived), first=key, rounded=True)
+    )
+
+
+def stated_rows(table: TableLocation) -> int:
+    """How many rows a table's data files hold, as its log states it."""
+    loaded = table.load()
+    return 0 if loaded is None else sum(loaded.get_add_actions().column("num_records").to_pylist())
+
+
+def table_bytes(table: TableLocation) -> int:
+    """How large a table's data files are, as its log states it."""
+    loaded = table.load()
+    return 0 if loaded is None else sum(loaded.get_add_actions().column("size_bytes").to_pylist())
+
+
+def footer_rows(table: TableLocation) -> int:
+    """How many rows a table's data files hold, by their own footers."""
+    loaded = table.load()
+    if loaded is None:
+        return 0
+    files = table.files()
+    rows = 0
+    for path in loaded.get_add_actions().column("path").to_pylist():
+        with files.open_input_file(path) as stream:
+            rows += pq.read_metadata(stream).num_rows
+    return rows
+
+
+def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Difference:
+    expected, since = derive(spark, derived), proof.since
+    if since is None:
+        actual = rows_at(spark, proof.table, proof.version)
+    else:
+        actual, went = (file_rows(spark, since, paths) for paths in (since.came, since.went))
+        expected = went if expected is None else went.unionAll(expected.select(*map(quoted, went.columns)))
+    return compared(
+        actual.where(f"NOT {_inside(proof, proof.left_out)}"),
+        expected,
+        first=(proof.split_column, proof.offset_column),
+        forgiven=f"NOT {_inside(proof, proof.proved)}" if proof.subset else "FALSE",
+    )
+
+
+def compared(
+    actual: "DataFrame",
+    expected: "DataFrame | None",
+    *,
+    first: Sequence[str],
+    forgiven: str = "FALSE",
+    rounded: bool = False,
+) -> Difference:
+    """Compare two sets of rows as multisets over all columns of `actual`; offenders come in the order of `first`.
+
+    Rows that meet the condition `forgiven` and are not expected at all are no offence. With `rounded`, floats are compared
+    by ten digits: their sums depend on the order in which Spark adds them up, in batch as well.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = actual.columns
+    if rounded:
+        actual = _rounded(actual, dict(actual.dtypes))
+        expected = None if expected is None else _rounded(expected, dict(actual.dtypes))
+    sides = actual.withColumn(SIDE, F.lit(FOUND))
+    if expected is not None:
+        sides = sides.unionAll(expected.select(*map(quoted, columns)).withColumn(SIDE, F.lit(EXPECTED)))
+    return balanced(sides, first=first, forgiven=forgiven)
+
+
+def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE") -> Difference:
+    """Compare rows of which each says in `SIDE` whether it is `FOUND` or `EXPECTED`, as `compared` does."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    side, columns = F.col(SIDE), [name for name in sides.columns if name != SIDE]
+    counted = sides.groupBy(*map(quoted, columns)).agg(
+        F.sum(side).alias("__balance"), F.count_if(side == EXPECTED).alias("__expected")
+    )
+    balance = F.col("__balance")
+    # Of a subset, a row that cannot be derived any more is no offence; one that can, but is there too often, is.
+    surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.expr(forgiven), 0).otherwise(1)
+    summed = counted.agg(
+        F.sum("__expected").alias("expected"),
+        F.sum(F.col("__expected") - balance).alias("found"),
+        F.sum(F.greatest(balance, F.lit(0))).alias("missing"),
+        F.sum(surplus).alias("unexpected"),
+    ).first()
+    counts = {name: int(value or 0) for name, value in (summed.asDict() if summed else {}).items()}
+    offenders = []
+    if counts["missing"] or counts["unexpected"]:
+        wrong = counted.where((balance > 0) | (surplus > 0))
+        named = wrong.orderBy(*map(quoted, first)).limit(MOST_OFFENDERS).collect()
+        offenders = [_offender(row.asDict()) for row in named]
+    return Difference(
+        rows_expected=counts["expected"],
+        rows_found=counts["found"],
+        missing=counts["missing"],
+        unexpected=counts["unexpected"],
+        offenders=offenders,
+    )
+
+
+def _rounded(rows: "DataFrame", types: Mapping[str, str]) -> "DataFrame":
+    def text(name: str) -> str:
+        same = quoted(name)
+        if types.get(name) not in {"float", "double"}:
+            return same
+        plain = f"CAST(format_string('%.9e', CAST({same} AS DOUBLE)) AS {types[name]})"
+        return f"IF({same} IS NULL OR isnan({same}) OR abs({same}) = double('Infinity'), {same}, {plain}) AS {same}"
+
+    return rows.selectExpr(*map(text, rows.columns))
+
+
+def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
+    """The rows of the table, computed anew; None where there is nothing to read for a table without a query."""
+    inputs = bronze_inputs(spark, derived.reads, derived.sources, derived.left_out)
+    if derived.query is None:
+        return next(iter(inputs.values()), None)
+    for name, source in derived.sources.items():
+        inputs.setdefault(name, spark.createDataFrame([], ddl(source.bronze_columns)))
+    return batch(derived.query, inputs)
+
+
+def _inside(proof: Proof, branches: Branches) -> str:
+    """SQL for whether a row's key lies in ranges of offsets; never null."""
+    inside = []
+    for branch, splits in branches.items():
+        here = "TRUE" if proof.branch_column is None else f"{proof.branch_column} = {branch}"
+        inside.append(f"({here} AND {within(proof.split_column, proof.offset_column, splits)})")
+    return f"coalesce({' OR '.join(inside) or 'FALSE'}, FALSE)"
+
+
+def _offender(row: dict[str, object]) -> dict[str, object]:
+    balance = int(str(row.pop("__balance")))
+    row.pop("__expected")
+    return {"offence": "missing" if balance > 0 else "unexpected", "rows": abs(balance), **row}

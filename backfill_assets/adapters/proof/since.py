@@ -1,0 +1,175 @@
+"""Proof of what was written to a view since a check passed: against what its query makes of what was read since.
+
+As multisets, what came to the view is what went from it, and what the query makes of the changes. So rows that nobody
+touched need not be read. What it says rests on them being as they were: the full proof is for that.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.compute.broadcast_memory import touched_fit
+from backfill_assets.adapters.compute.changes import OPERATION, KeyTwice, kept, keys_twice, signed, view_columns
+from backfill_assets.adapters.compute.source_compute import bronze_inputs
+from backfill_assets.adapters.compute.table_compute import COMES
+from backfill_assets.adapters.compute.table_rows import Scratch, rows_done, table_rows
+from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.proof.rows import (
+    EXPECTED,
+    FOUND,
+    MOST_OFFENDERS,
+    SIDE,
+    Derived,
+    Difference,
+    balanced,
+    compared,
+)
+from backfill_assets.adapters.proof.written import Written, file_rows
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import ChangesRead, size_of
+from backfill_assets.core.proof_scope import Since
+from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.ddl import ddl, quoted
+from backfill_assets.query.query import Query, input_columns
+from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["NOTHING", "OfTables", "key_twice_since", "records_since", "tables_since"]
+
+NOTHING = Difference(rows_expected=0, rows_found=0, missing=0, unexpected=0, offenders=[])
+"""What a comparison finds where nothing was written and nothing read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Changes:
+    """Rows with `__sign` that groups are to be kept up by, at `most` so many; `whole` gives all rows that there are now."""
+
+    rows: "DataFrame"
+    most: int
+    whole: "Callable[[], DataFrame] | None" = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfTables:
+    """What a view over tables has read since: these reads, of these tables, up to this position."""
+
+    since: Since
+    tables: Mapping[str, DeltaUpstream]
+    position: SnapshotPosition
+
+
+def tables_since(runner: SparkRunner, query: Query, read: OfTables, written: Written) -> Difference:
+    """Compare what was written to a view over tables with its query over what was read of them."""
+    if written.nothing and not read.since.reads:
+        return NOTHING
+
+    def compare(spark: "SparkSession") -> Difference:
+        inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be at work on the same view
+        inputs = _inputs(spark, query, read, Scratch(table=written.table, path=inside))
+        try:
+            if isinstance(query, AggregateQuery):
+                return _groups(spark, query, _changes(spark, query, read, inputs), written)
+            return _rows(spark, query, inputs, written)
+        finally:
+            delete_folder(written.table, inside)
+
+    return runner.run(compare)
+
+
+def records_since(
+    runner: SparkRunner, query: AggregateQuery, derived: Derived, written: Written, *, most: int
+) -> Difference:
+    """Compare the groups of a view over topics that were written, or that at `most` so many records read since are of,
+    with what these make of the groups that there were."""
+    if written.nothing and not derived.reads:
+        return NOTHING
+
+    def compare(spark: "SparkSession") -> Difference:
+        source = derived.sources[query.upstreams[0]]
+        inputs = bronze_inputs(spark, derived.reads, derived.sources, derived.left_out)
+        records = inputs.get(source.name, spark.createDataFrame([], ddl(source.bronze_columns)))
+        return _groups(spark, query, _Changes(rows=signed(query, records, "1"), most=most), written)
+
+    return runner.run(compare)
+
+
+def key_twice_since(runner: SparkRunner, written: Written, key: Sequence[str], *, branch: str = "") -> list[KeyTwice]:
+    """The first keys among those that were written that more than one row of the table has, with the parts of UNION ALL
+    that have them."""
+    if not written.came:
+        return []
+
+    def find(spark: "SparkSession") -> list[KeyTwice]:
+        from backfill_assets.adapters.sql.semi_join import semi_join
+
+        new = file_rows(spark, written, written.came).select(*map(quoted, key))
+        held = rows_at(spark, written.table, written.now)
+        same = semi_join(held, new, {name: name for name in key}, few=touched_fit(new, most=written.rows))
+        return keys_twice(same, key, branch=branch, most=MOST_OFFENDERS)
+
+    return runner.run(find)
+
+
+def _inputs(spark: "SparkSession", query: Query, read: OfTables, place: Scratch) -> "dict[str, DataFrame]":
+    """What the reads name, by table, each row with what became of it."""
+    columns = input_columns(query)
+    found: dict[str, list[DataFrame]] = {}
+    for number, each in enumerate(read.since.reads):
+        inside = Scratch(table=place.table, path=f"{place.path}/{number}")
+        rows = table_rows(spark, read.tables[each.source], each, columns[each.source], inside)
+        found.setdefault(each.source, []).append(rows)
+    return {name: reduce(lambda some, more: some.unionByName(more), rows) for name, rows in found.items()}
+
+
+def _rows(
+    spark: "SparkSession", query: RowwiseQuery, inputs: "Mapping[str, DataFrame]", written: Written
+) -> Difference:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
+
+    came, went = (file_rows(spark, written, paths) for paths in (written.came, written.went))
+    sides = came.withColumn(SIDE, F.lit(FOUND)).unionAll(went.withColumn(SIDE, F.lit(EXPECTED)))
+    if inputs:
+        side = f"IF({CARRIED_CHANGE} {COMES}, {EXPECTED}, {FOUND}) AS {SIDE}"
+        sides = sides.unionAll(apply_rowwise(query, inputs).selectExpr(*view_columns(written.table), side))
+    return balanced(sides, first=query.key_columns or query.output_columns[:1])
+
+
+def _changes(
+    spark: "SparkSession", query: AggregateQuery, read: OfTables, inputs: "Mapping[str, DataFrame]"
+) -> _Changes:
+    (name,) = query.upstreams
+    upstream, position = read.tables[name], read.position.tables[name]
+    rows = inputs.get(name, spark.createDataFrame([], ddl((*query.columns, CHANGE))))
+    follows = any(isinstance(each, ChangesRead) for each in read.since.reads)
+    return _Changes(
+        rows=signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)"),
+        most=sum(map(size_of, read.since.reads)),
+        whole=(lambda: rows_done(spark, upstream, position, query.columns)) if follows else None,
+    )
+
+
+def _groups(spark: "SparkSession", query: AggregateQuery, changes: _Changes, written: Written) -> Difference:
+    """Compare all groups of the view that files which came or went hold, or that changes touch."""
+    from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows, maintained
+    from backfill_assets.adapters.sql.semi_join import semi_join
+
+    key = {name: name for name in query.key_columns}
+    now, before = (rows_at(spark, written.table, version) for version in (written.now, written.before))
+    files = file_rows(spark, written, (*written.came, *written.went)).select(*map(quoted, key))
+    with kept(changes.rows) as rows:
+        groups = groups_of_rows(query, rows).toDF(*key)
+        touched = files.unionAll(groups)
+        few = touched_fit(touched, most=changes.most + written.rows)
+        made = maintained(query, rows, before, changes.whole, few=few).where(f"{OPERATION} <> 'delete'")
+        untouched = semi_join(semi_join(before, files, key, few=few), groups, key, few=few, how="left_anti")
+        expected = made.selectExpr(*view_columns(written.table)).unionAll(untouched.select(*map(quoted, now.columns)))
+        return compared(semi_join(now, touched, key, few=few), expected, first=query.key_columns, rounded=True)

@@ -1,0 +1,70 @@
+"""Proof of views over Delta tables: the query computed in batch at the recorded position, against the view's rows."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.compute.changes import KeyTwice, batch, keys_twice
+from backfill_assets.adapters.compute.recorded_rows import Recorded, recorded, recorded_rows, with_key
+from backfill_assets.adapters.compute.table_rows import Scratch
+from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.proof.rows import MOST_OFFENDERS, Difference, compared
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.query import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["at_position", "key_twice", "recomputed"]
+
+
+def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
+    """What the recorded position means, table by table.
+
+    Errors: `VersionsLostError` for a version that the table forgot, or whose files are gone, since it was read.
+    """
+    found = {name: recorded(tables[name], table) for name, table in position.tables.items()}
+    for name, each in found.items():
+        if each.files is None:
+            tables[name].check_whole(each.position.version)
+        else:
+            tables[name].check_readable(each.files)
+    return found
+
+
+def recomputed(
+    runner: SparkRunner, query: Query, inputs: Mapping[str, Recorded], view: TableLocation, version: int
+) -> Difference:
+    """Compare the view at a version with its query over the recorded inputs."""
+
+    def compare(spark: "SparkSession") -> Difference:
+        inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be at work on the same view
+        rows = {
+            name: recorded_rows(
+                spark, each, with_key(query, each.upstream), Scratch(table=view, path=f"{inside}/{name}")
+            )
+            for name, each in inputs.items()
+        }
+        try:
+            return compared(
+                rows_at(spark, view, version),
+                batch(query, rows),
+                first=query.key_columns or query.output_columns[:1],
+                rounded=isinstance(query, AggregateQuery),
+            )
+        finally:
+            delete_folder(view, inside)
+
+    return runner.run(compare)
+
+
+def key_twice(
+    runner: SparkRunner, view: TableLocation, version: int, key: Sequence[str], *, branch: str = ""
+) -> list[KeyTwice]:
+    """The first keys that more than one row of the view has, with the parts of UNION ALL that have them."""
+    return runner.run(lambda spark: keys_twice(rows_at(spark, view, version), key, branch=branch, most=MOST_OFFENDERS))

@@ -1,0 +1,87 @@
+"""The data files that came to a table and went from it between two of its versions, and their rows."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from backfill_assets.adapters.compute.version_rows import holds_rows_as_they_are, is_plain_path
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.proof_scope import Everything
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Written", "file_rows", "written_between"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What was written to a table between two versions: files that `came` and that `went`, relative to it.
+
+    `rows` and `bytes` are what they hold together, as the log states it; `schema` is the table's, as JSON.
+    """
+
+    table: TableLocation
+    before: int
+    now: int
+    schema: str
+    came: tuple[str, ...]
+    went: tuple[str, ...]
+    rows: int
+    bytes: int
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the table is made of the same files as before."""
+        return not self.came and not self.went
+
+
+def written_between(location: TableLocation, before: int, now: int) -> Written | Everything:
+    """Compare the files of two versions; `Everything` where they alone do not tell what was written."""
+    try:
+        old, new = location.load(version=before), location.load(version=now)
+    except DeltaError:
+        old = new = None
+    if old is None or new is None:
+        return Everything(reason=f"version {before}, which passed, is no longer in the log")
+    if not (holds_rows_as_they_are(old) and holds_rows_as_they_are(new)):
+        return Everything(reason="its files do not hold just the rows of the table")
+    was, is_now = _files(old), _files(new)
+    came, went = sorted(is_now.keys() - was.keys()), sorted(was.keys() - is_now.keys())
+    if not all(map(is_plain_path, (*came, *went))):
+        return Everything(reason="its files do not lie below it")
+    if any(info.type is not pafs.FileType.File for info in location.files().get_file_info(went)):
+        return Everything(reason=f"files of version {before}, which passed, are gone")
+    return Written(
+        table=location,
+        before=before,
+        now=now,
+        schema=new.schema().to_json(),
+        came=tuple(came),
+        went=tuple(went),
+        rows=sum(is_now[path][0] for path in came) + sum(was[path][0] for path in went),
+        bytes=sum(is_now[path][1] for path in came) + sum(was[path][1] for path in went),
+    )
+
+
+def file_rows(spark: "SparkSession", written: Written, paths: Sequence[str]) -> "DataFrame":
+    """All rows of some files of the table that was written to."""
+    from pyspark.sql.types import StructType
+
+    columns = StructType.fromJson(json.loads(written.schema))
+    if not paths:
+        return spark.createDataFrame([], columns)
+    return spark.read.schema(columns).parquet(*map(written.table.child, paths))
+
+
+def _files(table: DeltaTable) -> dict[str, tuple[int, int]]:
+    """How many rows and bytes each file has, as the log states it."""
+    stated = pa.table(table.get_add_actions()).select(["path", "num_records", "size_bytes"]).to_pydict()
+    sizes = zip(stated["num_records"], stated["size_bytes"], strict=True)
+    return {path: (rows or 0, size) for path, (rows, size) in zip(stated["path"], sizes, strict=True)}

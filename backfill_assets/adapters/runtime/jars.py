@@ -1,0 +1,166 @@
+"""The jars that Spark and the embedded broker need, fetched once per user by the Ivy inside PySpark.
+
+A set of jars lives in the cache in a folder named after the hash of `ivy.xml`, so a new pin is a new set. A manifest
+of names and sizes is written last: without it, or where a file differs from it, the set is incomplete and is fetched
+again. What Ivy had fetched when a download broke is kept until a set is complete, so running again goes on from there.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from backfill_assets.adapters.runtime.cache import cache_folder
+from backfill_assets.adapters.runtime.java import java_command
+from backfill_assets.errors import EnvironmentSetupError
+
+__all__ = ["kafka_jars", "spark_jars"]
+
+_IVY_FILE = Path(__file__).with_name("ivy.xml")
+_SETTINGS_FILE = Path(__file__).with_name("ivysettings.xml")
+_MANIFEST = "manifest.json"
+_SETS = ("spark", "kafka")
+# In Ivy's summary each module it did not get stands in a line such as ":: org.example#part;1.0: not found".
+_MISSING = re.compile(r"^\s+:: ([\w.-]+#\S+?(?:: .+)?)\s*$", re.MULTILINE)
+_SHOWN = 4
+
+_Manifest = dict[str, dict[str, int]]
+
+
+def spark_jars() -> tuple[Path, ...]:
+    """The jars to give Spark (Delta and the Kafka source). Fetches all sets if needed, with progress on stderr.
+
+    Raises `EnvironmentSetupError`, saying which part is missing, if the download does not finish.
+    """
+    return _jars("spark")
+
+
+def kafka_jars() -> tuple[Path, ...]:
+    """The class path of the embedded broker; otherwise as `spark_jars`."""
+    return _jars("kafka")
+
+
+def _jars(name: str) -> tuple[Path, ...]:
+    cache = cache_folder("jars")
+    folder = cache / hashlib.sha256(_IVY_FILE.read_bytes()).hexdigest()[:16]
+    manifest = _complete_manifest(folder)
+    if manifest is None:
+        with _download_lock(cache):
+            manifest = _complete_manifest(folder) or _fetch(cache, folder)
+    return tuple(folder / name / jar for jar in sorted(manifest[name]))
+
+
+@contextmanager
+def _download_lock(cache: Path) -> Iterator[None]:
+    """Holds the lock of all downloads; says on stderr when another process has to finish first."""
+    lock = FileLock(cache / "download.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        sys.stderr.write("Waiting for another process that is downloading the jars of Spark and Kafka.\n")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _complete_manifest(folder: Path) -> _Manifest | None:
+    """The manifest of `folder` if every file that it names is there in its full size."""
+    try:
+        manifest: Any = json.loads((folder / _MANIFEST).read_text())
+        found = {name: {jar: (folder / name / jar).stat().st_size for jar in manifest[name]} for name in _SETS}
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return found if found == manifest else None
+
+
+def _fetch(cache: Path, folder: Path) -> _Manifest:
+    """Retrieve all sets into a temporary folder, then put it in the place of `folder`."""
+    sys.stderr.write(f"Downloading the jars of Spark and Kafka into {cache} (about 62 MB, once).\n")
+    downloads = cache / "ivy"
+    with tempfile.TemporaryDirectory(dir=cache, prefix="new-", ignore_cleanup_errors=True) as temporary:
+        fresh = Path(temporary) / "jars"
+        _run_ivy(downloads, fresh)
+        manifest = {name: {jar.name: jar.stat().st_size for jar in (fresh / name).glob("*.jar")} for name in _SETS}
+        _install(fresh, folder, manifest)
+    # Ivy's own copies serve only to go on after a broken download; a later repair should not trust them.
+    shutil.rmtree(downloads, ignore_errors=True)
+    return manifest
+
+
+def _install(fresh: Path, folder: Path, manifest: _Manifest) -> None:
+    if not folder.exists():
+        (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1))
+        fresh.rename(folder)
+        return
+    # A repair goes file by file: servers may be running from this folder, and keep the files they have open.
+    for name, jars in manifest.items():
+        (folder / name).mkdir(exist_ok=True)
+        for jar in jars:
+            (fresh / name / jar).replace(folder / name / jar)
+    (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1))
+    (fresh / _MANIFEST).replace(folder / _MANIFEST)
+
+
+def _run_ivy(downloads: Path, target: Path) -> None:
+    command = [java_command(), "-jar", str(_ivy_jar()), "-cache", str(downloads)]
+    command += ["-settings", str(_SETTINGS_FILE), "-ivy", str(_IVY_FILE)]
+    command += ["-retrieve", f"{target}/[conf]/[artifact]-[revision].[ext]"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        with process:
+            output = _pass_on(process)
+    except BaseException:
+        process.kill()
+        raise
+    if process.returncode != 0 or any(not any((target / name).glob("*.jar")) for name in _SETS):
+        raise _broken_download(output, process.returncode)
+
+
+def _pass_on(process: "subprocess.Popen[bytes]") -> str:
+    """Copy what the process says to stderr as it comes (Ivy draws its progress within a line), and return it."""
+    assert process.stdout is not None
+    parts: list[bytes] = []
+    while part := os.read(process.stdout.fileno(), 4096):
+        parts.append(part)
+        sys.stderr.write(part.decode(errors="replace"))
+        sys.stderr.flush()
+    return b"".join(parts).decode(errors="replace")
+
+
+def _broken_download(output: str, code: int) -> EnvironmentSetupError:
+    missing = list(dict.fromkeys(_MISSING.findall(output)))
+    if missing:
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        what = f"not fetched: {', '.join(missing[:_SHOWN])}{more}"
+    else:
+        what = f"Ivy ended with exit code {code}: {' / '.join(output.split(chr(10))[-3:]).strip(' /') or 'no output'}"
+    return EnvironmentSetupError(
+        f"The download of the jars of Spark and Kafka failed; {what}.",
+        hint="Check that this machine reaches Maven Central (behind a proxy, set JAVA_TOOL_OPTIONS to "
+        "-Dhttps.proxyHost=… -Dhttps.proxyPort=…), then run the same command again. Delete nothing: "
+        "what has been fetched is kept, and the download goes on from there.",
+    )
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    jars = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar")) if spec is not None and spec.origin else []
+    if not jars:
+        raise EnvironmentSetupError(
+            "The installed PySpark holds no jars, so there is no Ivy to fetch the others with.",
+            hint="Install the full package: pip install 'pyspark[connect]' (not pyspark-client).",
+        )
+    return jars[-1]

@@ -1,0 +1,5 @@
+"""The Spark session: in this process, or on a Spark Connect server.
+
+- `resource`: Spark
+- `session`: Spark sessions that are ours alone
+"""

@@ -1,0 +1,169 @@
+"""Spark: one session for each runner, made only when there is work, used from one thread, and cancelled cleanly.
+
+In-process through dagster-pyspark, or by Spark Connect (`session`). In-process PySpark replaces the handler of SIGINT, and
+an interrupt inside a call can poison its connection: so every action runs on one worker thread while the caller's thread
+waits, and an interrupt there cancels the action, waits for it, and only then goes on.
+"""
+
+import os
+import socket
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dagster import ConfigurableResource
+from pydantic import ByteSize, Field, TypeAdapter
+
+from backfill_assets.adapters.local.servers import endpoints, spark_token
+from backfill_assets.adapters.runtime.session_settings import not_open
+from backfill_assets.adapters.runtime.spark_conf import spark_conf
+from backfill_assets.adapters.spark.session import Remote, attached, close, in_process, is_remote
+from backfill_assets.adapters.storage.warehouse import Warehouse
+from backfill_assets.errors import DeclarationError, EnvironmentSetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkResource", "SparkRunner", "do_nothing"]
+
+T = TypeVar("T")
+_SIZE = TypeAdapter(ByteSize)
+POLL_SECONDS = 0.25
+
+
+class SparkResource(ConfigurableResource[Any]):
+    """Which Spark computes: a Spark Connect server by `remote`, else a session inside the process of the run."""
+
+    remote: str | None = Field(
+        default=None,
+        description="sc://host:port; unset: SPARK_REMOTE, else the server of `backfill up`, else in-process.",
+    )
+    driver_memory: str = Field(default="1g", description="Heap of an in-process session.")
+    config: dict[str, str] = Field(default_factory=dict, description="Further Spark settings.")
+    root: str = Field(default=".", description="The project's root folder.")
+
+    @property
+    def memory_bytes(self) -> int:
+        """The heap of an in-process session; of a server, what it is taken to have at least."""
+        return int(_SIZE.validate_python(f"{self.driver_memory.lower().removesuffix('b')}ib"))  # Spark's g is a GiB
+
+    def runner(self, warehouse: Warehouse) -> "SparkRunner":
+        """A runner of Spark actions; starts nothing yet. Errors: `DeclarationError` for settings that are not to be set."""
+        _check_config(self.config)
+        remote = self._remote()
+        if remote is not None:
+            _check_reach(remote, warehouse)
+            return SparkRunner(lambda: attached(remote, self.config))
+        return SparkRunner(
+            lambda: in_process({**spark_conf(), "spark.driver.memory": self.driver_memory, **self.config}, self.config)
+        )
+
+    def _remote(self) -> Remote | None:
+        named = self.remote or os.environ.get("SPARK_REMOTE")
+        if named:
+            return Remote(url=named)
+        running = endpoints(Path(self.root))
+        if running is None or running.spark_remote is None:
+            return None
+        return Remote(url=running.spark_remote, token=spark_token(Path(self.root)))
+
+
+def do_nothing() -> None:
+    """What waiting for Spark does unless a run wants to be told."""
+
+
+class SparkRunner:
+    """Runs functions of a session on one thread of its own; the session comes to be with the first of them."""
+
+    def __init__(self, connect: "Callable[[], SparkSession]") -> None:
+        self._connect = connect
+        self._session: SparkSession | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self.on_wait: Callable[[], None] = do_nothing
+
+    @property
+    def started(self) -> bool:
+        """Whether a session was needed yet."""
+        return self._session is not None
+
+    def run(self, action: "Callable[[SparkSession], T]") -> T:
+        """Run an action and wait for it, calling `on_wait` at once and a few times a second.
+
+        Whatever interrupts the waiting cancels Spark's jobs, waits until the thread is idle, and is raised on.
+        """
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="spark")
+        tag = f"backfill-{uuid.uuid4().hex}"
+        future = self._thread.submit(self._on_thread, action, tag)
+        try:
+            return self._wait(future)
+        except BaseException:
+            while not future.done():  # again and again: a job that only starts after a cancel is not hit by it
+                self._cancel(tag)
+                wait([future], timeout=POLL_SECONDS)
+            raise
+
+    def close(self) -> None:
+        """Let the thread and the session go. A Spark in this process lives on for its next runner."""
+        if self._thread is not None:
+            self._thread.shutdown()
+            self._thread = None
+        if self._session is not None:
+            close(self._session)
+            self._session = None
+
+    def _wait(self, future: "Future[T]") -> T:
+        while True:
+            self.on_wait()
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except FutureTimeoutError:
+                if future.done():
+                    raise
+
+    def _on_thread(self, action: "Callable[[SparkSession], T]", tag: str) -> T:
+        if self._session is None:
+            self._session = self._connect()
+        session = self._session
+        if is_remote(session):
+            session.addTag(tag)
+        else:
+            session.sparkContext.setJobGroup(tag, tag, interruptOnCancel=True)
+        try:
+            return action(session)
+        finally:
+            if is_remote(session):
+                session.removeTag(tag)
+
+    def _cancel(self, tag: str) -> None:
+        session = self._session
+        if session is None:
+            return
+        if is_remote(session):
+            session.interruptTag(tag)
+        else:
+            session.sparkContext.cancelJobGroup(tag)
+
+
+def _check_config(config: Mapping[str, str]) -> None:
+    refused = not_open(config)
+    if not refused:
+        return
+    named = ", ".join(f"{name} (is {value or 'as Spark has it by default'})" for name, value in refused.items())
+    raise DeclarationError(
+        f"SparkResource: config sets what results depend on, and what is therefore not to be set: {named}",
+        hint="take it out of config; in OPEN of backfill_assets/adapters/runtime/session_settings.py is what may be set",
+        argument="config",
+    )
+
+
+def _check_reach(remote: Remote, warehouse: Warehouse) -> None:
+    if not warehouse.is_local or remote.host in {"localhost", "127.0.0.1", "::1", socket.gethostname()}:
+        return
+    raise EnvironmentSetupError(
+        f"Spark at {remote.shown} runs on another host, but the warehouse {warehouse.uri} is on this machine's disk",
+        hint="set BACKFILL_WAREHOUSE to an object store or shared file system that both reach",
+    )

@@ -1,0 +1,189 @@
+"""Spark sessions that are ours alone: in this process, or on a Spark Connect server.
+
+Each begins from the settings that Spark was started with, not from those that others have made since, and is then settled
+as `session_settings` has it. Temporary views and functions of others are not in it.
+"""
+
+import atexit
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from backfill_assets.adapters.runtime.java import java_home
+from backfill_assets.adapters.runtime.session_settings import CLOSED, Unsettled, changes, pinned, unsettled
+from backfill_assets.adapters.runtime.tcp_ports import HOST
+from backfill_assets.errors import EnvironmentSetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Remote", "attached", "close", "in_process", "is_remote"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Remote:
+    """A Spark Connect server: its address as PySpark takes it, which may hold a token, or the `token` beside it."""
+
+    url: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+
+    @property
+    def host(self) -> str:
+        """The server's host."""
+        return urlsplit(self.url).hostname or ""
+
+    @property
+    def shown(self) -> str:
+        """The address without what may be a secret."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+
+    @property
+    def full(self) -> str:
+        """The address with the token."""
+        return f"{self.url}/;token={self.token}" if self.token else self.url
+
+
+def is_remote(session: "SparkSession") -> bool:
+    """Whether a session is Spark Connect's."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def close(session: "SparkSession") -> None:
+    """Give a session back. The Spark of this process lives on for the next one."""
+    if is_remote(session):
+        session.stop()
+        atexit.unregister(session.client.close)
+
+
+def in_process(conf: Mapping[str, str], config: Mapping[str, str]) -> "SparkSession":
+    """A session in this process, whose Spark is started with `conf` if it does not run yet.
+
+    Errors: `EnvironmentSetupError` for a Spark that runs and holds on to settings which change results.
+    """
+    from pyspark.sql import SparkSession
+
+    # What others have set in a session of theirs stays as it is.
+    shared = SparkSession.builder.getOrCreate() if _runs_here() else _start(conf)
+    session = shared.newSession()
+    return _settled(session, session.conf.getAll, config, "the Spark of this process")
+
+
+def _start(conf: Mapping[str, str]) -> "SparkSession":
+    from dagster_pyspark.resources import spark_session_from_config
+
+    home = java_home()
+    if home is not None:
+        os.environ["JAVA_HOME"] = home
+    session: SparkSession = spark_session_from_config({"spark.master": "local[*]", **conf})
+    return session
+
+
+def _runs_here() -> bool:
+    """Whether this process has a Spark of its own."""
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context is not None
+
+
+def attached(remote: Remote, config: Mapping[str, str]) -> "SparkSession":
+    """A session on a Spark Connect server.
+
+    Errors: `EnvironmentSetupError` where none answers, or it asks for another token, or it holds on to settings which
+    change results.
+    """
+    if _runs_here():
+        raise EnvironmentSetupError(
+            "this process has a Spark of its own, beside which it cannot use a Spark Connect server",
+            hint="unset SPARK_REMOTE, or start no Spark in this process",
+        )
+    try:
+        session = _connect(remote.full)
+        found = session.conf.getAll  # the first that it is asked
+    except Exception as error:
+        raise _refused(remote, error) from None  # what it came from may show the token
+    return _settled(session, found, config, f"the Spark Connect server at {remote.shown}")
+
+
+def _connect(url: str) -> "SparkSession":
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # else PySpark's functions make columns of a Spark in this process
+    session: Any = RemoteSession.builder.channelBuilder(_channel(url)).create()
+    # A channel that is closed by the last garbage collection of a process waits for ever for threads that are gone by then.
+    atexit.register(session.client.close)
+    return cast("SparkSession", session)
+
+
+def _channel(url: str) -> Any:
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    class Channel(DefaultChannelBuilder):
+        """As PySpark's, which sends a token without TLS only to `localhost`: that may be another port of another user."""
+
+        def toChannel(self) -> grpc.Channel:  # noqa: N802
+            if self.host != HOST or self.use_ssl or self.token is None:
+                return super().toChannel()
+            token = grpc.access_token_call_credentials(self.token)
+            credentials = grpc.composite_channel_credentials(grpc.local_channel_credentials(), token)
+            return self._secure_channel(f"ipv4:{self.endpoint}", credentials)
+
+    return Channel(url)
+
+
+def _refused(remote: Remote, error: Exception) -> EnvironmentSetupError:
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    code = error.getGrpcStatusCode().name if isinstance(error, SparkConnectGrpcException) else type(error).__name__
+    if code == "UNAUTHENTICATED":
+        return EnvironmentSetupError(
+            f"the Spark Connect server at {remote.shown} asks for a token, and "
+            f"{'ours is another one' if 'token=' in remote.full else 'none was given'}",
+            hint="that of the server of `backfill up` is in .backfill/spark/token, and found if SPARK_REMOTE is not set; "
+            "that of another server can be told in SPARK_CONNECT_AUTHENTICATE_TOKEN",
+        )
+    return EnvironmentSetupError(
+        f"no Spark Connect server answered at {remote.shown}: {code}",
+        hint="check SPARK_REMOTE, start the local server with `backfill up`, or unset SPARK_REMOTE to run in-process",
+    )
+
+
+def _settled(
+    session: "SparkSession", found: Mapping[str, str], config: Mapping[str, str], whose: str
+) -> "SparkSession":
+    """A session with the settings that results depend on. Those of the JVM are left to whoever started it.
+
+    Errors: `EnvironmentSetupError` for what it holds on to.
+    """
+    from pyspark.errors import PySparkException
+
+    wanted = {**{name: value for name, value in config.items() if name.startswith(CLOSED)}, **pinned(found)}
+    todo = changes(found, wanted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a setting of others is deprecated
+        for name in todo.unset:
+            with suppress(PySparkException):
+                session.conf.unset(name)
+        for name, value in todo.set.items():
+            with suppress(PySparkException):
+                session.conf.set(name, value)
+    left = unsettled(session.conf.getAll, wanted)
+    if left:
+        raise _held(whose, left)
+    return session
+
+
+def _held(whose: str, left: Sequence[Unsettled]) -> EnvironmentSetupError:
+    named = "; ".join(
+        f"{each.name}: expected {each.expected or 'its default'}, found {each.found or 'none'}" for each in left
+    )
+    return EnvironmentSetupError(
+        f"{whose} was started with settings that change results and cannot be changed in a session: {named}",
+        hint="nothing was read. Start Spark with these settings corrected, or use the server of `backfill up`",
+        settings=[each.name for each in left],
+    )

@@ -1,0 +1,297 @@
+"""Keeps the groups of an aggregate query on Spark: all of them from rows, or those that changes touch from what is stored.
+
+A stored row has the query's columns, hidden keys (`__group_<i>`) where the query leaves a group expression out, and hidden
+state: `__count`, the rows of the group, and for each argument what the aggregates over it need: `__n_<i>`, how many are
+not null, `__sum_<i>`, `__min_<i>`, `__max_<i>`. State, row and change have one form, a partial state with a sign, and
+groups come from adding partial states up. So an insert is added, and a retraction is subtracted where that is exact.
+Where it is not, the group is computed again from the upstream's rows: when a sum of floats loses a value, and when the
+greatest or least value may have gone.
+
+What is recomputed is only read where there is such a group: adaptive execution sees that no key is asked for. Works on
+Spark Connect too. `changes` is read several times: keep it where that costs much.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
+
+from backfill_assets.adapters.sql.apply_rowwise import translated
+from backfill_assets.adapters.sql.semi_join import semi_join
+from backfill_assets.query.aggregate import AggregateQuery, Call
+from backfill_assets.query.refusals import refusal
+from backfill_assets.query.spelling import backquoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["OP", "SIGN", "groups_of_rows", "maintained", "of_each_row", "stored"]
+
+SIGN: Final = "__sign"
+"""The column of changes that says what a row does: +1 is an insert, -1 a delete."""
+OP: Final = "__op"
+"""The column that says what becomes of a group: 'insert', 'update' or 'delete'."""
+
+_OLD: Final = "__old"
+_AGAIN: Final = "__again"
+_INTEGRAL: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
+_FLOATING: Final = frozenset({"float", "double", "string", "void"})
+# The average of longer decimals has a type in which it cannot be computed exactly from sum and count.
+_LONGEST_AVERAGED: Final = 32
+_INSERTED: Final = f"{SIGN} > 0"
+
+
+@dataclass(frozen=True)
+class _State:
+    """One hidden column: SQL for its value in one row, how partial values are added up, and when that is not enough."""
+
+    name: str
+    of_row: str
+    merged: str
+    again: str = "FALSE"
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The query with what its types decide: the states, and SQL for the result of each call."""
+
+    query: AggregateQuery
+    states: tuple[_State, ...]
+    results: tuple[str, ...]
+
+    @property
+    def groups(self) -> list[str]:
+        return [f"__group_{number}" for number in range(len(self.query.groups))]
+
+    @property
+    def state_names(self) -> list[str]:
+        return [state.name for state in self.states]
+
+    @property
+    def may_read_again(self) -> bool:
+        return any(state.again != "FALSE" for state in self.states)
+
+
+def stored(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
+    """All groups, with hidden columns, for all rows of the upstream.
+
+    Errors: `QueryError` with reason `SPARK` if Spark refuses the query, and `AGGREGATE_TYPE` if the sum of an argument's
+    type cannot be kept.
+    """
+    try:
+        read = _read(query, rows)
+        plan = _plan(query, read)
+        groups = _finished(plan, _merged(plan, _partial(plan, read, sign="1")))
+        # Connect analyses late: asking for the schema makes it refuse here and not at the first write.
+        _ = groups.schema
+    except AnalysisException as error:
+        raise translated(error) from error
+    return groups
+
+
+def maintained(
+    query: AggregateQuery,
+    changes: "DataFrame",
+    old: "DataFrame",
+    upstream: "Callable[[], DataFrame] | None",
+    *,
+    few: bool = True,
+) -> "DataFrame":
+    """The new rows of all groups that `changes` touch, as `stored` gives them, with what becomes of each (`__op`).
+
+    `changes` are rows of the upstream with `__sign`, `old` the stored rows, `upstream` gives all rows of the upstream after
+    the changes, and is called only for a query that may need them; None says that it is append-only. In a row of a group
+    that is deleted only the key counts. `few` says that the keys of all groups that are touched fit in memory.
+
+    Errors: those of `stored`; when the rows are computed, Spark's own if rows are retracted that never were counted, or
+    from an upstream that is append-only.
+    """
+    try:
+        read = _read(query, changes, SIGN)
+        plan = _plan(query, read)
+        touched = read.select(*plan.groups).distinct()
+        kept = _only(plan, _kept(plan, old), touched, few=few)
+        merged = _merged(plan, _partial(plan, read, sign=SIGN).unionAll(kept))
+        merged = merged.where(f"__count != 0 OR {_OLD} > 0")
+        if upstream is not None and plan.may_read_again:
+            again = merged.where(_AGAIN)
+            rows = _partial(plan, _read(query, upstream()), sign="1")
+            rows = _only(plan, rows, again.select(*plan.groups), few=few)
+            merged = merged.where(f"NOT {_AGAIN}").unionAll(_merged(plan, rows.unionAll(_emptied(plan, again))))
+        groups = _finished(plan, merged, f"{_op()} AS {OP}")
+        _ = groups.schema
+    except AnalysisException as error:
+        raise translated(error) from error
+    return groups
+
+
+def groups_of_rows(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
+    """The group of each row of the upstream that the query takes, as `__group_<i>`."""
+    return _read(query, rows).select(*(f"__group_{number}" for number in range(len(query.groups))))
+
+
+def of_each_row(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
+    """What an aggregate computes of each row by itself: its group and what the aggregates take."""
+    return _read(query, rows)
+
+
+def _read(query: AggregateQuery, rows: "DataFrame", *more: str) -> "DataFrame":
+    # Spark fills {name} in the text it is given, so brackets of the user's own (in a regular expression) are doubled.
+    text = query.rows_sql("__given", *more).replace("{", "{{").replace("}", "}}")
+    return rows.sparkSession.sql(f"WITH __given AS (SELECT * FROM {{given_rows}}) {text}", given_rows=rows)
+
+
+def _plan(query: AggregateQuery, read: "DataFrame") -> _Plan:
+    types = dict(read.dtypes)
+    states = {state.name: state for call in query.calls for state in _states(call, types)}
+    results = tuple(_result(call, types) for call in query.calls)
+    return _Plan(query, tuple(states.values()), results)
+
+
+def _states(call: Call, types: dict[str, str]) -> Iterator[_State]:
+    if call.argument is None:
+        return
+    number, value = call.argument, f"__arg_{call.argument}"
+    if call.function in {"min", "max"}:
+        yield _extreme(call.function, number)
+        return
+    yield _State(f"__n_{number}", f"IF({value} IS NULL, 0L, 1L)", f"sum(__n_{number} * {SIGN})")
+    if call.function != "count":
+        yield _sum(call, types[value])
+
+
+def _extreme(function: str, number: int) -> _State:
+    name = f"__{function}_{number}"
+    stays = f"{function}(IF({_INSERTED}, {name}, NULL))"
+    gone = f"{function}(IF({_INSERTED}, NULL, {name}))"
+    # An old or new value beyond all that went is still there; one that is equal may have been the last.
+    passed = f"{gone} >= {stays}" if function == "max" else f"{gone} <= {stays}"
+    return _State(name, f"__arg_{number}", stays, f"coalesce({passed}, {gone} IS NOT NULL)")
+
+
+def _sum(call: Call, kind: str) -> _State:
+    name, value = f"__sum_{call.argument}", f"__arg_{call.argument}"
+    if kind in _FLOATING:
+        # NaN and infinity cannot be taken away again, and taking away is not exact.
+        gone = f"coalesce(bool_or(NOT {_INSERTED} AND {name} IS NOT NULL), FALSE)"
+        return _State(name, f"CAST({value} AS DOUBLE)", f"sum(IF({_INSERTED}, {name}, NULL))", gone)
+    scale = 0 if kind in _INTEGRAL else _decimal(call, kind)[1]
+    return _State(name, f"CAST({value} AS DECIMAL(38,{scale}))", f"sum(IF({_INSERTED}, {name}, -{name}))")
+
+
+def _decimal(call: Call, kind: str) -> tuple[int, int]:
+    name, _, digits = kind.rstrip(")").partition("(")
+    if name != "decimal":
+        raise refusal("AGGREGATE_TYPE", f"the query has {call.function}() of a {kind.upper()}, whose sum is not kept")
+    precision, scale = map(int, digits.split(","))
+    if call.function == "avg" and precision > _LONGEST_AVERAGED:
+        raise refusal(
+            "AGGREGATE_TYPE",
+            f"the query has avg() of a {kind.upper()}; averages are kept exactly up to {_LONGEST_AVERAGED} digits",
+        )
+    return precision, scale
+
+
+def _result(call: Call, types: dict[str, str]) -> str:
+    """The call's result in Spark's own type."""
+    number = call.argument
+    if number is None:
+        return "__count"
+    total, count, kind = f"__sum_{number}", f"__n_{number}", types[f"__arg_{number}"]
+    match call.function:
+        case "count":
+            return count
+        case "sum" | "avg":
+            value = _total(call, kind, total) if call.function == "sum" else _average(call, kind, total, count)
+            return f"CASE WHEN {count} > 0 THEN {value} END"
+        case extreme:
+            return f"__{extreme}_{number}"
+
+
+def _total(call: Call, kind: str, total: str) -> str:
+    if kind in _FLOATING:
+        return total
+    if kind in _INTEGRAL:
+        return f"CAST({total} AS BIGINT)"
+    precision, scale = _decimal(call, kind)
+    return f"CAST({total} AS DECIMAL({min(38, precision + 10)},{scale}))"
+
+
+def _average(call: Call, kind: str, total: str, count: str) -> str:
+    if kind in _FLOATING or kind in _INTEGRAL:
+        return f"CAST({total} AS DOUBLE) / CAST({count} AS DOUBLE)"
+    precision, scale = _decimal(call, kind)
+    # Spark's division of decimals gives fewer digits than its average has: divided here as by hand, in whole numbers,
+    # to four more digits, the half rounded away from zero.
+    whole, divisor = (
+        f"abs(CAST(concat(CAST({total} AS STRING), 'E{scale}') AS DECIMAL(38,0)))",
+        f"CAST({count} AS DECIMAL(19,0))",
+    )
+    rest = f"CAST({whole} % {divisor} AS DECIMAL(19,0))"
+    quotient = f"CAST(({whole} - {rest}) / {divisor} AS DECIMAL({_LONGEST_AVERAGED},0))"
+    digits = f"CAST(({rest} * 20000 + {divisor}) DIV ({divisor} * 2) AS DECIMAL(5,0))"
+    text = f"concat(IF({total} < 0, '-', ''), CAST({quotient} * 10000 + {digits} AS STRING), 'E-{scale + 4}')"
+    return f"CAST({text} AS DECIMAL({precision + 4},{scale + 4}))"
+
+
+def _partial(plan: _Plan, read: "DataFrame", *, sign: str) -> "DataFrame":
+    """Each row as the state of a group of one."""
+    states = [f"{state.of_row} AS {state.name}" for state in plan.states]
+    return read.selectExpr(*plan.groups, "1L AS __count", *states, f"{sign} AS {SIGN}", f"0 AS {_OLD}")
+
+
+def _kept(plan: _Plan, old: "DataFrame") -> "DataFrame":
+    keys = [
+        f"{backquoted(column)} AS {group}" for column, group in zip(plan.query.key_columns, plan.groups, strict=True)
+    ]
+    return old.selectExpr(*keys, "__count", *(state.name for state in plan.states), f"1 AS {SIGN}", f"1 AS {_OLD}")
+
+
+def _emptied(plan: _Plan, groups: "DataFrame") -> "DataFrame":
+    """The groups with nothing in them: where they are computed again, what remains is whether they were there before."""
+    kinds = dict(groups.dtypes)
+    states = [f"CAST(NULL AS {kinds[name]}) AS {name}" for name in plan.state_names]
+    return groups.selectExpr(*plan.groups, "0L AS __count", *states, f"1 AS {SIGN}", _OLD)
+
+
+def _only(plan: _Plan, rows: "DataFrame", keys: "DataFrame", *, few: bool) -> "DataFrame":
+    """The rows of the groups that `keys` has; null is a group as any other."""
+    return semi_join(rows, keys, {group: group for group in plan.groups}, few=few)
+
+
+def _merged(plan: _Plan, partials: "DataFrame") -> "DataFrame":
+    """One row for each group; `__again` says that its states cannot be told from partial states."""
+    count = f"sum(__count * {SIGN})"
+    again = " OR ".join(f"({state.again})" for state in plan.states) or "FALSE"
+    return partials.groupBy(*plan.groups).agg(
+        F.expr(count).alias("__count"),
+        *(F.expr(state.merged).alias(state.name) for state in plan.states),
+        F.expr(f"{count} > 0 AND ({again})").alias(_AGAIN),
+        F.expr(f"max({_OLD})").alias(_OLD),
+    )
+
+
+def _finished(plan: _Plan, merged: "DataFrame", *more: str) -> "DataFrame":
+    """The view's columns, hidden ones included, from the states."""
+    query = plan.query
+    calls = [f"{result} AS __call_{number}" for number, result in enumerate(plan.results)]
+    visible = [
+        # A group that is gone has nothing to compute with: its count is zero, which a query may divide by.
+        f"{sql if name in query.key_columns else f'CASE WHEN __count > 0 THEN ({sql}) END'} AS {backquoted(name)}"
+        for name, sql in zip(query.output_columns, query.outputs, strict=True)
+    ]
+    hidden = [group for group in plan.groups if group in query.key_columns]
+    return merged.selectExpr("*", *calls).selectExpr(
+        *visible, *hidden, "__count", *(state.name for state in plan.states), *more
+    )
+
+
+def _op() -> str:
+    lost = "raise_error('the view holds a group that cannot be maintained without the rows of its upstream')"
+    never = "raise_error('more rows are retracted from a group of the view than it ever had')"
+    return (
+        f"CASE WHEN {_AGAIN} THEN {lost} WHEN __count > 0 THEN IF({_OLD} > 0, 'update', 'insert') "
+        f"WHEN __count = 0 THEN 'delete' ELSE {never} END"
+    )

@@ -1,0 +1,73 @@
+"""Runs a row-wise query on Spark DataFrames. Works on Spark Connect too: SQL text and DataFrames, nothing of the JVM."""
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
+
+from backfill_assets.adapters.sql.floats import one_form
+from backfill_assets.errors import QueryError
+from backfill_assets.query.ddl import quoted
+from backfill_assets.query.rowwise import Branch, RowwiseQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["apply_rowwise", "translated"]
+
+
+def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
+    """The view's rows, hidden columns included, for the given rows of its upstreams (bronze columns, by name).
+
+    What is equal as a key has one form in the key's columns: zero without a sign, and NaN of the same bits.
+
+    Parts of UNION ALL whose upstream is not in `inputs` give no rows, but still count for the types: as in SQL, columns
+    go by position and take the widest type, whichever upstreams have new records.
+
+    Errors: `ValueError` if `inputs` has no upstream of the query; `QueryError` with reason `SPARK` if Spark refuses the
+    query, for example because types do not fit.
+    """
+    present = [inputs[name] for name in query.upstreams if name in inputs]
+    if not present:
+        raise ValueError(f"none of the upstreams {', '.join(query.upstreams)} is among the inputs")
+    spark = present[0].sparkSession
+    branches = [branch for branch in query.branches if branch.upstream in inputs or branch.columns]
+    try:
+        rows = reduce(_union, (_branch_rows(spark, branch, inputs.get(branch.upstream)) for branch in branches))
+        # Connect analyses late: asking for the types makes it refuse here and not at the first write.
+        types = {field.name: field.dataType for field in rows.schema.fields}
+    except AnalysisException as error:
+        raise translated(error) from error
+    forms = {name: one_form(quoted(name), types[name]) for name in (*query.key_columns, *query.primary_key)}
+    odd = {name: F.expr(form) for name, form in forms.items() if form != quoted(name)}
+    return rows.withColumns(odd) if odd else rows
+
+
+def _branch_rows(spark: "SparkSession", branch: Branch, rows: "DataFrame | None") -> "DataFrame":
+    # Spark fills {name} in the text it is given, so brackets of the user's own (in a regular expression) are doubled.
+    text = branch.sql.replace("{", "{{").replace("}", "}}")
+    if rows is None:
+        return spark.sql(f"WITH `{branch.upstream}` AS ({_nothing(branch)}) {branch.sql}")
+    return spark.sql(f"WITH `{branch.upstream}` AS (SELECT * FROM {{upstream_rows}}) {text}", upstream_rows=rows)
+
+
+def _nothing(branch: Branch) -> str:
+    """A table without rows that Spark's optimizer knows to be empty: it costs no task."""
+    columns = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in branch.columns)
+    return f"SELECT {columns} WHERE FALSE"
+
+
+def _union(left: "DataFrame", right: "DataFrame") -> "DataFrame":
+    return left.union(right)
+
+
+def translated(error: AnalysisException) -> QueryError:
+    """Spark's own refusal of a query as an error of this package."""
+    message = error.getMessage() or str(error)
+    return QueryError(
+        f"Spark refuses the query: {message.strip().splitlines()[0]}",
+        reason="SPARK",
+        hint="correct the query's types and functions",
+    )

@@ -1,0 +1,96 @@
+"""Keys that are named by texts: brought to one spelling, and as a condition in Spark SQL.
+
+Only types whose values have one text each can be named so: whole numbers, decimals, booleans, texts, dates and times.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Context, Decimal, InvalidOperation
+
+from backfill_assets.core.progress.positions import NamedKey
+from backfill_assets.query.ddl import Column, literal
+from backfill_assets.query.spelling import backquoted
+
+__all__ = ["NAMEABLE", "among_keys", "one_spelling"]
+
+NAMEABLE = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|DECIMAL\(\d+,\s*\d+\)|BOOLEAN|STRING|DATE|TIMESTAMP|TIMESTAMP_NTZ")
+_EXACT = Context(prec=100)
+_WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+
+
+def one_spelling(kind: str, text: str) -> str:
+    """The text that names a value of a nameable type, however it was written. Errors: `ValueError` for one that names none.
+
+    Example:
+        >>> one_spelling("INT", "+7"), one_spelling("DECIMAL(5,2)", "1.5"), one_spelling("BOOLEAN", "TRUE")
+        ('7', '1.50', 'true')
+    """
+    match kind:
+        case "STRING":
+            return text
+        case "BOOLEAN":
+            return _one_of(text.strip().lower(), "true", "false")
+        case "DATE":
+            return date.fromisoformat(text.strip()).isoformat()
+        case "TIMESTAMP" | "TIMESTAMP_NTZ":
+            return _moment(text.strip(), zoned=kind == "TIMESTAMP")
+        case _ if kind in _WHOLE:
+            return _whole(text.strip(), _WHOLE[kind])
+        case _:
+            return _decimal(text.strip(), kind)
+
+
+def among_keys(columns: Sequence[Column], keys: Iterable[NamedKey]) -> str:
+    """SQL for whether the key in some columns is one of those named, null being equal to null; never null itself.
+
+    All keys name the same columns, which are among `columns`.
+    """
+    named = list(keys)
+    if not named:
+        return "FALSE"
+    types: Mapping[str, str] = {column.name: column.type for column in columns}
+    own = ", ".join(f"{backquoted(name)} AS k{at}" for at, (name, _) in enumerate(named[0]))
+    return f"struct({own}) IN ({', '.join(_value(key, types) for key in named)})"
+
+
+def _value(key: NamedKey, types: Mapping[str, str]) -> str:
+    values = (
+        f"CAST({'NULL' if text is None else literal(text)} AS {types[name]}) AS k{at}"
+        for at, (name, text) in enumerate(key)
+    )
+    return f"struct({', '.join(values)})"
+
+
+def _one_of(text: str, *allowed: str) -> str:
+    if text not in allowed:
+        raise ValueError(f"{text!r} is none of {', '.join(allowed)}")
+    return text
+
+
+def _whole(text: str, bits: int) -> str:
+    number = int(text)
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise ValueError(f"{text} does not fit")
+    return str(number)
+
+
+def _decimal(text: str, kind: str) -> str:
+    precision, scale = map(int, re.findall(r"\d+", kind))
+    try:
+        number = Decimal(text)
+        exact = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT) if number.is_finite() else None
+    except InvalidOperation:
+        exact = None
+    if exact is None or exact != number or exact.adjusted() >= precision - scale:
+        raise ValueError(f"{text} is no {kind}")
+    return f"{exact if exact else abs(exact):f}"
+
+
+def _moment(text: str, *, zoned: bool) -> str:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not None and not zoned:
+        raise ValueError(f"{text} names a time zone, which the column has not")
+    return (
+        moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ") if moment.tzinfo else moment.isoformat(sep=" ")
+    )

@@ -1,0 +1,256 @@
+"""The state store: what the warehouse's `_state/` folder holds (plans, leases, controls, passes), as one Dagster resource.
+
+Each is a JSON document of one table, so that runs of different tables share nothing. Anyone may read them. None of them is
+the truth about a view: that is the view's own log.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+from dagster import ConfigurableResource
+from pydantic import BaseModel, Field, ValidationError, field_validator
+
+from backfill_assets.adapters.runtime.processes import Process, is_alive
+from backfill_assets.adapters.state.ledger import ObjectLedger
+from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.adapters.storage.warehouse import Warehouse
+from backfill_assets.core.epoch.ports import Controls
+from backfill_assets.core.epoch.skips import Skip, read_skip
+from backfill_assets.errors import DeclarationError
+
+__all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
+
+LOCAL = "local"
+LEASE_SECONDS = 60.0
+"""A lease that was not renewed for this long is taken for a dead run's."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lease:
+    """The right of one run to work on a table, as last renewed."""
+
+    target: str
+    run_id: str
+    host: str
+    pid: int
+    process_started: float
+    held: bool
+    renewed_at: datetime
+
+    def alive(self, now: datetime) -> bool:
+        """Whether its run may still be at work: renewed lately, and on this host its process is still there."""
+        if not self.held or (now - self.renewed_at).total_seconds() > LEASE_SECONDS:
+            return False
+        return self.host != socket.gethostname() or self._process_runs()
+
+    def dead(self, now: datetime) -> bool:
+        """Whether its run ended without giving it back. A process of this host that is only slow is not dead."""
+        if self.host == socket.gethostname():
+            return self.held and not self._process_runs()
+        return self.held and not self.alive(now)
+
+    def _process_runs(self) -> bool:
+        return is_alive(Process(pid=self.pid, created=self.process_started))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckPass:
+    """Up to where a check has proved a table: the epoch, and the version of the table that was looked at."""
+
+    incarnation: str
+    epoch: int
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Documents:
+    """One JSON document for each key, such as `views/revenue`. The newest one counts; each is written at once."""
+
+    folder: ObjectFolder
+
+    def put(self, key: str, **document: object) -> None:
+        written = {**document, "written_at": datetime.now(UTC).isoformat()}
+        self.folder.put(f"{key}.json", json.dumps(written).encode())
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        content = self.folder.get(f"{key}.json")
+        return None if content is None else dict(json.loads(content))
+
+    def all(self) -> dict[str, dict[str, Any]]:
+        """The documents of all sources and views, by key."""
+        names = [name for kind in ("sources", "views") for name in self.folder.names(kind)]
+        contents = zip(names, self.folder.get_all(names), strict=True)
+        return {name.removesuffix(".json"): json.loads(content) for name, content in contents if content is not None}
+
+    def remove(self, target: str) -> None:
+        """Delete the documents of a table."""
+        self.folder.delete([f"{target}.json", *self.folder.names(target)])
+
+
+class State:
+    """The state store of one warehouse."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.warehouse = warehouse
+        self._controls, self._leases, self._passes, self._skips = (
+            _Documents(folder=warehouse.objects(f"_state/{kind}")) for kind in ("controls", "leases", "passes", "skips")
+        )
+        self._known_skips: dict[str, Skip] = {}
+
+    def ledger(self) -> ObjectLedger:
+        """A ledger for one run."""
+        return ObjectLedger(self.warehouse.objects("_state/plans"))
+
+    def controls(self, target: str) -> Controls:
+        """What the operator has set for a table."""
+        document = self._controls.get(target)
+        return Controls() if document is None else _controls(document)
+
+    def all_controls(self) -> dict[str, Controls]:
+        """What the operator has set, by table."""
+        return {target: _controls(document) for target, document in self._controls.all().items()}
+
+    def set_controls(self, target: str, controls: Controls, *, by: str) -> None:
+        """Set pause and throttle of a table; they hold until they are set again."""
+        self._controls.put(target, paused=controls.paused, rows_per_second=controls.rows_per_second, by=by)
+
+    def skips(self, target: str) -> list[Skip]:
+        """The rows that the operator wants a view to leave out. What a row's document says never changes: it is read once."""
+        names = self._skips.folder.names(target)
+        new = [name for name in names if name not in self._known_skips]
+        for name, content in zip(new, self._skips.folder.get_all(new), strict=True):
+            if content is not None:  # it was taken back at this moment
+                self._known_skips[name] = read_skip(json.loads(content)["skip"])
+        return [self._known_skips[name] for name in names if name in self._known_skips]
+
+    def add_skip(self, target: str, skip: Skip, *, by: str) -> None:
+        """Have a view leave a row out. Each row is a document of its own, so that nobody's is lost to another's."""
+        self._skips.put(f"{target}/{skip.id}", skip=skip.model_dump(mode="json"), by=by)
+
+    def remove_skip(self, target: str, skip: Skip) -> None:
+        """Take that back."""
+        self._skips.remove(f"{target}/{skip.id}")
+
+    def lease(self, target: str) -> Lease | None:
+        """The newest lease of a table, dead or alive."""
+        document = self._leases.get(target)
+        return None if document is None else _lease(target, document)
+
+    def leases(self) -> dict[str, Lease]:
+        """The newest lease of each table, dead or alive."""
+        return {target: _lease(target, document) for target, document in self._leases.all().items()}
+
+    def put_lease(self, target: str, run_id: str, *, held: bool) -> None:
+        """Take, renew or give back the lease of a table for the current process."""
+        pid = os.getpid()
+        self._leases.put(
+            target,
+            run_id=run_id,
+            host=socket.gethostname(),
+            pid=pid,
+            process_started=psutil.Process(pid).create_time(),
+            held=held,
+        )
+
+    def passed(self, target: str, check: str) -> CheckPass | None:
+        """Up to where a check last proved a table; None where that is not known, so that everything is to be proved."""
+        document = self._passes.get(f"{target}/{check}")
+        if document is None or "version" not in document:
+            return None
+        return CheckPass(**{name: document[name] for name in ("incarnation", "epoch", "version")})
+
+    def set_passed(self, target: str, check: str, passed: CheckPass) -> None:
+        """Remember up to where a check proved a table."""
+        self._passes.put(f"{target}/{check}", **asdict(passed))
+
+    def forget(self, target: str, incarnations: Collection[str]) -> None:
+        """Leave nothing of a dropped table and its past incarnations behind."""
+        for incarnation in incarnations:
+            self.ledger().remove(target, incarnation)
+        for documents in (self._controls, self._leases, self._passes, self._skips):
+            documents.remove(target)
+
+
+class StateStore(ConfigurableResource[State]):
+    """Where sources, views and their state are kept.
+
+    `storage` has the fields of a storage configuration of `dagster_deltalake`: of its `S3Config` with `provider` `s3`, of
+    `AzureConfig` with `azure`, of `GcsConfig` with `gcs`; with `local` none.
+    """
+
+    warehouse: str = Field(default="warehouse", description="Folder or URI; relative to the project's root.")
+    root: str = Field(default=".", description="The project's root folder.")
+    storage: dict[str, str] = Field(default={"provider": LOCAL}, description="How the warehouse's storage is reached.")
+
+    @field_validator("storage", mode="before")
+    @classmethod
+    def _texts(cls, given: Any) -> Any:
+        """What is not set is left out, and YAML's own `true` is as good as a text."""
+        if not isinstance(given, Mapping):
+            raise _no_storage(f"expected a mapping, found {type(given).__name__}")
+        return {
+            name: str(each).lower() if isinstance(each, bool) else each
+            for name, each in given.items()
+            if each is not None
+        }
+
+    @property
+    def place(self) -> Warehouse:
+        """The warehouse. Errors: `DeclarationError` for a storage configuration that is none."""
+        options = _storage_options(self.storage)
+        return Warehouse.at(self.warehouse, root=Path(self.root), storage_options=options)
+
+    def state(self) -> State:
+        """The state tables."""
+        return State(self.place)
+
+
+def _storage_options(given: Mapping[str, str]) -> dict[str, str]:
+    """The options as delta-rs takes them, checked by the configuration of their provider."""
+    if given == {"provider": LOCAL}:
+        return {}
+    # Not above: it brings pandas, which would take each command over a local warehouse a sixth of a second.
+    from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
+
+    kinds: Mapping[str, type[BaseModel]] = {LOCAL: LocalConfig, "s3": S3Config, "azure": AzureConfig, "gcs": GcsConfig}
+    kind = kinds.get(given.get("provider", ""))
+    if kind is None:
+        raise _no_storage(f"expected provider to be one of {', '.join(kinds)}, found {given.get('provider', 'none')}")
+    if unknown := sorted(given.keys() - kind.model_fields.keys()):
+        raise _no_storage(f"{kind.__name__} has no {', '.join(unknown)}")
+    try:
+        found = kind(**given).model_dump(exclude={"provider"}, exclude_none=True)
+    except ValidationError as error:
+        raise _no_storage(str(error)) from None
+    return {name: str(value) for name, value in found.items()}
+
+
+def _no_storage(why: str) -> DeclarationError:
+    return DeclarationError(
+        f"StateStore: storage cannot be used: {why}",
+        hint="give `provider` and the fields of its configuration in dagster_deltalake, for example of S3Config",
+        argument="storage",
+    )
+
+
+def _controls(document: Mapping[str, Any]) -> Controls:
+    return Controls(paused=document["paused"], rows_per_second=document["rows_per_second"])
+
+
+def _lease(target: str, document: Mapping[str, Any]) -> Lease:
+    return Lease(
+        target=target,
+        run_id=document["run_id"],
+        host=document["host"],
+        pid=document["pid"],
+        process_started=document["process_started"],
+        held=document["held"],
+        renewed_at=datetime.fromisoformat(document["written_at"]),
+    )

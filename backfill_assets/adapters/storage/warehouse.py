@@ -1,0 +1,120 @@
+"""Where tables live, and plain file access there: one warehouse on local disk or in an object store."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+
+from backfill_assets.adapters.storage.object_store import ObjectFolder
+
+__all__ = ["LoadedTable", "TableLocation", "Warehouse"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableLocation:
+    """One table's address with what is needed to reach it."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a path on this machine's disk."""
+        return "://" not in self.uri
+
+    def load(self, version: int | None = None) -> DeltaTable | None:
+        """The table, at its newest or the given version; None where there is none."""
+        try:
+            return DeltaTable(self.uri, version=version, storage_options=dict(self.storage_options) or None)
+        except TableNotFoundError:
+            return None
+
+    def files(self) -> pafs.FileSystem:
+        """A file system whose root is the table's folder."""
+        return pafs.PyFileSystem(DeltaStorageHandler(self.uri, dict(self.storage_options) or None))
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make a small file inside the table's folder."""
+        # The handler below: the streams that pyarrow makes of it hand over buffers, which it does not take.
+        handler: Any = DeltaStorageHandler(self.uri, dict(self.storage_options) or None)._handler
+        stream = handler.open_output_stream(path, None)
+        stream.write(content)
+        stream.close()
+
+    def objects(self) -> ObjectFolder:
+        """The folder's small objects, with put-if-absent."""
+        return ObjectFolder(uri=self.uri, storage_options=self.storage_options)
+
+    def child(self, path: str) -> str:
+        """The address of a path inside the table, as Spark takes it."""
+        return f"{self.uri.rstrip('/')}/{path}"
+
+
+@dataclass
+class LoadedTable:
+    """A table that is loaded once and from then on follows its log: only commits that are new are read.
+
+    A log that was put back or made anew since is seen by its commit of the known version, and loaded afresh.
+    """
+
+    location: TableLocation
+    _table: DeltaTable | None = field(default=None, init=False)
+    _known: tuple[int, int | None, int | None] | None = field(default=None, init=False)
+
+    def newest(self) -> DeltaTable | None:
+        """The table at its newest version; None where there is none."""
+        known = self._known
+        if self._table is not None and known is not None and self._commit(known[0]) == known:
+            # Asking for one file spares the listing of the whole log, which is what delta-rs looks for newer ones with.
+            if self.has_newer():
+                self._table.update_incremental()
+        else:
+            self._table = self.location.load()
+        self._known = None if self._table is None else self._commit(self._table.version())
+        return self._table
+
+    def has_newer(self) -> bool:
+        """Whether the log went on since the table was loaded."""
+        return self._table is not None and self._commit(self._table.version() + 1) is not None
+
+    def forget(self) -> None:
+        """Load afresh the next time, because what happened to the table is not known."""
+        self._known = None
+
+    def _commit(self, version: int) -> tuple[int, int | None, int | None] | None:
+        """What tells one commit from another of the same version; None where the log does not have it."""
+        (info,) = self.location.files().get_file_info([f"_delta_log/{version:020d}.json"])
+        return (version, info.size, info.mtime_ns) if info.is_file else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warehouse:
+    """The folder (or bucket prefix) that holds `sources/`, `views/` and `_state/`."""
+
+    uri: str
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, place: str, *, root: Path, storage_options: Mapping[str, str] | None = None) -> "Warehouse":
+        """A warehouse from a URI or a path; a relative path is meant against the project's root."""
+        path = place.removeprefix("file://")
+        uri = path if "://" in path else str((root / path).resolve())
+        return cls(uri=uri.rstrip("/"), storage_options=dict(storage_options or {}))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on this machine's disk."""
+        return "://" not in self.uri
+
+    def table(self, path: str) -> TableLocation:
+        """The table at a path such as `views/revenue`."""
+        return TableLocation(uri=f"{self.uri}/{path}", storage_options=self.storage_options)
+
+    def objects(self, path: str) -> ObjectFolder:
+        """The small objects below a path such as `_state/plans`."""
+        return ObjectFolder(uri=f"{self.uri}/{path}", storage_options=self.storage_options)

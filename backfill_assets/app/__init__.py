@@ -1,0 +1,13 @@
+"""Ties declarations to adapters: what can be done with a declared table.
+
+- `choosing`: which strategy a view's life begins with
+- `dependents`: what the views that read a table ask of it
+- `heartbeat`: what a run does between its epochs
+- `operations`: what can be done with a declared table
+- `proof_case`: what a check is made of
+- `proof_rows`: proof that a table's rows are those that its records, or its query, give
+- `proofs`: the checks of a table, each alone
+- `skipping`: what an operator says of rows that a view is to leave out
+- `upstreams`: the Delta tables and views that one view reads
+- `workspace`: declared sources and views tied to the world
+"""

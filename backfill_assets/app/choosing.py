@@ -1,0 +1,99 @@
+"""Which strategy a view's life begins with: `backfill.choose` over what the metadata of its upstreams says."""
+
+import logging
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.delta.output import DeltaOutput
+from backfill_assets.adapters.delta.table_facts import table_facts
+from backfill_assets.core.choice.choose import Choice, choose
+from backfill_assets.core.choice.reasons import HARD
+from backfill_assets.core.epoch.costs import Costs, Strategy, TableFacts, epochs_ran
+from backfill_assets.core.epoch.limits import DEFAULT_CHUNK_ROWS
+from backfill_assets.declare.declarations import KafkaSource, MaterializedView
+from backfill_assets.environment import spool_bytes
+from backfill_assets.errors import NoStrategyError
+
+if TYPE_CHECKING:
+    from backfill_assets.app.workspace import Workspace
+
+__all__ = ["choice_of", "decided", "learned_costs"]
+
+EPOCHS_LEARNED_FROM = 50
+
+_log = logging.getLogger(__name__)
+
+
+def learned_costs(output: DeltaOutput) -> Costs:
+    """The costs as a table's newest epochs, of whatever life, tell them."""
+    return Costs.learned(epochs_ran(output.timed_records(EPOCHS_LEARNED_FROM)))
+
+
+def choice_of(workspace: "Workspace", view: MaterializedView, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Choice:
+    """The strategy for a view, with what each is expected to take. Reads metadata only, and writes nothing.
+
+    Errors: `UpstreamRefusedError` where an upstream is not there, and what a broker that does not answer raises.
+    """
+    return choose(
+        _facts(workspace, view, chunk_rows),
+        costs=learned_costs(workspace.upstream(view).output),
+        chunk_rows=chunk_rows,
+        memory_bytes=workspace.spark.memory_bytes,
+        spool_bytes=spool_bytes(),
+        requested=None if view.strategy == "auto" else view.strategy,
+    )
+
+
+def decided(workspace: "Workspace", view: MaterializedView) -> Strategy:
+    """The strategy that a life of the view begins with. What is forecast to fail is only begun if asked for by name.
+
+    Errors: `NoStrategyError`, and those of `choice_of`.
+    """
+    choice = choice_of(workspace, view)
+    if choice.chosen is None:
+        first = choice.refusal
+        assert first is not None
+        raise NoStrategyError(
+            f"view {view.name!r}: {choice.words}",
+            hint=f"{first.remedy}; or name a strategy to go on at that risk"
+            if first.code not in HARD
+            else first.remedy,
+            reason=first.code,
+            ruled_out=[each.model_dump(mode="json") for each in choice.ruled_out],
+        )
+    found = choice.estimate_of(choice.chosen)
+    for risk in found.risks if found is not None else ():
+        _log.warning("view %r, strategy %r: %s: %s", view.name, choice.chosen, risk.code, risk.message)
+    return choice.chosen
+
+
+def _facts(workspace: "Workspace", view: MaterializedView, chunk_rows: int) -> Sequence[TableFacts]:
+    if view.sources:
+        return [_topic_facts(workspace, source) for source in view.sources]
+    now, reads = time.time(), workspace.reads(view)
+    return [
+        table_facts(
+            reads.tables[each.name],
+            kind="view" if isinstance(each, MaterializedView) else "table",
+            chunk_rows=chunk_rows,
+            now=now,
+        )
+        for each in view.tables
+    ]
+
+
+def _topic_facts(workspace: "Workspace", source: KafkaSource) -> TableFacts:
+    offer = workspace.topic(source.name)
+    rate = workspace.client(source).arriving(offer, now=datetime.now(UTC))
+    return TableFacts(
+        name=source.name,
+        kind="topic",
+        rows=sum(len(held) for held in offer.splits.values()),
+        bytes=0,
+        append_only=True,
+        log_retention_seconds=offer.kept_seconds,
+        changes_per_second=rate,
+        inserts_per_second=rate,
+    )

@@ -1,0 +1,108 @@
+"""What the views that read a table ask of it: to wait for one that catches up, and to keep what is still to be read."""
+
+import logging
+import math
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
+from backfill_assets.declare.declarations import MaterializedView
+from backfill_assets.errors import BackfillError, StillNeededError
+
+__all__ = ["awaited_view", "check_unneeded", "expire_log"]
+
+_log = logging.getLogger(__name__)
+
+
+def awaited_view(workspace: Workspace, name: str, *, run_id: str) -> str:
+    """Which view, catching up in another run, table `name` is to wait for, in a sentence; empty if it may go on.
+
+    Only views at work count: a paused one does not move, a dead one would be waited for in vain, and one of the same
+    run comes later by itself.
+    """
+    leases = workspace.state.leases()
+    for view in _readers(workspace, name):
+        lease = leases.get(view.target)
+        if lease is None or lease.run_id == run_id or not lease.alive(datetime.now(UTC)):
+            continue
+        if workspace.state.controls(view.target).paused:
+            continue
+        record = _record(workspace, view)
+        if record is None or record.live or not isinstance(record.position, SnapshotPosition):
+            continue
+        if record.position.behind:
+            return f"view {view.name!r} catches up in run {lease.run_id}: {record.position.behind}"
+    return ""
+
+
+def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
+    """Refuse to delete files of table `name` that it has not used for `hours` where a view has still to read them.
+
+    Errors: `StillNeededError`, naming the view.
+    """
+    newest = workspace.upstream(workspace.find(name)).output.look().version
+    for view, read in _positions(workspace, name):
+        version, at_ms = _needed_since(read)
+        behind = time.time() - at_ms / 1000
+        if behind <= hours * 3600:
+            continue
+        # Past the pinned version what is needed is the change log alone, and no file of mere maintenance.
+        if read.reads_pinned or any(each.rows for each in workspace.reads(view).commits(name, version, newest)):
+            raise StillNeededError(
+                f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
+                f"{version} of {newest}, which is {behind / 3600:.1f} h old",
+                hint=f"`backfill refresh {view.name}` first, or keep at least {int(behind / 3600) + 1} h",
+                view=view.name,
+                version=version,
+            )
+
+
+def expire_log(workspace: Workspace, table: Table) -> None:
+    """Delete what a table's log keeps beyond its retention, unless a view has still to read on from a version as old.
+
+    Only where the newest version is an epoch, or says the positions again: it is never deleted itself, and what an epoch
+    in the making is based on is not older than the epoch before it. A view passes over every version, also of mere
+    maintenance, so none may be missing.
+    """
+    look = table.output.look()
+    kept = table.output.log_retention()
+    if look.at != look.version or not math.isfinite(kept):
+        return
+    oldest = time.time() - kept
+    for view, read in _positions(workspace, table.declared.name):
+        version, at_ms = _needed_since(read)
+        if (read.reads_pinned or version < look.version) and at_ms / 1000 < oldest:
+            _log.info("%s: its log stays, as %s has read it up to version %d only", table.target, view.target, version)
+            return
+    table.output.expire_log()
+
+
+def _needed_since(read: TablePosition) -> tuple[int, int]:
+    """The version of a table that a view reads on from, and when it was committed (milliseconds since 1970)."""
+    return (read.version, read.at_ms) if read.reads_pinned else read.held
+
+
+def _positions(workspace: Workspace, name: str) -> Iterator[tuple[MaterializedView, TablePosition]]:
+    """The views that read table `name`, each with its position in it."""
+    for view in _readers(workspace, name):
+        record = _record(workspace, view)
+        if record is not None and isinstance(record.position, SnapshotPosition) and name in record.position.tables:
+            yield view, record.position.tables[name]
+
+
+def _readers(workspace: Workspace, name: str) -> Iterator[MaterializedView]:
+    for each in workspace.declared.values():
+        if isinstance(each, MaterializedView) and name in {table.name for table in each.tables}:
+            yield each
+
+
+def _record(workspace: Workspace, view: MaterializedView) -> CommitRecord | None:
+    """The newest commit of a view that goes on; None for one that does not, or cannot be looked at."""
+    try:
+        look = workspace.upstream(view).output.look()
+    except BackfillError:  # what is wrong with a reader is told by its own run, and holds up nobody else
+        return None
+    return look.record if look.exists else None

@@ -1,0 +1,93 @@
+"""What a run does between its epochs: keep the lease, ask for control, tell of commits, keep the table's files few."""
+
+import logging
+import time
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field
+
+from backfill_assets.adapters.delta.staging import sweep
+from backfill_assets.app.dependents import awaited_view, expire_log
+from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.core.epoch.ports import Controls
+from backfill_assets.core.epoch.records import CommitRecord
+
+__all__ = ["Heartbeat", "Listener"]
+
+HEARTBEAT_SECONDS = 10.0
+COMPACT_FILES = 100
+TIDY_EVERY = 50
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listener:
+    """Who wants to hear of a run: of commits, by time; that an endless run's table became live, as its end will not tell;
+    and of the id of a dead run whose lease it took over."""
+
+    on_commit: Callable[[CommitRecord], None] = lambda _record: None
+    on_live: Callable[[CommitRecord], None] = lambda _record: None
+    on_takeover: Callable[[str], None] = lambda _run_id: None
+
+
+@dataclass
+class Heartbeat:
+    """`run.Between` for one run of one table: lease, control, reports by time, small files."""
+
+    workspace: Workspace
+    table: Table
+    run_id: str
+    listener: Listener
+    endless: bool
+    heeds_views: bool
+    beaten: float = 0.0
+    told: float = field(default_factory=time.monotonic)
+    tidy_due: bool = False
+    spooled: Set[str] = frozenset()
+    epochs: int = 0
+
+    def controls(self) -> Controls:
+        if self.held:
+            self.beat()
+        return self.workspace.state.controls(self.table.target)
+
+    def must_wait(self) -> str:
+        if not self.heeds_views:
+            return ""
+        return awaited_view(self.workspace, self.table.declared.name, run_id=self.run_id)
+
+    @property
+    def held(self) -> bool:
+        """Whether this run has taken the lease; one that finds nothing to do does not."""
+        return self.beaten > 0
+
+    def beat(self) -> None:
+        """Take the lease, or renew it by time; called whenever Spark is to work, and between epochs from then on."""
+        now = time.monotonic()
+        if self.held and now - self.beaten < HEARTBEAT_SECONDS:
+            return
+        self.beaten = now
+        try:
+            self.workspace.state.put_lease(self.table.target, self.run_id, held=True)
+        except Exception:  # the lease is a courtesy: that it cannot be renewed must not end the work it announces
+            _log.warning("%s: the lease could not be renewed", self.table.target, exc_info=True)
+
+    def after_epoch(self, record: CommitRecord) -> None:
+        now = time.monotonic()
+        if now - self.told >= HEARTBEAT_SECONDS:
+            self.listener.on_commit(record)
+            self.told = now
+        if self.endless and record.live:
+            self.endless = False
+            if self.table.output.set_status("live"):
+                self.listener.on_live(record)
+        spooled = set(record.spooled.values())
+        if self.tidy_due or self.spooled - spooled:
+            sweep(self.table.output.location, self.table.output.look)
+            self.tidy_due = False
+        self.spooled = spooled
+        if self.epochs % TIDY_EVERY == 0:
+            expire_log(self.workspace, self.table)
+            self.table.output.compact(COMPACT_FILES)
+            self.workspace.state.ledger().prune(record)
+        self.epochs += 1

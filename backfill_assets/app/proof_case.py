@@ -1,0 +1,94 @@
+"""What a check is made of: a table as it was looked at, and what of it was proved before. And what comes of a check."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from backfill_assets.adapters.proof.written import Written, written_between
+from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.core.epoch.records import CommitRecord, Look
+from backfill_assets.core.proof_scope import Everything
+from backfill_assets.declare.declarations import MaterializedView
+from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.query import unique_keys
+from backfill_assets.query.rowwise import RowwiseQuery
+
+__all__ = ["Case", "LastPass", "Outcome", "branch_column_of", "branches_of", "is_aggregate", "keys_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a check found. `summary` is one sentence; `offences` name what is wrong; `facts` are numbers.
+
+    `unproved` says that nothing speaks against the table, but nothing could be proved either: no pass, and no error.
+    """
+
+    passed: bool
+    summary: str
+    unproved: bool = False
+    offences: list[Any] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastPass:
+    """The commit up to which a check passed before, and the version of the table that it looked at."""
+
+    record: CommitRecord
+    version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One check of one table. `since` is its last pass; where there is none that counts, it says why."""
+
+    workspace: Workspace
+    table: Table
+    look: Look
+    record: CommitRecord
+    since: LastPass | Everything
+
+    @property
+    def last(self) -> LastPass | None:
+        """The last pass; None to prove everything."""
+        return self.since if isinstance(self.since, LastPass) else None
+
+    @property
+    def since_epoch(self) -> int:
+        """The epoch up to which all was proved before; 0 to prove everything."""
+        return self.last.record.epoch if self.last else 0
+
+    def written(self) -> Written | Everything:
+        """What was written to the table since the last pass, or why that is not known."""
+        if isinstance(self.since, Everything):
+            return self.since
+        return written_between(self.table.output.location, self.since.version, self.look.version)
+
+
+def branches_of(case: Case) -> list[str]:
+    """The upstream of each part of a view's query; one part for a source."""
+    declared = case.table.declared
+    if not isinstance(declared, MaterializedView):
+        return [""]
+    query = case.workspace.bound(declared)
+    return list(query.upstreams) if isinstance(query, AggregateQuery) else [each.upstream for each in query.branches]
+
+
+def is_aggregate(case: Case) -> bool:
+    """Whether rows are groups, which do not tell from which offsets they are."""
+    declared = case.table.declared
+    return isinstance(declared, MaterializedView) and isinstance(case.workspace.bound(declared), AggregateQuery)
+
+
+def keys_of(case: Case) -> tuple[tuple[str, ...], ...]:
+    """All keys of which no two rows of the table may be equal; none where rows are only ever added."""
+    declared = case.table.declared
+    if isinstance(declared, MaterializedView):
+        return unique_keys(case.workspace.bound(declared))
+    return (("_partition", "_offset"),)
+
+
+def branch_column_of(case: Case) -> str:
+    """The column that tells the parts of UNION ALL apart; empty where there is none."""
+    declared = case.table.declared
+    query = case.workspace.bound(declared) if isinstance(declared, MaterializedView) else None
+    return query.branch_column if isinstance(query, RowwiseQuery) else ""

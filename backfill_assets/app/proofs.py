@@ -1,0 +1,156 @@
+"""The checks of a table, each alone: what it looks at, and whether it holds. The Dagster shell only shows the outcome."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from backfill_assets.adapters.compute.changes import KeyTwice
+from backfill_assets.adapters.delta.commits import newest_record
+from backfill_assets.adapters.proof.file_statistics import misstated, stated_since
+from backfill_assets.adapters.proof.rows import footer_rows, stated_rows
+from backfill_assets.adapters.proof.since import key_twice_since
+from backfill_assets.adapters.proof.tables import key_twice
+from backfill_assets.adapters.state.state_store import CheckPass
+from backfill_assets.app.proof_case import Case, LastPass, Outcome, branch_column_of, branches_of, keys_of
+from backfill_assets.app.proof_rows import equal_to_query, equal_to_records
+from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry, conserved, contiguous, ledger_agrees
+from backfill_assets.core.epoch.records import CommitRecord, Look
+from backfill_assets.core.epoch.skips import left_out_words, standings
+from backfill_assets.core.proof_scope import Everything
+from backfill_assets.declare.declarations import MaterializedView
+
+__all__ = ["CHECKS", "Outcome", "run_check"]
+
+
+def run_check(workspace: Workspace, name: str, check: str, *, full: bool) -> Outcome:
+    """Run one check of one table. Without `full` it looks at what was written since it last passed in this life, as far as
+    that tells it; what nobody touched is left to the full proof."""
+    table = workspace.table(workspace.find(name))
+    look = table.output.look()
+    if look.record is None or not look.exists:
+        return Outcome(passed=False, summary=f"{table.target} has not been created, so there is nothing to check")
+    if look.foreign is not None:
+        return Outcome(passed=False, summary=f"version {look.foreign} changed data, but was not written by an epoch")
+    since = Everything(reason="it was asked for") if full else _since(workspace, table, look, check)
+    case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since)
+    outcome = _saying_what_is_left_out(case, CHECKS[check](case))
+    if outcome.passed:
+        passed = CheckPass(incarnation=look.record.incarnation, epoch=look.record.epoch, version=look.version)
+        workspace.state.set_passed(table.target, check, passed)
+    return outcome
+
+
+def _saying_what_is_left_out(case: Case, outcome: Outcome) -> Outcome:
+    """The outcome, with the rows that the table is without because an operator wants it so."""
+    rows = standings(case.record.position, case.workspace.state.skips(case.table.target))
+    words = left_out_words(rows)
+    if not words:
+        return outcome
+    facts = {**outcome.facts, "rows_left_out": sum(row.is_out for row in rows)}
+    return replace(outcome, summary=f"{outcome.summary}; {words}", facts=facts)
+
+
+def positions_contiguous(case: Case) -> Outcome:
+    """Epochs follow each other without a gap, and each read exactly the offsets between its positions."""
+    records = _records(case)
+    offences = contiguous(records, _entries(case, records[0].epoch))
+    return _outcome(offences, f"epochs {records[0].epoch} to {records[-1].epoch} are contiguous", epochs=len(records))
+
+
+def ledger_matches_table(case: Case) -> Outcome:
+    """The ledger planned every epoch as the table committed it."""
+    records = _records(case)
+    last = records[-1].epoch
+    newest = case.workspace.state.ledger().newest(case.record.target, case.record.incarnation)
+    offences = ledger_agrees(records, _entries(case, records[0].epoch), newest)
+    first = max(records[0].epoch, last - KEPT_PLANS)
+    return _outcome(offences, f"the ledger agrees on epochs {first} to {last}", epochs=len(records))
+
+
+def unique_key(case: Case) -> Outcome:
+    """No key is in the table twice: neither the one that changes are merged by nor the view's own primary key."""
+    keys = keys_of(case)
+    if not keys:
+        return _outcome([], "the view has no key: its upstreams' rows are only ever added", rows=case.record.rows_total)
+    offences = [_named(case, key, each) for key in keys for each in _twice(case, key)]
+    named = " and ".join(f"({', '.join(key)})" for key in keys)
+    return _outcome(offences, f"{named} {'is' if len(keys) == 1 else 'are'} unique", rows=case.record.rows_total)
+
+
+def rows_conserved(case: Case) -> Outcome:
+    """What epochs wrote adds up to what the data files hold, and none wrote more than it read. The log says of each file
+    what is so, as readers leave out files by the rows, nulls and bounds that it states."""
+    records = _records(case)
+    location = case.table.output.location
+    held = footer_rows(location) if case.last is None else stated_rows(location)
+    offences = [*conserved(records, held, copies=len(branches_of(case))), *_misstated(case)]
+    return _outcome(offences, f"all {held} rows are accounted for", rows=held)
+
+
+def exactly_once(case: Case) -> Outcome:
+    """The rows derived again from Kafka (or bronze, where Kafka lost them) equal the table's, as multisets."""
+    declared = case.table.declared
+    if isinstance(declared, MaterializedView) and declared.tables:
+        return equal_to_query(case, declared)
+    return equal_to_records(case)
+
+
+CHECKS: Mapping[str, Callable[[Case], Outcome]] = {
+    "positions_contiguous": positions_contiguous,
+    "ledger_matches_table": ledger_matches_table,
+    "unique_key": unique_key,
+    "rows_conserved": rows_conserved,
+    "exactly_once": exactly_once,
+}
+"""Every check by its name."""
+
+
+def _twice(case: Case, key: tuple[str, ...]) -> list[KeyTwice]:
+    written, runner, branch = case.written(), case.workspace.runner, branch_column_of(case)
+    if isinstance(written, Everything):
+        return key_twice(runner, case.table.output.location, case.look.version, key, branch=branch)
+    return key_twice_since(runner, written, key, branch=branch)
+
+
+def _named(case: Case, key: tuple[str, ...], found: KeyTwice) -> dict[str, Any]:
+    """A key that is there twice, column by column, with how many rows have it and which upstreams they are of."""
+    branches = branches_of(case)
+    parts = {"upstreams": [branches[part] for part in found.parts]} if found.parts else {}
+    return {**dict(zip(key, found.key, strict=True)), "rows": found.rows, **parts}
+
+
+def _since(workspace: Workspace, table: Table, look: Look, check: str) -> LastPass | Everything:
+    passed, record = workspace.state.passed(table.target, check), look.record
+    if passed is None or record is None or passed.incarnation != record.incarnation:
+        return Everything(reason="it has not passed in this life of the table")
+    if passed.version > look.version:
+        return Everything(reason=f"it passed at version {passed.version}, and the table was put back since")
+    # Not what was restated of that epoch since: that is to be proved.
+    found = newest_record(table.output.location, passed.version, table.target)
+    if found is None or (found.incarnation, found.epoch) != (passed.incarnation, passed.epoch):
+        return Everything(reason=f"version {passed.version}, which passed, is no longer in the log")
+    return LastPass(record=found, version=passed.version)
+
+
+def _misstated(case: Case) -> list[str]:
+    location, at = case.table.output.location, case.look.version
+    new = stated_since(location, case.last.version, at) if case.last else None
+    return misstated(case.workspace.runner, location, at, among=new)
+
+
+def _records(case: Case) -> list[CommitRecord]:
+    return case.table.output.life(since=case.since_epoch)
+
+
+def _entries(case: Case, since: int) -> list[LedgerEntry]:
+    ledger = case.workspace.state.ledger()
+    return ledger.entries(case.record.target, case.record.incarnation, since=since, until=case.record.epoch + 1)
+
+
+def _outcome(offences: list[Any], summary: str, **facts: Any) -> Outcome:
+    if offences:
+        return Outcome(
+            passed=False, summary=f"{len(offences)} offences, first: {offences[0]}", offences=offences, facts=facts
+        )
+    return Outcome(passed=True, summary=summary, facts=facts)

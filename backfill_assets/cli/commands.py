@@ -1,0 +1,326 @@
+"""The command line. Refresh and verify are runs of the same Dagster instance that the UI shows.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 stopped early for a stated reason.
+"""
+
+import atexit
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from backfill_assets.cli.local_project import LocalProject, dagster_home
+from backfill_assets.cli.printing import left_out_text, plan_text, run_text, status_text
+from backfill_assets.environment import project_root
+from backfill_assets.errors import BackfillError, DeclarationError
+
+__all__ = ["app", "main"]
+
+
+LEAST_WIDTH = 120
+
+
+class Exit(IntEnum):
+    """What the command says with its exit code."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    STOPPED = 3
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Sources and views: start, look, refresh, control, verify.",
+)
+
+Module = Annotated[
+    str, typer.Option("-m", "--module", help="Module with the definitions; the current folder comes first.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Name = Annotated[str, typer.Argument(help="Name of a source or view.")]
+Names = Annotated[list[str], typer.Argument(help="Names of sources and views.")]
+
+
+def main() -> None:
+    """Run the command line; errors of this package become one message and exit code 1 (2 for wrong usage)."""
+    atexit.register(gc.freeze)  # a process that ends has no garbage worth looking for, which takes a tenth of a second
+    try:
+        app()
+    except DeclarationError as error:
+        _fail(error, Exit.USAGE)
+    except BackfillError as error:
+        _fail(error, Exit.FAILED)
+
+
+@app.command()
+def up(
+    as_json: AsJson = False,
+    kafka: Annotated[bool, typer.Option(help="Start the broker.")] = True,
+    spark: Annotated[bool, typer.Option(help="Start the Spark server.")] = True,
+) -> None:
+    """Start the embedded broker and Spark server, or find them running."""
+    from backfill_assets.adapters.local.servers import up as start
+
+    found = start(project_root(Path.cwd()), kafka=kafka, spark=spark)
+    _say(
+        asdict(found),
+        as_json=as_json,
+        text=lambda: f"Kafka: {found.bootstrap_servers or 'down'}\nSpark: {found.spark_remote or 'down'}",
+    )
+
+
+@app.command()
+def down(as_json: AsJson = False) -> None:
+    """Stop the embedded broker and Spark server; the broker's data stays."""
+    from backfill_assets.adapters.local.servers import down as stop
+
+    stopped = stop(project_root(Path.cwd()))
+    _say(
+        {"stopped": list(stopped)},
+        as_json=as_json,
+        text=lambda: f"stopped: {', '.join(stopped) or 'nothing was running'}",
+    )
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Argument(help="One source or view; all without it.")] = None,
+    module: Module = "definitions",
+    as_json: AsJson = False,
+) -> None:
+    """How sources and views stand: phase, rows, percent, rate, ETA, lag per split."""
+    from backfill_assets.app.operations import status as status_of
+
+    project = LocalProject(module)
+    workspace = project.workspace()
+    names = [workspace.find(name).name] if name else list(workspace.declared)
+    with ThreadPoolExecutor(max_workers=8) as pool:  # a broker that does not answer is then waited for only once
+        found = list(pool.map(lambda each: status_of(workspace, each), names))
+    submitted = project.submitted(workspace)
+    found = [each.queued() if workspace.find(each.name).key in submitted else each for each in found]
+    _say([asdict(each) for each in found], as_json=as_json, text=lambda: status_text(found, splits=name is not None))
+
+
+@app.command()
+def plan(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """What the next epoch would read, and which strategy a new view would take and why; writes nothing."""
+    from backfill_assets.app.operations import plan as plan_of
+    from backfill_assets.core.epoch.limits import Limits
+
+    found = plan_of(LocalProject(module).workspace(), name, Limits())
+    _say(found.document(), as_json=as_json, text=lambda: plan_text(name, found))
+
+
+@app.command()
+def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
+    names: Names,
+    module: Module = "definitions",
+    as_json: AsJson = False,
+    max_seconds: Annotated[float | None, typer.Option(min=0.001)] = None,
+    max_rows: Annotated[int | None, typer.Option(min=1)] = None,
+    chunk_rows: Annotated[int | None, typer.Option(min=1)] = None,
+    rows_per_second: Annotated[float | None, typer.Option(min=0)] = None,
+    heed_views: Annotated[
+        bool, typer.Option(help="End early while a view that reads it is behind its lag bound.")
+    ] = False,
+) -> None:
+    """Bring sources and views up to date, in one Dagster run, and check what is new."""
+    given = {
+        "max_seconds": max_seconds,
+        "max_rows": max_rows,
+        "chunk_rows": chunk_rows,
+        "rows_per_second": rows_per_second,
+        "heed_views": heed_views or None,
+    }
+    config = {key: value for key, value in given.items() if value is not None}
+    result = LocalProject(module).refresh(names, config)
+    _say(asdict(result), as_json=as_json, text=lambda: run_text(result))
+    if not result.success or not all(check.passed or check.unproved for check in result.checks):
+        raise typer.Exit(Exit.FAILED)
+    if any(found.get("stopped_reason") != "caught_up" for found in result.tables.values()):
+        raise typer.Exit(Exit.STOPPED)
+
+
+@app.command()
+def verify(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Prove all of a source or view with every check, in one Dagster run."""
+    result = LocalProject(module).verify(name)
+    _say(asdict(result), as_json=as_json, text=lambda: run_text(result))
+    if not result.success or not all(check.passed or check.unproved for check in result.checks):
+        raise typer.Exit(Exit.FAILED)
+
+
+@app.command()
+def pause(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Stop working on a source or view after the current epoch, until it is resumed."""
+    _control(module, name, as_json=as_json, paused=True)
+
+
+@app.command()
+def resume(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Let work on a paused source or view go on with its next refresh."""
+    _control(module, name, as_json=as_json, paused=False)
+
+
+@app.command()
+def throttle(
+    name: Name,
+    rows_per_second: Annotated[str, typer.Argument(help="Rows per second, or 'off'; 0 pauses.")],
+    module: Module = "definitions",
+    as_json: AsJson = False,
+) -> None:
+    """Limit how fast a source or view is worked on; holds until it is changed."""
+    if rows_per_second != "off":
+        try:
+            if float(rows_per_second) < 0:
+                raise ValueError(rows_per_second)
+        except ValueError:
+            raise DeclarationError(
+                f"throttle: expected rows per second or 'off', found {rows_per_second!r}",
+                hint="for example `backfill throttle revenue 5000` or `backfill throttle revenue off`",
+                argument="rows_per_second",
+            ) from None
+    _control(module, name, as_json=as_json, throttle=rows_per_second)
+
+
+@app.command()
+def skip(  # noqa: PLR0913, PLR0917  (options of a command)
+    name: Annotated[str, typer.Argument(help="Name of a view.")],
+    module: Module = "definitions",
+    as_json: AsJson = False,
+    source: Annotated[
+        str | None, typer.Option(help="The upstream that has the row; needed where there are several.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="The record's partition in its topic.")] = None,
+    offset: Annotated[
+        list[int] | None, typer.Option(min=0, help="The record's offset; may be given several times.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of the key of a table's row, as name=value; as name alone where it is null."),
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take the row in again, as far as it has not been read.")
+    ] = False,
+) -> None:
+    """Have a view leave out rows that it cannot be computed of; without a row, list those that it leaves out."""
+    from backfill_assets.app.skipping import Named, left_out, set_skips
+
+    workspace = LocalProject(module).workspace()
+    named = Named(source=source, partition=partition, offsets=tuple(offset or ()), key=tuple(key or ()))
+    found = set_skips(workspace, name, named, undo=undo, by="cli") if named.any else left_out(workspace, name)
+    _say(
+        {"name": name, "left_out": [asdict(row) for row in found]},
+        as_json=as_json,
+        text=lambda: left_out_text(found) if found else f"{name} leaves no row out",
+    )
+
+
+@app.command()
+def reset(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Empty a source or view and begin a new life with the declaration as it is now."""
+    from backfill_assets.app.operations import reset as reset_table
+
+    record = reset_table(LocalProject(module).workspace(), name)
+    _say(
+        {"name": name, "incarnation": record.incarnation},
+        as_json=as_json,
+        text=lambda: f"{name} begins anew as {record.incarnation}; `backfill refresh {name}` fills it",
+    )
+
+
+@app.command()
+def drop(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Delete a source's or view's data, plans and settings; a marker stays in the table's log."""
+    from backfill_assets.app.operations import drop as drop_table
+
+    drop_table(LocalProject(module).workspace(), name)
+    _say({"name": name, "dropped": True}, as_json=as_json, text=lambda: f"{name} is dropped")
+
+
+@app.command()
+def rebuild(module: Module = "definitions", as_json: AsJson = False) -> None:
+    """Make the ledger anew from the tables' own commits, after the state store was lost."""
+    from backfill_assets.app.operations import rebuild as rebuild_ledger
+
+    rebuilt = rebuild_ledger(LocalProject(module).workspace())
+    _say({"rebuilt": rebuilt}, as_json=as_json, text=lambda: f"rebuilt: {', '.join(rebuilt) or 'there are no tables'}")
+
+
+@app.command()
+def tend(
+    name: Name,
+    module: Module = "definitions",
+    as_json: AsJson = False,
+    vacuum_hours: Annotated[int | None, typer.Option(min=0, help="Also delete files unused for so long.")] = None,
+) -> None:
+    """Compact small files and sweep what dead runs left behind; positions are restated first."""
+    from backfill_assets.app.operations import tend as tend_table
+
+    swept = tend_table(LocalProject(module).workspace(), name, vacuum_hours=vacuum_hours)
+    _say(
+        {"name": name, "swept": swept},
+        as_json=as_json,
+        text=lambda: f"{name}: compacted; swept {len(swept)} staged folders",
+    )
+
+
+@app.command()
+def ui(
+    module: Module = "definitions",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 3000,
+    host: str = "127.0.0.1",
+) -> None:
+    """Serve the Dagster UI with its daemon over the project's instance."""
+    root = project_root(Path.cwd())
+    home = dagster_home(root)
+    from backfill_assets.adapters.runtime.tcp_ports import choose_port
+
+    port = choose_port("the Dagster UI", variable="BACKFILL_UI_PORT", last=port)
+    typer.echo(f"Dagster UI: http://{host}:{port}   (Ctrl-C ends it; instance {home})")
+    workspace = root / "workspace.yaml"
+    chosen = ["-m", module, "-d", str(Path.cwd())]
+    if workspace.exists() and module == "definitions":
+        chosen = ["-w", str(workspace)]
+    # `dagster dev` says that it is superseded by a command of another package that this project does not need.
+    quiet = ["-W", "ignore:Function `dev_command` is superseded"]
+    command = [sys.executable, *quiet, "-m", "dagster", "dev", "-h", host, "-p", str(port), *chosen]
+    os.chdir(root)
+    os.execv(command[0], command)
+
+
+def _control(module: str, name: str, *, as_json: bool, **change: Any) -> None:
+    from backfill_assets.app.operations import set_controls
+
+    controls = set_controls(LocalProject(module).workspace(), name, by="cli", **change)
+    rate = "no limit" if controls.rows_per_second is None else f"{controls.rows_per_second:g} rows/s"
+    _say(
+        {"name": name, **asdict(controls)},
+        as_json=as_json,
+        text=lambda: f"{name}: {'paused' if controls.paused else 'not paused'}, {rate}",
+    )
+
+
+def _say(document: Any, *, as_json: bool, text: Callable[[], Any]) -> None:
+    if as_json:
+        typer.echo(json.dumps(document, default=str))
+    else:
+        # A table that does not fit is cropped by rich; a terminal or a file takes the longer lines as they are.
+        Console(width=max(Console().width, LEAST_WIDTH)).print(text())
+
+
+def _fail(error: BackfillError, code: Exit) -> None:
+    typer.echo(str(error), err=True)
+    raise SystemExit(int(code))

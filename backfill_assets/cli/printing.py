@@ -1,0 +1,174 @@
+"""What the command line prints for people: tables of status, plans and runs."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, assert_never
+
+from rich.console import Group
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from backfill_assets.app.operations import Planned, Status
+    from backfill_assets.cli.summary import RunSummary
+    from backfill_assets.core.epoch.skips import LeftOut
+    from backfill_assets.core.progress.reads import Read
+
+__all__ = ["left_out_text", "plan_text", "run_text", "status_text"]
+
+MOST_ROWS = 20
+"""So many rows that are left out are named."""
+
+
+def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
+    """One line for each table, and one for each split if asked for; columns that say nothing are left out."""
+    throttled = any(each.controls.rows_per_second is not None for each in found)
+    troubled = any(each.problem for each in found)
+    short = any(each.left_out for each in found)
+    names = ("name", "state", "phase", "epoch", "done", "of", "percent", "rows/s", "ETA s", "lag")
+    more = [*(["left out"] if short else []), *(["throttle"] if throttled else []), *(["problem"] if troubled else [])]
+    table = _table(*names, *more)
+    for each in found:
+        rate = "" if each.controls.rows_per_second is None else f"{each.controls.rows_per_second:g}"
+        table.add_row(
+            each.name,
+            each.state,
+            *_numbers(each),
+            *([f"{sum(row.is_out for row in each.left_out):,}"] if short else []),
+            *([rate] if throttled else []),
+            *([each.problem] if troubled else []),
+        )
+    parts: list[Any] = [table]
+    if splits:
+        detail = _table("source", "split", "phase", "next offset", "lag")
+        for line in (line for each in found for line in each.splits):
+            detail.add_row(line.source, str(line.split), line.phase, f"{line.next_offset:,}", f"{line.lag_rows:,}")
+        if detail.row_count:
+            parts.append(detail)
+        upstreams = _table("upstream", "phase", "version", "of", "files", "lag", "lag s", "problem")
+        for at in (at for each in found for at in each.tables):
+            upstreams.add_row(
+                at.upstream,
+                at.phase,
+                str(at.version),
+                str(at.newest),
+                f"{at.files_read:,}/{at.files:,}",
+                f"{at.lag_rows:,}",
+                f"{at.lag_seconds:,.0f}",
+                f"waits for {', '.join(at.awaits)}" if at.awaits else "" if at.level == "safe" else at.forecast,
+            )
+        if upstreams.row_count:
+            parts.append(upstreams)
+        if short:
+            parts.append(left_out_text([row for each in found for row in each.left_out]))
+    return Group(*parts)
+
+
+def left_out_text(rows: "Sequence[LeftOut]") -> Group:
+    """A line for each row that a view leaves out, or is to leave out: the first ones."""
+    table = _table("left out", "standing")
+    for row in rows[:MOST_ROWS]:
+        table.add_row(row.words, row.standing)
+    more = len(rows) - MOST_ROWS
+    return Group(table, *([f"… and {more} more; --json names them all"] if more > 0 else []))
+
+
+def plan_text(name: str, planned: "Planned") -> str:
+    """What the next epoch would do, in a few sentences; of a view to be created, which strategy it takes and why."""
+    record, step = planned.record, planned.step
+    lines = []
+    if record is None:
+        lines.append(f"{name} is not created yet: the first refresh creates it and reads its history.")
+    elif step is None:
+        lines.append(f"{name} is at epoch {record.epoch} and has nothing to read.")
+    else:
+        lines.append(f"{name} is at epoch {record.epoch}. Epoch {record.epoch + 1} would read:")
+        lines += [f"  {line}" for read in step.reads for line in _read_lines(read)]
+        lines.append(
+            f"  in about {planned.expected_seconds:.1f} s{'' if record.live or not step.live else ', and then be live'}."
+        )
+    if planned.choice is not None and record is None:
+        lines.append(planned.choice.words)
+    return "\n".join(lines)
+
+
+def run_text(result: "RunSummary") -> Group:
+    """What a run did to its tables, what its checks found, and its errors."""
+    parts: list[Any] = [f"run {result.run_id}: {'success' if result.success else 'failed'}"]
+    if result.tables:
+        table = _table("name", "stopped", "epochs", "rows written", "lag", "phase")
+        for name, found in result.tables.items():
+            shown = ("stopped_reason", "epochs", "rows_written", "lag_rows", "phase")
+            table.add_row(name, *(str(found.get(each, "")) for each in shown))
+        parts.append(table)
+    if result.checks:
+        checks = _table("name", "check", "passed", "")
+        for check in result.checks:
+            passed = "yes" if check.passed else "not proved" if check.unproved else "NO"
+            checks.add_row(check.name, check.check, passed, check.summary)
+        parts.append(checks)
+    parts.extend(result.errors)
+    return Group(*parts)
+
+
+def _table(*columns: str) -> Table:
+    """A table whose columns keep their width: names are there to be read and copied."""
+    table = Table(box=None)
+    for column in columns:
+        table.add_column(column, overflow="fold", no_wrap=column not in {"", "problem"})
+    return table
+
+
+def _numbers(status: "Status") -> list[str]:
+    numbers = status.progress
+    if numbers is None:
+        return [""] * 8
+    return [
+        numbers.phase,
+        str(numbers.epoch),
+        f"{numbers.rows_done:,}",
+        f"{numbers.rows_total:,}",
+        f"{numbers.backfill_percent:g}",
+        f"{numbers.rows_per_second:,.0f}",
+        "" if numbers.eta_seconds is None else f"{numbers.eta_seconds:,.0f}",
+        "?" if numbers.lag_rows is None else f"{numbers.lag_rows:,}",
+    ]
+
+
+def _read_lines(read: "Read") -> list[str]:
+    from backfill_assets.core.progress.reads import (
+        BronzeRead,
+        CaptureRead,
+        ChangesRead,
+        FullRead,
+        KafkaRead,
+        KeyRead,
+        SkipRead,
+        SnapshotRead,
+        SpoolRead,
+    )
+
+    match read:
+        case KafkaRead():
+            origin = f"topic {read.topic}"
+        case BronzeRead():
+            origin = f"table sources/{read.source} at version {read.version}"
+        case SnapshotRead() | KeyRead():
+            parts = sum(len(each) for each in read.ranges.values())
+            kind = "files with" if isinstance(read, SnapshotRead) else "key ranges with about"
+            return [f"{read.source} at version {read.version}: {parts:,} {kind} {read.rows:,} rows"]
+        case FullRead():
+            changes = f"about {read.rows:,} changed rows since version {read.first - 1}"
+            return [f"{read.source} at version {read.last} in full: about {read.held:,} rows, instead of {changes}"]
+        case SkipRead():
+            keys = f"{len(read.out):,} that are left out from now on, {len(read.back):,} that are taken in again"
+            return [f"{read.source}: the rows of keys, {keys}"]
+        case ChangesRead() | CaptureRead() | SpoolRead():
+            found = f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows"
+            if isinstance(read, ChangesRead):
+                return [found if read.within is None else f"{found}, as far as their keys have been read"]
+            return [f"{found}, {'into' if isinstance(read, CaptureRead) else 'from'} the spool"]
+        case _:
+            assert_never(read)
+    return [
+        f"{origin}, split {split}: offsets {each.start:,} to {each.end:,}"
+        for split, each in sorted(read.ranges.items())
+    ]

@@ -1,0 +1,376 @@
+"""What a table's commits and the ledger's plans must say together: pure checks on records that were read elsewhere.
+
+Each function returns the offences as sentences; none means that the check passes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from backfill_assets.core.epoch.ports import BronzeOffer, TopicOffer
+from backfill_assets.core.epoch.records import CommitRecord, Plan, Position
+from backfill_assets.core.progress.positions import (
+    IngestPosition,
+    OffsetRange,
+    Phase,
+    SnapshotPosition,
+    TablePosition,
+    ViewPosition,
+)
+from backfill_assets.core.progress.reads import (
+    BronzeRead,
+    CaptureRead,
+    KafkaRead,
+    KeyRead,
+    Read,
+    SkipRead,
+    SnapshotRead,
+    size_of,
+)
+from backfill_assets.core.strategies.source import SourceUpstream
+from backfill_assets.core.strategies.table_skips import left_out_alike, skip_reads
+
+__all__ = ["KEPT_PLANS", "Evidence", "LedgerEntry", "conserved", "consumed", "contiguous", "evidence", "ledger_agrees"]
+
+
+CHANGE_LOG, CAPTURED = -1, -2
+"""Among the buckets of a table's snapshot: its change log, and what is captured of it. Their places are versions."""
+
+
+KEPT_PLANS = 1000
+"""The ledger keeps the plans of so many of a table's newest epochs; older ones may be pruned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """An entry of the ledger; `plan` is None for one that was rebuilt from a commit.
+
+    `plan_hash` is what the entry says of its plan, `found_hash` the hash of the plan that is there.
+    """
+
+    epoch: int
+    plan_hash: str
+    plan: Plan | None
+    found_hash: str
+
+
+def consumed(position: Position) -> dict[tuple[str, int], OffsetRange]:
+    """The offsets that a table has consumed since the beginning of its life, by source and split."""
+    match position:
+        case IngestPosition():
+            return {
+                ("", split): OffsetRange(start=position.begin[split], end=end) for split, end in position.next.items()
+            }
+        case ViewPosition():
+            return {
+                (name, split): OffsetRange(start=state.start, end=state.next)
+                for name, source in position.sources.items()
+                for split, state in source.splits.items()
+            }
+        case SnapshotPosition():
+            found = {
+                (name, bucket): OffsetRange(start=0, end=state.next)
+                for name, table in position.tables.items()
+                for bucket, state in table.buckets.items()
+            }
+            found.update({
+                (name, CHANGE_LOG): OffsetRange(start=table.pinned, end=table.version)
+                for name, table in position.tables.items()
+            })
+            found.update({
+                (name, CAPTURED): OffsetRange(start=table.pinned, end=table.spool.captured)
+                for name, table in position.tables.items()
+                if table.spool is not None
+            })
+            return found
+
+
+def contiguous(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry]) -> list[str]:
+    """Epochs follow each other without a gap, and each read exactly the offsets between its positions.
+
+    `records` are the epochs' commits in order (epoch 0 or the oldest that is still known first).
+    """
+    plans = {entry.plan_hash: entry.plan for entry in entries if entry.plan is not None}
+    offences: list[str] = []
+    for before, after in pairwise(records):
+        if after.epoch != before.epoch + 1:
+            offences.append(f"epoch {after.epoch} follows epoch {before.epoch}")
+            continue
+        offences.extend(
+            f"epoch {after.epoch}: {offence}" for offence in _step(before, after, plans.get(after.plan_hash))
+        )
+    return offences
+
+
+def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry], newest: int | None) -> list[str]:
+    """Each committed epoch was planned as it was committed, and at most one epoch is planned ahead.
+
+    Epochs whose plan may have been pruned need none.
+    """
+    if not records:
+        return []
+    last = records[-1].epoch
+    offences = []
+    if last > 0 and newest not in {last, last + 1}:
+        offences.append(f"the table is at epoch {last}, but the newest planned epoch is {newest}")
+    rebuilt = max((entry.epoch for entry in entries if entry.plan is None), default=0)
+    unplanned = max(rebuilt, last - KEPT_PLANS)
+    entered: dict[int, list[LedgerEntry]] = {}
+    for entry in entries:
+        entered.setdefault(entry.epoch, []).append(entry)
+    for record in records:
+        planned = entered.get(record.epoch, [])
+        if record.epoch > 0 and (planned or record.epoch > unplanned):
+            offences.extend(_disagreement(record, planned))
+    return offences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """From where the records of one source are read again. `unprovable`: offsets that nothing holds any more.
+
+    `subset`: the topic is compacted, so that rows may be right which nothing holds any more: Kafka forgets records that
+    were read from it, be it between a view's reading and the source's.
+    """
+
+    reads: tuple[Read, ...]
+    unprovable: dict[int, OffsetRange]
+    subset: bool
+
+
+def evidence(
+    source: SourceUpstream, wanted: Mapping[int, OffsetRange], held: TopicOffer, bronze: BronzeOffer | None
+) -> Evidence:
+    """Decide where the records of these offsets are read again: from Kafka where it holds them, else from bronze.
+
+    Of a compacted topic, bronze is the better witness wherever it has the records. `bronze` is None where the bronze
+    table itself is to be proved: then only Kafka counts.
+    """
+    from_kafka: dict[int, OffsetRange] = {}
+    from_bronze: dict[int, OffsetRange] = {}
+    unprovable: dict[int, OffsetRange] = {}
+    for split, each in wanted.items():
+        seam = held.splits[split].start if split in held.splits else each.end
+        if bronze is not None and held.compacted:
+            seam = max(seam, bronze.position.next.get(split, 0))
+        seam = min(max(each.start, seam), each.end)
+        begin = bronze.position.begin.get(split, seam) if bronze is not None else seam
+        known = min(max(each.start, begin), seam)
+        for part, start, end in (
+            (from_kafka, seam, each.end),
+            (from_bronze, known, seam),
+            (unprovable, each.start, known),
+        ):
+            if start < end:
+                part[split] = OffsetRange(start=start, end=end)
+    reads: list[Read] = []
+    if from_kafka:
+        reads.append(KafkaRead(source=source.name, topic=source.topic, isolation=source.isolation, ranges=from_kafka))
+    if from_bronze and bronze is not None:
+        life, version = bronze.incarnation, bronze.version
+        reads.append(BronzeRead(source=source.name, incarnation=life, version=version, ranges=from_bronze))
+    return Evidence(reads=tuple(reads), unprovable=unprovable, subset=held.compacted)
+
+
+def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: int) -> list[str]:
+    """Rows written by epochs add up to the table's, and no epoch wrote more than it read.
+
+    `copies`: rows that one record may become at the most (1 for a source; the branches of a view's query).
+    """
+    offences = []
+    if records and records[-1].rows_total != rows_in_table:
+        offences.append(f"epochs wrote {records[-1].rows_total} rows, the table holds {rows_in_table}")
+    for before, after in pairwise(records):
+        net = after.rows_written - after.rows_updated - after.rows_deleted
+        if after.rows_total != before.rows_total + net:
+            offences.append(f"epoch {after.epoch}: total {after.rows_total} is not {before.rows_total} + {net}")
+        estimated = isinstance(before.position, SnapshotPosition) and _estimated(before.position, after.position)
+        offered = after.done - before.done
+        if after.rows_read > offered or (after.rows_written > copies * after.rows_read and not estimated):
+            offences.append(
+                f"epoch {after.epoch}: {after.rows_written} rows were written of {after.rows_read} read from {offered} "
+                f"{'rows of tables' if isinstance(after.position, SnapshotPosition) else 'offsets'}"
+            )
+    return offences
+
+
+def _estimated(position: SnapshotPosition, after: Position) -> bool:
+    """Whether more rows may come of the next epoch than were counted: of a change log it is only estimated how many it
+    holds, and of a range of keys, how many it had when the ranges were planned. Rows that are taken in again were
+    counted before."""
+    if position.backfilled or any(table.expected for table in position.tables.values()):
+        return True
+    return not left_out_alike(position, after)
+
+
+def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[str]:
+    same = [entry for entry in planned if entry.plan_hash == record.plan_hash]
+    if not same:
+        found = ", ".join(entry.plan_hash for entry in planned) or "none"
+        return [f"epoch {record.epoch} was committed by plan {record.plan_hash}, the ledger has {found}"]
+    offences = []
+    for entry in same:
+        if entry.found_hash != entry.plan_hash:
+            offences.append(f"the plan was altered: it was entered as {entry.plan_hash}, and is {entry.found_hash} now")
+        if entry.plan is not None:
+            offences.extend(
+                f"the ledger planned another {part} than the table has"
+                for part, planned_so, found in (
+                    ("position", entry.plan.after, record.position),
+                    ("standing (live or not)", entry.plan.live, record.live),
+                    ("fingerprint", entry.plan.fingerprint, record.fingerprint),
+                )
+                if planned_so != found
+            )
+    return [f"epoch {record.epoch}: {offence}" for offence in offences]
+
+
+def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[str]:
+    was, now = consumed(before.position), consumed(after.position)
+    place = _snapshot_place if isinstance(after.position, SnapshotPosition) else _split
+    offences = [
+        f"{place(key)} is gone"
+        for key in sorted(was.keys() - now.keys())
+        if key[1] != CAPTURED or now[key[0], CHANGE_LOG].end < was[key].end  # a spool ends when it is drained
+    ]
+    read = _ranges_read(plan) if plan is not None else None
+    for key, reach in sorted(now.items()):
+        since = was[key].end if key in was else reach.start
+        if reach.end < since:
+            offences.append(f"{place(key)} went back from {since} to {reach.end}")
+        elif (
+            read is not None
+            and not _idle(key, before, after)
+            and not any(_covers(read.get(key, []), begin, reach.end) for begin in _begins(key, since, before.position))
+        ):
+            found = ", ".join(f"{each.start} to {each.end}" for each in read.get(key, [])) or "nothing"
+            offences.append(f"{place(key)} moved from {since} to {reach.end}, but the plan read {found}")
+    return [
+        *offences,
+        *_phase_offences(before.position, after.position),
+        *_skip_offences(before.position, after.position),
+        *_table_offences(before.position, after.position, plan),
+    ]
+
+
+def _split(key: tuple[str, int]) -> str:
+    return f"split {key[1]} of {key[0] or 'the topic'}"
+
+
+def _snapshot_place(key: tuple[str, int]) -> str:
+    named = {CHANGE_LOG: "the change log", CAPTURED: "what is captured"}
+    return f"{named.get(key[1], f'bucket {key[1]}')} of {key[0]}"
+
+
+def _idle(key: tuple[str, int], before: CommitRecord, after: CommitRecord) -> bool:
+    """Whether versions of a change log were passed over because none of them changed a row."""
+    was, now = before.position, after.position
+    if not (isinstance(was, SnapshotPosition) and isinstance(now, SnapshotPosition)) or key[0] not in was.tables:
+        return False
+    one, two = was.tables[key[0]], now.tables[key[0]]
+    if key[1] == CAPTURED:
+        return one.spool is not None and two.spool is not None and one.spool.rows == two.spool.rows
+    return key[1] == CHANGE_LOG and one.changes == two.changes
+
+
+def _begins(key: tuple[str, int], since: int, before: Position) -> list[int]:
+    """From where a plan may read on. Versions that were captured, but are in no segment of the spool, changed no row."""
+    table = before.tables.get(key[0]) if isinstance(before, SnapshotPosition) and key[1] == CHANGE_LOG else None
+    spool = table.spool if table is not None else None
+    return [since] if spool is None or spool.segments else [since, spool.captured]
+
+
+def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
+    """The ranges that a plan reads, by the same keys as `consumed`."""
+    found: dict[tuple[str, int], list[OffsetRange]] = {}
+    for read in plan.offset_reads:
+        name = "" if isinstance(plan.after, IngestPosition) else read.source
+        for split, each in read.ranges.items():
+            found.setdefault((name, split), []).append(each)
+    for table in plan.table_reads:
+        if isinstance(table, SnapshotRead | KeyRead):
+            for bucket, each in table.ranges.items():
+                found.setdefault((table.source, bucket), []).append(each)
+        elif not isinstance(table, SkipRead):
+            versions = OffsetRange.model_construct(start=table.first - 1, end=table.last)  # of any plan, sound or not
+            place = CAPTURED if isinstance(table, CaptureRead) else CHANGE_LOG
+            found.setdefault((table.source, place), []).append(versions)
+    return found
+
+
+def _covers(ranges: Sequence[OffsetRange], start: int, end: int) -> bool:
+    for each in sorted(ranges, key=lambda r: r.start):
+        if each.start != start:
+            return False
+        start = each.end
+    return start == end
+
+
+def _phase_offences(before: Position, after: Position) -> list[str]:
+    if not (isinstance(before, ViewPosition) and isinstance(after, ViewPosition)):
+        return []
+    order = list(Phase)
+    return [
+        f"split {split} of {name} went back from {state.phase} to {after.sources[name].splits[split].phase}"
+        for name, source in before.sources.items()
+        for split, state in source.splits.items()
+        if split in after.sources[name].splits
+        and order.index(after.sources[name].splits[split].phase) < order.index(state.phase)
+    ]
+
+
+def _skip_offences(before: Position, after: Position) -> list[str]:
+    """What a view left out of the offsets that it had read stays so, and nothing is added to it."""
+    if not (isinstance(before, ViewPosition) and isinstance(after, ViewPosition)):
+        return []
+    return [
+        f"split {split} of {name} had been read to {state.next} leaving out {was or 'nothing'}, and now {now or 'nothing'}"
+        for name, source in before.sources.items()
+        if name in after.sources
+        for split, state in source.splits.items()
+        if (was := _below(source.skipped.get(split, ()), state.next))
+        != (now := _below(after.sources[name].skipped.get(split, ()), state.next))
+    ]
+
+
+def _below(offsets: Sequence[int], end: int) -> list[int]:
+    return [offset for offset in offsets if offset < end]
+
+
+def _table_offences(before: Position, after: Position, plan: Plan | None) -> list[str]:
+    """What a view's life fixes of each table stays, and the plan read just that and as many rows as were counted."""
+    if not (isinstance(before, SnapshotPosition) and isinstance(after, SnapshotPosition)):
+        return []
+    offences = [f"table {name} joined" for name in sorted(after.tables.keys() - before.tables.keys())]
+    if plan is not None and not plan.replaces and before.tables.keys() == after.tables.keys():
+        due, skips = skip_reads(before, after), [each for each in plan.reads if isinstance(each, SkipRead)]
+        if due != skips:
+            offences.append(
+                f"to leave out what it does, the plan had to read {due or 'nothing'}, but read {skips or 'nothing'}"
+            )
+    for name in sorted(before.tables.keys() & after.tables.keys()):
+        was, now = before.tables[name], after.tables[name]
+        offences.extend(
+            f"the {part} of {name} changed from {old} to {new}"
+            for part, old, new in (
+                ("table id", was.table_id, now.table_id),
+                ("incarnation", was.incarnation, now.incarnation),
+                ("pinned version", was.pinned, now.pinned),
+                ("parts by bucket", _parts(was), _parts(now)),
+            )
+            if old != new
+        )
+        reads = [each for each in plan.table_reads if each.source == name] if plan is not None else []
+        for each in reads:
+            meant = (now.table_id, now.pinned) if isinstance(each, SnapshotRead) else (now.table_id,)
+            found = (each.table_id, each.version) if isinstance(each, SnapshotRead) else (each.table_id,)
+            if found != meant:
+                offences.append(f"the plan read {found} of {name}, the position is of {meant}")
+        counted, stated = now.rows - was.rows, sum(map(size_of, reads))
+        if plan is not None and counted != stated:
+            offences.append(f"{counted} rows of {name} were counted, but the plan read {stated}")
+    return offences
+
+
+def _parts(table: TablePosition) -> dict[int, int]:
+    return {number: bucket.parts for number, bucket in table.buckets.items()}

@@ -1,0 +1,89 @@
+"""Finds the rows that cannot be computed among many, by halves, with bounded effort.
+
+Whoever searches numbers the rows (or what names them) from 0 and tells of any range of numbers why it fails. Rows fail by
+themselves: a range fails just where one of its rows does.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from backfill_assets.core.epoch.skips import OffsetSkip, Skip
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.progress.reads import OffsetRead
+
+__all__ = ["MOST_NAMED", "MOST_TRIES", "Culprit", "Culprits", "Places", "culprits"]
+
+MOST_NAMED = 10
+"""So many rows are named at the most."""
+MOST_TRIES = 120
+"""So many ranges are tried at the most. To find one row among a million takes forty, each further one fewer."""
+
+Fails = Callable[[int, int], str]
+"""Why the rows from a number to another (exclusive) cannot be computed; empty where they can."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Culprit:
+    """A row that cannot be computed, and why."""
+
+    skip: Skip
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Culprits:
+    """The numbers of rows that fail, ascending, each with its reason. `complete`: there are no others."""
+
+    found: tuple[tuple[int, str], ...]
+    complete: bool
+
+
+def culprits(size: int, fails: Fails, *, most: int = MOST_NAMED, tries: int = MOST_TRIES) -> Culprits:
+    """Search the rows 0 to `size` for those that fail; the first ones, where there are more than can be found."""
+    found: list[tuple[int, str]] = []
+    suspected = [(0, size)] if size else []
+    while suspected and len(found) < most and tries > 0:
+        start, end = suspected.pop()
+        reason = fails(start, end)
+        tries -= 1
+        if not reason:
+            continue
+        if end - start == 1:
+            found.append((start, reason))
+            continue
+        middle = (start + end) // 2
+        suspected += [(middle, end), (start, middle)]
+    return Culprits(found=tuple(found), complete=not suspected)
+
+
+@dataclass(frozen=True)
+class Places:
+    """All offsets that reads of topics name, numbered from 0."""
+
+    parts: tuple[tuple[str, int, OffsetRange], ...]
+
+    @classmethod
+    def of(cls, reads: Sequence[OffsetRead]) -> "Places":
+        """The offsets of these reads, source by source and split by split."""
+        return cls(tuple((read.source, split, each) for read in reads for split, each in sorted(read.ranges.items())))
+
+    def __len__(self) -> int:
+        return sum(len(each) for _, _, each in self.parts)
+
+    def between(self, start: int, end: int) -> Mapping[str, dict[int, OffsetRange]]:
+        """The offsets from a number to another (exclusive), by source and split."""
+        found: dict[str, dict[int, OffsetRange]] = {}
+        number = 0
+        for source, split, each in self.parts:
+            first, last = max(start - number, 0), min(end - number, len(each))
+            if first < last:
+                part = OffsetRange(start=each.start + first, end=each.start + last)
+                found.setdefault(source, {})[split] = part
+            number += len(each)
+        return found
+
+    def at(self, number: int) -> OffsetSkip:
+        """The offset of a number."""
+        ((source, splits),) = self.between(number, number + 1).items()
+        ((split, each),) = splits.items()
+        return OffsetSkip(source=source, split=split, offset=each.start)

@@ -1,0 +1,336 @@
+"""The small interfaces that the deciding code names and that adapters in `resources` (or simulations) implement.
+
+Deciders get the reading ones only; the protocol alone can write.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from backfill_assets.core.epoch.records import CommitRecord, Fingerprint, Look, Plan, Position, Staged, UpstreamColumns
+from backfill_assets.core.progress.positions import IngestPosition, Key, NamedKey, OffsetRange
+from backfill_assets.core.progress.reads import Read, TableRead
+
+__all__ = [
+    "EVERYTHING",
+    "Begin",
+    "BronzeOffer",
+    "Clock",
+    "Commit",
+    "Compute",
+    "Controls",
+    "Decider",
+    "KeyRanges",
+    "KeyedTables",
+    "KeysLeftOut",
+    "Ledger",
+    "LogRecord",
+    "Next",
+    "OnStep",
+    "Output",
+    "TableOffer",
+    "TableSize",
+    "Tables",
+    "TopicOffer",
+    "Upstreams",
+]
+
+
+EVERYTHING = sys.maxsize
+"""A budget without a limit."""
+
+KeysLeftOut = Mapping[str, Sequence[NamedKey]]
+"""The keys whose rows a view leaves out, by table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicOffer:
+    """What a topic holds now: its identity and, per split, the earliest offset and the end that may be read.
+
+    `epochs`: per split the leader epoch that it is in, where brokers tell. `kept_seconds`: for how long it keeps its
+    records (None: for ever, or as long as no newer one has their key).
+    """
+
+    topic: str
+    topic_id: str | None
+    splits: Mapping[int, OffsetRange]
+    epochs: Mapping[int, int] = field(default_factory=dict)
+    compacted: bool = False
+    kept_seconds: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogRecord:
+    """A record of a topic: where it is, in which leader epoch it was written (None: not told), and a digest of it."""
+
+    offset: int
+    epoch: int | None
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BronzeOffer:
+    """What a source's bronze table holds now."""
+
+    incarnation: str
+    version: int
+    position: IngestPosition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit:
+    """One version of a Delta table: when it was committed, and how many rows it changed (0: only maintenance)."""
+
+    version: int
+    at_ms: int
+    rows: int
+    deletes: bool = False
+    """Whether it may have deleted or replaced rows, and not only added some."""
+    bytes: int = 0
+    """How large the files are that hold what it changed."""
+    feed: bool = True
+    """Whether it is in the table's change data feed; one read is never of versions with and without it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOffer:
+    """What a Delta table holds now: its identity, its newest version, and its life if it is a view of this project."""
+
+    table_id: str
+    version: int
+    at_ms: int
+    incarnation: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSize:
+    """How much a Delta table holds: rows, as its log states them, and bytes of its data files."""
+
+    rows: int
+    bytes: int
+
+
+class Tables(Protocol):
+    """What Delta tables offer, read when asked and never written."""
+
+    def table_now(self, name: str) -> TableOffer:
+        """The newest version; an error where the table is gone, or a view that is not live."""
+        ...
+
+    def columns(self) -> UpstreamColumns:
+        """The columns that all tables have now, as far as the view's query may mean them."""
+        ...
+
+    def files(self, name: str, version: int) -> Sequence[int]:
+        """How many rows each data file of a version holds, in the order of the files' paths."""
+        ...
+
+    def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
+        """The versions after one and up to another, oldest first, without a gap; an error where one is gone."""
+        ...
+
+    def size(self, name: str) -> TableSize:
+        """How much the newest version holds."""
+        ...
+
+    def stated_at(self, name: str, version: int) -> int | None:
+        """When a version says that it was committed (milliseconds since 1970); None where it is gone or does not say."""
+        ...
+
+    def check_readable(self, read: TableRead) -> None:
+        """Refuse a read whose files or versions are gone: `VersionsLostError`."""
+        ...
+
+    def check_keys(self, versions: Mapping[str, int], left_out: KeysLeftOut) -> None:
+        """Refuse versions in which the view's key is not unique, but for rows that are left out: `DuplicateKeyError`."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRanges:
+    """A table's key cut into ranges: their inclusive upper ends (the last has none), and about how many rows each holds."""
+
+    bounds: tuple[Key, ...]
+    rows: tuple[int, ...]
+
+
+class KeyedTables(Tables, Protocol):
+    """Delta tables that can be read in the order of their keys."""
+
+    def key_ranges(self, name: str, version: int) -> KeyRanges:
+        """Cut the key of a version, near-evenly; without rows no ranges. `UpstreamRefusedError` where it has no order."""
+        ...
+
+
+class Upstreams(Protocol):
+    """What upstreams offer, read when asked and never written."""
+
+    def topic(self, source: str) -> TopicOffer:
+        """The topic of a source."""
+        ...
+
+    def starts(self, source: str, offer: TopicOffer) -> Mapping[int, int]:
+        """The declared start of a source as one offset per split of `offer`, not yet checked against it."""
+        ...
+
+    def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
+        """Splits whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by split.
+
+        Returns for each such split the first offset that another leader has written since, as far as records tell.
+        """
+        ...
+
+    def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
+        """The last record that the topic delivers of each range, by split; a split of whose range it has none is left out."""
+        ...
+
+    def bronze(self, source: str) -> BronzeOffer:
+        """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""
+        ...
+
+    def create_bronze(self, source: str) -> BronzeOffer:
+        """The bronze table of a source, which is created here (empty) if it is not there yet."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begin:
+    """How a new life begins: its first position, the offsets of its frozen history, and whether it is live at once."""
+
+    position: Position
+    total: int
+    live: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Next:
+    """The next epoch as decided: what is read, the position after it, and whether the table is live then."""
+
+    reads: tuple[Read, ...]
+    after: Position
+    live: bool
+
+
+class Decider(Protocol):
+    """Decides what one table reads next. Knows its declaration and sees upstreams; writes nothing."""
+
+    @property
+    def target(self) -> str:
+        """`sources/<name>` or `views/<name>`."""
+        ...
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The digests of the declaration that the table is built with."""
+        ...
+
+    def begin(self) -> Begin:
+        """Decide how a new life begins."""
+        ...
+
+    def columns(self) -> UpstreamColumns:
+        """The columns that the upstreams have now, as far as a life that begins now depends on them."""
+        ...
+
+    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+        """Decide the epoch after `position`, of at most `budget` offsets; None where there is nothing to do.
+
+        With `EVERYTHING` it takes all that its tables hold once their history is read, whatever else bounds an epoch.
+        """
+        ...
+
+    def waits(self, position: Position, *, live: bool) -> bool:
+        """Whether `next` would find something to do, at whatever cost it takes to find out just that."""
+        ...
+
+    def confirm(self, plan: Plan) -> None:
+        """Refuse a plan whose upstreams are no longer the ones that it was made for (recreated, reset, put back)."""
+        ...
+
+    def resumable(self, plan: Plan) -> bool:
+        """Whether a run that begins may redo a plan that it finds uncommitted; else the life is given up for a new one."""
+        ...
+
+    def readable(self, plan: Plan) -> bool:
+        """Whether an earlier plan can be carried out: its inputs are there, and it leaves out what is to be left out now."""
+        ...
+
+    def done(self, position: Position) -> int:
+        """How many offsets have been consumed since the beginning of this life."""
+        ...
+
+    def offsets(self, position: Position) -> Mapping[str, int]:
+        """The next offset to read, by split (`<source>/<split>`)."""
+        ...
+
+    def lag(self, position: Position) -> Mapping[str, int]:
+        """How many offsets are still to be read, by split (`<source>/<split>`)."""
+        ...
+
+
+class Output(Protocol):
+    """One Delta table that only epochs change."""
+
+    def look(self) -> Look:
+        """Load the table's newest version; the next `commit` is made on exactly this."""
+        ...
+
+    def commit(self, record: CommitRecord, staged: Staged) -> None:
+        """Make one commit on the loaded version, or raise; an error does not say whether the commit happened."""
+        ...
+
+    def engine(self, staged: Staged) -> str:
+        """What would commit this: `append`, `overwrite`, or a merge by key in `delta-rs` or `spark`."""
+        ...
+
+    def verify(self, staged: Staged) -> None:
+        """Check that every staged file is there with its size, rows and columns; `StagingError` if not."""
+        ...
+
+
+class Ledger(Protocol):
+    """The plans of all tables. Runs compete for one epoch of one table, and for nothing else."""
+
+    def newest(self, target: str, incarnation: str, *, since: int = 0) -> int | None:
+        """The number of the newest planned epoch of this life, None if none is known at or after `since`."""
+        ...
+
+    def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:
+        """The plan in force for an epoch."""
+        ...
+
+    def append(self, plan: Plan) -> bool:
+        """Append a plan unless a rival planned the same epoch since `newest` was read; tells whether it was appended."""
+        ...
+
+
+class Compute(Protocol):
+    """Carries out the reads of a plan."""
+
+    def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
+        """Compute what the plan does to the table at version `at`, into files that no reader sees yet."""
+        ...
+
+
+class Clock(Protocol):
+    """Real time, or a clock that a test moves by hand."""
+
+    def now(self) -> float:
+        """Seconds since 1970, UTC."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controls:
+    """What an operator has set for a table: `rows_per_second` None means no limit, 0 means none at all."""
+
+    paused: bool = False
+    rows_per_second: float | None = None
+
+
+OnStep = Callable[[str], None]

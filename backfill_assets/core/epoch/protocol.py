@@ -1,0 +1,375 @@
+"""The one protocol: everything that is ever written goes through an epoch, or through `begin_life` and `end_life`.
+
+    1 look      load the table; its log alone says what the last epoch is and that nothing foreign came after
+    2 plan      take the ledger's plan for the next epoch, or decide one and enter it unless a rival has
+    3 stage     Spark writes files that no reader sees
+    4 commit    check the files, then one commit on the table as loaded in step 1; on any error look again and judge
+    5 report    the caller's: heartbeat, progress, control
+
+A crash before 2 leaves nothing; after 2, a plan that the next run redoes as it stands; after 3, also files that nobody
+reads and clean-up removes once another attempt has won; after 4, nothing is missing. Nothing needs repair.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from backfill_assets.core.epoch.costs import Costs
+from backfill_assets.core.epoch.ports import EVERYTHING, Begin, Clock, Compute, Decider, Ledger, Next, OnStep, Output
+from backfill_assets.core.epoch.records import (
+    CommitKind,
+    CommitRecord,
+    Look,
+    Plan,
+    Staged,
+    Verdict,
+    changed_parts,
+    judge,
+    spooled_parts,
+)
+from backfill_assets.core.epoch.staged_folders import StagedFolder
+from backfill_assets.errors import (
+    DefinitionChangedError,
+    DroppedError,
+    DuplicateKeyError,
+    FencedError,
+    ForeignWriteError,
+    StagingError,
+    StateLostError,
+    UnsettledCommitError,
+)
+
+__all__ = ["STEPS", "Parts", "begin_life", "check_look", "end_life", "restate", "run_epoch"]
+
+STEPS = ("looked", "planned", "staged", "verified", "committed")
+"""The moments at which a test may kill the process, in order."""
+
+COMMIT_TRIES = 8
+
+_log = logging.getLogger(__name__)
+
+
+def _no_step(_step: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What an epoch is made with: one decider, the ports that act, and sources of time and identity."""
+
+    decider: Decider
+    output: Output
+    ledger: Ledger
+    compute: Compute
+    clock: Clock
+    new_id: Callable[[], str]
+    costs: Callable[[], Costs] = Costs
+    on_step: OnStep = field(default=_no_step)
+
+    @property
+    def name(self) -> str:
+        """The table's name as the command line takes it."""
+        return self.decider.target.partition("/")[2]
+
+
+def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
+    """Walk the steps 1 to 4 once, from a checked look; return the commit, or None where there is nothing to do.
+
+    Errors: `FencedError` where another run got ahead, `ForeignWriteError` where somebody else wrote beside the commit,
+    `UnsettledCommitError`, `StagingError`, and what deciding and computing raise. After any of them nothing is
+    half-written.
+    """
+    last = look.record
+    assert last is not None
+    started = parts.clock.now()
+    parts.on_step("looked")
+    plan = _planned(parts, last, budget)
+    if plan is None:
+        return None
+    parts.on_step("planned")
+    attempt = parts.new_id()
+    try:
+        staged = _stage(parts, plan, attempt, look)
+    except DuplicateKeyError:
+        corrected = _corrected(parts, last, plan)
+        if corrected is None:
+            raise
+        plan, attempt = corrected, parts.new_id()
+        staged = _stage(parts, plan, attempt, look)
+    mine = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+    parts.decider.confirm(plan)
+    parts.on_step("staged")
+    deleted = last.rows_total if staged.replaces else staged.rows_deleted
+    record = CommitRecord(
+        kind=CommitKind.EPOCH,
+        target=plan.target,
+        incarnation=plan.incarnation,
+        epoch=plan.epoch,
+        attempt=attempt,
+        plan_hash=plan.hash,
+        fingerprint=plan.fingerprint,
+        position=plan.after,
+        live=plan.live,
+        rows_read=staged.rows_read,
+        rows_written=staged.rows_written,
+        rows_bad=staged.rows_bad,
+        rows_updated=staged.rows_updated,
+        rows_deleted=deleted,
+        rows_total=last.rows_total + staged.rows_written - staged.rows_updated - deleted,
+        engine=parts.output.engine(staged),
+        columns=last.columns or parts.decider.columns(),
+        spooled={part: plan.spooled.get(part, mine) for part in spooled_parts(plan.after)},
+        total=last.total,
+        done=parts.decider.done(plan.after),
+        expected_seconds=plan.expected_seconds,
+        started_at=started,
+        finished_at=parts.clock.now(),
+        created_at=last.created_at,
+    )
+    _commit(parts, record, staged, look)
+    parts.on_step("committed")
+    return record
+
+
+def check_look(parts: Parts, look: Look) -> Look:
+    """Step 1: a look at a table that goes on, with everything that forbids going on as an error of its own."""
+    record = look.record
+    if record is None or not look.exists:
+        raise DroppedError(
+            f"{parts.decider.target} does not exist: expected a table with a life that goes on",
+            hint=f"`backfill refresh {parts.name}` creates it",
+        )
+    if look.foreign is not None:
+        raise ForeignWriteError(
+            f"{parts.decider.target}: version {look.foreign} of the table changed data, but was not written by an epoch",
+            hint=f"see DESCRIBE HISTORY for who wrote it. `backfill reset {parts.name}` builds the table anew; to keep "
+            f"it, restore the table's folder from a backup of version {look.foreign - 1}",
+            version=look.foreign,
+        )
+    changed = changed_parts(record.fingerprint, parts.decider.fingerprint)
+    if changed:
+        raise DefinitionChangedError(
+            f"{parts.decider.target}: {', '.join(changed)} changed since the table was built",
+            hint=f"`backfill reset {parts.name}` builds it anew with the new declaration; or put the old one back; or "
+            "declare the new one under another name beside it",
+            changed=changed,
+        )
+    return look
+
+
+def begin_life(parts: Parts, base: Look, begin: Begin, *, incarnation: str, gives_up: bool = False) -> CommitRecord:
+    """Give a table a new life: one commit that removes all data and is epoch 0 of a fresh incarnation.
+
+    Serves creation, reset, and creation after a drop alike. With `gives_up` it ends only the life as it was looked at,
+    and not one that went on since. Errors: `FencedError` where another run did so first, or went on.
+    """
+    now = parts.clock.now()
+    record = CommitRecord(
+        kind=CommitKind.CREATE,
+        target=parts.decider.target,
+        incarnation=incarnation,
+        epoch=0,
+        attempt=parts.new_id(),
+        plan_hash="",
+        fingerprint=parts.decider.fingerprint,
+        position=begin.position,
+        live=begin.live,
+        columns=parts.decider.columns(),
+        total=begin.total,
+        started_at=now,
+        finished_at=now,
+        created_at=now,
+    )
+    _commit(parts, record, Staged(replaces=True), base, gives_up=gives_up)
+    return record
+
+
+def end_life(parts: Parts, base: Look) -> CommitRecord:
+    """Drop a table: one commit that removes all data and marks the life as ended. The log itself stays."""
+    assert base.record is not None
+    record = base.record.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
+    _commit(parts, record, Staged(replaces=True), base)
+    return record
+
+
+def restate(parts: Parts, base: Look) -> CommitRecord:
+    """Say the newest record again in a commit of its own, so that log clean-up cannot take it away.
+
+    Checks the look: restating on top of a foreign write or a drop would hide it.
+    """
+    check_look(parts, base)
+    assert base.record is not None
+    record = base.record.model_copy(update={"kind": CommitKind.RESTATE, "attempt": parts.new_id()})
+    _commit(parts, record, Staged(), base)
+    return record
+
+
+def _planned(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
+    target, incarnation, epoch = last.target, last.incarnation, last.epoch + 1
+    newest = parts.ledger.newest(target, incarnation, since=last.epoch)
+    if newest is None and last.epoch > 0:
+        newest = parts.ledger.newest(target, incarnation)
+        raise StateLostError(
+            f"{target}: the table is at epoch {last.epoch}, but the ledger knows {newest or 'none'} of its epochs",
+            hint="the state store was deleted, or BACKFILL_WAREHOUSE names another one. `backfill rebuild` makes it anew "
+            "from the tables' commits",
+            expected=last.epoch,
+            found=newest,
+        )
+    if newest is not None and newest > epoch:
+        raise _left_behind(parts, last, newest)
+    if newest == epoch:
+        plan = parts.ledger.plan(target, incarnation, epoch)
+        if plan is not None and plan.before == last.position and _feasible(parts, plan):
+            return plan
+        _log.warning("%s: the plan of epoch %d can no longer be carried out; it is superseded", target, epoch)
+    return _new_plan(parts, last, budget)
+
+
+def _left_behind(parts: Parts, last: CommitRecord, newest: int) -> FencedError | ForeignWriteError:
+    """The ledger is more than an epoch ahead of the look: either rivals went on since, or the table was put back."""
+    found = parts.output.look()
+    if found.life != (last.incarnation, True) or (found.record is not None and found.record.epoch > last.epoch):
+        return _fenced(last.target, f"epoch {last.epoch + 1} was committed by another run")
+    return ForeignWriteError(
+        f"{last.target}: the ledger planned epoch {newest}, but the table is only at epoch {last.epoch}: it was put back",
+        hint=f"`backfill reset {parts.name}` builds the table anew",
+        expected=newest,
+        found=last.epoch,
+    )
+
+
+def _feasible(parts: Parts, plan: Plan) -> bool:
+    parts.decider.confirm(plan)
+    return parts.decider.readable(plan)
+
+
+def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
+    step = parts.decider.next(last.position, live=last.live, budget=budget)
+    return None if step is None else _entered(parts, last, step)
+
+
+def _entered(parts: Parts, last: CommitRecord, step: Next) -> Plan:
+    """The plan of a step, entered into the ledger."""
+    plan = Plan(
+        target=last.target,
+        incarnation=last.incarnation,
+        epoch=last.epoch + 1,
+        fingerprint=parts.decider.fingerprint,
+        reads=step.reads,
+        before=last.position,
+        after=step.after,
+        live=step.live,
+        expected_seconds=parts.costs().expected_seconds(step.reads),
+        spooled=last.spooled,
+    )
+    if not parts.ledger.append(plan):
+        raise _fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
+    return plan
+
+
+def _corrected(parts: Parts, last: CommitRecord, refused: Plan) -> Plan | None:
+    """A plan over all that there is now, in place of one that nobody can carry out, as its rows give a key twice.
+
+    What corrects the rows comes after the versions that were planned; None where nothing came.
+    """
+    step = parts.decider.next(last.position, live=last.live, budget=EVERYTHING)
+    if step is None or step.after == refused.after:
+        return None
+    if parts.ledger.newest(refused.target, refused.incarnation, since=last.epoch) != refused.epoch:
+        raise _fenced(refused.target, f"epoch {refused.epoch} was planned or committed by another run")
+    return _entered(parts, last, step)
+
+
+def _stage(parts: Parts, plan: Plan, attempt: str, base: Look) -> Staged:
+    """Step 3. Others who went on sweep the files under a run that is still at work: that is no failure of the run."""
+    if not plan.reads:
+        return Staged()
+    try:
+        return parts.compute.stage(plan, attempt, at=base.version)
+    except Exception as error:
+        found = parts.output.look()
+        if found.life != base.life:
+            raise _fenced(plan.target, "the table was reset or dropped while this run was at work") from error
+        if found.record is not None and found.record.epoch >= plan.epoch:
+            raise _fenced(plan.target, f"epoch {plan.epoch} was committed by another run") from error
+        raise
+
+
+def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look, *, gives_up: bool = False) -> None:
+    """Step 4. Every error is unknown until a fresh look has judged it; only maintenance in between is tried again.
+
+    With `gives_up`, a commit that ends a life is not tried again on a later epoch of it.
+    """
+    errors: list[Exception] = []
+    for _ in range(COMMIT_TRIES):
+        _verify(parts, record, staged, base)
+        parts.on_step("verified")
+        try:
+            parts.output.commit(record, staged)
+        except Exception as error:
+            errors.append(error)
+        found = parts.output.look()
+        if _settled(found, record, base, errors):
+            return
+        if gives_up and _epoch(found) != _epoch(base):
+            raise _fenced(record.target, "the life that was to be given up goes on")
+    raise UnsettledCommitError(
+        f"{record.target}: the commit of epoch {record.epoch} did not go through in {COMMIT_TRIES} tries; the last error "
+        f"was: {errors[-1] if errors else 'none'}",
+        hint="nothing was lost; run it again. If it persists, look for a job that keeps changing the table",
+    ) from (errors[-1] if errors else None)
+
+
+def _epoch(look: Look) -> int | None:
+    return look.record.epoch if look.record is not None else None
+
+
+def _verify(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> None:
+    """Check the staged files. Where they are gone because others went on and swept them, say that instead."""
+    try:
+        parts.output.verify(staged)
+    except StagingError:
+        _settled(parts.output.look(), record, base, [])
+        raise
+
+
+def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exception]) -> bool:
+    verdict = judge(found, record, base)
+    match verdict:
+        case Verdict.LANDED:
+            if errors:
+                _log.warning(
+                    "%s: epoch %d landed although its commit failed: %s", record.target, record.epoch, errors[-1]
+                )
+            if record.kind is CommitKind.EPOCH and found.foreign is not None:
+                raise _foreign(record, found.foreign)
+            return True
+        case Verdict.RETRY:
+            return False
+        case Verdict.DONE_BY_OTHER:
+            raise _fenced(record.target, f"epoch {record.epoch} was committed by another run of the same plan")
+        case Verdict.FENCED:
+            there = found.record.incarnation if found.record else "none"
+            raise _fenced(
+                record.target,
+                f"expected incarnation {record.incarnation} before epoch {record.epoch}, found "
+                f"{there} at epoch {found.record.epoch if found.record else '-'}",
+            )
+        case Verdict.FOREIGN:
+            raise _foreign(record, found.foreign)
+
+
+def _foreign(record: CommitRecord, version: int | None) -> ForeignWriteError:
+    return ForeignWriteError(
+        f"{record.target}: version {version} of the table changed data beside epoch {record.epoch}, but was not written by "
+        "an epoch",
+        hint=f"`backfill reset {record.target.partition('/')[2]}` builds the table anew",
+        version=version,
+    )
+
+
+def _fenced(target: str, what: str) -> FencedError:
+    return FencedError(
+        f"{target}: fenced: {what}", hint="nothing to do: the other run goes on, this one stopped without writing"
+    )

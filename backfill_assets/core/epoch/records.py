@@ -1,0 +1,273 @@
+"""The values of the epoch protocol: reads, plans, commit records, what a look at a table finds, and how to judge it.
+
+Owns no action: `protocol` walks the steps, adapters in `resources` carry them out.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from backfill_assets.core.progress.positions import IngestPosition, SnapshotPosition, ViewPosition
+from backfill_assets.core.progress.reads import CaptureRead, FullRead, OffsetRead, Read, TableRead, size_of
+from backfill_assets.core.progress.value import Value
+
+__all__ = [
+    "Columns",
+    "CommitKind",
+    "CommitRecord",
+    "Fingerprint",
+    "Look",
+    "Plan",
+    "Position",
+    "Staged",
+    "StagedFile",
+    "UpstreamColumns",
+    "Verdict",
+    "app_id",
+    "changed_parts",
+    "fingerprint",
+    "judge",
+    "spooled_parts",
+]
+
+Columns = tuple[tuple[str, str], ...]
+"""Names and types of columns, types as `query.ddl` spells them."""
+UpstreamColumns = dict[str, Columns]
+"""Names and types of the columns of each Delta table that a view reads, in their order."""
+Position = Annotated[IngestPosition | ViewPosition | SnapshotPosition, Field(union_mode="left_to_right")]
+Fingerprint = dict[str, str]
+
+
+class Plan(Value):
+    """One epoch, decided: what is read, and where that leaves the table. Redone as it stands until it is committed.
+
+    `expected_seconds` is how long it should take, by what earlier epochs took.
+    `spooled` says in which staged folder each part of the spool lies that `before` needs, as the commit before has it.
+    """
+
+    target: str
+    incarnation: str
+    epoch: int = Field(ge=1)
+    fingerprint: Fingerprint
+    reads: tuple[Read, ...]
+    before: Position
+    after: Position
+    live: bool
+    expected_seconds: float = 0.0
+    spooled: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def hash(self) -> str:
+        """A short digest of everything above; equal plans have equal hashes."""
+        return _digest(self.model_dump(mode="json"))
+
+    @staticmethod
+    def hash_of(text: str) -> str:
+        """The hash of a plan as it is written, whichever fields plans have had since."""
+        return _digest(json.loads(text))
+
+    @property
+    def offset_reads(self) -> list[OffsetRead]:
+        """The reads of shared sources."""
+        return [read for read in self.reads if isinstance(read, OffsetRead)]
+
+    @property
+    def table_reads(self) -> list[TableRead]:
+        """The reads of Delta tables."""
+        return [read for read in self.reads if isinstance(read, TableRead)]
+
+    @property
+    def consumed(self) -> list[TableRead]:
+        """The reads of Delta tables whose rows go into the view now, and not only into its spool."""
+        return [read for read in self.table_reads if not isinstance(read, CaptureRead)]
+
+    @property
+    def replaces(self) -> bool:
+        """Whether what is read takes the place of all that the view holds."""
+        return any(isinstance(read, FullRead) for read in self.reads)
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets, or rows of Delta tables, are read; an upper bound of the source rows."""
+        return sum(size_of(read) for read in self.reads)
+
+
+def spooled_parts(position: Position) -> list[str]:
+    """What of the view's spool a position needs."""
+    return position.spooled if isinstance(position, SnapshotPosition) else []
+
+
+class CommitKind(StrEnum):
+    """What a commit of ours is."""
+
+    CREATE = "create"
+    EPOCH = "epoch"
+    DROP = "drop"
+    RESTATE = "restate"
+
+
+class CommitRecord(Value):
+    """What every commit of ours says of itself in its metadata; with it the table alone is enough to go on.
+
+    Times are seconds since 1970, UTC. `total` is the number of offsets (of Delta tables: rows) in the frozen history of
+    this life; `done` how many of all since its beginning have been consumed; `rows_written` the rows that were inserted
+    or replaced (`rows_updated` of them replaced), `rows_deleted` those deleted, `rows_total` the rows that the table
+    then holds. `engine` says what made the commit: `append` of staged files, `overwrite` with them, or a merge by key in
+    `delta-rs` or `spark`.
+    `columns` are those of the upstreams, as far as the query may mean them, when this life began: what its names mean.
+    `spooled` says in which staged folder each part of the spool lies that the position needs. `base` is the version that
+    the table was at when it was looked at for this commit: nothing but maintenance may lie between the two.
+    """
+
+    format: Literal[1] = 1
+    kind: CommitKind
+    target: str
+    incarnation: str
+    epoch: int
+    attempt: str
+    plan_hash: str
+    fingerprint: Fingerprint
+    position: Position
+    live: bool
+    rows_read: int = 0
+    rows_written: int = 0
+    rows_bad: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_total: int = 0
+    engine: str = "append"
+    columns: UpstreamColumns = Field(default_factory=dict)
+    spooled: dict[str, str] = Field(default_factory=dict)
+    total: int = 0
+    done: int = 0
+    expected_seconds: float = 0.0
+    started_at: float
+    finished_at: float
+    created_at: float
+    base: int | None = None
+
+
+class StagedFile(Value):
+    """A Parquet file that Spark wrote and no reader sees yet; `path` is relative to the table, `columns` are those that its
+    own footer names."""
+
+    path: str
+    size: int
+    rows: int
+    modified_ms: int
+    stats: str
+    columns: Columns
+
+
+class Staged(Value):
+    """All that one attempt wrote, with the counts that Spark itself reported.
+
+    `key` is empty where the files are rows to append. Otherwise they hold keyed changes: rows to insert, to replace
+    (`rows_updated` of them) and to delete, in folders named by what is to be done. With `replaces` they are all that the
+    table is to hold.
+    """
+
+    files: tuple[StagedFile, ...] = ()
+    rows_read: int = 0
+    rows_written: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    rows_bad: int = 0
+    key: tuple[str, ...] = ()
+    replaces: bool = False
+
+    @property
+    def rows(self) -> int:
+        """All rows that the files must hold."""
+        return self.rows_written + self.rows_deleted
+
+    @property
+    def appends(self) -> bool:
+        """Whether the files can be committed as they are, because no single row is replaced or deleted."""
+        return not self.rows_updated and not self.rows_deleted
+
+
+class Look(Value):
+    """What one loaded version of a table's log says.
+
+    `record` is the newest commit of ours (None where there is none yet), found at version `at`; `transaction` the
+    transaction number of its incarnation; `foreign` the first version that changed data without being ours, after that
+    commit or between it and the version that it was made on.
+    """
+
+    version: int
+    record: CommitRecord | None = None
+    at: int = -1
+    transaction: int | None = None
+    foreign: int | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether the table holds a life that goes on: created, and not dropped."""
+        return self.record is not None and self.record.kind is not CommitKind.DROP
+
+    @property
+    def life(self) -> tuple[str, bool]:
+        """Which life of the table this is, and whether it still goes on."""
+        return (self.record.incarnation if self.record else "", self.exists)
+
+
+class Verdict(StrEnum):
+    """What became of a commit, judged by looking again."""
+
+    LANDED = "landed"
+    DONE_BY_OTHER = "done_by_other"
+    FENCED = "fenced"
+    RETRY = "retry"
+    FOREIGN = "foreign"
+
+
+def judge(found: Look, mine: CommitRecord, base: Look) -> Verdict:
+    """Tell what became of the commit of `mine`, made on `base`, from a fresh look at the table. Never from an error.
+
+    Another life or a later epoch means that others went on; our epoch by another attempt of the same plan is as good
+    as ours; our epoch by another plan fences us; nothing but maintenance in between means trying again. A new life and
+    a drop end whatever the old life holds, so they mind neither its later epochs nor foreign writes.
+    """
+    record = found.record
+    if record is not None and _same_commit(record, mine):
+        return Verdict.LANDED
+    if mine.kind in {CommitKind.CREATE, CommitKind.DROP}:
+        return Verdict.RETRY if found.life == base.life else Verdict.FENCED
+    if record is None or found.life != base.life or record.epoch > mine.epoch:
+        return Verdict.FENCED
+    if record.epoch == mine.epoch and mine.kind is CommitKind.EPOCH:
+        return Verdict.DONE_BY_OTHER if record.plan_hash == mine.plan_hash else Verdict.FENCED
+    return Verdict.RETRY if found.foreign is None else Verdict.FOREIGN
+
+
+def _same_commit(record: CommitRecord, mine: CommitRecord) -> bool:
+    return (record.kind, record.incarnation, record.epoch, record.attempt) == (
+        mine.kind,
+        mine.incarnation,
+        mine.epoch,
+        mine.attempt,
+    )
+
+
+def app_id(target: str, incarnation: str) -> str:
+    """The application of the transaction numbers of one life of a table."""
+    return f"{target}@{incarnation}"
+
+
+def fingerprint(**parts: object) -> Fingerprint:
+    """A digest for each part of a declaration, so that a change can be named."""
+    return {name: _digest(part) for name, part in sorted(parts.items())}
+
+
+def changed_parts(built_with: Mapping[str, str], declared: Mapping[str, str]) -> list[str]:
+    """The names of the parts that differ."""
+    return sorted(name for name in {*built_with, *declared} if built_with.get(name) != declared.get(name))
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]

@@ -1,0 +1,252 @@
+"""A run: epoch after epoch of one table, with control looked at between epochs and nowhere else."""
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from backfill_assets.core.epoch.limits import Limits, Stop, TokenBucket
+from backfill_assets.core.epoch.ports import Controls, Next
+from backfill_assets.core.epoch.protocol import Parts, begin_life, check_look, run_epoch
+from backfill_assets.core.epoch.records import CommitRecord, Look
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.errors import FencedError, ForeignWriteError
+
+__all__ = ["Between", "Make", "RunReport", "create_if_missing", "plan_next", "run", "slowest", "urgency"]
+
+POLL_SECONDS = 0.5
+
+MOST_URGENT = 8
+"""How many times its usual rows an epoch takes at the most."""
+
+
+class Between(Protocol):
+    """What a run does between epochs: read what the operator set, tell how far it is, hear that it is to stop."""
+
+    def controls(self) -> Controls:
+        """What the operator has set."""
+        ...
+
+    def after_epoch(self, record: CommitRecord) -> None:
+        """Called after each commit: report, keep the lease, keep the table tidy."""
+        ...
+
+    def must_wait(self) -> str:
+        """Why the run is to end at the next opportunity so that others can catch up; empty if it may go on."""
+        ...
+
+
+class Make(Protocol):
+    """Makes the empty table under an output."""
+
+    def schema(self) -> str:
+        """The table's schema; finds out whether the declaration can be computed at all."""
+        ...
+
+    def empty(self) -> None:
+        """Make the empty table, unless a rival does so at the same moment."""
+        ...
+
+
+@dataclass
+class RunReport:
+    """What one run did: its epochs in order, and why it ended. `record` is the newest commit of the table."""
+
+    record: CommitRecord
+    stopped: Stop = Stop.CAUGHT_UP
+    detail: str = ""
+    epochs: list[CommitRecord] = field(default_factory=list)
+    seconds: float = 0.0
+    offsets: int = 0
+
+    @property
+    def rows_written(self) -> int:
+        """Rows written by this run."""
+        return sum(each.rows_written for each in self.epochs)
+
+    @property
+    def rows_read(self) -> int:
+        """Records read by this run."""
+        return sum(each.rows_read for each in self.epochs)
+
+
+def create_if_missing(parts: Parts, make: "Make") -> Look:
+    """Look at the table, and give it its first life (or the next one after a drop) where it has none.
+
+    Everything that can be wrong with the declaration is found before anything is written. A life whose first commit was
+    planned and cannot be resumed is given up for a new one.
+    """
+    look = parts.output.look()
+    if look.exists:
+        look = check_look(parts, look)
+        return _begun(parts, make, look) if _abandoned(parts, look) else look
+    if look.foreign is not None:
+        raise ForeignWriteError(
+            f"{parts.decider.target}: there is a table in its place already, with data of version {look.foreign} that "
+            "no epoch wrote",
+            hint="move that table away, or declare this one under another name",
+            version=look.foreign,
+        )
+    return _begun(parts, make, look)
+
+
+def _begun(parts: Parts, make: "Make", look: Look) -> Look:
+    """The table with the life that is begun here, or that a rival began first."""
+    make.schema()
+    begin, old = parts.decider.begin(), look.life
+    if look.version < 0:
+        make.empty()
+        look = parts.output.look()
+    if look.life == old:
+        with suppress(FencedError):  # a rival gave it a life, or finished the one to be given up, which is as good
+            begin_life(parts, look, begin, incarnation=parts.new_id(), gives_up=look.exists)
+        look = parts.output.look()
+    return check_look(parts, look)
+
+
+def _abandoned(parts: Parts, look: Look) -> bool:
+    """Whether a run planned the next epoch, did not commit it, and nobody may redo it.
+
+    Asked once, when a run begins and before it plans anything itself: a run ends at most one life, and one that is
+    fenced ends too, so that rivals cannot keep each other from finishing.
+    """
+    record = look.record
+    assert record is not None
+    if record.live or parts.ledger.newest(record.target, record.incarnation, since=record.epoch) != record.epoch + 1:
+        return False
+    plan = parts.ledger.plan(record.target, record.incarnation, record.epoch + 1)
+    return plan is not None and not parts.decider.resumable(plan)
+
+
+def plan_next(parts: Parts, record: CommitRecord, limits: Limits) -> Next | None:
+    """What the next epoch would read (a dry run): what is planned already and would be redone, else what is decided now."""
+    epoch = record.epoch + 1
+    if parts.ledger.newest(record.target, record.incarnation, since=record.epoch) == epoch:
+        plan = parts.ledger.plan(record.target, record.incarnation, epoch)
+        if plan is not None and plan.before == record.position and parts.decider.resumable(plan):
+            return Next(reads=plan.reads, after=plan.after, live=plan.live)
+    return parts.decider.next(record.position, live=record.live, budget=limits.chunk_rows)
+
+
+def run(parts: Parts, look: Look, limits: Limits, between: Between) -> RunReport:
+    """Work on one table from a checked look on, until it has caught up or something stops it.
+
+    "Caught up" is judged against what upstreams offered when the run started, so that a busy topic cannot keep a run
+    from ending. A rival that got ahead ends the run with `Stop.FENCED`. Errors of deciding and computing pass through.
+    """
+    assert look.record is not None
+    work = _Run(parts=parts, limits=limits, between=between, report=RunReport(record=look.record))
+    try:
+        work.loop(look)
+    except FencedError as error:
+        work.report.stopped, work.report.detail = Stop.FENCED, error.message
+    work.report.seconds = parts.clock.now() - work.started
+    return work.report
+
+
+@dataclass
+class _Run:
+    parts: Parts
+    limits: Limits
+    between: Between
+    report: RunReport
+    bucket: TokenBucket = field(init=False)
+    started: float = field(init=False)
+    goal: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bucket = TokenBucket(clock=self.parts.clock)
+        self.started = self.parts.clock.now()
+        self.goal = self._goal()
+
+    def loop(self, look: Look) -> None:
+        while (stopped := self._await_turn()) is None:
+            record = run_epoch(self.parts, look, budget=self._budget())
+            if record is not None:
+                self._count(record)
+                self.between.after_epoch(record)
+            if self.limits.until == "caught_up" and (record is None or self._reached(record)):
+                return
+            if record is None:
+                self.parts.clock.sleep(POLL_SECONDS)
+            look = self._look_again()
+        self.report.stopped = stopped
+
+    def _await_turn(self) -> Stop | None:
+        """Wait for the throttle; the reason to stop instead, if there is one."""
+        while True:
+            controls = self.between.controls()
+            self.bucket.set_rate(slowest(self.limits.rows_per_second, controls.rows_per_second))
+            wait = self.bucket.wait_seconds()
+            stopped = self._reason(controls, wait)
+            if stopped is not None or wait <= 0:
+                return stopped
+            self.parts.clock.sleep(min(wait, POLL_SECONDS))
+
+    def _reason(self, controls: Controls, wait: float) -> Stop | None:
+        if waits := self.between.must_wait():
+            self.report.detail = waits
+            return Stop.WAITING
+        if controls.paused or wait == math.inf:
+            return Stop.PAUSED
+        limits = self.limits
+        if limits.max_rows is not None and self.report.offsets >= limits.max_rows:
+            return Stop.MAX_ROWS
+        if limits.max_seconds is not None and self.parts.clock.now() - self.started >= limits.max_seconds:
+            return Stop.MAX_SECONDS
+        return None
+
+    def _budget(self) -> int:
+        chunk = self.limits.chunk_rows * urgency(self.report.record)
+        if self.limits.max_rows is not None:
+            chunk = min(chunk, self.limits.max_rows - self.report.offsets)
+        return max(1, self.bucket.allowance(chunk))
+
+    def _count(self, record: CommitRecord) -> None:
+        offsets = record.done - self.report.record.done
+        self.report.offsets += offsets
+        self.bucket.take(offsets)
+        self.report.epochs.append(record)
+        self.report.record = record
+
+    def _goal(self) -> Mapping[str, int]:
+        """What has to be consumed. A view over tables that is not live gets there by becoming live, which takes what is
+        newest then; its rows tell nothing, as changes of keys that are not read yet are never counted."""
+        position = self.report.record.position
+        if isinstance(position, SnapshotPosition) and not self.report.record.live:
+            return {}
+        offsets = self.parts.decider.offsets(position)
+        return {split: offsets.get(split, 0) + lag for split, lag in self.parts.decider.lag(position).items()}
+
+    def _reached(self, record: CommitRecord) -> bool:
+        if isinstance(record.position, SnapshotPosition) and not record.live:
+            return False  # a version that changed no row may still be left, which rows do not tell
+        offsets = self.parts.decider.offsets(record.position)
+        return all(offsets.get(split, 0) >= goal for split, goal in self.goal.items())
+
+    def _look_again(self) -> Look:
+        look = self.parts.output.look()
+        if look.life != (self.report.record.incarnation, True):
+            raise FencedError(
+                f"{self.report.record.target}: fenced: the table was reset or dropped while this run was at work",
+                hint="nothing to do: this run stopped without writing into the new life",
+            )
+        self.report.record = check_look(self.parts, look).record or self.report.record
+        return look
+
+
+def urgency(record: CommitRecord) -> int:
+    """How many times its usual rows the next epoch takes: more than once while a view that catches up is behind its bound.
+
+    A larger batch spends less on each of its rows, which is all that can be done where producers do not wait.
+    """
+    position = record.position
+    if record.live or not isinstance(position, SnapshotPosition) or position.bound.max_lag is None:
+        return 1
+    return min(MOST_URGENT, max(1, math.ceil(position.lag / max(1, position.bound.max_lag))))
+
+
+def slowest(*rates: float | None) -> float | None:
+    """The smallest of the given limits; None where there is none."""
+    return min((rate for rate in rates if rate is not None and math.isfinite(rate)), default=None)

@@ -1,0 +1,243 @@
+"""Rows that an operator has a view leave out: what names them, and from when on a position leaves them out.
+
+What is wanted is kept in the state store and read only when an epoch is planned. What is left out is part of the position,
+so it is in the plan, in the commit and in what proofs derive again. An offset can be left out, or taken in again, as
+long as it has not been read; of what has been read the list is what it was then. A key of a table is left out in every
+version, until that is taken back.
+"""
+
+import hashlib
+import json
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+
+from backfill_assets.core.epoch.records import Position
+from backfill_assets.core.progress.positions import NamedKey, SnapshotPosition, SourcePosition, ViewPosition
+from backfill_assets.core.progress.value import Value
+
+__all__ = [
+    "MOST_SKIPS",
+    "KeySkip",
+    "LeftOut",
+    "OffsetSkip",
+    "Offsets",
+    "Skip",
+    "Skips",
+    "Standing",
+    "consumed_of",
+    "is_consumed",
+    "keys_of",
+    "left_out_of",
+    "left_out_words",
+    "no_skips",
+    "offsets_left_out",
+    "offsets_of",
+    "read_skip",
+    "standings",
+]
+
+MOST_SKIPS = 1000
+"""So many rows of a view may be left out: they are named in each of its commits. More are a matter for its query."""
+
+Offsets = dict[int, tuple[int, ...]]
+"""Offsets by split, ascending; splits without any are not in it."""
+
+
+class OffsetSkip(Value):
+    """One record of a source."""
+
+    kind: Literal["offset"] = "offset"
+    source: str
+    split: int = Field(ge=0)
+    offset: int = Field(ge=0)
+
+    @property
+    def id(self) -> str:
+        """A name that no other row of the view has."""
+        return f"{self.source}-{self.split}-{self.offset}"
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where it is in its source, in the words of the command line."""
+        return {"partition": self.split, "offset": self.offset}
+
+    @property
+    def words(self) -> str:
+        """What people call it."""
+        return f"source {self.source}, partition {self.split}, offset {self.offset}"
+
+    @property
+    def options(self) -> str:
+        """What `backfill skip` names it by."""
+        return f"--source {self.source} --partition {self.split} --offset {self.offset}"
+
+
+class KeySkip(Value):
+    """One row of a Delta table, by its key."""
+
+    kind: Literal["key"] = "key"
+    source: str
+    key: NamedKey
+
+    @property
+    def id(self) -> str:
+        """A name that no other row of the view has."""
+        return f"{self.source}-{hashlib.sha256(json.dumps(self.key).encode()).hexdigest()[:16]}"
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where it is in its table."""
+        return {"key": dict(self.key)}
+
+    @property
+    def words(self) -> str:
+        """What people call it."""
+        values = ", ".join(f"{name} is null" if value is None else f"{name} = {value}" for name, value in self.key)
+        return f"table {self.source}, key {values}"
+
+    @property
+    def options(self) -> str:
+        """What `backfill skip` names it by."""
+        given = (name if value is None else f"{name}={value}" for name, value in self.key)
+        return " ".join([f"--source {self.source}", *(f"--key {shlex.quote(each)}" for each in given)])
+
+
+Skip = OffsetSkip | KeySkip
+Skips = Callable[[], Sequence[Skip]]
+"""What an operator wants left out now."""
+
+Standing = Literal["left out", "waiting", "too late", "until reset", "coming back"]
+
+_SKIP: TypeAdapter[Skip] = TypeAdapter(Annotated[Skip, Field(discriminator="kind")])
+_SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """A row that is left out, or is to be, and how that stands (see `standings`)."""
+
+    source: str
+    place: dict[str, Any]
+    words: str
+    standing: Standing
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the view is without it."""
+        return self.standing in {"left out", "until reset", "coming back"}
+
+
+def no_skips() -> Sequence[Skip]:
+    """Nothing is wanted left out."""
+    return ()
+
+
+def read_skip(document: object) -> Skip:
+    """What names a row, from plain JSON. Errors: `ValueError`."""
+    return _SKIP.validate_python(document)
+
+
+def offsets_of(skips: Iterable[Skip], source: str) -> Offsets:
+    """The offsets of a source among what is to be left out."""
+    found: dict[int, set[int]] = {}
+    for skip in skips:
+        if isinstance(skip, OffsetSkip) and skip.source == source:
+            found.setdefault(skip.split, set()).add(skip.offset)
+    return {split: tuple(sorted(offsets)) for split, offsets in sorted(found.items())}
+
+
+def keys_of(skips: Iterable[Skip], source: str) -> tuple[NamedKey, ...]:
+    """The keys of a table among what is to be left out, in an order that is always the same."""
+    return tuple(sorted({skip.key for skip in skips if isinstance(skip, KeySkip) and skip.source == source}, key=str))
+
+
+def offsets_left_out(held: Offsets, wanted: Offsets, consumed: Mapping[int, int]) -> Offsets:
+    """What the next epoch leaves out: of offsets that have been `consumed` (up to these) what was left out, as it cannot
+    be changed any more; of all others what is wanted now."""
+    found = {}
+    for split in sorted({*held, *wanted}):
+        end = consumed.get(split, 0)
+        past = {offset for offset in held.get(split, ()) if offset < end}
+        ahead = {offset for offset in wanted.get(split, ()) if offset >= end}
+        if past or ahead:
+            found[split] = tuple(sorted(past | ahead))
+    return found
+
+
+def left_out_of(position: Position | None) -> dict[str, Offsets]:
+    """The offsets that a position leaves out, by source; only sources of which it leaves out any."""
+    if not isinstance(position, ViewPosition):
+        return {}
+    return {name: source.skipped for name, source in position.sources.items() if source.skipped}
+
+
+def standings(position: Position | None, wanted: Iterable[Skip]) -> list[LeftOut]:
+    """All that is left out at a position (None: before there is one) or wanted so, in order.
+
+    `left out`: it was read and left out; `waiting`: it will be when it is read; `too late`: it was read before it was to be
+    left out, and is in the view; `until reset`: it was left out, and comes back only with a new life; `coming back`: it will
+    with the next epoch.
+    """
+    asked = set(wanted)
+    held = _held(position)
+    return [
+        LeftOut(
+            source=skip.source,
+            place=skip.place,
+            words=skip.words,
+            standing=_standing(skip, position, held=skip in held, wanted=skip in asked),
+        )
+        for skip in sorted(asked | held, key=_place)
+    ]
+
+
+def _place(skip: Skip) -> tuple[str, int, int, str]:
+    if isinstance(skip, OffsetSkip):
+        return (skip.source, skip.split, skip.offset, "")
+    return (skip.source, 0, 0, skip.words)
+
+
+def left_out_words(rows: Sequence[LeftOut]) -> str:
+    """How many rows the view is without, and which, in one sentence; empty where it is without none."""
+    out = [row.words for row in rows if row.is_out]
+    if not out:
+        return ""
+    named = "; ".join(out[:_SHOWN]) + (f"; and {len(out) - _SHOWN} more" if len(out) > _SHOWN else "")
+    return f"{len(out)} row{'s are' if len(out) > 1 else ' is'} left out as asked: {named}"
+
+
+def is_consumed(position: Position | None, skip: Skip) -> bool:
+    """Whether a row has been read, so that it cannot be left out, or taken in again, in this life of the view."""
+    if isinstance(skip, KeySkip) or not isinstance(position, ViewPosition) or skip.source not in position.sources:
+        return False
+    return skip.offset < consumed_of(position.sources[skip.source]).get(skip.split, 0)
+
+
+def _held(position: Position | None) -> set[Skip]:
+    """What has been read and left out; of tables, which are read again and again, all that is left out."""
+    if isinstance(position, SnapshotPosition):
+        return {KeySkip(source=name, key=key) for name, table in position.tables.items() for key in table.skipped}
+    named = {
+        OffsetSkip(source=name, split=split, offset=offset)
+        for name, offsets in left_out_of(position).items()
+        for split, each in offsets.items()
+        for offset in each
+    }
+    return {skip for skip in named if is_consumed(position, skip)}
+
+
+def _standing(skip: Skip, position: Position | None, *, held: bool, wanted: bool) -> Standing:
+    if held and not wanted:
+        return "coming back" if isinstance(skip, KeySkip) else "until reset"
+    if held:
+        return "left out"
+    return "too late" if is_consumed(position, skip) else "waiting"
+
+
+def consumed_of(source: SourcePosition) -> dict[int, int]:
+    """Up to where each split of a source has been read."""
+    return {split: state.next for split, state in source.splits.items()}

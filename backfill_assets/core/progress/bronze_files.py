@@ -1,0 +1,39 @@
+"""Which data files of a bronze table may hold rows of the offsets that are to be read, by the files' statistics."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from backfill_assets.core.progress.positions import OffsetRange
+
+__all__ = ["BronzeFile", "files_of_ranges"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BronzeFile:
+    """A data file, and the lowest and highest split and offset among its rows; None where its statistics do not tell."""
+
+    path: str
+    splits: tuple[int, int] | None
+    offsets: tuple[int, int] | None
+
+
+def files_of_ranges(files: Iterable[BronzeFile], ranges: Mapping[int, OffsetRange]) -> list[str]:
+    """The paths of the files that may hold a row of the ranges, by split; those that do not tell among them.
+
+    Ranges are looked at in the order of their starts, up to the last that begins within a file: for a file that is older
+    than most ranges this is a few, and one of the very ranges that a file was written for is soon met.
+    """
+    wanted = sorted((each.start, each.end, split) for split, each in ranges.items() if len(each))
+    starts = [start for start, _, _ in wanted]
+    beyond = max((end for _, end, _ in wanted), default=0)
+
+    def may_hold(file: BronzeFile) -> bool:
+        if file.splits is None or file.offsets is None:
+            return True
+        (first, last), (low, high) = file.splits, file.offsets
+        begun = islice(wanted, bisect_right(starts, high))
+        return low < beyond and any(end > low and first <= split <= last for _, end, split in begun)
+
+    return [file.path for file in files if may_hold(file)]

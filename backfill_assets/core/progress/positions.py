@@ -1,0 +1,364 @@
+"""How far each split has been consumed, and the moves that are allowed.
+
+Offsets are "next offset to read": ends are exclusive, as in Kafka and Spark. A split of a view goes one way:
+
+    backfilling ──► catching_up ──► finished
+         └──────────────────────────────▲
+
+- `backfilling`: history is read from Kafka at `next`, up to `target`; live rows are not taken.
+- `catching_up`: history stopped at `next`, which bronze has not reached; live rows below `next` are dropped.
+- `finished`: live rows from `next` on are the view's; never left again.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Self
+
+from pydantic import Field
+
+from backfill_assets.core.progress.lag import CountBound, LagBound, TimeBound
+from backfill_assets.core.progress.value import Value
+
+__all__ = [
+    "SPOOLED_SNAPSHOT",
+    "BucketState",
+    "IngestPosition",
+    "Key",
+    "KeyRange",
+    "LogMark",
+    "NamedKey",
+    "OffsetRange",
+    "Phase",
+    "Segment",
+    "SnapshotPosition",
+    "SourcePosition",
+    "SplitState",
+    "Spool",
+    "TablePosition",
+    "ViewPosition",
+    "Witness",
+    "deal",
+    "total",
+]
+
+
+class OffsetRange(Value):
+    """Offsets `start` (inclusive) to `end` (exclusive) of one split."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+    def __len__(self) -> int:
+        return max(0, self.end - self.start)
+
+
+class Phase(StrEnum):
+    """Where a split of a view stands; see the drawing above."""
+
+    BACKFILLING = "backfilling"
+    CATCHING_UP = "catching_up"
+    FINISHED = "finished"
+
+
+class SplitState(Value):
+    """One split of a view over a source.
+
+    `start`: where its history began; `next`: the next offset that the view takes; `live`: the bronze position that the
+    view has seen; `target`: while backfilling, the offset at which history ends (exclusive).
+    """
+
+    phase: Phase
+    start: int
+    next: int
+    live: int
+    target: int
+
+    @classmethod
+    def begin(cls, *, start: int, live: int, end: int) -> Self:
+        """A split whose history [start, end) is still to be read, with bronze at `live`.
+
+        Nothing to read (an empty split, a start at the end) is finished at once.
+        """
+        return cls(phase=Phase.BACKFILLING, start=start, next=start, live=live, target=max(start, live, end)).settle()
+
+    @classmethod
+    def join(cls, *, start: int, live: int) -> Self:
+        """A split that appeared after the view's creation: bronze delivers it from its very first offset."""
+        return cls(phase=Phase.FINISHED, start=start, next=start, live=live, target=start)
+
+    def see_live(self, live: int) -> Self:
+        """Bronze moved on to `live`: while backfilling, either the target follows it, or history is ahead and stops."""
+        if live == self.live:
+            return self
+        moved = self.model_copy(update={"live": live})
+        if self.phase is not Phase.BACKFILLING:
+            return moved.settle()
+        if self.next <= self.live:
+            return moved.model_copy(update={"target": live}).settle()
+        return moved.model_copy(update={"phase": Phase.CATCHING_UP}).settle()
+
+    def read_history(self, end: int) -> Self:
+        """History was read up to `end`."""
+        return self.model_copy(update={"next": end}).settle()
+
+    def read_live(self, end: int) -> Self:
+        """Live rows up to `end` were taken."""
+        return self.model_copy(update={"next": end})
+
+    def settle(self) -> Self:
+        """Take the moves that need no rows: history at its target stops, a bronze that is level finishes."""
+        phase = self.phase
+        if phase is Phase.BACKFILLING and self.next >= self.target:
+            phase = Phase.CATCHING_UP
+        if phase is Phase.CATCHING_UP and self.live >= self.next:
+            phase = Phase.FINISHED
+        return self if phase is self.phase else self.model_copy(update={"phase": phase})
+
+
+class Witness(Value):
+    """A record that was read, remembered so that its log is known again: a digest of its time, key and value."""
+
+    offset: int
+    digest: str
+
+
+class LogMark(Value):
+    """By what the logs are known again that a position was read from; see `truncation`.
+
+    `epochs`: per split the leader epoch in which the position was last seen to lie within the log. `witnesses`: of a few
+    splits a record that was read. What is not known is left out, so an empty mark says nothing.
+    """
+
+    epochs: dict[int, int] = Field(default_factory=dict)
+    witnesses: dict[int, Witness] = Field(default_factory=dict)
+
+
+class SourcePosition(Value):
+    """A view's position in one source: which life of its bronze table, at which version, and each split's state.
+
+    `log` marks the splits whose history was read from Kafka beyond what bronze had; elsewhere bronze's own mark holds.
+    `skipped` are offsets, by split, that the view leaves out (see `skips`): those before a split's `next` were, those from
+    there on will be.
+    """
+
+    incarnation: str
+    version: int
+    splits: dict[int, SplitState]
+    log: LogMark = LogMark()
+    skipped: dict[int, tuple[int, ...]] = Field(default_factory=dict)
+
+    @property
+    def backfilled(self) -> bool:
+        """Whether all history has been read."""
+        return all(split.phase is not Phase.BACKFILLING for split in self.splits.values())
+
+
+class ViewPosition(Value):
+    """A view's position: one `SourcePosition` for each upstream, by name."""
+
+    sources: dict[str, SourcePosition]
+
+
+class IngestPosition(Value):
+    """A shared source's position: the topic's identity, and per split where it began and the next offset to read.
+
+    `history`: where views begin; `begin`: the first offset that bronze holds (they differ with `bronze="new"`). `log` marks
+    the logs that were read.
+    """
+
+    topic: str
+    topic_id: str | None
+    history: dict[int, int]
+    begin: dict[int, int]
+    next: dict[int, int]
+    log: LogMark = LogMark()
+
+
+Key = tuple[str | None, ...]
+"""A place in the order of a table's key: the texts of its first columns, or of all; None is null, which comes first."""
+
+
+NamedKey = tuple[tuple[str, str | None], ...]
+"""One row of a table: the columns of its key with their values as texts (None: null), in the order of the key."""
+
+
+class KeyRange(Value):
+    """The rows whose key is beyond `after` and not beyond `upto`, both by as many columns as they name; None: no end."""
+
+    after: Key | None = None
+    upto: Key | None = None
+
+
+class BucketState(Value):
+    """One bucket of a history: of its `parts` (files or key ranges) those before `next` have been read, `rows` rows in all.
+
+    `next` is the next unread part, so that a resume is inclusive.
+    """
+
+    next: int = 0
+    parts: int
+    rows: int = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether every part of the bucket has been read."""
+        return self.next >= self.parts
+
+
+SPOOLED_SNAPSHOT = "snapshot"
+"""Among what lies in a spool: what a table's pinned version is made of."""
+
+
+class Segment(Value):
+    """Captured versions `first` to `last` (both inclusive) of a table, the newest committed at `at_ms`.
+
+    `rows` changed in `bytes`, as the table's log states them.
+    """
+
+    first: int
+    last: int
+    rows: int
+    bytes: int
+    at_ms: int
+
+
+class Spool(Value):
+    """What has been captured of a table's change log: all versions up to `captured`, which was committed at `at_ms`.
+
+    `rows` of them changed since the life began. `segments` are those not applied yet, oldest first; versions between
+    them changed nothing.
+    """
+
+    captured: int
+    at_ms: int
+    rows: int = 0
+    segments: tuple[Segment, ...] = ()
+
+    @property
+    def waiting(self) -> int:
+        """How many changed rows are still to be applied."""
+        return sum(segment.rows for segment in self.segments)
+
+    @property
+    def bytes(self) -> int:
+        """How much the segments hold, as the table's log states it."""
+        return sum(segment.bytes for segment in self.segments)
+
+
+class TablePosition(Value):
+    """A view's position in one Delta table.
+
+    `table_id` and `incarnation` (of another view) say which life of the table is meant. Its snapshot is version
+    `pinned`; its change log has been consumed up to and including `version`, which was committed at `at_ms`
+    (milliseconds since 1970). `changes` counts the changed rows taken from the change log, as the log states them.
+
+    Where history is read by key, the buckets are runs of key ranges, one after the other: `bounds` are their inclusive
+    upper ends (the last range has none), `expected` the rows that each had when they were planned. Both are forgotten
+    once all ranges have been read. Of rows with the keys `skipped` the view knows nothing (see `skips`). `spool` is what
+    was captured of the change log ahead of `version`; None where nothing is captured.
+    """
+
+    table_id: str
+    incarnation: str | None = None
+    pinned: int
+    version: int
+    at_ms: int
+    buckets: dict[int, BucketState]
+    bounds: tuple[Key, ...] = ()
+    expected: tuple[int, ...] = ()
+    changes: int = 0
+    skipped: tuple[NamedKey, ...] = ()
+    spool: Spool | None = None
+
+    @property
+    def backfilled(self) -> bool:
+        """Whether the whole snapshot has been read."""
+        return all(bucket.done for bucket in self.buckets.values())
+
+    @property
+    def reads_pinned(self) -> bool:
+        """Whether files of the pinned version are still to be read: never where history is read by key."""
+        return not (self.backfilled or self.expected)
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """The newest version that was consumed or captured, and when it was committed (milliseconds since 1970)."""
+        return (self.spool.captured, self.spool.at_ms) if self.spool else (self.version, self.at_ms)
+
+    def followed(self, *, version: int, at_ms: int, rows: int) -> "TablePosition":
+        """The position after the change log up to a version, committed at `at_ms`, that changed so many rows."""
+        moved = {"version": version, "at_ms": at_ms, "changes": self.changes + rows, "spool": None}
+        return self.model_copy(update=moved)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the snapshot and of the change log that have been read."""
+        return sum(bucket.rows for bucket in self.buckets.values()) + self.changes
+
+
+class SnapshotPosition(Value):
+    """A view's position over Delta tables: one vector, pinned as a whole before any row is read.
+
+    `strategy` is how this life reads its history.
+    `lag_ms` is how far, in commit time, it was behind what was newest when its epoch was planned, and `lag_commits` how
+    many versions of its tables that was; `bound` what it may be at the most, in time or in commits: nothing while the
+    snapshot is read, and from then on it only shrinks.
+    """
+
+    strategy: str = "snapshot"
+    tables: dict[str, TablePosition]
+    lag_ms: int = 0
+    lag_commits: int = 0
+    bound: LagBound = TimeBound()
+
+    @property
+    def backfilled(self) -> bool:
+        """Whether the snapshots of all tables have been read."""
+        return all(table.backfilled for table in self.tables.values())
+
+    @property
+    def behind(self) -> str:
+        """Lag and bound in words, where the lag is over the bound; else empty."""
+        if self.bound.max_lag is None or self.lag <= self.bound.max_lag:
+            return ""
+        lag, most = self.lag, self.bound.max_lag
+        if isinstance(self.bound, CountBound):
+            return f"it is {lag} commits behind, and was to be {most} at the most"
+        return f"it is {lag / 1000:g} s behind, and was to be {most / 1000:g} s at the most"
+
+    @property
+    def lag(self) -> int:
+        """The lag in the unit of its bound: commits or milliseconds."""
+        return self.lag_commits if isinstance(self.bound, CountBound) else self.lag_ms
+
+    @property
+    def spooled(self) -> list[str]:
+        """What of the view's spool is still needed: `<upstream>/<first version>` of each segment, and each snapshot.
+
+        A snapshot is needed as long as it is read, and then to prove what was read of it until the drain begins.
+        """
+        spools = [(name, table, table.spool) for name, table in sorted(self.tables.items()) if table.spool]
+        segments = [f"{name}/{segment.first}" for name, _, spool in spools for segment in spool.segments]
+        pinned = [name for name, table, _ in spools if table.buckets and table.version == table.pinned]
+        return segments + [f"{name}/{SPOOLED_SNAPSHOT}" for name in pinned]
+
+
+def total(ranges: Iterable[OffsetRange]) -> int:
+    """How many offsets the ranges cover."""
+    return sum(len(each) for each in ranges)
+
+
+def deal(budget: int, wanted: Mapping[int, int]) -> dict[int, int]:
+    """Share `budget` offsets among splits that want some: small wants in full, the rest evenly, none left over.
+
+    A budget smaller than the number of splits goes to those that want most, so that none waits for ever.
+    """
+    shares: dict[int, int] = {}
+    left = min(budget, sum(wanted.values()))
+    waiting = sorted((want, split) for split, want in wanted.items() if want > 0)
+    for index, (want, split) in enumerate(waiting):
+        share = min(want, left // (len(waiting) - index))
+        left -= share
+        if share:
+            shares[split] = share
+    return shares

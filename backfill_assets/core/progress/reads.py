@@ -1,0 +1,186 @@
+"""What an epoch reads: exact offsets of topics and bronze tables, exact files, versions and key ranges of Delta tables.
+
+Values only: who reads them is in `resources`, who decides on them in the strategies.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from backfill_assets.core.progress.positions import KeyRange, NamedKey, OffsetRange, total
+from backfill_assets.core.progress.value import Value
+
+__all__ = [
+    "BronzeRead",
+    "CaptureRead",
+    "ChangesRead",
+    "FullRead",
+    "KafkaRead",
+    "KeyRead",
+    "OffsetRead",
+    "Read",
+    "SkipRead",
+    "SnapshotRead",
+    "SpoolRead",
+    "TableRead",
+    "size_of",
+]
+
+
+class KafkaRead(Value):
+    """Exactly these offsets of a topic, by split."""
+
+    kind: Literal["kafka"] = "kafka"
+    source: str
+    topic: str
+    isolation: str
+    ranges: dict[int, OffsetRange]
+
+
+class BronzeRead(Value):
+    """Exactly these offsets, by split, of a source's bronze table at `version` or any later version of that life."""
+
+    kind: Literal["bronze"] = "bronze"
+    source: str
+    incarnation: str
+    version: int
+    ranges: dict[int, OffsetRange]
+
+
+class SnapshotRead(Value):
+    """Exactly these data files of a Delta table at `version`, by bucket.
+
+    The table's files, sorted by path, are dealt in turn to `buckets` buckets; a range is of places within its bucket.
+    """
+
+    kind: Literal["snapshot"] = "snapshot"
+    source: str
+    table_id: str
+    version: int
+    buckets: int
+    ranges: dict[int, OffsetRange]
+    rows: int
+
+
+class KeyRead(Value):
+    """Exactly these ranges of a Delta table's key at `version`: as `keys`, and as places within buckets of key ranges.
+
+    `rows` is how many rows they had when the ranges were planned.
+    """
+
+    kind: Literal["keys"] = "keys"
+    source: str
+    table_id: str
+    version: int
+    ranges: dict[int, OffsetRange]
+    keys: tuple[KeyRange, ...]
+    rows: int
+
+
+class ChangesRead(Value):
+    """The changes that versions `first` to `last` (both inclusive) of a Delta table made, `rows` as its log states.
+
+    With `within`, only what they did to rows in these ranges of the table's key.
+    """
+
+    kind: Literal["changes"] = "changes"
+    source: str
+    table_id: str
+    first: int
+    last: int
+    rows: int
+    within: tuple[KeyRange, ...] | None = None
+
+
+class CaptureRead(Value):
+    """The changes that versions `first` to `last` of a Delta table made, to be put into the view's spool as a segment.
+
+    Versions that changed no row make no segment.
+    """
+
+    kind: Literal["capture"] = "capture"
+    source: str
+    table_id: str
+    first: int
+    last: int
+    rows: int
+
+    @property
+    def changes(self) -> ChangesRead:
+        """What is read for it."""
+        return ChangesRead(source=self.source, table_id=self.table_id, first=self.first, last=self.last, rows=self.rows)
+
+
+class SpoolRead(Value):
+    """The changes that versions `first` to `last` of a Delta table made, from these `segments` of the view's spool.
+
+    A segment is named by its first version; versions that are in none changed nothing.
+    """
+
+    kind: Literal["spool"] = "spool"
+    source: str
+    table_id: str
+    first: int
+    last: int
+    segments: tuple[int, ...]
+    rows: int
+
+
+class FullRead(Value):
+    """All rows of a Delta table at version `last`, which take the place of what the view holds: instead of the changes
+    that versions `first` to `last` made, `rows` as its log states. `held` is about how many rows it then has.
+
+    A plan that reads one table in full reads all of the view's tables so.
+    """
+
+    kind: Literal["full"] = "full"
+    source: str
+    table_id: str
+    first: int
+    last: int
+    rows: int
+    held: int
+
+    @property
+    def version(self) -> int:
+        """The version whose rows are read."""
+        return self.last
+
+
+class SkipRead(Value):
+    """The rows of some keys of a Delta table, as far as the view stands for them: those that it is to leave out from now
+    on, at version `before`, where it stands, and those that it takes in again, at `after`, where its epoch ends.
+    """
+
+    kind: Literal["skips"] = "skips"
+    source: str
+    table_id: str
+    before: int
+    after: int
+    out: tuple[NamedKey, ...] = ()
+    back: tuple[NamedKey, ...] = ()
+
+    @property
+    def versions(self) -> list[int]:
+        """The versions that are read."""
+        return [version for version, keys in ((self.before, self.out), (self.after, self.back)) if keys]
+
+
+OffsetRead = KafkaRead | BronzeRead
+TableRead = SnapshotRead | KeyRead | ChangesRead | CaptureRead | SpoolRead | FullRead | SkipRead
+Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
+
+
+def size_of(read: Read) -> int:
+    """How much a read counts against a budget: offsets, or rows as the table's log states them.
+
+    What is only captured counts when it is taken from the spool. A table that is read in full counts as the changes that
+    it saves reading. Rows of keys that are left out, or taken in again, count nothing: they were counted when they came.
+    """
+    match read:
+        case CaptureRead() | SkipRead():
+            return 0
+        case SnapshotRead() | KeyRead() | ChangesRead() | SpoolRead() | FullRead():
+            return read.rows
+        case _:
+            return total(read.ranges.values())

@@ -1,0 +1,44 @@
+"""A table's change log in parts that one read can take: so many rows, and all of them kept in the same way."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from backfill_assets.core.epoch.ports import Commit
+from backfill_assets.core.progress.positions import KeyRange, TablePosition
+from backfill_assets.core.progress.reads import ChangesRead
+
+__all__ = ["by_feed", "changes_of", "within"]
+
+
+def within(commits: Sequence[Commit], budget: int) -> list[Commit]:
+    """The versions from the oldest on that fit the budget; at least one, and with them mere maintenance after it.
+
+    They end where the table's change data feed was turned on or off, as both are not read alike.
+    """
+    taken: list[Commit] = []
+    rows = 0
+    for commit in commits:
+        if (commit.rows and rows and rows + commit.rows > budget) or commit.feed != commits[0].feed:
+            break
+        taken.append(commit)
+        rows += commit.rows
+    return taken
+
+
+def by_feed(commits: Sequence[Commit]) -> list[list[Commit]]:
+    """Versions in parts that are read alike, because the table's change data feed was on in all of one, or off."""
+    return [list(part) for _, part in groupby(commits, key=lambda commit: commit.feed)]
+
+
+def changes_of(
+    name: str, table: TablePosition, part: Sequence[Commit], keys: tuple[KeyRange, ...] | None = None
+) -> ChangesRead:
+    """What versions that are read alike changed; with `keys` only in these ranges of the table's key."""
+    return ChangesRead(
+        source=name,
+        table_id=table.table_id,
+        first=part[0].version,
+        last=part[-1].version,
+        rows=sum(commit.rows for commit in part),
+        within=keys,
+    )

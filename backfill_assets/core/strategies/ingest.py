@@ -1,0 +1,227 @@
+"""A shared source: which offsets of its topic become bronze next.
+
+A split begins at the resolved start (or, with `bronze="new"`, at the end as it was when the source was created); a split
+that joins later begins at its very first offset. Offsets that are gone before they were read are an error, never a gap.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backfill_assets.core.epoch.ports import Begin, Next, TopicOffer, Upstreams
+from backfill_assets.core.epoch.records import Fingerprint, Plan, Position, UpstreamColumns
+from backfill_assets.core.progress.positions import IngestPosition, LogMark, OffsetRange, deal
+from backfill_assets.core.progress.reads import KafkaRead
+from backfill_assets.core.strategies.truncation import ConsumedLog, mark, truncated
+from backfill_assets.errors import OffsetsLostError, TopicRecreatedError
+
+__all__ = [
+    "IngestDecider",
+    "begin_ingest",
+    "check_log",
+    "check_starts",
+    "check_topic",
+    "consumed_log",
+    "plan_ingest",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestDecider:
+    """Decides the epochs of one source's bronze table."""
+
+    source: str
+    topic: str
+    isolation: str
+    keep_history: bool
+    fingerprint: Fingerprint
+    upstreams: Upstreams
+
+    @property
+    def target(self) -> str:
+        return f"sources/{self.source}"
+
+    def begin(self) -> Begin:
+        offer = self.upstreams.topic(self.source)
+        starts = self.upstreams.starts(self.source, offer)
+        check_starts(self.source, offer, starts)
+        position = begin_ingest(offer, starts, keep_history=self.keep_history)
+        left = sum(offer.splits[split].end - begin for split, begin in position.begin.items())
+        return Begin(position=position, total=left, live=left == 0)
+
+    def columns(self) -> UpstreamColumns:
+        return {}  # those of a topic are declared, so they are in the fingerprint
+
+    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+        assert isinstance(position, IngestPosition)
+        offer = self.upstreams.topic(self.source)
+        check_topic(self.source, position, offer)
+        planned = plan_ingest(self.source, position, offer, budget=budget)
+        log = consumed_log(self.source, position, offer, self.upstreams)
+        if planned is not None or log.elected:
+            check_log(log)
+        if planned is None:
+            return None
+        ranges, after = planned
+        known = mark(position.log, offer, ranges, source=self.source, upstreams=self.upstreams)
+        after = after.model_copy(update={"log": known})
+        level = all(after.next[split] >= held.end for split, held in offer.splits.items())
+        read = KafkaRead(source=self.source, topic=self.topic, isolation=self.isolation, ranges=ranges)
+        return Next(reads=(read,) if ranges else (), after=after, live=live or level)
+
+    def waits(self, position: Position, *, live: bool) -> bool:  # noqa: ARG002  (ports.Decider)
+        assert isinstance(position, IngestPosition)
+        offer = self.upstreams.topic(self.source)
+        check_topic(self.source, position, offer)
+        return plan_ingest(self.source, position, offer, budget=1) is not None
+
+    def confirm(self, plan: Plan) -> None:
+        assert isinstance(plan.before, IngestPosition)
+        offer = self.upstreams.topic(self.source)
+        check_topic(self.source, plan.before, offer)
+        log = consumed_log(self.source, plan.before, offer, self.upstreams)
+        if log.elected:
+            check_log(log)
+
+    def resumable(self, plan: Plan) -> bool:  # noqa: ARG002  (all that was planned is)
+        return True
+
+    def readable(self, plan: Plan) -> bool:
+        assert isinstance(plan.after, IngestPosition)
+        offer = self.upstreams.topic(self.source)
+        planned = consumed_log(self.source, plan.after, offer, self.upstreams)
+        return all(kafka_holds(offer, read.ranges) for read in plan.offset_reads) and not planned.replaced()
+
+    def done(self, position: Position) -> int:
+        assert isinstance(position, IngestPosition)
+        return sum(offset - position.begin[split] for split, offset in position.next.items())
+
+    def offsets(self, position: Position) -> Mapping[str, int]:
+        assert isinstance(position, IngestPosition)
+        return {f"{self.source}/{split}": offset for split, offset in sorted(position.next.items())}
+
+    def lag(self, position: Position) -> Mapping[str, int]:
+        assert isinstance(position, IngestPosition)
+        offer = self.upstreams.topic(self.source)
+        return {
+            f"{self.source}/{split}": max(0, held.end - position.next.get(split, 0))
+            for split, held in sorted(offer.splits.items())
+        }
+
+
+def kafka_holds(offer: TopicOffer, ranges: Mapping[int, OffsetRange]) -> bool:
+    """Whether Kafka still has these offsets to read."""
+    return all(
+        split in offer.splits and offer.splits[split].start <= each.start and each.end <= offer.splits[split].end
+        for split, each in ranges.items()
+    )
+
+
+def check_starts(source: str, offer: TopicOffer, starts: Mapping[int, int]) -> None:
+    """Refuse a start that names other splits than the topic has, or offsets that it does not hold."""
+    if starts.keys() != offer.splits.keys():
+        raise OffsetsLostError(
+            f"source {source!r}: start names splits {sorted(starts)}, but topic {offer.topic!r} has "
+            f"{sorted(offer.splits)}",
+            hint="give a start for each split of the topic, or use 'earliest', 'latest' or a timestamp",
+        )
+    for split, start in sorted(starts.items()):
+        held = offer.splits[split]
+        if not held.start <= start <= held.end:
+            raise OffsetsLostError(
+                f"source {source!r}: start offset {start} of split {split} is not in topic {offer.topic!r}, which "
+                f"holds {held.start} (earliest) to {held.end} (end, exclusive)",
+                hint=f"start at {held.start} or later, at most {held.end}, or use 'earliest' or 'latest'",
+                split=split,
+                earliest=held.start,
+                end=held.end,
+            )
+
+
+def check_topic(source: str, position: IngestPosition, offer: TopicOffer) -> None:
+    """Refuse a topic that is not the one the position was made with."""
+    known, found = position.topic_id, offer.topic_id
+    if known is not None and found is not None and known != found:
+        raise TopicRecreatedError(
+            f"source {source!r}: topic {offer.topic!r} was deleted and created again: expected topic id {known}, "
+            f"found {found}",
+            hint=f"offsets mean other records now. `backfill reset {source}` takes the new topic from its start "
+            "(reset the views over it after that), or declare the new topic as a source of another name",
+            expected=known,
+            found=found,
+        )
+
+
+def consumed_log(source: str, position: IngestPosition, offer: TopicOffer, upstreams: Upstreams) -> ConsumedLog:
+    """The log that a source was read from, to be held against its topic of now."""
+    return ConsumedLog(source=source, read=position.next, mark=position.log, offer=offer, upstreams=upstreams)
+
+
+def check_log(log: ConsumedLog) -> None:
+    """Refuse a topic that lost records that the source has read: `LogTruncatedError`, with the choices."""
+    log.check(f"source {log.source!r}", hint=_choices(log.source))
+
+
+def _choices(source: str) -> str:
+    return (
+        f"`backfill reset {source}` begins again at the source's start with what Kafka holds now (then reset the views over "
+        "it). Or leave the source as it is, with the rows that it read, and declare one of another name whose start is where "
+        "these ranges begin: it takes the records that are there now, from there on"
+    )
+
+
+def begin_ingest(offer: TopicOffer, starts: Mapping[int, int], *, keep_history: bool) -> IngestPosition:
+    """The position of a source that was just created."""
+    begin = {split: starts[split] if keep_history else held.end for split, held in offer.splits.items()}
+    return IngestPosition(
+        topic=offer.topic,
+        topic_id=offer.topic_id,
+        history=dict(starts),
+        begin=begin,
+        next=dict(begin),
+        log=LogMark(epochs=dict(offer.epochs)),
+    )
+
+
+def plan_ingest(
+    source: str, position: IngestPosition, offer: TopicOffer, *, budget: int
+) -> tuple[dict[int, OffsetRange], IngestPosition] | None:
+    """The ranges to read next, of at most `budget` offsets in all, and the position after them; None if none."""
+    joined = {split: 0 for split in offer.splits if split not in position.next}
+    known = {**position.next, **joined}
+    for split, offset in known.items():
+        _check_held(source, offer, split, offset)
+    shares = deal(budget, {split: offer.splits[split].end - offset for split, offset in known.items()})
+    ranges = {
+        split: OffsetRange(start=known[split], end=known[split] + share) for split, share in sorted(shares.items())
+    }
+    if not ranges and not joined:
+        return None
+    after = position.model_copy(
+        update={
+            "history": {**position.history, **joined},
+            "begin": {**position.begin, **joined},
+            "next": {**known, **{split: each.end for split, each in ranges.items()}},
+        }
+    )
+    return ranges, after
+
+
+def _check_held(source: str, offer: TopicOffer, split: int, offset: int) -> None:
+    held = offer.splits.get(split)
+    if held is not None and held.start <= offset <= held.end:
+        return
+    if held is not None and offset > held.end:
+        lost = {split: OffsetRange(start=held.end, end=offset)}
+        raise truncated(f"source {source!r}: topic {offer.topic!r}", lost, hint=_choices(source))
+    if held is None:
+        found = f"topic {offer.topic!r} has no such split any more"
+    else:
+        found = f"the earliest offset that topic {offer.topic!r} still holds is {held.start}"
+    raise OffsetsLostError(
+        f"source {source!r}: split {split} is to be read from offset {offset}, but {found}",
+        hint=f"nothing was skipped. `backfill reset {source}` begins again at the source's start with what Kafka still "
+        "holds; a source of another name keeps the rows that this one has; longer retention keeps it from happening",
+        split=split,
+        expected=offset,
+        earliest=held.start if held else None,
+    )

@@ -1,0 +1,126 @@
+"""Cuts a table's key into ranges of about the same number of rows, from what its files say of it or from a sample.
+
+Any cut is right, as a range is whatever lies between two of them; an even one makes epochs of an even size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from backfill_assets.core.epoch.ports import KeyRanges
+from backfill_assets.core.progress.positions import Key
+
+__all__ = ["RANGES", "Span", "by_files", "by_sample", "clustering", "thinned"]
+
+RANGES = 256
+"""Into how many ranges a key is cut at the most."""
+
+SMALL = 100_000
+"""So many rows are one range without harm."""
+
+BOUND_LETTERS = 16_384
+"""So many letters the bounds of a table have at the most, long keys though they may be."""
+
+MOST_CHUNKS = 64
+"""Into how many chunks a table is cut at the most to see how many files each touches."""
+FEWEST_STEPS = 8
+"""How finely the keys of a file are told apart at the least."""
+
+TOLD_BYTES = 128
+"""So much of a text is looked at; statistics have its first 32 letters."""
+DIGITS = 38
+"""So many digits may follow the point of a decimal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The rows of a data file, whose leading key column goes from `low` to `high`; `text` is `high` as a key names it."""
+
+    low: Any
+    high: Any
+    text: str
+    rows: int
+
+
+def by_files(spans: Sequence[Span], *, ranges: int = RANGES, small: int = SMALL) -> KeyRanges | None:
+    """Ranges of whole files, so that reading them all reads each file once.
+
+    None where files overlap, or one is so large that it should be cut: then their statistics do not say enough.
+    """
+    ordered = sorted((span for span in spans if span.rows), key=lambda span: (span.low, span.high))
+    rows = sum(span.rows for span in ordered)
+    if any(span.rows > max(small, 2 * rows // ranges) for span in ordered):
+        return None
+    if any(after.low <= before.high for before, after in pairwise(ordered)):
+        return None
+    bounds: list[Key] = []
+    held = [0]
+    for at, span in enumerate(ordered):
+        held[-1] += span.rows
+        if held[-1] * ranges >= rows and at < len(ordered) - 1:
+            bounds.append((span.text,))
+            held.append(0)
+    return KeyRanges(bounds=tuple(bounds), rows=tuple(held) if rows else ())
+
+
+def by_sample(keys: Sequence[Key], rows: int, *, ranges: int = RANGES) -> KeyRanges:
+    """Ranges between keys of a sample, which is sorted as the table's key is; `rows` are those of the whole table."""
+    if not rows:
+        return KeyRanges(bounds=(), rows=())
+    count = min(ranges, len(keys))
+    ends = (at * len(keys) // count for at in range(1, count))
+    cuts = {keys[end - 1]: end for end in ends}  # of keys that are equal, the last one: they stay together
+    shares = [0, *(end * rows // len(keys) for end in cuts.values()), rows]
+    return KeyRanges(bounds=tuple(cuts), rows=tuple(after - before for before, after in pairwise(shares)))
+
+
+def thinned(planned: KeyRanges, *, most: int = BOUND_LETTERS) -> KeyRanges:
+    """The same ranges, joined by so many each that their bounds have at most `most` letters: every commit holds them."""
+    letters = sum(len(text or "") for key in planned.bounds for text in key)
+    step = max(1, -(-letters // most))
+    ends = range(step - 1, len(planned.bounds), step)
+    starts = [0, *(end + 1 for end in ends)]
+    rows = [sum(planned.rows[start:end]) for start, end in pairwise([*starts, len(planned.rows)])]
+    return KeyRanges(bounds=tuple(planned.bounds[end] for end in ends), rows=tuple(rows) if planned.rows else ())
+
+
+def clustering(spans: Sequence[Span], *, chunk_rows: int) -> float:
+    """The share of the files that a key range of `chunk_rows` rows touches on average, by the leading key column alone.
+
+    About 1/chunks where files follow each other in the order of the key; 1 where each holds keys from all over. The rows
+    of a file are taken to lie evenly between its lowest and its highest key.
+    """
+    held = [(_place(span.low), _place(span.high), span.rows) for span in spans if span.rows]
+    chunks = min(MOST_CHUNKS, -(-sum(rows for *_, rows in held) // chunk_rows))
+    if chunks <= 1:
+        return 1.0
+    ends = [*_cuts(held, chunks), max(high for _, high, _ in held)]
+    touched = sum(
+        1
+        for after, upto in zip([None, *ends[:-1]], ends, strict=True)
+        for low, high, _ in held
+        if (after is None or high > after or high == after == upto) and low <= upto
+    )
+    return touched / (chunks * len(held))
+
+
+def _cuts(held: Sequence[tuple[int, int, int]], chunks: int) -> list[int]:
+    """Where to cut files, each from a place to another with its rows, into chunks of as many rows each."""
+    steps = FEWEST_STEPS + 4 * MOST_CHUNKS // len(held)
+    points = sorted((low + (high - low) * at // steps, rows) for low, high, rows in held for at in range(1, steps + 1))
+    all_rows, passed = sum(rows for _, rows in points), 0
+    cuts: list[int] = []
+    for place, rows in points:
+        passed += rows
+        while passed * chunks >= all_rows * (len(cuts) + 1) and len(cuts) < chunks - 1:
+            cuts.append(place)
+    return cuts
+
+
+def _place(value: int | Decimal | str) -> int:
+    """A number that is ordered as values of one column are, and says how far apart they are."""
+    if isinstance(value, str):
+        return int.from_bytes(value.encode()[:TOLD_BYTES].ljust(TOLD_BYTES, b"\0"))
+    return int(Decimal(value).scaleb(DIGITS))

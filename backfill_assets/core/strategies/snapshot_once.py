@@ -1,0 +1,27 @@
+"""Strategy `snapshot_once`: the whole snapshot in one commit, then the change log under a lag counted in commits.
+
+Readers see nothing before the snapshot is complete. There is nothing to resume: a creation that was planned and not
+committed when a run begins is given up for a new life, over what is newest then (`run.create_if_missing`).
+"""
+
+from dataclasses import dataclass, field, replace
+
+from backfill_assets.core.epoch.ports import EVERYTHING
+from backfill_assets.core.progress.lag import CountBound, LagBound
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.strategies.snapshot import SnapshotHistory
+from backfill_assets.core.strategies.table_views import Step, Turn
+
+__all__ = ["SnapshotOnceHistory"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnapshotOnceHistory(SnapshotHistory):
+    """`tables.History` over all data files of the pinned versions at once."""
+
+    bound: LagBound = field(default_factory=CountBound)
+    resumable: bool = False
+
+    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
+        """Every file of every table, whatever the budget and whoever's turn it is: a part of it would be visible."""
+        return super().read(position, replace(turn, names=sorted(position.tables), budget=EVERYTHING))

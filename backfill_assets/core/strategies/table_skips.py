@@ -1,0 +1,58 @@
+"""Keys of Delta tables that a view leaves out, in every version of the table: what a change of that list takes to read.
+
+The epoch that changes the list takes the rows of new keys away as the view has them, reads all else without the keys of
+the old list and of the new one, and adds the rows of keys that are no longer on it as they are when it ends. So no row
+is looked at that cannot be computed, unless it is still so after it was taken in again.
+"""
+
+from collections.abc import Iterable
+
+from backfill_assets.core.epoch.records import Plan, Position
+from backfill_assets.core.epoch.skips import Skip, keys_of
+from backfill_assets.core.progress.positions import NamedKey, SnapshotPosition
+from backfill_assets.core.progress.reads import SkipRead, TableRead
+
+__all__ = ["keys_left_out", "leaving_out", "left_out_alike", "skip_reads"]
+
+
+def leaving_out(position: Position, wanted: Iterable[Skip]) -> SnapshotPosition:
+    """The position with what an epoch that is planned now leaves out."""
+    assert isinstance(position, SnapshotPosition)
+    asked = list(wanted)
+    tables = {
+        name: table.model_copy(update={"skipped": keys_of(asked, name)}) for name, table in position.tables.items()
+    }
+    return position.model_copy(update={"tables": tables})
+
+
+def left_out_alike(one: Position, two: Position) -> bool:
+    """Whether two positions leave out the same."""
+    assert isinstance(one, SnapshotPosition)
+    assert isinstance(two, SnapshotPosition)
+    return all(table.skipped == two.tables[name].skipped for name, table in one.tables.items())
+
+
+def keys_left_out(plan: Plan, name: str) -> list[NamedKey]:
+    """The keys of a table without whose rows a plan reads all but its `SkipRead`: those of both its positions, or where
+    it replaces the view, of the one after it."""
+    positions = [plan.after] if plan.replaces else [plan.before, plan.after]
+    every = {
+        key: None
+        for position in positions
+        if isinstance(position, SnapshotPosition)
+        for key in position.tables[name].skipped
+    }
+    return list(every)
+
+
+def skip_reads(before: SnapshotPosition, after: SnapshotPosition) -> list[TableRead]:
+    """What brings a view from the list of one position to that of the next; nothing for tables of which nothing was read."""
+    reads: list[TableRead] = []
+    for name, was in before.tables.items():
+        now = after.tables[name]
+        out = tuple(key for key in now.skipped if key not in was.skipped) if was.rows else ()
+        back = tuple(key for key in was.skipped if key not in now.skipped) if now.rows else ()
+        if out or back:
+            ends = {"before": was.version, "after": now.version}
+            reads.append(SkipRead(source=name, table_id=was.table_id, **ends, out=out, back=back))
+    return reads

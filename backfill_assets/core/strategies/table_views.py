@@ -1,0 +1,387 @@
+"""Views over Delta tables and other views: history by one of several strategies, then the change log, then live.
+
+The versions of all upstreams are taken as one vector when a life begins. How what they hold is read is the strategy's
+(`History`); when that is done, an epoch takes the next versions of each table's change log, never skipping one. The
+view is live as soon as an epoch ends at what was newest when it was planned. Nothing has to be kept from moving for
+that: every epoch takes all versions that wait, up to its budget, and the lag bound says whether that is enough.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from backfill_assets.core.epoch.ports import EVERYTHING, Begin, Commit, Next, TableOffer, Tables
+from backfill_assets.core.epoch.records import Fingerprint, Plan, Position, UpstreamColumns
+from backfill_assets.core.epoch.skips import Skips, keys_of, no_skips
+from backfill_assets.core.progress.lag import LagBound, TimeBound
+from backfill_assets.core.progress.order import Order, waits_for
+from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition, deal
+from backfill_assets.core.progress.reads import CaptureRead, FullRead, KeyRead, TableRead
+from backfill_assets.core.strategies.change_log import by_feed, changes_of, within
+from backfill_assets.core.strategies.full_refresh import may_outweigh, outweigh, read_in_full
+from backfill_assets.core.strategies.table_skips import leaving_out, left_out_alike, skip_reads
+from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
+
+__all__ = ["BUCKETS", "History", "Step", "TableUpstream", "TablesDecider", "Turn", "begun"]
+
+BUCKETS = 16
+"""How many buckets the parts of a history are dealt to; fixed when a life begins."""
+
+MOST_EMPTY_VERSIONS, EMPTY_MS = 50, 24 * 3_600_000
+"""So many versions of mere maintenance may wait, and for so long: an epoch passes over them before the log forgets them."""
+
+MOST_LOOKED_AT = 1000
+"""So many of a table's waiting versions are looked at for one epoch, however many there are: each is a file of its log."""
+
+Step = tuple[list[TableRead], SnapshotPosition]
+"""What an epoch reads, and the position after it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableUpstream:
+    """A Delta table as a view reads it; with `keyed`, deletes and updates can be followed by its key."""
+
+    name: str
+    keyed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What an epoch of a history may read: what all tables offer, whose turn it is (`names`), and how many rows."""
+
+    offers: Mapping[str, TableOffer]
+    names: Sequence[str]
+    budget: int
+
+
+class History(Protocol):
+    """How one strategy reads what its upstreams hold, until only their change logs are left."""
+
+    @property
+    def bound(self) -> LagBound:
+        """How the lag is bounded once the history is read."""
+        ...
+
+    @property
+    def resumable(self) -> bool:
+        """Whether an epoch of the history that a dead run planned is redone; else the next run begins a new life."""
+        ...
+
+    def begin(self, name: str, offer: TableOffer) -> tuple[TablePosition, int]:
+        """The first position in a table, and how many rows its history has."""
+        ...
+
+    def finished(self, position: SnapshotPosition) -> bool:
+        """Whether only change logs are left to read."""
+        ...
+
+    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
+        """The next epoch of a history that is not finished."""
+        ...
+
+    def left(self, name: str, table: TablePosition) -> int:
+        """How many rows of a table's history are still to be read."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablesDecider:
+    """Decides the epochs of one view over Delta tables and other views.
+
+    `strategy` is the declared one; a life keeps the one that it began with until its history is read. `choose` is asked
+    which one that is. With `in_full`, tables whose changes outweigh what they hold may be read in full instead. `skips` is
+    asked what to leave out, when an epoch is planned.
+    """
+
+    view: str
+    upstreams: tuple[TableUpstream, ...]
+    fingerprint: Fingerprint
+    tables: Tables
+    histories: Mapping[str, History]
+    choose: Callable[[], str]
+    order: Order = field(default_factory=dict)
+    strategy: str = "auto"
+    in_full: bool = True
+    skips: Skips = no_skips
+
+    @property
+    def target(self) -> str:
+        return f"views/{self.view}"
+
+    def begin(self) -> Begin:
+        offers = {each.name: self.tables.table_now(each.name) for each in self.upstreams}
+        wanted = self.skips()
+        versions = {name: offer.version for name, offer in offers.items()}
+        self.tables.check_keys(versions, {name: keys_of(wanted, name) for name in offers})
+        strategy = self.choose()
+        history = self.histories[strategy]
+        begun = {name: history.begin(name, offer) for name, offer in offers.items()}
+        tables = {name: table for name, (table, _) in begun.items()}
+        position = SnapshotPosition(strategy=strategy, tables=tables, bound=history.bound)
+        position = leaving_out(position, wanted)
+        total = sum(rows for _, rows in begun.values())
+        return Begin(position=position, total=total, live=total == 0 and history.finished(position))
+
+    def columns(self) -> UpstreamColumns:
+        return self.tables.columns()
+
+    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+        assert isinstance(position, SnapshotPosition)
+        before, position = position, leaving_out(position, self.skips())
+        offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
+        history = self.histories[position.strategy]
+        if history.finished(position):
+            step = self._read_log(position, offers, budget, live=live)
+        else:
+            self._check_strategy(position)
+            reads, after = history.read(position, Turn(offers=offers, names=self._in_turn(position), budget=budget))
+            if budget == EVERYTHING and position.backfilled:  # all that was captured: what came since is in the log
+                waiting = self._looked_at(after, offers, most=EVERYTHING)
+                more, after = self._follow(after, waiting, budget, behind={read.source for read in reads})
+                reads = [*reads, *more]
+            step = reads, _lagging(after, offers)
+        if step is None and not skip_reads(before, position):
+            return None
+        reads, after = step or ([], position)
+        reads = [*skip_reads(before, after), *reads] if not any(isinstance(each, FullRead) for each in reads) else reads
+        level = all(after.tables[name].version == offer.version for name, offer in offers.items())
+        keyed = {each.name: each for each in self.upstreams}
+        for read in reads:
+            if isinstance(read, CaptureRead):
+                self._check_followable(keyed[read.source], self.tables.commits(read.source, read.first - 1, read.last))
+            self.tables.check_readable(read)
+        return Next(reads=tuple(reads), after=after, live=live or (level and history.finished(after)))
+
+    def waits(self, position: Position, *, live: bool) -> bool:
+        assert isinstance(position, SnapshotPosition)
+        offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
+        if not live or not self.histories[position.strategy].finished(position):
+            return True
+        if skip_reads(position, leaving_out(position, self.skips())):
+            return True
+        oldest = self._looked_at(position, offers, most=MOST_EMPTY_VERSIONS)
+        changed = any(commit.rows for commits in oldest.values() for commit in commits)
+        return changed or self._worth_passing(position, oldest)
+
+    def confirm(self, plan: Plan) -> None:
+        assert isinstance(plan.before, SnapshotPosition)
+        for each in self.upstreams:
+            self._offer(each.name, plan.before.tables[each.name])
+
+    def readable(self, plan: Plan) -> bool:
+        """A plan over pinned versions has no other way: what is gone is an error, never a hole.
+
+        Ranges of a key, and whole tables, are as well read from a newer version, and another list of what is left out
+        needs another plan.
+        """
+        if not left_out_alike(leaving_out(plan.before, self.skips()), plan.after):
+            return False
+        for read in sorted(plan.table_reads, key=lambda each: not isinstance(each, KeyRead)):
+            try:
+                self.tables.check_readable(read)
+            except VersionsLostError:
+                if isinstance(read, KeyRead | FullRead):
+                    return False
+                raise
+        return True
+
+    def resumable(self, plan: Plan) -> bool:
+        assert isinstance(plan.before, SnapshotPosition)
+        history = self.histories[plan.before.strategy]
+        return history.resumable or history.finished(plan.before)
+
+    def done(self, position: Position) -> int:
+        assert isinstance(position, SnapshotPosition)
+        return sum(table.rows for table in position.tables.values())
+
+    def offsets(self, position: Position) -> Mapping[str, int]:
+        assert isinstance(position, SnapshotPosition)
+        return {name: table.rows for name, table in position.tables.items()}
+
+    def lag(self, position: Position) -> Mapping[str, int]:
+        assert isinstance(position, SnapshotPosition)
+        lags = {}
+        for each in self.upstreams:
+            table = position.tables[each.name]
+            offer = self._offer(each.name, table)
+            held, _ = table.held
+            looked_at = self.tables.commits(each.name, held, min(offer.version, held + MOST_LOOKED_AT))
+            rows = sum(commit.rows for commit in looked_at)
+            beyond = offer.version - held - len(looked_at)  # they are taken to be like those before them
+            waiting = rows + (rows * beyond // len(looked_at) if beyond else 0)
+            lags[each.name] = self.histories[position.strategy].left(each.name, table) + waiting
+        return lags
+
+    def _offer(self, name: str, position: TablePosition) -> TableOffer:
+        """What a table offers, after refusing one that is not the one that the position speaks of."""
+        offer = self.tables.table_now(name)
+        redo = f"`backfill reset {self.view}` takes a new snapshot of what is there now"
+        if offer.table_id != position.table_id:
+            raise UpstreamChangedError(
+                f"view {self.view!r}: table {name!r} is another one than the view was built from: expected table id "
+                f"{position.table_id}, found {offer.table_id}",
+                hint=f"put the old table back, or {redo}",
+                expected=position.table_id,
+                found=offer.table_id,
+            )
+        if offer.incarnation != position.incarnation:
+            raise UpstreamChangedError(
+                f"view {self.view!r}: {name!r} was reset or dropped since: expected incarnation "
+                f"{position.incarnation}, found {offer.incarnation}",
+                hint=redo,
+                expected=position.incarnation,
+                found=offer.incarnation,
+            )
+        version, at_ms = position.held  # what was captured is as much of that history as what was consumed
+        if offer.version < version:
+            raise UpstreamChangedError(
+                f"view {self.view!r}: table {name!r} was put back to version {offer.version}; the view has consumed or "
+                f"captured it up to version {version}",
+                hint=f"restore the table's newer versions, or {redo}",
+                expected=version,
+                found=offer.version,
+            )
+        stated = self.tables.stated_at(name, version)
+        if stated not in {None, at_ms}:
+            raise UpstreamChangedError(
+                f"view {self.view!r}: table {name!r} was put back and written to again: the view has consumed or captured a "
+                f"version {version} that was committed at {at_ms}, and the one there is of {stated} (milliseconds since "
+                "1970)",
+                hint=f"restore the versions that were lost, or {redo}",
+                expected=at_ms,
+                found=stated,
+            )
+        return offer
+
+    def _in_turn(self, position: SnapshotPosition) -> list[str]:
+        """The tables whose history waits for no other's."""
+        unfinished = [name for name, table in position.tables.items() if not table.backfilled]
+        return sorted(name for name in position.tables if not waits_for(self.order, name, unfinished))
+
+    def _check_strategy(self, position: SnapshotPosition) -> None:
+        if self.strategy not in {"auto", position.strategy}:
+            raise DefinitionChangedError(
+                f"view {self.view!r}: its history is being read by strategy {position.strategy!r}, but it is now declared "
+                f"with {self.strategy!r}",
+                hint=f"declare {position.strategy!r} or 'auto' to go on; or `backfill reset {self.view}` begins anew",
+                changed=["strategy"],
+            )
+
+    def _read_log(
+        self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int, *, live: bool
+    ) -> tuple[list[TableRead], SnapshotPosition] | None:
+        """Waiting versions up to the budget, at least one of each table; None where nothing waits.
+
+        Or all versions at once, by reading the tables in full, where that is less work than following what they changed.
+        """
+        waiting = self._looked_at(position, offers, most=EVERYTHING if budget == EVERYTHING else MOST_LOOKED_AT)
+        empty = not any(commit.rows for commits in waiting.values() for commit in commits)
+        if live and empty and not self._worth_passing(position, waiting):
+            return None
+        if self.in_full and may_outweigh(waiting):
+            sizes = {each.name: self.tables.size(each.name) for each in self.upstreams}
+            if outweigh(waiting, sizes, budget):
+                every = self._looked_at(position, offers, most=EVERYTHING)
+                reads, after = read_in_full(position, every, sizes)
+                return reads, _bounded(position, after, offers)
+        reads, after = self._follow(position, waiting, budget)
+        return reads, _bounded(position, after, offers)
+
+    def _follow(
+        self,
+        position: SnapshotPosition,
+        waiting: Mapping[str, Sequence[Commit]],
+        budget: int,
+        *,
+        behind: Collection[str] = (),
+    ) -> Step:
+        """The changes of waiting versions up to the budget, at least one of each table.
+
+        Versions of mere maintenance are only passed over, except `behind` what else the epoch reads of a table's changes.
+        """
+        for each in self.upstreams:
+            self._check_followable(each, waiting[each.name])
+        shares = deal(
+            budget,
+            {index: sum(commit.rows for commit in waiting[each.name]) for index, each in enumerate(self.upstreams)},
+        )
+        reads: list[TableRead] = []
+        tables = dict(position.tables)
+        for index, each in enumerate(self.upstreams):
+            share, commits = shares.get(index, 0), waiting[each.name]
+            parts = by_feed(commits) if budget == EVERYTHING else list(filter(None, [within(commits, share)]))
+            if not parts:
+                continue
+            table = position.tables[each.name]
+            changes = [changes_of(each.name, table, part) for part in parts]
+            rows = sum(read.rows for read in changes)
+            reads.extend(changes if rows or each.name in behind else ())
+            tables[each.name] = table.followed(version=parts[-1][-1].version, at_ms=parts[-1][-1].at_ms, rows=rows)
+        return reads, position.model_copy(update={"tables": tables})
+
+    def _looked_at(
+        self, position: SnapshotPosition, offers: Mapping[str, TableOffer], *, most: int
+    ) -> dict[str, Sequence[Commit]]:
+        """The oldest waiting versions of each table, so many at the most."""
+        consumed = {each.name: position.tables[each.name].version for each in self.upstreams}
+        return {
+            name: self.tables.commits(name, version, min(offers[name].version, version + most))
+            for name, version in consumed.items()
+        }
+
+    def _worth_passing(self, position: SnapshotPosition, waiting: Mapping[str, Sequence[Commit]]) -> bool:
+        """Whether versions of mere maintenance are so many, or so old, that the log may soon forget them."""
+        return any(
+            len(commits) >= MOST_EMPTY_VERSIONS or commits[-1].at_ms - position.tables[name].at_ms >= EMPTY_MS
+            for name, commits in waiting.items()
+            if commits
+        )
+
+    def _check_followable(self, upstream: TableUpstream, commits: Sequence[Commit]) -> None:
+        deleting = next((commit for commit in commits if commit.deletes), None)
+        if deleting is not None and not upstream.keyed:
+            raise UpstreamRefusedError(
+                f"view {self.view!r}: version {deleting.version} of table {upstream.name!r} deleted or updated rows, which "
+                "a view without a key cannot follow",
+                hint=f"declare delta_table({upstream.name!r}, primary_key=...), then `backfill reset {self.view}`",
+                reason="NO_KEY",
+                version=deleting.version,
+            )
+
+
+def begun(offer: TableOffer, parts: Sequence[int]) -> TablePosition:
+    """The first position in a table at the version that it offers; `parts` tells how many parts each bucket has."""
+    return TablePosition(
+        table_id=offer.table_id,
+        incarnation=offer.incarnation,
+        pinned=offer.version,
+        version=offer.version,
+        at_ms=offer.at_ms,
+        buckets={bucket: BucketState(parts=count) for bucket, count in enumerate(parts)},
+    )
+
+
+def _lagging(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
+    """The position with its lag behind what is offered: of what was consumed, or captured to be consumed."""
+    return position.model_copy(update={"lag_ms": _behind(position, offers), "lag_commits": _waiting(position, offers)})
+
+
+def _bounded(before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
+    """The position with its lag, and its bound: set when the log phase begins, from then on it only shrinks."""
+    after = _lagging(after, offers)
+    lag, waiting = after.lag_ms, after.lag_commits
+    if isinstance(before.bound, TimeBound):
+        elapsed = max(after.tables[name].at_ms - table.at_ms for name, table in before.tables.items())
+        step, pending, at_first = max(0, elapsed), lag, _behind(before, offers)
+    else:
+        step, pending, at_first = _waiting(before, offers) - waiting, waiting, _waiting(before, offers)
+    bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound
+    return after.model_copy(update={"bound": bound.consumed(step, pending)})
+
+
+def _behind(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
+    return max(0, *(offer.at_ms - position.tables[name].held[1] for name, offer in offers.items()))
+
+
+def _waiting(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
+    return sum(offer.version - position.tables[name].held[0] for name, offer in offers.items())

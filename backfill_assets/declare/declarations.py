@@ -1,0 +1,386 @@
+"""What users declare: sources and views, as frozen values that are checked when made.
+
+Owns the public declarations and their rules. Reads no data, opens no connection, and imports neither Dagster nor Spark,
+so that declaring is instant and works offline.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
+
+from backfill_assets.core.progress.order import Order
+from backfill_assets.declare.arguments import (
+    Start,
+    check_choice,
+    check_name,
+    checked_key,
+    checked_order,
+    checked_settings,
+    checked_start,
+    wrong_argument,
+)
+from backfill_assets.errors import DeclarationError, QueryError
+from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
+from backfill_assets.query.ddl import Column, parse_schema
+from backfill_assets.query.query import Query, analyze, spelled
+
+if TYPE_CHECKING:
+    from dagster import AssetKey, AutomationCondition, FreshnessPolicy
+
+__all__ = [
+    "Bronze",
+    "DeltaTable",
+    "Isolation",
+    "KafkaSource",
+    "MaterializedView",
+    "RecordFormat",
+    "RefreshMode",
+    "Start",
+    "Strategy",
+    "Upstream",
+    "delta_table",
+    "has_key",
+    "kafka_source",
+    "materialized_view",
+]
+
+RecordFormat = Literal["json", "raw"]
+Bronze = Literal["all", "new"]
+Isolation = Literal["read_committed", "read_uncommitted"]
+TableStrategy = Literal["snapshot", "snapshot_once", "arrangement", "rearranged"]
+Strategy = Literal["auto", "source"] | TableStrategy
+RefreshMode = Literal["auto", "incremental", "incremental_strict"]
+
+STRATEGIES = ("auto", "source", *get_args(TableStrategy))
+
+PARSER = 1
+"""The rules by which records become rows (`query/records.py`); another number is another parser to built tables."""
+
+METADATA_COLUMNS = (
+    Column("_partition", "INT"),
+    Column("_offset", "LONG"),
+    Column("_timestamp", "TIMESTAMP"),
+    Column("_key", "BINARY"),
+    Column("_headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>"),
+)
+ERROR_COLUMNS = (Column("_error", "STRING"), Column("_value", "BINARY"))
+
+
+class LabelArguments(TypedDict, total=False):
+    """The arguments that every declaration takes as Dagster names them; all may be left out."""
+
+    key: "AssetKey | Sequence[str] | str | None"
+    description: str | None
+    owners: Sequence[str]
+    tags: Mapping[str, str]
+    metadata: Mapping[str, Any]
+    group_name: str | None
+    automation_condition: "AutomationCondition[Any] | None"
+    freshness_policy: "FreshnessPolicy | None"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What Dagster shows beside an asset; each field is named as Dagster names it."""
+
+    key: "AssetKey | Sequence[str] | str | None" = None
+    description: str | None = None
+    owners: Sequence[str] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    group_name: str | None = None
+    automation_condition: "AutomationCondition[Any] | None" = None
+    freshness_policy: "FreshnessPolicy | None" = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KafkaSource:
+    """A Kafka topic that is ingested once into an append-only Delta table (bronze); make it with `kafka_source`."""
+
+    name: str
+    topic: str
+    columns: tuple[Column, ...]
+    format: RecordFormat
+    start: Start
+    bronze: Bronze
+    isolation: Isolation
+    client_config: Mapping[str, str] = field(repr=False)
+    labels: Labels
+
+    @property
+    def target(self) -> str:
+        """The source's name in the state store and under the warehouse: `sources/<name>`."""
+        return f"sources/{self.name}"
+
+    @property
+    def key(self) -> "AssetKey":
+        """The asset key, for use in `deps` of other assets."""
+        return _asset_key(self.labels.key, ["sources", self.name])
+
+    @property
+    def bronze_columns(self) -> tuple[Column, ...]:
+        """All columns of the bronze table, in order."""
+        return (*METADATA_COLUMNS, *self.columns, *ERROR_COLUMNS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaTable:
+    """A Delta table that somebody else writes, as an upstream of views; make it with `delta_table`."""
+
+    name: str
+    path: str
+    primary_key: tuple[str, ...]
+    labels: Labels
+
+    @property
+    def key(self) -> "AssetKey":
+        """The key of the asset that writes it, if it was given, else `["delta", name]`."""
+        return _asset_key(self.labels.key, ["delta", self.name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaterializedView:
+    """A Delta table that is kept equal to a query over its upstreams; make it with `materialized_view`.
+
+    `text` is the query in one spelling. `query` is what it means; None over Delta tables and views, whose columns are
+    known only where the tables are. `own_key` is the primary key that was named.
+    """
+
+    name: str
+    text: str
+    query: Query | None
+    upstreams: "tuple[Upstream, ...]"
+    own_key: tuple[str, ...] = ()
+    strategy: Strategy
+    refresh_mode: RefreshMode
+    backfill_order: Order = field(default_factory=dict)
+    labels: Labels
+
+    @property
+    def target(self) -> str:
+        """The view's name in the state store and under the warehouse: `views/<name>`."""
+        return f"views/{self.name}"
+
+    @property
+    def key(self) -> "AssetKey":
+        """The asset key, for use in `deps` of other assets."""
+        return _asset_key(self.labels.key, ["views", self.name])
+
+    @property
+    def sources(self) -> tuple[KafkaSource, ...]:
+        """The shared sources that it reads."""
+        return tuple(each for each in self.upstreams if isinstance(each, KafkaSource))
+
+    @property
+    def tables(self) -> "tuple[DeltaTable | MaterializedView, ...]":
+        """The Delta tables and views that it reads."""
+        return tuple(each for each in self.upstreams if not isinstance(each, KafkaSource))
+
+
+Upstream = KafkaSource | DeltaTable | MaterializedView
+
+
+def has_key(table: DeltaTable | MaterializedView) -> bool:
+    """Whether something identifies a row of a table, so that views over it can follow updates and deletes."""
+    if isinstance(table, DeltaTable):
+        return bool(table.primary_key)
+    own = bool(table.sources) or bool(table.own_key) or is_aggregate(table.text)
+    return own or all(has_key(each) for each in table.tables)
+
+
+def delta_table(
+    name: str, *, path: str, primary_key: str | Sequence[str] | None = None, **labels: Unpack[LabelArguments]
+) -> DeltaTable:
+    """Declare a Delta table that exists already, as an upstream of views.
+
+    `path` is a folder (a relative one is meant against the project's root) or any URI that Delta takes. The table must
+    have its change data feed on, or be append-only. `primary_key` names the columns that identify a row; it is needed
+    where rows are updated or deleted. `key` is the asset that writes the table, so that Dagster shows the dependency.
+
+    Errors: `DeclarationError`, naming the argument.
+    """
+    check_name("delta_table", name)
+    if not isinstance(path, str) or not path:
+        raise wrong_argument("delta_table", name, "path", f"it is {path!r}", "name the table's folder or URI")
+    key = checked_key("delta_table", name, primary_key)
+    return DeltaTable(name=name, path=path, primary_key=key, labels=Labels(**labels))
+
+
+def kafka_source(  # noqa: PLR0913  (a public declaration)
+    name: str,
+    *,
+    topic: str,
+    schema: str,
+    format: RecordFormat = "json",  # noqa: A002  (public name)
+    start: Start = "earliest",
+    bronze: Bronze = "all",
+    isolation: Isolation = "read_committed",
+    client_config: Mapping[str, str] | None = None,
+    **labels: Unpack[LabelArguments],
+) -> KafkaSource:
+    """Declare a Kafka topic that is ingested once, exactly once, and shared by any number of views.
+
+    `name` names the asset `["sources", name]` and the table `sources/<name>`. `schema` is a Spark column list such as
+    `"order_id LONG, at TIMESTAMP"`. With `format="json"` each record's value is a JSON object of those columns; with
+    `"raw"` the schema is one `STRING` or `BINARY` column that takes the value as it is. `start` is where history
+    begins, for the source and its views: the earliest or latest offset, a time zone aware `datetime`, or an offset per
+    split; it is resolved once, when the source is created. `bronze="all"` keeps all records from there on, `"new"`
+    only those that come after the source's creation (views then read older ones from Kafka). `client_config` holds
+    Kafka client settings under librdkafka's names, beside those of the connector; a value `env:NAME` is read from the
+    environment. The other arguments (`key`, `description`, `owners`, `tags`,
+    `metadata`, `group_name`, `automation_condition`, `freshness_policy`) are Dagster's.
+
+    Errors: `DeclarationError`, naming the argument.
+    """
+    check_name("kafka_source", name)
+    check_choice("kafka_source", name, "format", format, get_args(RecordFormat))
+    check_choice("kafka_source", name, "bronze", bronze, get_args(Bronze))
+    check_choice("kafka_source", name, "isolation", isolation, get_args(Isolation))
+    if not isinstance(topic, str) or not topic:
+        found = "it is empty" if topic == "" else f"it is {topic!r}"
+        raise wrong_argument("kafka_source", name, "topic", found, "name the Kafka topic to read")
+    return KafkaSource(
+        name=name,
+        topic=topic,
+        columns=_source_columns(name, schema, format),
+        format=format,
+        start=checked_start("kafka_source", name, start),
+        bronze=bronze,
+        isolation=isolation,
+        client_config=checked_settings("kafka_source", name, client_config),
+        labels=Labels(**labels),
+    )
+
+
+def materialized_view(  # noqa: PLR0913  (a public declaration)
+    name: str,
+    *,
+    query: str,
+    upstreams: Sequence[Upstream],
+    primary_key: str | Sequence[str] | None = None,
+    strategy: Strategy = "auto",
+    refresh_mode: RefreshMode = "auto",
+    backfill_order: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    **labels: Unpack[LabelArguments],
+) -> MaterializedView:
+    """Declare a table that is kept equal to `query`, a Spark SQL query over `upstreams` by their names.
+
+    The query is row-wise: `SELECT` expressions with `WHERE`, and `UNION ALL` of such parts; or it aggregates one
+    upstream: `GROUP BY` with `count`, `sum`, `avg`, `min` and `max`, keyed by its groups. Upstreams are Kafka sources,
+    or Delta tables and other views. Of Kafka sources it sees good records only (`_error IS NULL`), and the view's key is
+    where each record came from, `(_partition, _offset)`, carried as hidden columns (`__partition`, `__offset`) where the
+    query leaves them out; `primary_key` is refused there. Over Delta tables and views the key is theirs, carried the same
+    way. There `primary_key` may name columns of the view: a constraint that is checked before each commit, and the key
+    that readers of the view go by. It also says which row is which where the tables have no key in common.
+
+    `strategy` is how history is read. Kafka sources have one, `"source"`. Delta tables and views are read from a pinned
+    version and then by their change log, in chunks (`"snapshot"`) or in one commit (`"snapshot_once"`); or in the order
+    of their keys from what is newest each time, which outlives any retention of theirs (`"arrangement"`); or from a
+    pinned version while their changes are captured beside the view (`"rearranged"`). `"auto"` takes the cheapest that
+    can finish; `backfill plan` explains it. `backfill_order` says whose history is read before whose: names of upstreams
+    from first to last, or a mapping from a name to those that come before it. One that waits is not read at all.
+    With `refresh_mode="auto"` a view is computed anew, in one commit, where the changes that wait far outweigh its tables
+    (2.5 times in bytes); its readers are told only which rows differ, unless most do. With the other two it always follows.
+
+    Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
+    """
+    check_name("materialized_view", name)
+    check_choice("materialized_view", name, "strategy", strategy, STRATEGIES)
+    check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
+    given = _checked_upstreams(name, upstreams)
+    own_key = checked_key("materialized_view", name, primary_key)
+    over_kafka = isinstance(given[0], KafkaSource)
+    if strategy != "auto" and (strategy == "source") is not over_kafka:
+        fitting = "'source'" if over_kafka else f"one of {', '.join(map(repr, get_args(TableStrategy)))}"
+        raise wrong_argument(
+            "materialized_view", name, "strategy", f"{strategy!r} does not read such upstreams", f"use {fitting}"
+        )
+    try:
+        text, analyzed = _analyzed(query, given)
+    except QueryError as error:
+        raise QueryError(
+            f"materialized_view {name!r}: {error.message}", reason=error.reason, hint=error.hint, argument="query"
+        ) from None
+    if analyzed is not None:
+        _check_own_key(name, own_key, analyzed)
+    return MaterializedView(
+        name=name,
+        text=text,
+        query=analyzed,
+        upstreams=given,
+        own_key=own_key,
+        strategy=strategy,
+        refresh_mode=refresh_mode,
+        backfill_order=checked_order("materialized_view", name, backfill_order, [upstream.name for upstream in given]),
+        labels=Labels(**labels),
+    )
+
+
+def _check_own_key(name: str, own_key: tuple[str, ...], query: Query) -> None:
+    """Over Kafka sources a view's key is given: where a record came from, or its groups."""
+    if not own_key or (isinstance(query, AggregateQuery) and set(own_key) == set(query.key_columns)):
+        return
+    keyed = "a row-wise view over a Kafka source is keyed by (_partition, _offset)"
+    if isinstance(query, AggregateQuery):
+        keyed = f"an aggregate is keyed by its groups, ({', '.join(query.key_columns)})"
+    raise wrong_argument(
+        "materialized_view", name, "primary_key", f"{list(own_key)!r} was given, but {keyed}", "leave primary_key out"
+    )
+
+
+def _analyzed(query: str, upstreams: "tuple[Upstream, ...]") -> tuple[str, Query | None]:
+    """The query's text in one spelling, and what it means where the upstreams' columns are declared."""
+    columns = {each.name: each.bronze_columns for each in upstreams if isinstance(each, KafkaSource)}
+    if columns:
+        analyzed = analyze(query, columns)
+        return analyzed.text, analyzed
+    return spelled(query, [each.name for each in upstreams]), None
+
+
+def _source_columns(name: str, schema: str, record_format: RecordFormat) -> tuple[Column, ...]:
+    try:
+        columns = parse_schema(schema)
+    except DeclarationError as error:
+        raise wrong_argument("kafka_source", name, "schema", error.message, error.hint) from None
+    reserved = sorted(column.name for column in columns if column.name.startswith("_"))
+    if reserved:
+        raise wrong_argument(
+            "kafka_source",
+            name,
+            "schema",
+            f"columns {', '.join(reserved)} begin with an underscore",
+            "such names belong to the source's own columns; rename them in the schema",
+        )
+    if record_format == "raw" and (len(columns) != 1 or columns[0].type not in {"STRING", "BINARY"}):
+        raise wrong_argument(
+            "kafka_source", name, "schema", f"it is {schema!r}", 'format="raw" takes one STRING or BINARY column'
+        )
+    return columns
+
+
+def _checked_upstreams(name: str, upstreams: object) -> "tuple[Upstream, ...]":
+    hint = "pass the upstreams that the query names, as made by kafka_source(...), delta_table(...) or materialized_view(...)"
+    if not isinstance(upstreams, Sequence) or isinstance(upstreams, str) or not upstreams:
+        raise wrong_argument("materialized_view", name, "upstreams", f"it is {upstreams!r}", hint)
+    wrong = [each for each in upstreams if not isinstance(each, KafkaSource | DeltaTable | MaterializedView)]
+    if wrong:
+        raise wrong_argument("materialized_view", name, "upstreams", f"{wrong[0]!r} is not an upstream", hint)
+    names = [upstream.name for upstream in upstreams]
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice:
+        raise wrong_argument("materialized_view", name, "upstreams", f"{', '.join(twice)} is there twice", hint)
+    if len({isinstance(each, KafkaSource) for each in upstreams}) > 1:
+        raise wrong_argument(
+            "materialized_view",
+            name,
+            "upstreams",
+            f"{', '.join(names)} are Kafka sources and Delta tables mixed",
+            "read the Kafka sources through views of their own, and those together with the tables",
+        )
+    return tuple(upstreams)
+
+
+def _asset_key(key: "AssetKey | Sequence[str] | str | None", default: list[str]) -> "AssetKey":
+    from dagster import AssetKey
+
+    return AssetKey(default) if key is None else AssetKey.from_coercible(key)

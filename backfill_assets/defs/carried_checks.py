@@ -1,0 +1,30 @@
+"""Check results that still stand: a refresh that found nothing to do makes no check run, and takes none back.
+
+Dagster plans the checks of a run when the run is made. Those of an idle table are then skipped, and the asset would show
+as not checked although nothing has changed since it was.
+"""
+
+from collections.abc import Iterator
+
+import dagster as dg
+
+from backfill_assets.app.proofs import CHECKS
+
+__all__ = ["standing"]
+
+_LOOK_BACK = 10
+
+
+def standing(instance: dg.DagsterInstance, run_id: str, asset: dg.AssetKey) -> Iterator[dg.AssetCheckEvaluation]:
+    """The newest result, passed or not, of each check of an idle asset that this run planned and will skip."""
+    for check in CHECKS:
+        key = dg.AssetCheckKey(asset, check)
+        newest = instance.get_latest_asset_check_evaluation_record(key)
+        if newest is None or newest.run_id != run_id:
+            continue
+        history = instance.event_log_storage.get_asset_check_execution_history(key, limit=_LOOK_BACK)
+        events = (each.event.dagster_event for each in history if each.run_id != run_id and each.event is not None)
+        for event in events:
+            if event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+                yield event.asset_check_evaluation_data
+                break

@@ -1,0 +1,139 @@
+"""The YAML component: sources and views declared in a `defs.yaml`, with the same names and rules as in Python.
+
+type: backfill_assets.defs.component.Views
+attributes:
+  sources:
+    - {name: orders, topic: orders, schema: "order_id LONG, amount DOUBLE"}
+  tables:
+    - {name: customers, path: lake/customers, primary_key: id}
+  views:
+    - {name: large, upstreams: [orders], query: "SELECT order_id FROM orders WHERE amount > 100"}
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import dagster as dg
+from pydantic import Field
+
+from backfill_assets.declare.declarations import (
+    DeltaTable,
+    KafkaSource,
+    MaterializedView,
+    Start,
+    Strategy,
+    Upstream,
+    delta_table,
+    kafka_source,
+    materialized_view,
+)
+from backfill_assets.defs.definitions import definitions_at
+from backfill_assets.errors import DeclarationError
+
+__all__ = ["SourceModel", "TableModel", "ViewModel", "Views"]
+
+
+class _Labelled(dg.Model, dg.Resolvable):
+    name: str
+    key: str | list[str] | None = None
+    description: str | None = None
+    owners: list[str] = Field(default_factory=list)
+    tags: dict[str, str] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    group_name: str | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """What was given, as keyword arguments of the Python declaration."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
+
+
+class SourceModel(_Labelled):
+    """A Kafka source; the fields are the arguments of `kafka_source`."""
+
+    topic: str
+    schema_: str = Field(alias="schema")
+    format: Literal["json", "raw"] = "json"
+    start: str | dict[str, int] = Field(
+        default="earliest", description="earliest, latest, an ISO time, or {split: offset}"
+    )
+    bronze: Literal["all", "new"] = "all"
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    client_config: dict[str, str] | None = None
+
+    def declare(self) -> KafkaSource:
+        """The declaration."""
+        given = self.arguments()
+        if "start" in given:
+            given["start"] = _start(self.start)
+        return kafka_source(given.pop("name"), schema=given.pop("schema_"), **given)
+
+
+class TableModel(_Labelled):
+    """A Delta table that exists already; the fields are the arguments of `delta_table`."""
+
+    path: str
+    primary_key: str | list[str] | None = None
+
+    def declare(self) -> DeltaTable:
+        """The declaration."""
+        given = self.arguments()
+        return delta_table(given.pop("name"), **given)
+
+
+class ViewModel(_Labelled):
+    """A materialized view; the fields are the arguments of `materialized_view`, with upstreams by name."""
+
+    query: str
+    upstreams: list[str]
+    primary_key: str | list[str] | None = None
+    strategy: Strategy = "auto"
+    refresh_mode: Literal["auto", "incremental", "incremental_strict"] = "auto"
+    backfill_order: list[str] | dict[str, str | list[str]] | None = None
+
+    def declare(self, known: Mapping[str, Upstream]) -> MaterializedView:
+        """The declaration over what the component declared before it."""
+        unknown = sorted(set(self.upstreams) - known.keys())
+        if unknown:
+            raise DeclarationError(
+                f"view {self.name!r}: argument 'upstreams' names {', '.join(unknown)}, which are not declared before it",
+                hint=f"declared before it are {', '.join(sorted(known)) or 'none'}",
+                argument="upstreams",
+            )
+        given = self.arguments()
+        given["upstreams"] = [known[name] for name in self.upstreams]
+        return materialized_view(given.pop("name"), **given)
+
+
+class Views(dg.Component, dg.Model, dg.Resolvable):
+    """Sources and views with their assets, checks, jobs and sensors."""
+
+    sources: Sequence[SourceModel] = ()
+    tables: Sequence[TableModel] = ()
+    views: Sequence[ViewModel] = ()
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """What `build_definitions` returns, for the project that holds the component."""
+        known: dict[str, Upstream] = {source.name: source.declare() for source in self.sources}
+        known.update({table.name: table.declare() for table in self.tables})
+        for view in self.views:
+            known[view.name] = view.declare(known)
+        return definitions_at(context.project_root, tuple(known.values()))
+
+
+def _start(start: str | Mapping[str, int]) -> Start:
+    """A start as YAML has it: text, or offsets whose splits are text."""
+    if not isinstance(start, str):
+        return {int(split): offset for split, offset in start.items()}
+    if start == "earliest":
+        return "earliest"
+    if start == "latest":
+        return "latest"
+    try:
+        return datetime.fromisoformat(start)
+    except ValueError:
+        raise DeclarationError(
+            f"argument 'start' is {start!r}",
+            hint="use earliest, latest, a time such as 2026-01-31T00:00:00+00:00, or offsets as {split: offset}",
+            argument="start",
+        ) from None

@@ -1,0 +1,119 @@
+"""`build_definitions`: everything Dagster needs for a set of declared sources and views."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from backfill_assets.adapters.kafka.connector import KafkaConnector
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.adapters.state.state_store import StateStore
+from backfill_assets.app.workspace import Declared
+from backfill_assets.declare.declarations import DeltaTable, KafkaSource, MaterializedView, Upstream
+from backfill_assets.defs.assets import TABLES_KEY, DeclaredTables, build_assets, in_order
+from backfill_assets.defs.checks import build_checks
+from backfill_assets.defs.jobs import build_jobs
+from backfill_assets.defs.sensors import build_sensors
+from backfill_assets.environment import project_root, warehouse_place
+from backfill_assets.errors import DeclarationError
+
+__all__ = ["build_definitions", "definitions_at", "registry"]
+
+
+def build_definitions(
+    *declared: Upstream, executor: dg.ExecutorDefinition | None = None, resources: Mapping[str, Any] | None = None
+) -> dg.Definitions:
+    """Assets, checks, jobs, sensors and resources for the declared sources and views, once per code location.
+
+    Upstreams come in transitively. The result merges with other `Definitions`: job and sensor names and resource keys
+    begin with `backfill_`, or with `refresh_` and `verify_` and the table's name. Jobs run in-process unless `executor`
+    is given. `resources` replaces the defaults of `backfill_state` (`StateStore`), `backfill_kafka` (`KafkaConnector`)
+    and `backfill_spark` (`SparkResource`). Relative paths are meant against the project's root, which is found from the
+    calling module's file.
+
+    Errors: `DeclarationError` for two tables of one name or key.
+    """
+    caller = sys._getframe(1).f_globals.get("__file__")
+    root = project_root(Path(caller) if caller else Path.cwd())
+    return definitions_at(root, declared, executor=executor, resources=resources)
+
+
+def definitions_at(
+    root: Path,
+    declared: tuple[Upstream, ...],
+    *,
+    executor: dg.ExecutorDefinition | None = None,
+    resources: Mapping[str, Any] | None = None,
+) -> dg.Definitions:
+    """The same for a project whose root folder is known."""
+    tables = registry(declared)
+    unknown = sorted((resources or {}).keys() - _defaults(root).keys())
+    if unknown:
+        raise DeclarationError(
+            f"build_definitions: argument 'resources' has unknown keys {', '.join(unknown)}",
+            hint=f"this package's resources are {', '.join(_defaults(root))}; merge others with Definitions.merge(...)",
+            argument="resources",
+        )
+    chosen = executor or dg.in_process_executor
+    return dg.Definitions(
+        assets=build_assets(tables),
+        asset_checks=build_checks(tables),
+        jobs=build_jobs(tables, chosen),
+        sensors=build_sensors(tables),
+        resources={**_defaults(root), **(resources or {}), TABLES_KEY: DeclaredTables(tables)},
+    )
+
+
+def registry(declared: tuple[Upstream, ...]) -> dict[str, Declared]:
+    """All declared tables by name, upstreams included, sources first."""
+    found: dict[str, Upstream] = {}
+    for each in declared:
+        if not isinstance(each, KafkaSource | MaterializedView | DeltaTable):
+            raise DeclarationError(
+                f"build_definitions: {each!r} is not a source or view",
+                hint="pass what kafka_source(...), delta_table(...) and materialized_view(...) return",
+                argument="declared",
+            )
+        for table in _with_upstreams(each):
+            if found.setdefault(table.name, table) != table:
+                raise DeclarationError(
+                    f"build_definitions: there are two tables named {table.name!r}",
+                    hint="names are unique across sources, Delta tables and views, as they name tables, jobs and settings",
+                    argument="name",
+                )
+    ordered = {
+        each.name: each for each in in_order(each for each in found.values() if not isinstance(each, DeltaTable))
+    }
+    _check_keys(ordered)
+    return ordered
+
+
+def _with_upstreams(declared: Upstream) -> Iterator[Upstream]:
+    """A table with everything that it reads, upstreams first."""
+    if isinstance(declared, MaterializedView):
+        for upstream in declared.upstreams:
+            yield from _with_upstreams(upstream)
+    yield declared
+
+
+def _check_keys(tables: Mapping[str, Declared]) -> None:
+    names: dict[dg.AssetKey, str] = {}
+    for name, table in tables.items():
+        other = names.setdefault(table.key, name)
+        if other != name:
+            raise DeclarationError(
+                f"build_definitions: {other!r} and {name!r} have the same asset key {table.key.to_user_string()!r}",
+                hint="give one of them another `key`",
+                argument="key",
+            )
+
+
+def _defaults(root: Path) -> dict[str, Any]:
+    place = str(root)
+    return {
+        "backfill_state": StateStore(warehouse=warehouse_place(), root=place),
+        "backfill_kafka": KafkaConnector(root=place),
+        "backfill_spark": SparkResource(root=place),
+    }

@@ -1,0 +1,235 @@
+"""Simulated Delta tables with delta-rs's optimistic concurrency, and an output that fails in every way a real one can.
+
+A commit is made on the version that an object loaded by its last look, and fails if anyone committed since, whatever
+that was. Files are staged beside the log and seen by nobody until a commit names them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+
+from backfill_assets.core.epoch.ports import Output
+from backfill_assets.core.epoch.records import CommitRecord, Look, Staged, StagedFile
+from backfill_assets.errors import StagingError
+from backfill_assets.testing.simulated_topic import Row
+
+__all__ = [
+    "CommitConflict",
+    "Outcome",
+    "SimulatedOutput",
+    "SimulatedTable",
+    "Timeout",
+    "UnreliableOutput",
+    "Version",
+    "outcomes_from",
+]
+
+NO_TABLE = -1
+
+
+class CommitConflict(Exception):  # noqa: N818  (what delta-rs calls it)
+    """Somebody else committed since the table was loaded."""
+
+
+class Timeout(Exception):  # noqa: N818  (what it is)
+    """No answer came: the commit may have happened, or not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """One version of a table: all its rows, and what its commit says of itself."""
+
+    rows: tuple[Row, ...] = ()
+    record: CommitRecord | None = None
+    data_change: bool = False
+
+
+class SimulatedTable:
+    """The log of one table, shared by all objects that have it open."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.versions: list[Version] = []
+        self.files: dict[str, tuple[Row, ...]] = {}
+        self.on_commit: list[Callable[[SimulatedTable], None]] = []
+
+    @property
+    def version(self) -> int:
+        """The newest version, -1 where there is no table."""
+        return len(self.versions) - 1
+
+    @property
+    def rows(self) -> Counter[Row]:
+        """What a reader of the newest version sees, duplicates counted."""
+        return Counter(self.versions[-1].rows) if self.versions else Counter()
+
+    @property
+    def commits(self) -> list[CommitRecord]:
+        """All commits of ours, in order."""
+        return [version.record for version in self.versions if version.record is not None]
+
+    def look(self) -> Look:
+        """What the log says."""
+        for at in range(self.version, NO_TABLE, -1):
+            record = self.versions[at].record
+            if record is not None:
+                later = range(at + 1, self.version + 1)
+                foreign = next((each for each in later if self.versions[each].data_change), None)
+                return Look(version=self.version, record=record, at=at, transaction=record.epoch, foreign=foreign)
+        changed = next((at for at, each in enumerate(self.versions) if each.data_change), None)
+        return Look(version=self.version, foreign=changed)
+
+    def schema(self) -> str:
+        """The table's schema; with `empty`, this is what `run.Make` asks for."""
+        return "source STRING, split INT, offset LONG, value STRING"
+
+    def empty(self) -> None:
+        """Make the table, without a life, where there is none."""
+        if not self.versions:
+            self._append(Version())
+
+    def maintain(self) -> None:
+        """Commit what maintenance does: files change, data does not."""
+        self._append(Version(rows=self.versions[-1].rows))
+
+    def write_foreign(self, rows: Iterable[Row]) -> None:
+        """Append rows as somebody who knows nothing of epochs."""
+        self._append(Version(rows=(*self.versions[-1].rows, *rows), data_change=True))
+
+    def restore(self, version: int) -> None:
+        """RESTORE TABLE … TO VERSION: an earlier content in a new version."""
+        self._append(Version(rows=self.versions[version].rows, data_change=True))
+
+    def put_back(self, version: int) -> None:
+        """Put the folder back from a backup: later versions are gone without a trace."""
+        del self.versions[version + 1 :]
+
+    def commit(self, record: CommitRecord, staged: Staged, *, on: int) -> None:
+        """Commit on version `on`, or raise `CommitConflict`. Like delta-rs, does not ask whether the files exist."""
+        if on != self.version:
+            raise CommitConflict(f"{self.target}: loaded version {on}, found version {self.version}")
+        kept = () if staged.replaces else self.versions[on].rows
+        added = tuple(row for file in staged.files for row in self.files[file.path])
+        self._append(Version(rows=kept + added, record=record, data_change=bool(added) or staged.replaces))
+
+    def stage(self, folder: str, rows: Iterable[Row]) -> tuple[StagedFile, ...]:
+        """Write a file that no reader sees yet."""
+        held = tuple(rows)
+        path = f"{folder}/part-0.parquet"
+        self.files[path] = held
+        return (
+            (StagedFile(path=path, size=len(held), rows=len(held), modified_ms=0, stats="{}", columns=()),)
+            if held
+            else ()
+        )
+
+    def _append(self, version: Version) -> None:
+        self.versions.append(version)
+        for hook in self.on_commit:
+            hook(self)
+
+
+class SimulatedOutput:
+    """One process's object of a table; implements `ports.Output`."""
+
+    def __init__(self, table: SimulatedTable) -> None:
+        self.table = table
+        self.loaded = NO_TABLE
+
+    def look(self) -> Look:
+        """Load the newest version; the next commit is made on it."""
+        self.loaded = self.table.version
+        return self.table.look()
+
+    def commit(self, record: CommitRecord, staged: Staged) -> None:
+        """Commit on the loaded version, or raise `CommitConflict`."""
+        self.table.commit(record, staged, on=self.loaded)
+
+    def engine(self, staged: Staged) -> str:
+        """Rows are only ever added here."""
+        assert staged.appends
+        return "append"
+
+    def verify(self, staged: Staged) -> None:
+        """Check that every staged file is there with all its rows."""
+        for file in staged.files:
+            found = self.table.files.get(file.path)
+            if found is None or len(found) != file.rows:
+                raise StagingError(
+                    f"{self.table.target}: staged file {file.path}: expected {file.rows} rows, found "
+                    f"{'no file' if found is None else len(found)}",
+                    hint="nothing was committed; run it again",
+                )
+
+
+class Outcome(StrEnum):
+    """What becomes of a commit whose caller sees an error, or none."""
+
+    WORKED = "worked"
+    WORKED_BUT_RAISED = "worked but raised"
+    DID_NOTHING_AND_RAISED = "did nothing and raised"
+    FAILED_CLEANLY = "failed cleanly"
+    LANDED_LATE = "raised, and landed later"
+
+
+class UnreliableOutput:
+    """Wraps an output so that each commit has the outcome that `pick` tells; looks and checks always work.
+
+    A late commit arrives at this object's next commit, or when told, and only if nobody took its version meanwhile:
+    that is all that a store with put-if-absent can do with a request that was under way.
+    """
+
+    def __init__(self, inner: SimulatedOutput, pick: Callable[[], Outcome]) -> None:
+        self._inner = inner
+        self._pick = pick
+        self._late: Callable[[], None] | None = None
+
+    def look(self) -> Look:
+        """Load the newest version."""
+        return self._inner.look()
+
+    def verify(self, staged: Staged) -> None:
+        """Check staged files."""
+        self._inner.verify(staged)
+
+    def engine(self, staged: Staged) -> str:
+        """Rows are only ever added here."""
+        assert staged.appends
+        return "append"
+
+    def commit(self, record: CommitRecord, staged: Staged) -> None:
+        """Commit, or not, and raise, or not."""
+        self.land_late()
+        outcome = self._pick()
+        match outcome:
+            case Outcome.WORKED | Outcome.WORKED_BUT_RAISED:
+                self._inner.commit(record, staged)
+            case Outcome.LANDED_LATE:
+                table, on = self._inner.table, self._inner.loaded
+                self._late = lambda: table.commit(record, staged, on=on)
+            case Outcome.FAILED_CLEANLY:
+                raise CommitConflict(outcome.value)
+            case Outcome.DID_NOTHING_AND_RAISED:
+                pass
+        if outcome is not Outcome.WORKED:
+            raise Timeout(outcome.value)
+
+    def land_late(self) -> None:
+        """Let a commit that is still under way arrive now."""
+        late, self._late = self._late, None
+        if late is not None:
+            try:
+                late()
+            except CommitConflict:
+                return
+
+
+def outcomes_from(random: Random, *, failing: float = 0.4) -> Callable[[], Outcome]:
+    """Outcomes from a seed; `failing` is the share of commits that do not simply work."""
+    unlucky = [each for each in Outcome if each is not Outcome.WORKED]
+    return lambda: random.choice(unlucky) if random.random() < failing else Outcome.WORKED
+
+
+_output: type[Output] = UnreliableOutput
