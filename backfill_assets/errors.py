@@ -16,8 +16,8 @@ __all__ = [
     "DroppedError",
     "DuplicateKeyError",
     "EnvironmentSetupError",
+    "ExternalWriteError",
     "FencedError",
-    "ForeignWriteError",
     "KafkaRefusedError",
     "LeaseHeldError",
     "LogTruncatedError",
@@ -123,7 +123,7 @@ class OffsetsLostError(BackfillError):
 class LogTruncatedError(OffsetsLostError):
     """A topic's log lost its end, of which something had been read; whether it was filled again or not.
 
-    `facts["ranges"]` has, by split, the offsets that were read and hold other records now, or none.
+    `facts["ranges"]` has, by partition, the offsets that were read and hold other records now, or none.
     """
 
     code = "LOG_TRUNCATED"
@@ -147,10 +147,10 @@ class LeaseHeldError(BackfillError):
     code = "LEASE_HELD"
 
 
-class ForeignWriteError(BackfillError):
+class ExternalWriteError(BackfillError):
     """Something other than this project changed the data of a table that only epochs may change."""
 
-    code = "FOREIGN_WRITE"
+    code = "EXTERNAL_WRITE"
 
 
 class StateLostError(BackfillError):

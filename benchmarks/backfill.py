@@ -10,7 +10,7 @@ from backfill_assets.app.workspace import Declared
 from backfill_assets.core.epoch.limits import Limits
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.stream import stream_of_topic, to_end, view_of
-from benchmarks.world import SPLITS, VIEW_COLUMNS, VIEW_SCHEMA, World, declared_over
+from benchmarks.world import PARTITIONS, VIEW_COLUMNS, VIEW_SCHEMA, World, declared_over
 
 __all__ = ["run"]
 
@@ -18,8 +18,8 @@ BATCHES = (1, 8)
 
 
 def run(world: World, *, rows: int = 2_000_000, repetitions: int = 5, warmups: int = 1) -> Iterator[Comparison]:
-    """The whole topic in one batch and in eight; `rows` is rounded to whole batches of whole splits."""
-    rows -= rows % (SPLITS * max(BATCHES))
+    """The whole topic in one batch and in eight; `rows` is rounded to whole batches of whole partitions."""
+    rows -= rows % (PARTITIONS * max(BATCHES))
     topic = world.topic()
     world.produce(topic, rows)
     for batches in BATCHES:

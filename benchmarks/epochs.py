@@ -23,14 +23,14 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.operations import refresh
 from backfill_assets.app.workspace import Declared, Table, Workspace
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.epoch.ports import LogRecord, TopicOffer
+from backfill_assets.core.epoch.ports import LogRecord, TopicState
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import Plan, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.core.progress.reads import KafkaRead
 from benchmarks.measure import Comparison
-from benchmarks.world import SPLITS, World, declared_over
+from benchmarks.world import PARTITIONS, World, declared_over
 
 __all__ = ["run"]
 
@@ -83,10 +83,10 @@ class _MadeUp(Workspace):
 
     rows: int = 0
 
-    def topic(self, source: str) -> TopicOffer:
+    def topic(self, source: str) -> TopicState:
         """The made-up topic."""
-        ends = {split: OffsetRange(start=0, end=self.rows // SPLITS) for split in range(SPLITS)}
-        return TopicOffer(topic=self.source(source).topic, topic_id=None, splits=ends)
+        ends = {partition: OffsetRange(start=0, end=self.rows // PARTITIONS) for partition in range(PARTITIONS)}
+        return TopicState(topic=self.source(source).topic, topic_id=None, partitions=ends)
 
     def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:  # noqa: ARG002
         """None: there is no log."""
@@ -100,7 +100,7 @@ class _MadeUp(Workspace):
 
 @dataclass(frozen=True)
 class _TinyCompute:
-    """`ports.Compute`: a row for each offset, of which only split and offset are filled."""
+    """`ports.Compute`: a row for each offset, of which only partition and offset are filled."""
 
     output: TableLocation
 
@@ -108,9 +108,11 @@ class _TinyCompute:
         """Write one small file."""
         (read,) = plan.reads
         assert isinstance(read, KafkaRead)
-        found = [(split, offset) for split, each in read.ranges.items() for offset in range(each.start, each.end)]
+        found = [
+            (partition, offset) for partition, each in read.ranges.items() for offset in range(each.start, each.end)
+        ]
         columns = {
-            "_partition": pa.array([split for split, _ in found], pa.int32()),
+            "_partition": pa.array([partition for partition, _ in found], pa.int32()),
             "_offset": pa.array([offset for _, offset in found], pa.int64()),
         }
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name

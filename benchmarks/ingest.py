@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.core.epoch.limits import Limits
 from benchmarks.measure import Comparison, compare, timed
-from benchmarks.world import PARSED_SCHEMA, SPLITS, World, declared_over, parsed
+from benchmarks.world import PARSED_SCHEMA, PARTITIONS, World, declared_over, parsed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,8 +23,8 @@ THEIRS = ("partition", "offset", "timestamp", "key", *COLUMNS)
 
 
 def run(world: World, *, rows: int = 2_000_000, repetitions: int = 5, warmups: int = 1) -> Iterator[Comparison]:
-    """The whole topic in one epoch and in eight; `rows` is rounded to whole epochs of whole splits."""
-    rows -= rows % (SPLITS * max(EPOCHS))
+    """The whole topic in one epoch and in eight; `rows` is rounded to whole epochs of whole partitions."""
+    rows -= rows % (PARTITIONS * max(EPOCHS))
     topic = world.topic()
     world.produce(topic, rows)
     for epochs in EPOCHS:
@@ -69,19 +69,19 @@ class _Case:
             self._append(folder, number)
 
     def _append(self, folder: str, number: int) -> None:
-        share = self.rows // SPLITS // self.epochs
+        share = self.rows // PARTITIONS // self.epochs
         rows = parsed(self._read(number * share, (number + 1) * share))
         rows.write.format("delta").mode("append").save(folder)
 
     def _read(self, start: int, end: int) -> "DataFrame":
-        splits = [str(split) for split in range(SPLITS)]
+        partitions = [str(partition) for partition in range(PARTITIONS)]
         return (
             self.world.spark.read
             .format("kafka")
             .option("kafka.bootstrap.servers", self.world.servers)
-            .option("assign", json.dumps({self.topic: list(range(SPLITS))}))
-            .option("startingOffsets", json.dumps({self.topic: dict.fromkeys(splits, start)}))
-            .option("endingOffsets", json.dumps({self.topic: dict.fromkeys(splits, end)}))
+            .option("assign", json.dumps({self.topic: list(range(PARTITIONS))}))
+            .option("startingOffsets", json.dumps({self.topic: dict.fromkeys(partitions, start)}))
+            .option("endingOffsets", json.dumps({self.topic: dict.fromkeys(partitions, end)}))
             .option("includeHeaders", "true")
             .load()
         )

@@ -105,4 +105,4 @@ class _Case:
 def _end(progress: "StreamingQueryProgress") -> int:
     """How many of the topic's offsets a batch has left behind it."""
     ends = json.loads(progress.sources[0].endOffset)
-    return sum(offset for splits in ends.values() for offset in splits.values())
+    return sum(offset for partitions in ends.values() for offset in partitions.values())

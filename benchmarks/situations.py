@@ -39,7 +39,7 @@ every strategy has the same to do."""
 @dataclass(frozen=True, kw_only=True)
 class Situation:
     """An upstream and a budget. `churn`: rows updated in each step; `grown`: rows appended in each; `chunk`: rows of an
-    epoch. `clustered`: the files follow each other in the order of the key. `kept_seconds`: how long removed files are
+    epoch. `clustered`: the files follow each other in the order of the key. `retention_seconds`: how long removed files are
     kept; what is older is vacuumed before each step."""
 
     name: str
@@ -51,7 +51,7 @@ class Situation:
     append_only: bool = False
     churn: int = 0
     grown: int = 0
-    kept_seconds: int = 7 * 86_400
+    retention_seconds: int = 7 * 86_400
 
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -59,8 +59,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "appended to": {"append_only": True, "grown": 1_000},
     "updated a little": {"churn": 100},
     "updated a lot": {"churn": 20_000},
-    "removed files kept for 5 s": {"churn": 1_000, "kept_seconds": 5},
-    "removed files not kept": {"churn": 1_000, "kept_seconds": 0},
+    "removed files kept for 5 s": {"churn": 1_000, "retention_seconds": 5},
+    "removed files not kept": {"churn": 1_000, "retention_seconds": 0},
 }
 SITUATIONS = (
     *(
@@ -194,7 +194,7 @@ class _Table:
             rows = rows.repartition(situation.files, rows["customer"])
         options = {
             "delta.enableChangeDataFeed": "true",
-            "delta.deletedFileRetentionDuration": f"interval {situation.kept_seconds} seconds",
+            "delta.deletedFileRetentionDuration": f"interval {situation.retention_seconds} seconds",
             **({"delta.appendOnly": "true"} if situation.append_only else {}),
         }
         rows.write.format("delta").options(**options).save(str(place))

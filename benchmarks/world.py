@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PARSED_SCHEMA",
+    "PARTITIONS",
     "QUERY",
     "SCHEMA",
-    "SPLITS",
     "VIEW_COLUMNS",
     "VIEW_SCHEMA",
     "World",
@@ -40,7 +40,7 @@ __all__ = [
     "world",
 ]
 
-SPLITS = 4
+PARTITIONS = 4
 HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 SCHEMA = "order_id LONG, customer STRING, item STRING, amount DOUBLE, quantity INT, at TIMESTAMP"
 PARSED_SCHEMA = f"partition INT, offset LONG, timestamp TIMESTAMP, key BINARY, headers {HEADERS}, {SCHEMA}"
@@ -104,7 +104,7 @@ class World:
     def topic(self) -> str:
         """A new empty topic."""
         name = f"orders-{uuid.uuid4().hex[:8]}"
-        new = NewTopic(name, num_partitions=SPLITS, replication_factor=1)
+        new = NewTopic(name, num_partitions=PARTITIONS, replication_factor=1)
         self._admin.create_topics([new])[name].result(timeout=30)
         return name
 
@@ -113,14 +113,14 @@ class World:
         self._admin.delete_topics([name])[name].result(timeout=30)
 
     def produce(self, topic: str, rows: int, *, first: int = 0) -> None:
-        """Write orders as JSON, spread evenly over the splits."""
-        numbers = self.spark.range(first, first + rows, numPartitions=SPLITS)
+        """Write orders as JSON, spread evenly over the partitions."""
+        numbers = self.spark.range(first, first + rows, numPartitions=PARTITIONS)
         made = numbers.selectExpr(
             "CAST(id % 50000 AS STRING) AS key",
             "to_json(named_struct('order_id', id, 'customer', concat('customer-', id % 50000), 'item', "
             "concat('item-', id % 997), 'amount', CAST(id % 100000 AS DOUBLE) / 8, 'quantity', CAST(id % 7 AS INT), "
             "'at', timestamp_seconds(1700000000 + id))) AS value",
-            f"CAST(id % {SPLITS} AS INT) AS partition",
+            f"CAST(id % {PARTITIONS} AS INT) AS partition",
         )
         made.write.format("kafka").option("kafka.bootstrap.servers", self.servers).option("topic", topic).save()
 

@@ -35,7 +35,7 @@ from backfill_assets.defs.assets import workspace_in
 from examples.flights_data import flight_records, send
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-TOPIC, SPLITS = "flights", 4
+TOPIC, PARTITIONS = "flights", 4
 VIEWS = ("late_departures", "routes")
 GROUPED = ("delays", "bad_days")
 """A view that groups, and a view over that view."""
@@ -107,7 +107,7 @@ class Demo:
         if TOPIC in admin.list_topics(timeout=10).topics:
             admin.delete_topics([TOPIC])[TOPIC].result(timeout=10)
             wait_for("the old topic to go", lambda: TOPIC not in admin.list_topics(timeout=10).topics)
-        admin.create_topics([NewTopic(TOPIC, SPLITS, 1)])[TOPIC].result(timeout=10)
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(timeout=10)
         say(f"Sending the first {self.flights // 2:,} flights, before any view exists")
         self.send(0, self.flights // 2)
 

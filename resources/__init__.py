@@ -7,6 +7,7 @@ Copy this folder into your own project and change what differs there.
 """
 
 import os
+from pathlib import Path
 from typing import Any
 
 from backfill_assets.errors import EnvironmentSetupError
@@ -17,17 +18,18 @@ __all__ = ["resources_for"]
 ENVIRONMENTS = {"local": local.resources, "cluster": cluster.resources}
 
 
-def resources_for(environment: str | None = None) -> dict[str, Any]:
+def resources_for(project: Path, environment: str | None = None) -> dict[str, Any]:
     """The resources of an environment, for `build_definitions(..., resources=...)`.
 
     Args:
+        project: The project's root folder, to which relative paths belong.
         environment: `local` or `cluster`; what `BACKFILL_ENVIRONMENT` says if it is not given, `local` if that is unset.
 
     Raises:
         EnvironmentSetupError: there is no such environment, or a variable that it needs is not set.
 
     Example:
-        >>> sorted(resources_for("local"))
+        >>> sorted(resources_for(Path.cwd(), "local"))
         ['backfill_kafka', 'backfill_spark', 'backfill_state']
     """
     name = environment or os.environ.get("BACKFILL_ENVIRONMENT") or "local"
@@ -36,4 +38,4 @@ def resources_for(environment: str | None = None) -> dict[str, Any]:
             f"there is no environment {name!r}: expected one of {', '.join(ENVIRONMENTS)}",
             hint="set BACKFILL_ENVIRONMENT to one of them, or add a module to the folder `resources`",
         )
-    return ENVIRONMENTS[name]()
+    return ENVIRONMENTS[name](str(project))

@@ -19,15 +19,20 @@ SASL = {
 }
 
 
-def resources() -> dict[str, Any]:
+def resources(project: str) -> dict[str, Any]:
     """The resources of a cluster. Raises `EnvironmentSetupError` where a variable is not set."""
     return {
-        "backfill_state": StateStore(warehouse=_named("BACKFILL_WAREHOUSE", "such as s3://bucket/warehouse")),
+        "backfill_state": StateStore(
+            warehouse=_named("BACKFILL_WAREHOUSE", "such as s3://bucket/warehouse"), root=project
+        ),
         "backfill_kafka": KafkaConnector(
             bootstrap_servers=_named("KAFKA_BOOTSTRAP_SERVERS", "such as broker-1:9093,broker-2:9093"),
             client_config=SASL if "KAFKA_USERNAME" in os.environ else {},
+            root=project,
         ),
-        "backfill_spark": SparkResource(remote=_named("SPARK_REMOTE", "such as sc://spark:15002/;use_ssl=true")),
+        "backfill_spark": SparkResource(
+            remote=_named("SPARK_REMOTE", "such as sc://spark:15002/;use_ssl=true"), root=project
+        ),
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
+from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableSize, UpstreamState
 from backfill_assets.core.epoch.records import Plan, UpstreamColumns, fingerprint
 from backfill_assets.core.progress.positions import BucketState, Key, KeyRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, KeyRead, Read, TableRead
@@ -67,9 +67,9 @@ class Lake:
     def columns(self) -> UpstreamColumns:
         return {}
 
-    def table_now(self, name: str) -> TableOffer:
+    def table_now(self, name: str) -> UpstreamState:
         newest = len(self.table.versions) - 1
-        return TableOffer(table_id=name, version=newest, at_ms=1000 * newest)
+        return UpstreamState(table_id=name, version=newest, commit_ms=1000 * newest)
 
     def files(self, name: str, version: int) -> Sequence[int]:
         raise AssertionError(f"files of {name} at version {version} are not asked for")
@@ -79,7 +79,7 @@ class Lake:
         return [
             Commit(
                 version=number,
-                at_ms=1000 * number,
+                commit_ms=1000 * number,
                 rows=len(self.table.changes(number)),
                 deletes=any(old is not None for _, old, _ in self.table.changes(number)),
                 feed=number not in self.table.plain,
@@ -99,7 +99,7 @@ class Lake:
     def size(self, name: str) -> TableSize:
         raise AssertionError(f"the size of {name} is not asked for")
 
-    def stated_at(self, name: str, version: int) -> int | None:
+    def commit_timestamp(self, name: str, version: int) -> int | None:
         assert name == "base"
         return None if version in self.table.gone else 1000 * version
 
@@ -249,7 +249,7 @@ class Pair:
 
 
 def by_rule(change: Pair, kept: tuple[bool, bool]) -> list[tuple[str, Key]]:
-    """What a pair is rewritten to, row by row: a pair that is split becomes a delete or an insert."""
+    """What a pair is rewritten to, row by row: a pair that is partition becomes a delete or an insert."""
     match kept:
         case (True, True):
             return [("delete", change.old), ("insert", change.new)]
@@ -277,7 +277,7 @@ def state_keeps(table: TablePosition, key: Key) -> bool:
 
 
 @given(data=st.data(), bounds=st.lists(KEYS, min_size=1, max_size=8, unique=True), pair=st.builds(Pair, KEYS, KEYS))
-def test_the_filter_is_the_rule_for_any_cursors_and_splits_pairs_into_deletes_and_inserts(
+def test_the_filter_is_the_rule_for_any_cursors_and_partitions_pairs_into_deletes_and_inserts(
     data: st.DataObject, bounds: list[Key], pair: Pair
 ) -> None:
     ends = tuple(sorted(bounds, key=order))
@@ -287,7 +287,7 @@ def test_the_filter_is_the_rule_for_any_cursors_and_splits_pairs_into_deletes_an
         table_id="base",
         pinned=0,
         version=0,
-        at_ms=0,
+        commit_ms=0,
         buckets={at: BucketState(parts=size, next=data.draw(st.integers(0, size))) for at, size in enumerate(sizes)},
         bounds=ends,
         expected=(1,) * (len(ends) + 1),

@@ -7,7 +7,7 @@ import pytest
 
 from backfill_assets.core.audit import conserved
 from backfill_assets.core.epoch.limits import Limits, Stop
-from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
+from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableSize, UpstreamState
 from backfill_assets.core.epoch.protocol import Parts, begin_life, restate
 from backfill_assets.core.epoch.records import CommitRecord, Plan, Staged, UpstreamColumns, fingerprint
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
@@ -33,7 +33,7 @@ class Lakes:
     tables: Mapping[str, Moving]
     described: UpstreamColumns = field(default_factory=lambda: {"a": (("id", "BIGINT"),)})
 
-    def table_now(self, name: str) -> TableOffer:
+    def table_now(self, name: str) -> UpstreamState:
         return self._of(name).table_now("base")
 
     def columns(self) -> UpstreamColumns:
@@ -51,8 +51,8 @@ class Lakes:
     def size(self, name: str) -> TableSize:
         return self._of(name).size("base")
 
-    def stated_at(self, name: str, version: int) -> int | None:
-        return self._of(name).stated_at("base", version)
+    def commit_timestamp(self, name: str, version: int) -> int | None:
+        return self._of(name).commit_timestamp("base", version)
 
     def check_readable(self, read: TableRead) -> None:
         self._of(read.source).check_readable(read)
@@ -180,7 +180,7 @@ def test_a_life_that_began_before_columns_were_recorded_takes_those_of_its_next_
     assert {str(record.columns) for record in epochs} == {str(lakes.described)}
 
 
-def test_rows_that_came_to_a_range_since_it_was_planned_are_no_offence() -> None:
+def test_rows_that_came_to_a_range_since_it_was_planned_are_no_violation() -> None:
     view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
     view.add("a", *(f"a{number}" for number in range(20)))
     record = view.refresh().record

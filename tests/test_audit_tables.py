@@ -28,7 +28,7 @@ def span(start: int, end: int) -> OffsetRange:
 def table(*nexts: int, version: int = 3, changes: int = 0, **other: Any) -> SnapshotPosition:
     """A position in table `t`, pinned at version 3, whose files lie in buckets of two."""
     buckets = {number: BucketState(next=at, parts=2, rows=at * FILE_ROWS) for number, at in enumerate(nexts)}
-    position = TablePosition(table_id="id", pinned=3, version=version, at_ms=0, buckets=buckets, changes=changes)
+    position = TablePosition(table_id="id", pinned=3, version=version, commit_ms=0, buckets=buckets, changes=changes)
     return SnapshotPosition(tables={"t": position.model_copy(update=other)})
 
 
@@ -77,7 +77,7 @@ def committed(plan: Plan) -> CommitRecord:
 
 
 def stepped(before: SnapshotPosition, after: SnapshotPosition, *reads: TableRead) -> list[str]:
-    """The offences of one step, without the number of its epoch."""
+    """The violations of one step, without the number of its epoch."""
     was = committed(planned(1, before, before, ()))
     plan = planned(2, before, after, reads)
     return [each.removeprefix("epoch 2: ") for each in contiguous([was, committed(plan)], [entry(plan)])]
@@ -88,9 +88,9 @@ def test_a_list_of_keys_that_changed_without_their_rows_being_read_is_named() ->
     before, after = table(*DONE), table(*DONE, skipped=(key,))
     read = SkipRead(source="t", table_id="id", before=3, after=3, out=(key,))
     assert stepped(before, after, read) == []
-    (offence,) = stepped(before, after)
-    assert "to leave out what it does, the plan had to read" in offence
-    assert "but read nothing" in offence
+    (violation,) = stepped(before, after)
+    assert "to leave out what it does, the plan had to read" in violation
+    assert "but read nothing" in violation
     assert len(stepped(before, before, read)) == 1
     assert stepped(table(0, 0), table(2, 0, skipped=(key,)), files(b0=(0, 2))) == [], "nothing of it had been read"
 
@@ -261,8 +261,8 @@ def test_a_plan_that_read_anything_else_than_its_step_is_named(
     at = data.draw(st.integers(0, len(plan.reads) - 1))
     instead = () if damage is None else (damage(plan.reads[at], by),)
     wrong = plan.model_copy(update={"reads": (*plan.reads[:at], *instead, *plan.reads[at + 1 :])})
-    offences = audited([wrong if each is plan else each for each in plans])
-    assert any(each.startswith(f"epoch {plan.epoch}: ") for each in offences), offences
+    violations = audited([wrong if each is plan else each for each in plans])
+    assert any(each.startswith(f"epoch {plan.epoch}: ") for each in violations), violations
 
 
 @FEWER
@@ -309,9 +309,9 @@ def test_rows_that_no_file_of_a_snapshot_held_are_named_and_those_of_a_change_lo
 def test_more_rows_may_be_written_of_a_key_range_than_it_had_when_it_was_cut() -> None:
     """The range is read as it is by now; of files, which never change, one row more is one too many."""
     cut: dict[str, Any] = {"bounds": ((None,), ("7",), ("14",)), "expected": (FILE_ROWS,) * 4}
-    for by_key, offences in ((cut, 0), ({}, 1)):
+    for by_key, violations in ((cut, 0), ({}, 1)):
         start = committed(planned(1, table(0, 0, **by_key), table(0, 0, **by_key), ()))
         chunk = committed(planned(2, table(0, 0, **by_key), table(1, 0, **by_key), (files(b0=(0, 1)),)))
         grown = chunk.model_copy(update={"rows_written": 11, "rows_total": 11})
-        assert len(conserved([start, grown], 11, copies=1)) == offences
-        assert len(conserved([start, grown], 10, copies=1)) == offences + 1, "what was written must be there"
+        assert len(conserved([start, grown], 11, copies=1)) == violations
+        assert len(conserved([start, grown], 10, copies=1)) == violations + 1, "what was written must be there"

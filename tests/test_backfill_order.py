@@ -96,7 +96,7 @@ def test_a_source_that_waits_is_not_read_before_or_after_a_restart_and_nothing_i
     def read() -> Counter[str]:
         position = world.table(view).commits[-1].position
         assert isinstance(position, ViewPosition)
-        return Counter({name: each.splits[0].next for name, each in position.sources.items()})
+        return Counter({name: each.partitions[0].next for name, each in position.sources.items()})
 
     after = {"large": ["small"]}
     world.refresh(view, Limits(chunk_rows=2, max_rows=4), parts=ordered(world, after))

@@ -9,7 +9,7 @@ from backfill_assets.core.progress.positions import OffsetRange
 FEW = st.integers(0, 6)
 BOUNDS = st.tuples(FEW, FEW).map(lambda pair: (min(pair), max(pair)))
 FILES = st.lists(st.tuples(st.none() | BOUNDS, st.none() | BOUNDS), max_size=8).map(
-    lambda told: [BronzeFile(path=f"{at}", splits=one, offsets=two) for at, (one, two) in enumerate(told)]
+    lambda told: [BronzeFile(path=f"{at}", partitions=one, offsets=two) for at, (one, two) in enumerate(told)]
 )
 RANGES = st.dictionaries(FEW, st.builds(lambda start, rows: OffsetRange(start=start, end=start + rows), FEW, FEW))
 
@@ -18,20 +18,20 @@ RANGES = st.dictionaries(FEW, st.builds(lambda start, rows: OffsetRange(start=st
 def test_a_file_is_opened_if_what_it_says_does_not_exclude_every_offset_that_is_wanted(
     files: list[BronzeFile], ranges: dict[int, OffsetRange]
 ) -> None:
-    offsets = [(split, offset) for split, each in ranges.items() for offset in range(each.start, each.end)]
+    offsets = [(partition, offset) for partition, each in ranges.items() for offset in range(each.start, each.end)]
 
     def may_hold(file: BronzeFile) -> bool:
-        if file.splits is None or file.offsets is None:
+        if file.partitions is None or file.offsets is None:
             return True
-        (first, last), (low, high) = file.splits, file.offsets
-        return any(first <= split <= last and low <= offset <= high for split, offset in offsets)
+        (first, last), (low, high) = file.partitions, file.offsets
+        return any(first <= partition <= last and low <= offset <= high for partition, offset in offsets)
 
     assert files_of_ranges(files, ranges) == [file.path for file in files if may_hold(file)]
 
 
-def test_of_ten_thousand_splits_and_files_those_of_the_ranges_are_found_at_once() -> None:
-    files = [BronzeFile(path=f"{at}", splits=(0, 9_999), offsets=(10 * at, 10 * at + 9)) for at in range(10_000)]
-    ranges = {split: OffsetRange(start=50_000 + split % 3, end=50_020) for split in range(10_000)}
+def test_of_ten_thousand_partitions_and_files_those_of_the_ranges_are_found_at_once() -> None:
+    files = [BronzeFile(path=f"{at}", partitions=(0, 9_999), offsets=(10 * at, 10 * at + 9)) for at in range(10_000)]
+    ranges = {partition: OffsetRange(start=50_000 + partition % 3, end=50_020) for partition in range(10_000)}
     assert files_of_ranges(files, ranges) == ["5000", "5001"]
     lagging = {**ranges, 7: OffsetRange(start=5, end=6)}
     assert files_of_ranges(files, lagging) == ["0", "5000", "5001"]

@@ -46,7 +46,7 @@ def test_one_row_of_a_thousand_million_is_found() -> None:
     assert rows.tries < MOST_TRIES
 
 
-def test_offsets_are_numbered_over_reads_and_splits() -> None:
+def test_offsets_are_numbered_over_reads_and_partitions() -> None:
     kafka = KafkaRead(
         source="a",
         topic="t",
@@ -56,10 +56,10 @@ def test_offsets_are_numbered_over_reads_and_splits() -> None:
     bronze = BronzeRead(source="b", incarnation="1", version=1, ranges={0: OffsetRange(start=0, end=2)})
     places = Places.of([kafka, bronze])
     assert len(places) == 7
-    named = [(each.source, each.split, each.offset) for each in map(places.at, range(7))]
+    named = [(each.source, each.partition, each.offset) for each in map(places.at, range(7))]
     assert named == [("a", 0, 2), ("a", 0, 3), ("a", 0, 4), ("a", 1, 5), ("a", 1, 6), ("b", 0, 0), ("b", 0, 1)]
     assert places.between(2, 6) == {
         "a": {0: OffsetRange(start=4, end=5), 1: OffsetRange(start=5, end=7)},
         "b": {0: OffsetRange(start=0, end=1)},
     }
-    assert places.at(0) == OffsetSkip(source="a", split=0, offset=2)
+    assert places.at(0) == OffsetSkip(source="a", partition=0, offset=2)

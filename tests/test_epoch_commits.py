@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from backfill_assets.core.epoch.limits import Stop
-from backfill_assets.core.epoch.ports import Next
+from backfill_assets.core.epoch.ports import NextEpoch
 from backfill_assets.core.epoch.protocol import restate, run_epoch
-from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Look, Plan, Staged, changed_parts
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan, Staged, TableState, changed_parts
 from backfill_assets.core.progress.positions import Segment, SnapshotPosition, Spool, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead
 from backfill_assets.errors import FencedError
@@ -22,9 +22,9 @@ CHANGES = ChangesRead(source="a", table_id="a", first=1, last=1, rows=1)
 
 def at(*segments: int) -> SnapshotPosition:
     """A position in a table whose captured versions are these."""
-    held = tuple(Segment(first=each, last=each, rows=1, bytes=1, at_ms=each) for each in segments)
+    held = tuple(Segment(first=each, last=each, rows=1, bytes=1, commit_ms=each) for each in segments)
     table = TablePosition(
-        table_id="a", pinned=0, version=1, at_ms=0, buckets={}, spool=Spool(captured=9, at_ms=9, segments=held)
+        table_id="a", pinned=0, version=1, commit_ms=0, buckets={}, spool=Spool(captured=9, commit_ms=9, segments=held)
     )
     return SnapshotPosition(strategy="rearranged", tables={"a": table})
 
@@ -33,11 +33,11 @@ def at(*segments: int) -> SnapshotPosition:
 class Decided:
     """A decider of one step."""
 
-    step: Next
+    step: NextEpoch
     fingerprint: dict[str, str]
     target: str = VIEW
 
-    def next(self, _position: object, *, live: bool, budget: int) -> Next:  # noqa: ARG002  (ports.Decider)
+    def next(self, _position: object, *, live: bool, budget: int) -> NextEpoch:  # noqa: ARG002  (ports.Decider)
         return self.step
 
     def confirm(self, plan: Plan) -> None:
@@ -62,7 +62,7 @@ class Made:
         return self.staged
 
 
-def epoch(step: Next, staged: Staged, *, rows: int = 0, spooled: dict[str, str] | None = None) -> tuple[Any, Made]:
+def epoch(step: NextEpoch, staged: Staged, *, rows: int = 0, spooled: dict[str, str] | None = None) -> tuple[Any, Made]:
     """The commit of one epoch on a table of so many rows, and what was asked of Spark."""
     world, made = World(), Made(staged, [])
     table = world.table(VIEW)
@@ -79,18 +79,18 @@ def epoch(step: Next, staged: Staged, *, rows: int = 0, spooled: dict[str, str] 
 
 
 def test_parts_of_the_spool_stay_where_they_lie_and_new_ones_lie_with_the_attempt_that_captured_them() -> None:
-    record, made = epoch(Next(reads=(CHANGES,), after=at(3, 5), live=False), Staged(), spooled={"a/3": "earlier"})
+    record, made = epoch(NextEpoch(reads=(CHANGES,), after=at(3, 5), live=False), Staged(), spooled={"a/3": "earlier"})
     assert made.plans[0].spooled == {"a/3": "earlier"}
     assert record.spooled == {"a/3": "earlier", "a/5": f"{record.incarnation}-1-{record.attempt}"}
 
 
 def test_rows_that_replace_all_others_are_all_that_the_table_holds() -> None:
-    record, _ = epoch(Next(reads=(CHANGES,), after=at(), live=True), Staged(replaces=True, rows_written=5), rows=3)
+    record, _ = epoch(NextEpoch(reads=(CHANGES,), after=at(), live=True), Staged(replaces=True, rows_written=5), rows=3)
     assert (record.rows_deleted, record.rows_total, record.done) == (3, 5, 7)
 
 
 def test_an_epoch_that_reads_nothing_asks_nothing_of_spark() -> None:
-    record, made = epoch(Next(reads=(), after=at(), live=True), Staged(rows_written=99), rows=3)
+    record, made = epoch(NextEpoch(reads=(), after=at(), live=True), Staged(rows_written=99), rows=3)
     assert (made.plans, record.rows_total, record.live) == ([], 3, True)
 
 
@@ -136,7 +136,7 @@ def test_positions_are_said_again_though_maintenance_comes_in_between() -> None:
             world.table(SOURCE).maintain()
 
     parts = world.parts(SOURCE, on_step=maintain_once)
-    look: Look = parts.output.look()
+    look: TableState = parts.output.look()
     restate(parts, look)
     assert maintained
     assert world.table(SOURCE).commits[-1].kind is CommitKind.RESTATE

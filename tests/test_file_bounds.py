@@ -148,7 +148,7 @@ def test_a_column_has_no_bounds_any_more_before_a_value_comes_that_has_none(
     before, odd = version(output), staged(output, 2, {"insert": rows(3, 4, **{column: values})})
     commit(output, record(CommitKind.EPOCH, LIFE, 2), odd)
     assert (version(output), names(output)) == (before + 1, tuple(name for name in BOUNDED if name != column))
-    assert output.look().foreign is None
+    assert output.look().external is None
     commit(output, record(CommitKind.EPOCH, LIFE, 2), odd)
     assert version(output) == before + 2, "now it was made"
     assert column not in stated(output.location.uri)[odd.files[0].path]["maxValues"]
@@ -223,7 +223,7 @@ def test_an_older_table_is_mended_in_one_commit_that_changes_no_row(older: Delta
     changes = DeltaTable(older.location.uri).load_cdf(starting_version=before + 1)
     assert pa.table(changes).num_rows == 0
     look = older.look()
-    assert (look.foreign, look.version) == (None, before + 1)
+    assert (look.external, look.version) == (None, before + 1)
     assert not older.keep_bounds(thoroughly=False)
     assert not older.keep_bounds(thoroughly=True), "there is nothing left to mend"
     append(older, 3, rows(7))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.core.epoch.ports import Next, TableSize
+from backfill_assets.core.epoch.ports import NextEpoch, TableSize
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import ChangesRead, FullRead
@@ -23,7 +23,7 @@ def level(*names: str, rows: int = 100) -> tuple[Lake, Follower]:
     return lake, follower
 
 
-def taken(follower: Follower, budget: int = PLENTY) -> Next:
+def taken(follower: Follower, budget: int = PLENTY) -> NextEpoch:
     step = follower.step(budget)
     assert step is not None
     return step

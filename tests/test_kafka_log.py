@@ -10,10 +10,10 @@ from backfill_assets.errors import BrokerUnavailableError
 
 def test_a_broker_that_is_silent_is_neither_a_sound_log_nor_one_without_records() -> None:
     log = LogReader(KafkaClient("localhost:1", {}, timeout=0.2), isolation="read_committed")
-    with pytest.raises(BrokerUnavailableError, match=r"splits \[3\] of topic 'orders'"):
+    with pytest.raises(BrokerUnavailableError, match=r"partitions \[3\] of topic 'orders'"):
         log.diverged("orders", {3: (5, 1)})
-    with pytest.raises(BrokerUnavailableError, match=r"splits \[3, 4\] of topic 'orders'"):
-        log.last_records("orders", {split: OffsetRange(start=0, end=5) for split in (3, 4)})
+    with pytest.raises(BrokerUnavailableError, match=r"partitions \[3, 4\] of topic 'orders'"):
+        log.last_records("orders", {partition: OffsetRange(start=0, end=5) for partition in (3, 4)})
 
 
 def test_of_nothing_nothing_is_asked() -> None:

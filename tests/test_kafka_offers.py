@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from backfill_assets.adapters.kafka.connector import KafkaClient
-from backfill_assets.core.epoch.ports import TopicOffer
+from backfill_assets.core.epoch.ports import TopicState
 from backfill_assets.errors import BackfillError, BrokerUnavailableError, KafkaRefusedError, UnknownTopicError
 
 SILENT = -1001
-"""librdkafka's offset of a split whose broker gave no answer while another one did."""
+"""librdkafka's offset of a partition whose broker gave no answer while another one did."""
 COMMITTED, ANY = "read_committed", "read_uncommitted"
 LATEST = -1
 """What librdkafka is asked for, where it is the latest offset."""
@@ -39,12 +39,12 @@ def refused(code: int) -> KafkaException:
 
 @dataclass
 class Answers:
-    """A connection to brokers with topics of two splits, which hold the offsets 3 to 9 each."""
+    """A connection to brokers with topics of two partitions, which hold the offsets 3 to 9 each."""
 
     topics: Mapping[str, object]
     settings: Mapping[str, object] = field(default_factory=dict)
     offsets: Mapping[tuple[str, int], object] = field(default_factory=dict)
-    """By topic and split, what is answered instead of the latest offset, or of that at a time."""
+    """By topic and partition, what is answered instead of the latest offset, or of that at a time."""
     lows: Mapping[tuple[str, int], object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     levels: dict[int, str] = field(default_factory=dict)
@@ -52,8 +52,8 @@ class Answers:
 
     def describe_topics(self, names: Any, **_: object) -> dict[str, "Future[Any]"]:
         self.asked.append("topics")
-        splits = SimpleNamespace(topic_id="id", partitions=[SimpleNamespace(id=0), SimpleNamespace(id=1)])
-        return {name: answered(self.topics.get(name) or splits) for name in names.topic_names}
+        partitions = SimpleNamespace(topic_id="id", partitions=[SimpleNamespace(id=0), SimpleNamespace(id=1)])
+        return {name: answered(self.topics.get(name) or partitions) for name in names.topic_names}
 
     def describe_configs(self, resources: Any, **_: object) -> dict[Any, "Future[Any]"]:
         self.asked.append("settings")
@@ -67,10 +67,12 @@ class Answers:
         self.levels.update({spec._value: isolation_level.name.lower() for spec in wanted.values()})
         first = all(spec._value == -2 for spec in wanted.values())
         given, usual = (self.lows, 3) if first else (self.offsets, 9)
-        found = {split: given.get((split.topic, split.partition), usual) for split in wanted}
+        found = {partition: given.get((partition.topic, partition.partition), usual) for partition in wanted}
         return {
-            split: answered(each if isinstance(each, KafkaException) else SimpleNamespace(offset=each, leader_epoch=7))
-            for split, each in found.items()
+            partition: answered(
+                each if isinstance(each, KafkaException) else SimpleNamespace(offset=each, leader_epoch=7)
+            )
+            for partition, each in found.items()
         }
 
 
@@ -80,9 +82,9 @@ def client(**answers: Any) -> KafkaClient:
     return made
 
 
-def held(found: TopicOffer | BackfillError) -> dict[int, tuple[int, int]]:
-    assert isinstance(found, TopicOffer)
-    return {split: (each.start, each.end) for split, each in found.splits.items()}
+def held(found: TopicState | BackfillError) -> dict[int, tuple[int, int]]:
+    assert isinstance(found, TopicState)
+    return {partition: (each.start, each.end) for partition, each in found.partitions.items()}
 
 
 def test_all_topics_are_asked_for_at_once_under_the_isolation_level_of_each() -> None:
@@ -101,10 +103,10 @@ TROUBLES: dict[str, tuple[dict[str, Any], type[BackfillError]]] = {
         KafkaRefusedError,
     ),
     "it is deleted while it is asked for": ({"offsets": {("bad", 1): GONE}}, UnknownTopicError),
-    "the broker of a split is silent about the end": ({"offsets": {("bad", 1): SILENT}}, BrokerUnavailableError),
-    "the broker of a split is silent about the begin": ({"lows": {("bad", 0): SILENT}}, BrokerUnavailableError),
+    "the broker of a partition is silent about the end": ({"offsets": {("bad", 1): SILENT}}, BrokerUnavailableError),
+    "the broker of a partition is silent about the begin": ({"lows": {("bad", 0): SILENT}}, BrokerUnavailableError),
     "an end is not known": ({"offsets": {("bad", 1): -1}}, BrokerUnavailableError),
-    "a split has no leader": ({"lows": {("bad", 0): refused(KafkaError._NOENT)}}, BrokerUnavailableError),
+    "a partition has no leader": ({"lows": {("bad", 0): refused(KafkaError._NOENT)}}, BrokerUnavailableError),
     "a leader has just begun": (
         {"offsets": {("bad", 1): refused(KafkaError.UNKNOWN_LEADER_EPOCH)}},
         BrokerUnavailableError,
@@ -123,12 +125,12 @@ def test_what_speaks_against_a_topic_is_told_of_it_and_keeps_no_other_from_being
         client(**answers).offer("bad", isolation=COMMITTED)
 
 
-def test_a_split_whose_broker_is_silent_is_named() -> None:
-    with pytest.raises(BrokerUnavailableError, match="split 1 of topic 'bad'"):
+def test_a_partition_whose_broker_is_silent_is_named() -> None:
+    with pytest.raises(BrokerUnavailableError, match="partition 1 of topic 'bad'"):
         client(offsets={("bad", 1): SILENT}).offer("bad", isolation=COMMITTED)
 
 
-def test_a_split_whose_leader_moves_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_whose_leader_moves_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = client(offsets={("a", 1): refused(KafkaError.NOT_LEADER_FOR_PARTITION)})
     answers: Any = kafka._admin
     monkeypatch.setattr("backfill_assets.adapters.kafka.connector.time.sleep", lambda _seconds: answers.offsets.clear())
@@ -142,7 +144,7 @@ def test_a_time_after_all_records_is_the_end_and_silence_is_not() -> None:
     kafka = client(offsets={("a", 0): -1, ("a", 1): 5})
     offer = client().offer("a", isolation=COMMITTED)
     assert kafka.offsets_at(offer, moment) == {0: 9, 1: 5}
-    with pytest.raises(BrokerUnavailableError, match="split 1 of topic 'a'"):
+    with pytest.raises(BrokerUnavailableError, match="partition 1 of topic 'a'"):
         client(offsets={("a", 0): 4, ("a", 1): SILENT}).offsets_at(offer, moment)
 
 
@@ -153,7 +155,7 @@ def test_the_end_of_a_topic_is_that_of_its_isolation_level(level: str) -> None:
     assert kafka._admin.levels[LATEST] == level  # type: ignore[union-attr]
 
 
-def test_an_end_below_the_begin_is_an_empty_split() -> None:
+def test_an_end_below_the_begin_is_an_empty_partition() -> None:
     offer = client(offsets={("a", 1): 1}).offer("a", isolation=COMMITTED)
     assert held(offer) == {0: (3, 9), 1: (3, 3)}
 
@@ -168,13 +170,13 @@ def test_a_time_is_asked_for_in_milliseconds_and_gives_no_offset_beyond_what_may
 def test_a_topic_that_is_compacted_among_other_things_is_compacted() -> None:
     both = {"cleanup.policy": SimpleNamespace(value="compact,delete"), "retention.ms": SimpleNamespace(value="60000")}
     offer = client(settings={"a": both}).offer("a", isolation=COMMITTED)
-    assert (offer.compacted, offer.kept_seconds) == (True, 60.0)
+    assert (offer.compacted, offer.retention_seconds) == (True, 60.0)
 
 
 def test_settings_that_a_broker_does_not_tell_are_kafkas_own() -> None:
     offer = client(settings={"a": {}}).offer("a", isolation=COMMITTED)
-    assert (offer.compacted, offer.kept_seconds) == (False, None)
+    assert (offer.compacted, offer.retention_seconds) == (False, None)
     compacted = {"cleanup.policy": SimpleNamespace(value="compact"), "retention.ms": SimpleNamespace(value="60000")}
     offer = client(settings={"a": compacted}).offer("a", isolation=COMMITTED)
-    assert (offer.compacted, offer.kept_seconds) == (True, None)
-    assert client().offer("a", isolation=COMMITTED).kept_seconds == 60.0
+    assert (offer.compacted, offer.retention_seconds) == (True, None)
+    assert client().offer("a", isolation=COMMITTED).retention_seconds == 60.0

@@ -10,8 +10,8 @@ from backfill_assets.core.epoch.records import CommitKind, fingerprint
 from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
+    ExternalWriteError,
     FencedError,
-    ForeignWriteError,
     StateLostError,
 )
 from backfill_assets.testing.crash_points import CrashPoint
@@ -95,14 +95,14 @@ def test_a_drop_does_not_end_a_life_that_began_since(world: World) -> None:
 
 
 @pytest.mark.parametrize("change", [begin_life, end_life], ids=["reset", "drop"])
-def test_reset_and_drop_mind_neither_epochs_nor_foreign_writes_in_between(
+def test_reset_and_drop_mind_neither_epochs_nor_external_writes_in_between(
     world: World, change: Callable[..., object]
 ) -> None:
     parts = world.parts(SOURCE)
     base = parts.output.look()
     world.topics["orders"].append(0, "ef")
     world.refresh(SOURCE)
-    world.table(SOURCE).write_foreign([])
+    world.table(SOURCE).write_external([])
     if change is begin_life:
         begin_life(parts, base, parts.decider.begin(), incarnation="fresh")
     else:
@@ -131,10 +131,10 @@ def test_restating_gives_way_to_an_epoch_that_was_committed_in_between(world: Wo
     assert world.table(SOURCE).commits[-1].epoch == 3
 
 
-def test_restating_never_hides_a_foreign_write_nor_revives_a_dropped_table(world: World) -> None:
+def test_restating_never_hides_an_external_write_nor_revives_a_dropped_table(world: World) -> None:
     parts = world.parts(SOURCE)
-    world.table(SOURCE).write_foreign([])
-    with pytest.raises(ForeignWriteError):
+    world.table(SOURCE).write_external([])
+    with pytest.raises(ExternalWriteError):
         restate(parts, parts.output.look())
     world.drop(SOURCE)
     with pytest.raises(DroppedError):
@@ -145,8 +145,8 @@ def test_restating_never_hides_a_foreign_write_nor_revives_a_dropped_table(world
 def test_a_table_that_somebody_made_in_its_place_is_not_taken_over() -> None:
     world = World(SimulatedTopic("orders"))
     world.table(SOURCE).empty()
-    world.table(SOURCE).write_foreign([])
-    with pytest.raises(ForeignWriteError, match="already"):
+    world.table(SOURCE).write_external([])
+    with pytest.raises(ExternalWriteError, match="already"):
         world.refresh(SOURCE)
 
 
@@ -175,7 +175,7 @@ def test_a_table_put_back_by_one_epoch_redoes_that_epoch_as_it_was_planned(world
 def test_a_table_put_back_by_more_than_one_epoch_is_an_error(world: World) -> None:
     world.table(SOURCE).put_back(world.table(SOURCE).version - 2)
     with pytest.raises(
-        ForeignWriteError, match=r"ledger planned epoch 2, but the table is only at epoch 0: it was put"
+        ExternalWriteError, match=r"ledger planned epoch 2, but the table is only at epoch 0: it was put"
     ):
         world.refresh(SOURCE)
 

@@ -11,7 +11,7 @@ from backfill_assets.errors import ComputeError, PoisonRowError
 
 WORK = Work(target="views/large", words="epoch 3", epoch=3)
 DIVIDED = "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"
-CULPRIT = Culprit(skip=OffsetSkip(source="orders", split=0, offset=17), reason=DIVIDED)
+CULPRIT = Culprit(skip=OffsetSkip(source="orders", partition=0, offset=17), reason=DIVIDED)
 
 
 class WrappedError(Exception):
@@ -69,7 +69,7 @@ def test_rows_that_are_found_are_named_with_the_command() -> None:
     assert "backfill skip large --source orders --partition 0 --offset 17\n" in error.hint
     assert "There may be more" in error.hint
     assert error.facts["rows"][0] == {
-        "kind": "offset", "source": "orders", "split": 0, "offset": 17, "reason": DIVIDED,
+        "kind": "offset", "source": "orders", "partition": 0, "offset": 17, "reason": DIVIDED,
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Split states on ranges of offsets do what the seed's two transition tables say row by row."""
+"""Partition states on ranges of offsets do what the seed's two transition tables say row by row."""
 
 from dataclasses import dataclass, replace
 
@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.core.progress.positions import Phase, SplitState
+from backfill_assets.core.progress.positions import PartitionState, Phase
 
 
 @dataclass(frozen=True)
 class Ref:
-    """The seed's state of a split, with its inclusive offsets: `b` last emitted, `target` last to be read."""
+    """The seed's state of a partition, with its inclusive offsets: `b` last emitted, `target` last to be read."""
 
     state: str = "Backfilling"
     b: int | None = None
@@ -48,22 +48,26 @@ def handle_backfill_progress(ref: Ref, o: int) -> Ref:
     return handle_backfill_row(ref, o)[0]
 
 
-def as_split(ref: Ref, *, live: int) -> SplitState:
+def as_partition(ref: Ref, *, live: int) -> PartitionState:
     following = 0 if ref.b is None else ref.b + 1
     phase = {"Backfilling": Phase.BACKFILLING, "CatchingUp": Phase.CATCHING_UP, "Finished": Phase.FINISHED}[ref.state]
     target = 0 if ref.target is None else ref.target + 1
-    return SplitState(phase=phase, start=0, next=following, live=live, target=target)
+    return PartitionState(phase=phase, start=0, next=following, live=live, target=target)
 
 
-def assert_corresponds(split: SplitState, ref: Ref, *, start: int) -> None:
+def assert_corresponds(partition: PartitionState, ref: Ref, *, start: int) -> None:
     following = start if ref.b is None else ref.b + 1
     match ref.state:
         case "Backfilling":
-            assert (split.phase, split.next, split.target) == (Phase.BACKFILLING, following, (ref.target or 0) + 1)
-        case "CatchingUp" if split.live < following:
-            assert (split.phase, split.next) == (Phase.CATCHING_UP, following)
+            assert (partition.phase, partition.next, partition.target) == (
+                Phase.BACKFILLING,
+                following,
+                (ref.target or 0) + 1,
+            )
+        case "CatchingUp" if partition.live < following:
+            assert (partition.phase, partition.next) == (Phase.CATCHING_UP, following)
         case _:  # the seed waits for a later live row to see that live is level; a range sees it at once
-            assert split.phase is Phase.FINISHED
+            assert partition.phase is Phase.FINISHED
 
 
 UPSTREAM_ROWS = {
@@ -81,7 +85,7 @@ UPSTREAM_ROWS = {
 @pytest.mark.parametrize(("ref", "live", "offset", "after", "visible"), UPSTREAM_ROWS.values(), ids=UPSTREAM_ROWS)
 def test_each_row_of_the_upstream_table(ref: Ref, live: int, offset: int, after: Ref, visible: bool) -> None:
     assert handle_upstream_row(ref, offset) == (after, visible)
-    before = as_split(ref, live=live)
+    before = as_partition(ref, live=live)
     moved = before.see_live(offset + 1)
     assert_corresponds(moved, after, start=0)
     shown = moved.phase is Phase.FINISHED and moved.next <= offset < moved.live
@@ -99,25 +103,25 @@ BACKFILL_ROWS = {
 @pytest.mark.parametrize(("ref", "offset", "after"), BACKFILL_ROWS.values(), ids=BACKFILL_ROWS)
 def test_each_row_of_the_backfill_table(ref: Ref, offset: int, after: Ref) -> None:
     assert handle_backfill_row(ref, offset) == (after, True)
-    assert_corresponds(as_split(ref, live=0).read_history(offset + 1), after, start=0)
+    assert_corresponds(as_partition(ref, live=0).read_history(offset + 1), after, start=0)
 
 
 @pytest.mark.parametrize("state", ["CatchingUp", "Finished"])
 def test_history_read_past_the_hand_over_is_hidden_by_the_seed_and_never_read_here(state: str) -> None:
     ref = Ref(state, 4, 4)
     assert handle_backfill_row(ref, 5) == (ref, False)
-    assert as_split(ref, live=5).phase is not Phase.BACKFILLING
+    assert as_partition(ref, live=5).phase is not Phase.BACKFILLING
 
 
 def test_the_end_of_a_partition_moves_a_history_without_rows_to_its_target() -> None:
     ref = handle_backfill_progress(Ref(b=3, target=9), 9)
     assert ref == Ref("CatchingUp", 9, 9)
-    assert_corresponds(as_split(Ref(b=3, target=9), live=0).read_history(10), ref, start=0)
+    assert_corresponds(as_partition(Ref(b=3, target=9), live=0).read_history(10), ref, start=0)
 
 
 @dataclass
 class Both:
-    """One split in both worlds. `log[o]` tells whether offset `o` delivers a record; `dense` events walk gaps too."""
+    """One partition in both worlds. `log[o]` tells whether offset `o` delivers a record; `dense` events walk gaps too."""
 
     log: list[bool]
     start: int
@@ -126,7 +130,7 @@ class Both:
     dense: bool
 
     def __post_init__(self) -> None:
-        self.split = SplitState.begin(start=self.start, live=self.live, end=self.end)
+        self.partition = PartitionState.begin(start=self.start, live=self.live, end=self.end)
         finished = self.start >= self.end
         self.ref = Ref("Finished" if finished else "Backfilling", None, self.end - 1)
         self.mine: list[int] = []
@@ -139,10 +143,10 @@ class Both:
                 self.ref, visible = handle_upstream_row(self.ref, o)
                 self._show(visible, o)
         self.live = to
-        before, self.split = self.split, self.split.see_live(to)
-        if self.split.phase is Phase.FINISHED:
-            self.mine += [o for o in range(self.split.next, to) if self.log[o]]
-            self.split = self.split.read_live(max(to, self.split.next))
+        before, self.partition = self.partition, self.partition.see_live(to)
+        if self.partition.phase is Phase.FINISHED:
+            self.mine += [o for o in range(self.partition.next, to) if self.log[o]]
+            self.partition = self.partition.read_live(max(to, self.partition.next))
         self._check(before)
 
     def history_is_read(self, by: int) -> None:
@@ -153,27 +157,27 @@ class Both:
                 self._show(visible, o)
             elif self.dense or o + 1 in {first + by, len(self.log)}:
                 self.ref = handle_backfill_progress(self.ref, o) if self.ref.state == "Backfilling" else self.ref
-        before = self.split
+        before = self.partition
         if before.phase is Phase.BACKFILLING:
             end = min(before.next + by, before.target)
             self.mine += [o for o in range(before.next, end) if self.log[o]]
-            self.split = before.read_history(end)
+            self.partition = before.read_history(end)
         self._check(before)
 
     def _show(self, visible: bool, o: int) -> None:
         if visible and self.log[o]:
             self.theirs.append(o)
 
-    def _check(self, before: SplitState) -> None:
-        assert self.split.next >= before.next, "next went back"
-        assert before.phase is not Phase.FINISHED or self.split.phase is Phase.FINISHED, "left finished"
+    def _check(self, before: PartitionState) -> None:
+        assert self.partition.next >= before.next, "next went back"
+        assert before.phase is not Phase.FINISHED or self.partition.phase is Phase.FINISHED, "left finished"
         if self.dense:
             assert sorted(self.mine) == sorted(self.theirs)
-            assert_corresponds(self.split, self.ref, start=self.start)
+            assert_corresponds(self.partition, self.ref, start=self.start)
 
 
 @st.composite
-def splits(draw: st.DrawFn, *, dense: bool) -> Both:
+def partitions(draw: st.DrawFn, *, dense: bool) -> Both:
     log = draw(st.lists(st.booleans(), max_size=25))
     end = draw(st.integers(0, len(log)))
     live = draw(st.integers(0, end))
@@ -184,13 +188,13 @@ Moves = list[tuple[str, int]]
 moves = st.lists(st.tuples(st.sampled_from(["bronze_moves", "history_is_read"]), st.integers(1, 6)), max_size=20)
 
 
-@given(splits(dense=True), moves)
+@given(partitions(dense=True), moves)
 def test_ranges_emit_the_same_rows_in_the_same_states_as_the_seed_offset_by_offset(both: Both, walk: Moves) -> None:
     for move, by in walk:
         getattr(both, move)(by)
 
 
-@given(splits(dense=False), moves)
+@given(partitions(dense=False), moves)
 def test_where_only_rows_and_partition_ends_are_events_both_emit_every_row_exactly_once(
     both: Both, walk: Moves
 ) -> None:
@@ -199,4 +203,4 @@ def test_where_only_rows_and_partition_ends_are_events_both_emit_every_row_exact
     expected = [o for o, delivered in enumerate(both.log) if delivered and o >= both.start]
     assert sorted(both.mine) == expected
     assert sorted(both.theirs) == expected
-    assert both.split.phase is Phase.FINISHED
+    assert both.partition.phase is Phase.FINISHED

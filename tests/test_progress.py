@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord
-from backfill_assets.core.epoch.report import progress_of, splits_of
+from backfill_assets.core.epoch.report import partitions_of, progress_of
 from backfill_assets.core.progress.positions import (
     IngestPosition,
+    PartitionState,
     Phase,
     SourcePosition,
-    SplitState,
     ViewPosition,
 )
 
@@ -85,14 +85,14 @@ def test_the_time_left_is_the_lag_over_the_rate_and_unknown_without_either(
     assert progress_of([commit(0, 0)], {"a/0": 9}).eta_seconds is None
 
 
-def test_each_split_has_a_line_with_its_phase_next_offset_and_lag() -> None:
+def test_each_partition_has_a_line_with_its_phase_next_offset_and_lag() -> None:
     ingest = EMPTY.model_copy(update={"next": {1: 7, 0: 5}})
-    lines = splits_of(ingest, {"orders/1": 3}, source="orders")
-    assert [(each.source, each.split, each.next_offset, each.lag_rows) for each in lines] == [
+    lines = partitions_of(ingest, {"orders/1": 3}, source="orders")
+    assert [(each.source, each.partition, each.next_offset, each.lag_rows) for each in lines] == [
         ("orders", 0, 5, 0),
         ("orders", 1, 7, 3),
     ]
-    state = SplitState(phase=Phase.CATCHING_UP, start=0, next=9, live=4, target=9)
-    view = ViewPosition(sources={"orders": SourcePosition(incarnation="a" * 12, version=1, splits={2: state})})
-    (line,) = splits_of(view, {})
-    assert (line.source, line.split, line.phase, line.next_offset) == ("orders", 2, "catching_up", 9)
+    state = PartitionState(phase=Phase.CATCHING_UP, start=0, next=9, live=4, target=9)
+    view = ViewPosition(sources={"orders": SourcePosition(incarnation="a" * 12, version=1, partitions={2: state})})
+    (line,) = partitions_of(view, {})
+    assert (line.source, line.partition, line.phase, line.next_offset) == ("orders", 2, "catching_up", 9)

@@ -65,7 +65,11 @@ def test_what_was_read_between_any_two_epochs_is_read_again(
 
 
 TABLE = TablePosition(
-    table_id="first", pinned=0, version=5, at_ms=0, buckets={0: BucketState(next=2, parts=3), 1: BucketState(parts=1)}
+    table_id="first",
+    pinned=0,
+    version=5,
+    commit_ms=0,
+    buckets={0: BucketState(next=2, parts=3), 1: BucketState(parts=1)},
 )
 
 
@@ -105,6 +109,6 @@ def test_everything_is_proved_where_more_changed_than_there_is() -> None:
         (0, FEWEST_BYTES + 1, 0, True),
         (FEWEST_BYTES, FEWEST_BYTES, 2 * FEWEST_BYTES, False),
     ):
-        commits = {"t": [Commit(version=6, at_ms=0, rows=1, bytes=changed)]}
+        commits = {"t": [Commit(version=6, commit_ms=0, rows=1, bytes=changed)]}
         found = scope(before, after, commits, written=written, held=held)
         assert isinstance(found, Everything) is everything

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from backfill_assets.core.epoch.records import CommitKind
-from backfill_assets.errors import ForeignWriteError
+from backfill_assets.errors import ExternalWriteError
 from backfill_assets.testing.simulated_table import Outcome, SimulatedOutput, UnreliableOutput
 from backfill_assets.testing.simulation import World
 from tests.support.commit_cases import CASES, SOURCE, VIEW, Case, make, one_epoch
@@ -56,8 +56,8 @@ def test_the_next_run_makes_it_right_or_refuses_what_is_not_ours(case: Case) -> 
     output = UnreliableOutput(SimulatedOutput(world.table(VIEW)), lambda: next(outcomes, Outcome.WORKED))
     with contextlib.suppress(*([case.error] if case.error else [])):
         one_epoch(world, world.parts(VIEW, on_step=meddle(world, case), output=output))
-    if case.error is ForeignWriteError:
-        with pytest.raises(ForeignWriteError, match="changed data"):
+    if case.error is ExternalWriteError:
+        with pytest.raises(ExternalWriteError, match="changed data"):
             world.refresh(VIEW)
         world.reset(VIEW)
     world.refresh(VIEW)

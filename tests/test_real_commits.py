@@ -8,7 +8,7 @@ from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
-from backfill_assets.adapters.delta.commits import metadata_of, stated_at
+from backfill_assets.adapters.delta.commits import commit_timestamp, metadata_of
 from backfill_assets.adapters.delta.output import MEMORY_OF_BYTE, NO_MORE_EPOCHS, DeltaOutput
 from backfill_assets.core.epoch.records import CommitKind, Staged, app_id
 from backfill_assets.errors import StagingError
@@ -85,38 +85,38 @@ def test_each_commit_says_which_version_it_was_made_on(output: DeltaOutput) -> N
     assert (found.record.base, found.at) == (before, before + 1)
 
 
-def test_columns_and_rows_that_slipped_in_before_a_commit_are_a_foreign_write_and_properties_are_not(
+def test_columns_and_rows_that_slipped_in_before_a_commit_are_an_external_write_and_properties_are_not(
     output: DeltaOutput,
 ) -> None:
     base = output.look().version
     DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "7"})
     by_spark(output, 1, base=base)
-    assert output.look().foreign is None
+    assert output.look().external is None
     base = output.look().version
     DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "8"})
     DeltaTable(output.location.uri).alter.add_columns([Field("extra", PrimitiveType("string"))])
     by_spark(output, 2, base=base)
-    assert output.look().foreign == base + 2
+    assert output.look().external == base + 2
     base = output.look().version
     write_deltalake(output.location.uri, pa.table({"id": [9]}, schema=SCHEMA), mode="append", schema_mode="merge")
     by_spark(output, 3, base=base)
-    assert output.look().foreign == base + 1
+    assert output.look().external == base + 1
 
 
-def test_of_several_foreign_writes_the_first_is_named_and_a_delete_is_one(output: DeltaOutput) -> None:
+def test_of_several_external_writes_the_first_is_named_and_a_delete_is_one(output: DeltaOutput) -> None:
     commit(output, record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1]))
     at = output.look().version
     DeltaTable(output.location.uri).delete()
-    assert output.look().foreign == at + 1
+    assert output.look().external == at + 1
     write_deltalake(output.location.uri, pa.table({"id": [9]}, schema=SCHEMA), mode="append")
-    assert output.look().foreign == at + 1
+    assert output.look().external == at + 1
 
 
 def test_commits_that_speak_of_another_table_are_not_ours(output: DeltaOutput) -> None:
     table = DeltaTable(output.location.uri)
-    foreign = record(CommitKind.EPOCH, FIRST, 7).model_copy(update={"target": f"{TARGET}2"})
+    external = record(CommitKind.EPOCH, FIRST, 7).model_copy(update={"target": f"{TARGET}2"})
     table.create_write_transaction(
-        [], "append", table.schema(), commit_properties=CommitProperties(custom_metadata=metadata_of(foreign))
+        [], "append", table.schema(), commit_properties=CommitProperties(custom_metadata=metadata_of(external))
     )
     found = output.look().record
     assert found is not None
@@ -124,9 +124,9 @@ def test_commits_that_speak_of_another_table_are_not_ours(output: DeltaOutput) -
 
 
 def test_a_time_of_commit_that_delta_vouches_for_is_taken_before_that_of_a_clients_clock() -> None:
-    assert stated_at([{"add": {}}, {"commitInfo": {"timestamp": 7, "inCommitTimestamp": 5}}]) == 5
-    assert stated_at([{"commitInfo": {"timestamp": 7}}]) == 7
-    assert stated_at([{"commitInfo": {}}]) is None
+    assert commit_timestamp([{"add": {}}, {"commitInfo": {"timestamp": 7, "inCommitTimestamp": 5}}]) == 5
+    assert commit_timestamp([{"commitInfo": {"timestamp": 7}}]) == 7
+    assert commit_timestamp([{"commitInfo": {}}]) is None
 
 
 def test_the_life_of_a_table_is_its_newest_one_and_of_each_epoch_what_was_said_last(output: DeltaOutput) -> None:

@@ -17,7 +17,7 @@ from backfill_assets.adapters.delta.staging import collect, delete_data, sweep
 from backfill_assets.adapters.delta.upstream import BYTES_OF_ROW, DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.ports import TableSize
-from backfill_assets.core.epoch.records import CommitKind, Look
+from backfill_assets.core.epoch.records import CommitKind, TableState
 from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, rows, stage
 
 
@@ -42,7 +42,7 @@ def test_a_drop_deletes_what_was_there_before_it_looked_and_nothing_staged_since
     commit(output, record(CommitKind.DROP, "11111111", 1))
     look = output.look
 
-    def look_late() -> Look:
+    def look_late() -> TableState:
         stage(output, "22222222", 1, [7])
         return look()
 
@@ -63,7 +63,7 @@ def test_a_drop_deletes_the_spool_but_for_what_a_life_begun_since_has_captured(o
 
     captured("11111111")
 
-    def look_late() -> Look:
+    def look_late() -> TableState:
         captured("22222222")
         return look()
 
@@ -83,14 +83,14 @@ def test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that
     assert sweep(output.location, output.look) == ["11111111-1-bbbbbbbb"]
     look = output.look
 
-    def reset_first() -> Look:
+    def reset_first() -> TableState:
         commit(output, record(CommitKind.CREATE, "22222222", 0))
         stage(output, "22222222", 1, [9])
         return look()
 
     assert sweep(output.location, reset_first) == ["11111111-2-aaaaaaaa"]
 
-    def reset_later() -> Look:
+    def reset_later() -> TableState:
         found = look()
         commit(output, record(CommitKind.CREATE, "33333333", 0))
         stage(output, "33333333", 1, [9])
@@ -104,12 +104,12 @@ def test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that
     ]
 
 
-def test_columns_that_somebody_else_added_are_a_foreign_write_and_properties_are_not(output: DeltaOutput) -> None:
+def test_columns_that_somebody_else_added_are_an_external_write_and_properties_are_not(output: DeltaOutput) -> None:
     commit(output, record(CommitKind.CREATE, "11111111", 0))
     DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "7"})
-    assert output.look().foreign is None
+    assert output.look().external is None
     DeltaTable(output.location.uri).alter.add_columns([Field("extra", PrimitiveType("string"))])
-    assert output.look().foreign == 3
+    assert output.look().external == 3
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.audit import LedgerEntry, contiguous
-from backfill_assets.core.epoch.ports import EVERYTHING, Commit, Next
+from backfill_assets.core.epoch.ports import EVERYTHING, Commit, NextEpoch
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
 from backfill_assets.core.epoch.staged_folders import StagedFolder, sweepable
 from backfill_assets.core.progress.positions import SnapshotPosition
@@ -72,7 +72,7 @@ class Spooling(Follower):
             super().decider, histories={"rearranged": history}, strategy="rearranged", choose=lambda: "rearranged"
         )
 
-    def step(self, budget: int = PLENTY) -> Next | None:
+    def step(self, budget: int = PLENTY) -> NextEpoch | None:
         before = self.position
         found = super().step(budget)
         if found is None:
@@ -349,7 +349,8 @@ def test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of
     commits = follower.lake.tables["a"].commits
     del commits[kept:]
     commits.extend(
-        Commit(version=at, at_ms=77_000 + at, rows=9, deletes=False, feed=True) for at in range(kept + 1, newest + 1)
+        Commit(version=at, commit_ms=77_000 + at, rows=9, deletes=False, feed=True)
+        for at in range(kept + 1, newest + 1)
     )
     with pytest.raises(UpstreamChangedError, match="put back"):
         follower.step(10)
@@ -371,8 +372,8 @@ def test_a_version_that_was_not_captured_or_not_drained_is_found_by_the_audit(
     assert plan is not None
     less = plan.model_copy(update={"reads": tuple(read for read in plan.reads if not isinstance(read, which))})
     follower.entries[at] = replace(follower.entries[at], plan=less)
-    (offence, *_) = contiguous(follower.records, follower.entries)
-    assert "but the plan read" in offence
+    (violation, *_) = contiguous(follower.records, follower.entries)
+    assert "but the plan read" in violation
 
 
 def test_a_spool_that_is_given_up_before_it_is_drained_is_found_by_the_audit() -> None:

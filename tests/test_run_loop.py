@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from backfill_assets.core.epoch.limits import Limits, Stop, TokenBucket
-from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Look, Plan, Staged
-from backfill_assets.core.epoch.run import RunReport, plan_next, run, urgency
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan, Staged, TableState
+from backfill_assets.core.epoch.run import RunReport, catch_up_factor, plan_next, run
 from backfill_assets.core.progress.lag import TimeBound
 from backfill_assets.core.progress.positions import IngestPosition, SnapshotPosition
 from backfill_assets.core.progress.reads import size_of
-from backfill_assets.errors import DuplicateKeyError, ForeignWriteError
+from backfill_assets.errors import DuplicateKeyError, ExternalWriteError
 from backfill_assets.testing.crash_points import Crash, CrashPoint
 from backfill_assets.testing.manual_clock import ManualClock
 from backfill_assets.testing.simulated_topic import Row, SimulatedTopic
@@ -145,7 +145,7 @@ def test_until_forever_waits_for_more_and_ends_only_when_stopped() -> None:
             produce(world, 2)
         return "others" if waits > 6 else ""
 
-    operator.must_wait = wait_later  # type: ignore[method-assign]
+    operator.backpressure = wait_later  # type: ignore[method-assign]
     report = world.refresh(SOURCE, Limits(until="forever"), operator=operator)
     assert (report.stopped, report.offsets) == (Stop.WAITING, 6)
     assert world.clock.sleeps >= 3
@@ -167,15 +167,15 @@ def test_a_run_whose_table_is_reset_or_dropped_is_fenced_and_writes_nothing_into
     assert right(world)
 
 
-def test_a_foreign_write_between_two_epochs_of_a_run_is_named_and_not_built_upon() -> None:
+def test_an_external_write_between_two_epochs_of_a_run_is_named_and_not_built_upon() -> None:
     world = make(10)
     table = world.table(SOURCE)
 
     def write_once(epochs: int) -> None:
         if epochs == 1:
-            table.write_foreign([Row("orders", 0, 99, "z")])
+            table.write_external([Row("orders", 0, 99, "z")])
 
-    with pytest.raises(ForeignWriteError, match=f"version {table.version + 2} of the table changed data"):
+    with pytest.raises(ExternalWriteError, match=f"version {table.version + 2} of the table changed data"):
         world.refresh(SOURCE, Limits(chunk_rows=3), operator=Operator(after=write_once))
     assert [each.epoch for each in table.commits] == [0, 1]
 
@@ -296,7 +296,7 @@ def test_a_view_behind_its_bound_takes_larger_batches_the_further_it_is_behind(
         kind=CommitKind.EPOCH, target=VIEW, incarnation="a", epoch=1, attempt="b", plan_hash="c", fingerprint={},
         position=position, live=live, started_at=0, finished_at=0, created_at=0,
     )  # fmt: skip
-    assert urgency(record) == times
+    assert catch_up_factor(record) == times
     assert bool(position.behind) == (bound_ms is not None and lag_ms > bound_ms)
 
 
@@ -322,7 +322,7 @@ def test_a_run_gives_a_view_behind_its_bound_more_rows_though_never_more_than_it
         live=False, started_at=0, finished_at=0, created_at=0,
     )  # fmt: skip
     for limits in (Limits(chunk_rows=10), Limits(chunk_rows=10, max_rows=25)):
-        run(parts, Look(version=0, record=record), limits, Operator())
+        run(parts, TableState(version=0, record=record), limits, Operator())
     assert decider.budgets == [40, 25]
 
 

@@ -33,22 +33,22 @@ def right(world: World) -> bool:
     return world.table(VIEW).rows == world.expected(VIEW)
 
 
-def test_17a_a_dropped_split_is_refused_instead_of_staying_behind_in_the_state(world: World) -> None:
-    two = SimulatedTopic("orders", splits=2)
+def test_17a_a_dropped_partition_is_refused_instead_of_staying_behind_in_the_state(world: World) -> None:
+    two = SimulatedTopic("orders", partitions=2)
     world = World(two)
     world.refresh(SOURCE)
     del two._logs[1]
-    with pytest.raises(OffsetsLostError, match="no such split any more"):
+    with pytest.raises(OffsetsLostError, match="no such partition any more"):
         world.refresh(SOURCE)
 
 
-def test_17b_throttling_and_a_new_split_while_paused_do_not_bring_back_a_stale_position(
+def test_17b_throttling_and_a_new_partition_while_paused_do_not_bring_back_a_stale_position(
     world: World, topic: SimulatedTopic
 ) -> None:
     world.refresh(VIEW, Limits(max_rows=3))
     operator = Operator(paused=True, rows_per_second=2)
     assert world.refresh(VIEW, operator=operator).stopped is Stop.PAUSED
-    topic.append(topic.add_split(), "xy")
+    topic.append(topic.add_partition(), "xy")
     world.refresh(SOURCE)
     operator.paused = False
     world.refresh(VIEW, operator=operator)
@@ -56,12 +56,12 @@ def test_17b_throttling_and_a_new_split_while_paused_do_not_bring_back_a_stale_p
     assert max(world.table(VIEW).rows.values()) == 1
 
 
-def test_17c_a_split_that_appears_after_the_finish_keeps_the_view_live_and_its_progress_growing(
+def test_17c_a_partition_that_appears_after_the_finish_keeps_the_view_live_and_its_progress_growing(
     world: World, topic: SimulatedTopic
 ) -> None:
     world.refresh(SOURCE)
     world.refresh(VIEW)
-    topic.append(topic.add_split(), "xy")
+    topic.append(topic.add_partition(), "xy")
     world.refresh(SOURCE)
     before, after = newest(world), world.refresh(VIEW, Limits(max_rows=1)).record
     assert before.live
@@ -95,7 +95,7 @@ def test_5_1_a_transactional_topic_whose_last_offset_is_a_control_record_finishe
     world.refresh(VIEW)
     position = newest(world).position
     assert isinstance(position, ViewPosition)
-    assert position.sources["orders"].splits[0].phase is Phase.FINISHED
+    assert position.sources["orders"].partitions[0].phase is Phase.FINISHED
     assert right(world)
 
 

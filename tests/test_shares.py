@@ -1,10 +1,10 @@
-"""How a budget of offsets is shared among splits, and between live rows and history."""
+"""How a budget of offsets is shared among partitions, and between live rows and history."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.core.progress.positions import deal
-from backfill_assets.core.strategies.source import split_budget
+from backfill_assets.core.progress.positions import allocate
+from backfill_assets.core.strategies.source import partition_budget
 
 budgets = st.integers(0, 60)
 wants = st.dictionaries(st.integers(0, 9), st.integers(0, 30), max_size=8)
@@ -14,33 +14,33 @@ wants = st.dictionaries(st.integers(0, 9), st.integers(0, 30), max_size=8)
 def test_a_deal_never_exceeds_the_budget_nor_a_want_and_leaves_nothing_over(
     budget: int, wanted: dict[int, int]
 ) -> None:
-    shares = deal(budget, wanted)
+    shares = allocate(budget, wanted)
     assert sum(shares.values()) == min(budget, sum(wanted.values()))
-    assert all(0 < share <= wanted[split] for split, share in shares.items())
+    assert all(0 < share <= wanted[partition] for partition, share in shares.items())
 
 
 @given(budgets, wants)
 def test_a_deal_with_a_row_for_each_starves_none(budget: int, wanted: dict[int, int]) -> None:
-    wanting = {split for split, want in wanted.items() if want}
+    wanting = {partition for partition, want in wanted.items() if want}
     if budget >= len(wanting):
-        assert deal(budget, wanted).keys() == wanting
+        assert allocate(budget, wanted).keys() == wanting
 
 
 @given(budgets, wants)
 def test_a_deal_is_even_but_for_one_row(budget: int, wanted: dict[int, int]) -> None:
-    shares = deal(budget, wanted)
-    cut = [shares.get(split, 0) for split, want in wanted.items() if shares.get(split, 0) < want]
+    shares = allocate(budget, wanted)
+    cut = [shares.get(partition, 0) for partition, want in wanted.items() if shares.get(partition, 0) < want]
     assert max(cut, default=0) - min(cut, default=0) <= 1
     assert all(share <= min(cut, default=30) + 1 for share in shares.values())
 
 
-def test_a_budget_below_one_row_each_goes_round_so_that_a_busy_split_cannot_starve_a_waiting_one() -> None:
+def test_a_budget_below_one_row_each_goes_round_so_that_a_busy_partition_cannot_starve_a_waiting_one() -> None:
     waiting = {0: 1, 1: 3}
     served = []
     for _ in range(6):
-        (split,) = deal(1, waiting)
-        served.append(split)
-        waiting[split] -= 1
+        (partition,) = allocate(1, waiting)
+        served.append(partition)
+        waiting[partition] -= 1
         waiting[0] += 1
     assert set(served) == {0, 1}
     assert waiting[1] < 3
@@ -50,7 +50,7 @@ def test_a_budget_below_one_row_each_goes_round_so_that_a_busy_split_cannot_star
 def test_live_and_history_share_a_budget_fully_and_history_has_a_floor_of_half(
     budget: int, live: int, history: int
 ) -> None:
-    for_live, for_history = split_budget(budget, live, history)
+    for_live, for_history = partition_budget(budget, live, history)
     assert 0 <= for_live <= live
     assert 0 <= for_history <= history
     assert for_live + for_history == min(budget, live + history)

@@ -46,7 +46,9 @@ class Simulation:
         self.random = Random(seed)
         self.done: list[str] = []
         self.keep_history = self.random.random() < 0.7
-        topics = [SimulatedTopic(name, splits=self.random.randint(1, 3), compacted=self._often(0.4)) for name in "ab"]
+        topics = [
+            SimulatedTopic(name, partitions=self.random.randint(1, 3), compacted=self._often(0.4)) for name in "ab"
+        ]
         self.world = World(*topics, settings=SourceSettings(keep_history=self.keep_history))
         self.world.add_view("both", ("a", "b"))
         for target in (*SOURCES, *VIEWS):
@@ -60,20 +62,20 @@ class Simulation:
 
     def produce(self) -> None:
         topic = self._topic()
-        split = self.random.choice(topic.splits)
+        partition = self.random.choice(topic.partitions)
         rows = [self._value() for _ in range(self.random.randint(0, 8))]
         if self._often(0.2):
-            topic.elect(split)
+            topic.elect(partition)
         match self.random.randrange(8):
             case 0:
-                topic.abort(split, len(rows))
+                topic.abort(partition, len(rows))
             case 1 | 2:
-                topic.commit(split, rows)
-            case 3 if len(topic.splits) < 4:
-                topic.append(topic.add_split(), rows)
+                topic.commit(partition, rows)
+            case 3 if len(topic.partitions) < 4:
+                topic.append(topic.add_partition(), rows)
             case _:
-                topic.append(split, rows)
-        self.note(f"produce {len(rows)} to {topic.source}/{split}: end {topic.end(split)}")
+                topic.append(partition, rows)
+        self.note(f"produce {len(rows)} to {topic.source}/{partition}: end {topic.end(partition)}")
 
     def _value(self) -> str:
         return POISON if self._often(0.03) else f"{self.random.randrange(9)}"
@@ -81,8 +83,10 @@ class Simulation:
     def leave_out(self) -> None:
         """An operator has a record left out, read or not, poison or not; or takes that back."""
         target, topic = self.random.choice(VIEWS), self._topic()
-        split = self.random.choice(topic.splits)
-        skip = OffsetSkip(source=topic.source, split=split, offset=self.random.randrange(topic.end(split) + 2))
+        partition = self.random.choice(topic.partitions)
+        skip = OffsetSkip(
+            source=topic.source, partition=partition, offset=self.random.randrange(topic.end(partition) + 2)
+        )
         wanted = self.world.skips.setdefault(target, set())
         (set.discard if self._often(0.3) else set.add)(wanted, self.random.choice([skip, *sorted(wanted, key=str)]))
         self.note(f"{target} is to leave out {sorted(map(str, wanted))}")
@@ -91,7 +95,9 @@ class Simulation:
         """What an operator does of a view that is stopped."""
         records = [row for topic in self.world.topics.values() for row in _all_of(topic)]
         poison = {
-            OffsetSkip(source=row.source, split=row.split, offset=row.offset) for row in records if row.value == POISON
+            OffsetSkip(source=row.source, partition=row.partition, offset=row.offset)
+            for row in records
+            if row.value == POISON
         }
         self.world.skips.setdefault(target, set()).update(poison)
         self.note(f"{target} is to leave out all that is poison")
@@ -103,12 +109,12 @@ class Simulation:
         if not self.keep_history or not look.exists or look.record is None:
             return
         assert isinstance(look.record.position, IngestPosition)
-        split, end = self.random.choice(sorted(look.record.position.next.items()))
+        partition, end = self.random.choice(sorted(look.record.position.next.items()))
         if topic.compacted:
-            topic.compact(split, [offset for offset in range(end) if self._often(0.3)])
+            topic.compact(partition, [offset for offset in range(end) if self._often(0.3)])
         else:
-            topic.retain(split, self.random.randint(0, end))
-        self.note(f"{'compact' if topic.compacted else 'retain'} {topic.source}/{split} below {end}")
+            topic.retain(partition, self.random.randint(0, end))
+        self.note(f"{'compact' if topic.compacted else 'retain'} {topic.source}/{partition} below {end}")
 
     def refresh(self, target: str | None = None, *, depth: int = 0) -> None:
         target = target or self.random.choice((*SOURCES, *VIEWS))
@@ -238,7 +244,7 @@ class Simulation:
             wanted = Counter({
                 row: number
                 for row, number in bronze.items()
-                if row.offset not in left_out.get(row.source, {}).get(row.split, ())
+                if row.offset not in left_out.get(row.source, {}).get(row.partition, ())
             })
             assert wanted <= table.rows
             assert wanted == table.rows or not self.keep_history
@@ -254,7 +260,9 @@ class Simulation:
 
 
 def _all_of(topic: SimulatedTopic) -> Counter[Row]:
-    return topic.ever(dict.fromkeys(topic.splits, 0), {split: topic.end(split) for split in topic.splits})
+    return topic.ever(
+        dict.fromkeys(topic.partitions, 0), {partition: topic.end(partition) for partition in topic.partitions}
+    )
 
 
 def assert_orderly(life: list[CommitRecord]) -> None:

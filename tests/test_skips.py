@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.epoch.ports import Next, TableSize
+from backfill_assets.core.epoch.ports import NextEpoch, TableSize
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.epoch.skips import (
@@ -30,8 +30,8 @@ from tests.support.tables_world import Follower, Lake, Table
 OFFSETS = st.dictionaries(st.integers(0, 2), st.sets(st.integers(0, 9), min_size=1).map(lambda s: tuple(sorted(s))))
 
 
-def skip(offset: int, split: int = 0) -> OffsetSkip:
-    return OffsetSkip(source="orders", split=split, offset=offset)
+def skip(offset: int, partition: int = 0) -> OffsetSkip:
+    return OffsetSkip(source="orders", partition=partition, offset=offset)
 
 
 def refused(world: World) -> None:
@@ -52,16 +52,16 @@ def test_what_was_read_keeps_its_list_and_all_else_follows_what_is_wanted(
     held: Offsets, wanted: Offsets, consumed: dict[int, int]
 ) -> None:
     after = offsets_left_out(held, wanted, consumed)
-    for split in range(3):
+    for partition in range(3):
         for offset in range(10):
-            meant = held if offset < consumed.get(split, 0) else wanted
-            assert (offset in after.get(split, ())) == (offset in meant.get(split, ()))
-    assert all(after.values()), "splits without any are not named"
+            meant = held if offset < consumed.get(partition, 0) else wanted
+            assert (offset in after.get(partition, ())) == (offset in meant.get(partition, ()))
+    assert all(after.values()), "partitions without any are not named"
     assert offsets_left_out(after, wanted, consumed) == after
 
 
-def test_offsets_are_named_by_source_and_split() -> None:
-    wanted = [skip(3), skip(1), skip(3, split=1), OffsetSkip(source="other", split=0, offset=9)]
+def test_offsets_are_named_by_source_and_partition() -> None:
+    wanted = [skip(3), skip(1), skip(3, partition=1), OffsetSkip(source="other", partition=0, offset=9)]
     assert offsets_of(wanted, "orders") == {0: (1, 3), 1: (3,)}
     assert offsets_of(wanted, "none") == {}
 
@@ -134,14 +134,14 @@ def test_before_there_is_a_position_all_that_is_wanted_waits() -> None:
     assert [each.standing for each in standings(None, [skip(2), skip(1)])] == ["waiting", "waiting"]
 
 
-def test_a_skip_may_name_a_split_that_only_joins_later() -> None:
+def test_a_skip_may_name_a_partition_that_only_joins_later() -> None:
     world, topic = make(rows=["a"])
     world.refresh(SOURCE)
     world.refresh(VIEW)
-    topic.append(topic.add_split(), [POISON, "b"])
+    topic.append(topic.add_partition(), [POISON, "b"])
     world.refresh(SOURCE)
     refused(world)
-    world.skips[VIEW] = {skip(0, split=1)}
+    world.skips[VIEW] = {skip(0, partition=1)}
     world.refresh(VIEW)
     assert right(world)
     assert left_out(world) == {1: (0,)}
@@ -159,7 +159,7 @@ def listed(follower: Follower) -> tuple[NamedKey, ...]:
     return follower.position.tables["orders"].skipped
 
 
-def skip_read(step: Next | None) -> SkipRead:
+def skip_read(step: NextEpoch | None) -> SkipRead:
     assert step is not None
     (found,) = (read for read in step.reads if isinstance(read, SkipRead))
     return found
@@ -263,7 +263,7 @@ def test_a_row_is_told_in_words_and_as_the_command_takes_it() -> None:
     assert left_out_words(many) == "", "what only waits is not left out"
 
 
-def planned(step: Next, before: SnapshotPosition) -> Plan:
+def planned(step: NextEpoch, before: SnapshotPosition) -> Plan:
     return Plan(
         target="views/large",
         incarnation="1" * 12,

@@ -163,7 +163,7 @@ def test_maintenance_alone_is_passed_over_only_when_much_of_it_waits() -> None:
 def test_maintenance_that_is_old_is_passed_over_however_little_it_is_before_the_log_forgets_it() -> None:
     follower = Follower(Lake({"a": Table((1,))}))
     follower.finish()
-    made = [Commit(version=at, at_ms=EMPTY_MS + at - 2, rows=0, deletes=False, feed=True) for at in (1, 2)]
+    made = [Commit(version=at, commit_ms=EMPTY_MS + at - 2, rows=0, deletes=False, feed=True) for at in (1, 2)]
     follower.lake.tables["a"].commits.append(made[0])
     assert follower.step() is None
     follower.lake.tables["a"].commits.append(made[1])
@@ -251,8 +251,8 @@ def test_deletes_in_a_table_without_a_key_are_refused_by_version(after_snapshot:
 
 def grown_again(table: Table) -> list[Commit]:
     """The table was put back to its first version, and others were committed later, as many as before and one more."""
-    later = [replace(commit, at_ms=commit.at_ms + 77) for commit in table.commits]
-    return [*later, replace(later[-1], version=len(later) + 1, at_ms=later[-1].at_ms + 1)]
+    later = [replace(commit, commit_ms=commit.commit_ms + 77) for commit in table.commits]
+    return [*later, replace(later[-1], version=len(later) + 1, commit_ms=later[-1].commit_ms + 1)]
 
 
 @pytest.mark.parametrize(

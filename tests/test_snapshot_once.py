@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.epoch.ports import Begin, Decider
+from backfill_assets.core.epoch.ports import Decider, InitialState
 from backfill_assets.core.epoch.protocol import STEPS, Parts
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
 from backfill_assets.core.epoch.report import lag_numbers
@@ -177,7 +177,7 @@ def test_of_two_that_give_up_the_same_creation_one_begins_the_next_and_the_other
     begin = mine.decider.begin
 
     class Late(NotResumed):
-        def begin(self) -> Begin:  # the rival is quicker by a plan, which is not given up again
+        def begin(self) -> InitialState:  # the rival is quicker by a plan, which is not given up again
             with pytest.raises(Crash):
                 orders.refresh(SOURCE, parts=replace(rival, on_step=CrashPoint("planned")))
             return begin()
@@ -196,7 +196,7 @@ def test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on() -> No
     mine, life = parts(orders), orders.table(SOURCE).look().life
 
     class Late(NotResumed):
-        def begin(self) -> Begin:  # which takes as long as checking the keys: the slow one gets done meanwhile
+        def begin(self) -> InitialState:  # which takes as long as checking the keys: the slow one gets done meanwhile
             orders.refresh(SOURCE)
             return super().begin()
 

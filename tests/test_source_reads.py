@@ -58,7 +58,9 @@ def test_history_that_nobody_has_any_more_is_an_error_never_a_gap() -> None:
     world, topic = make(bronze="new", rows="abcdef")
     world.create(VIEW)
     topic.retain(0, 3)
-    refused(world, OffsetsLostError, "split 0, is to be read from offset 0", "still holds is 3", "nothing was skipped")
+    refused(
+        world, OffsetsLostError, "partition 0, is to be read from offset 0", "still holds is 3", "nothing was skipped"
+    )
 
 
 def test_a_planned_epoch_whose_history_kafka_lost_since_is_read_from_bronze_instead() -> None:
@@ -90,18 +92,18 @@ def test_a_planned_epoch_over_a_topic_that_was_compacted_since_is_read_from_bron
 def test_a_view_over_a_topic_that_was_made_again_is_not_begun() -> None:
     world, topic = make(rows="abc")
     world.refresh(SOURCE)
-    topic.recreate(splits=1)
+    topic.recreate(partitions=1)
     with pytest.raises(TopicRecreatedError):
         world.create(VIEW)
     assert world.table(VIEW).commits == []
 
 
-def test_a_view_over_a_topic_that_lost_a_split_is_not_begun() -> None:
+def test_a_view_over_a_topic_that_lost_a_partition_is_not_begun() -> None:
     world, topic = make(rows="abc")
-    topic.add_split()
+    topic.add_partition()
     bronze = world.create_bronze("orders")
     fewer, _ = make(rows="abc")
-    with pytest.raises(OffsetsLostError, match="has no split 1 any more"):
+    with pytest.raises(OffsetsLostError, match="has no partition 1 any more"):
         begin_source("orders", bronze, fewer.topic("orders"))
 
 
@@ -129,7 +131,7 @@ def test_a_recreated_topic_is_refused_while_history_is_read_even_for_an_epoch_th
     world.create(VIEW)
     with pytest.raises(Crash):
         world.refresh(VIEW, parts=world.parts(VIEW, on_step=CrashPoint("planned")))
-    topic.recreate(splits=1)
+    topic.recreate(partitions=1)
     topic.append(0, "xyz")
     refused(world, TopicRecreatedError, "expected topic id orders-1", "found orders-2")
 
@@ -168,15 +170,15 @@ def test_a_source_that_was_put_back_under_a_view_is_refused(planned: bool) -> No
     else:
         world.refresh(VIEW)
     world.table(SOURCE).put_back(backup)
-    refused(world, UpstreamChangedError, "splits [0] went back", "backfill reset orders_view")
+    refused(world, UpstreamChangedError, "partitions [0] went back", "backfill reset orders_view")
 
 
-def test_a_source_that_was_put_back_to_before_a_split_joined_is_refused() -> None:
+def test_a_source_that_was_put_back_to_before_a_partition_joined_is_refused() -> None:
     world, topic = make(rows="abc")
     world.refresh(SOURCE)
     backup = world.table(SOURCE).version
-    topic.append(topic.add_split(), "xy")
+    topic.append(topic.add_partition(), "xy")
     world.refresh(SOURCE)
     world.refresh(VIEW)
     world.table(SOURCE).put_back(backup)
-    refused(world, UpstreamChangedError, "splits [1] went back")
+    refused(world, UpstreamChangedError, "partitions [1] went back")

@@ -5,7 +5,7 @@ from backfill_assets.core.progress.positions import Phase
 from backfill_assets.core.progress.reads import BronzeRead, KafkaRead
 from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import SourceSettings, World
-from tests.support.orders_world import SOURCE, VIEW, make, offset_reads, reads, right, split, step
+from tests.support.orders_world import SOURCE, VIEW, make, offset_reads, partition, reads, right, step
 
 
 def test_history_is_read_from_kafka_without_waiting_for_bronze_and_live_rows_below_it_are_dropped() -> None:
@@ -13,14 +13,14 @@ def test_history_is_read_from_kafka_without_waiting_for_bronze_and_live_rows_bel
     world.create(SOURCE)
     assert reads(step(world)) == {"kafka": (0, 6)}
     assert world.refresh(VIEW).record.live
-    assert split(world).phase is Phase.CATCHING_UP
+    assert partition(world).phase is Phase.CATCHING_UP
     world.refresh(SOURCE, Limits(chunk_rows=4, max_rows=4))
     assert step(world) is None, "bronze is behind: its rows are hidden"
     topic.append(0, "gh")
     world.refresh(SOURCE)
     assert reads(step(world)) == {"bronze": (6, 8)}
     world.refresh(VIEW)
-    assert split(world).phase is Phase.FINISHED
+    assert partition(world).phase is Phase.FINISHED
     assert right(world)
 
 
@@ -34,7 +34,7 @@ def test_history_behind_bronze_reads_up_to_bronze_and_no_further() -> None:
     topic.append(0, "ghi")
     assert reads(step(world)) == {"kafka": (0, 6)}, "the target is where bronze is, not where the topic ends"
     world.refresh(VIEW)
-    assert split(world).phase is Phase.FINISHED
+    assert partition(world).phase is Phase.FINISHED
     assert right(world)
 
 
@@ -47,12 +47,12 @@ def test_history_ahead_of_a_moving_bronze_stops_there() -> None:
     assert after is not None
     assert after.reads == ()
     world.refresh(VIEW)
-    assert (split(world).phase, split(world).next) == (Phase.CATCHING_UP, 4)
+    assert (partition(world).phase, partition(world).next) == (Phase.CATCHING_UP, 4)
     world.refresh(SOURCE)
     assert reads(step(world)) == {"bronze": (4, 8)}
 
 
-def test_a_split_that_is_catching_up_or_finished_never_reads_history_again() -> None:
+def test_a_partition_that_is_catching_up_or_finished_never_reads_history_again() -> None:
     world, topic = make(rows="abc")
     world.create(SOURCE)
     world.refresh(VIEW)
@@ -67,7 +67,7 @@ def test_a_split_that_is_catching_up_or_finished_never_reads_history_again() -> 
 def test_an_empty_partition_is_finished_at_once() -> None:
     world, _ = make()
     world.create(VIEW)
-    assert split(world).phase is Phase.FINISHED
+    assert partition(world).phase is Phase.FINISHED
     assert world.refresh(VIEW).record.live
 
 
@@ -82,28 +82,28 @@ def test_a_view_over_a_source_that_starts_at_latest_has_no_history_however_late_
     assert [row.value for row in sorted(world.table(VIEW).rows)] == ["d", "e"]
 
 
-def test_a_new_split_joins_finished_and_comes_from_bronze_alone() -> None:
+def test_a_new_partition_joins_finished_and_comes_from_bronze_alone() -> None:
     world, topic = make(rows="ab")
     world.refresh(SOURCE)
     world.refresh(VIEW)
-    topic.append(topic.add_split(), "xyz")
+    topic.append(topic.add_partition(), "xyz")
     assert step(world) is None
     world.refresh(SOURCE)
     after = step(world)
     assert after is not None
     assert [read.kind for read in after.reads] == ["bronze"]
     world.refresh(VIEW)
-    assert (split(world, 1).phase, split(world, 1).start) == (Phase.FINISHED, 0)
+    assert (partition(world, 1).phase, partition(world, 1).start) == (Phase.FINISHED, 0)
     assert right(world)
 
 
 def test_history_has_half_of_each_epoch_under_a_topic_that_never_rests() -> None:
     world, topic = make(rows="a" * 40)
     world.create(SOURCE)
-    topic.append(topic.add_split(), "b")
+    topic.append(topic.add_partition(), "b")
     world.create(VIEW)
     epochs = 0
-    while split(world).phase is Phase.BACKFILLING:
+    while partition(world).phase is Phase.BACKFILLING:
         topic.append(1, "b" * 50)
         world.refresh(SOURCE)
         world.refresh(VIEW, Limits(chunk_rows=10, max_rows=10))
@@ -112,9 +112,9 @@ def test_history_has_half_of_each_epoch_under_a_topic_that_never_rests() -> None
     assert right(world)
 
 
-def test_a_live_split_is_not_held_up_by_another_ones_history() -> None:
+def test_a_live_partition_is_not_held_up_by_another_ones_history() -> None:
     world, topic = make(rows="a" * 90)
-    topic.add_split()
+    topic.add_partition()
     world.create(VIEW)
     topic.append(1, "bbb")
     world.refresh(SOURCE)
@@ -125,11 +125,11 @@ def test_a_live_split_is_not_held_up_by_another_ones_history() -> None:
     assert sum(len(each) for read in offset_reads(found.reads) for each in read.ranges.values()) == 20
 
 
-def test_a_view_is_live_when_no_row_of_bronze_waits_and_a_split_that_joined_is_behind_until_it_is_read() -> None:
+def test_a_view_is_live_when_no_row_of_bronze_waits_and_a_partition_that_joined_is_behind_until_it_is_read() -> None:
     world, topic = make(rows="aaa")
     world.refresh(SOURCE)
     world.create(VIEW)
-    topic.append(topic.add_split(), "bbbbbb")
+    topic.append(topic.add_partition(), "bbbbbb")
     world.refresh(SOURCE)
     record = world.create(VIEW).record
     assert record is not None

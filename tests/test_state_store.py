@@ -60,7 +60,7 @@ def test_the_newest_setting_holds_in_another_process_and_a_pass_is_of_one_check(
 
 
 def test_each_row_that_is_left_out_is_a_document_of_its_own(state: State) -> None:
-    skips = [OffsetSkip(source="orders", split=0, offset=number) for number in range(20)]
+    skips = [OffsetSkip(source="orders", partition=0, offset=number) for number in range(20)]
     keys = [KeySkip(source="rows", key=(("a/b", text), ("c", None))) for text in ("1", "../1", "null", "")]
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda each: state.add_skip("views/a", each, by="test"), [*skips, *keys]))
@@ -77,7 +77,7 @@ def test_of_a_table_that_is_forgotten_nothing_stays_and_of_others_all(state: Sta
         state.put_lease(target, "a-run", held=True)
         state.set_controls(target, Controls(paused=True), by="test")
         state.set_passed(target, "unique_key", CheckPass(incarnation="1", epoch=4, version=9))
-        state.add_skip(target, OffsetSkip(source="orders", split=0, offset=1), by="test")
+        state.add_skip(target, OffsetSkip(source="orders", partition=0, offset=1), by="test")
     state.forget("views/a", {"1"})
     assert (state.skips("views/a"), len(state.skips("views/ab"))) == ([], 1)
     assert (state.lease("views/a"), state.controls("views/a")) == (None, Controls())

@@ -23,8 +23,8 @@ from backfill_assets.testing.simulation import World
 SOURCE, VIEW = "sources/orders", "views/orders_view"
 
 
-def make(*, splits: int = 1, rows: str = "") -> tuple[World, SimulatedTopic]:
-    topic = SimulatedTopic("orders", splits=splits)
+def make(*, partitions: int = 1, rows: str = "") -> tuple[World, SimulatedTopic]:
+    topic = SimulatedTopic("orders", partitions=partitions)
     topic.append(0, rows)
     return World(topic), topic
 
@@ -55,7 +55,7 @@ def test_a_log_that_lost_its_end_and_was_filled_again_beyond_the_position_is_ref
     world.refresh(SOURCE)
     topic.truncate(0, 4)
     topic.append(0, "ABCDEFG")
-    refused(world, SOURCE, {0: (4, 6)}, "4 to 6 of split 0", "'orders'", "declare one of another name")
+    refused(world, SOURCE, {0: (4, 6)}, "4 to 6 of partition 0", "'orders'", "declare one of another name")
 
 
 def test_a_log_that_was_filled_again_exactly_to_the_position_is_refused_too() -> None:
@@ -66,15 +66,15 @@ def test_a_log_that_was_filled_again_exactly_to_the_position_is_refused_too() ->
     refused(world, SOURCE, {0: (4, 6)})
 
 
-def test_all_splits_are_counted_and_few_are_named() -> None:
-    world, topic = make(splits=8)
-    for split in topic.splits:
-        topic.append(split, "abc")
+def test_all_partitions_are_counted_and_few_are_named() -> None:
+    world, topic = make(partitions=8)
+    for partition in topic.partitions:
+        topic.append(partition, "abc")
     world.refresh(SOURCE)
-    for split in topic.splits:
-        topic.truncate(split, 1)
-        topic.append(split, "ABCD")
-    refused(world, SOURCE, dict.fromkeys(topic.splits, (1, 3)), "of split 4 and of 3 more splits")
+    for partition in topic.partitions:
+        topic.truncate(partition, 1)
+        topic.append(partition, "ABCD")
+    refused(world, SOURCE, dict.fromkeys(topic.partitions, (1, 3)), "of partition 4 and of 3 more partitions")
 
 
 def test_other_leaders_with_all_records_are_nothing_to_tell_and_cost_no_request_where_nothing_waits(
@@ -96,10 +96,10 @@ def test_other_leaders_with_all_records_are_nothing_to_tell_and_cost_no_request_
     assert world.decider(SOURCE).waits(position(world), live=True), "a tick asks for the topic and for nothing else"
 
 
-def test_splits_that_have_the_same_leaders_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, topic = make(splits=3)
-    for split in topic.splits:
-        topic.append(split, "abc")
+def test_partitions_that_have_the_same_leaders_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, topic = make(partitions=3)
+    for partition in topic.partitions:
+        topic.append(partition, "abc")
     world.refresh(SOURCE)
     asked: list[Mapping[int, tuple[int, int]]] = []
 
@@ -146,11 +146,11 @@ def test_an_epoch_that_went_back_is_refused_unless_the_last_record_is_still_ther
 
 
 def test_only_so_many_records_are_remembered_and_those_that_were_read_last() -> None:
-    world, topic = make(splits=WITNESSES + 4)
-    for split in topic.splits:
-        topic.append(split, "abc")
+    world, topic = make(partitions=WITNESSES + 4)
+    for partition in topic.partitions:
+        topic.append(partition, "abc")
     world.refresh(SOURCE)
-    last = topic.splits[-1]
+    last = topic.partitions[-1]
     topic.append(last, "d")
     world.refresh(SOURCE)
     witnesses = position(world).log.witnesses
@@ -318,13 +318,13 @@ class History:
     read: dict[int, list[int]] = field(default_factory=dict)
 
     def replaced(self) -> dict[int, tuple[int, int]]:
-        """What was read and is not there any more, by split."""
+        """What was read and is not there any more, by partition."""
         found = {}
-        for split, read in self.read.items():
-            now = self.topic.serials(split)
+        for partition, read in self.read.items():
+            now = self.topic.serials(partition)
             same = next((at for at, each in enumerate(read) if at >= len(now) or now[at] != each), len(read))
             if same < len(read):
-                found[split] = (same, len(read))
+                found[partition] = (same, len(read))
         return found
 
     def refresh(self, budget: int) -> bool:
@@ -335,24 +335,26 @@ class History:
             version = self.world.table(SOURCE).version
             with pytest.raises(LogTruncatedError) as caught:
                 self.world.refresh(SOURCE, limits)
-            short = {split for split in replaced if self.topic.end(split) < len(self.read[split])}
+            short = {partition for partition in replaced if self.topic.end(partition) < len(self.read[partition])}
             ranges = caught.value.facts["ranges"]
             assert ranges == replaced or (len(ranges) == 1 and ranges.keys() <= short)
             assert self.world.table(SOURCE).version == version
             return False
         self.world.refresh(SOURCE, limits)
-        self.read = {split: self.topic.serials(split)[:end] for split, end in position(self.world).next.items()}
+        self.read = {
+            partition: self.topic.serials(partition)[:end] for partition, end in position(self.world).next.items()
+        }
         return True
 
 
-SPLIT = st.integers(0, 1)
+PARTITION = st.integers(0, 1)
 STEPS = st.one_of(
-    st.tuples(st.just("append"), SPLIT, st.integers(1, 6)),
-    st.tuples(st.just("abort"), SPLIT, st.integers(1, 12)),
-    st.tuples(st.just("elect"), SPLIT, st.just(0)),
-    st.tuples(st.just("truncate"), SPLIT, st.integers(0, 8)),
-    st.tuples(st.just("compact"), SPLIT, st.integers(0, 20)),
-    st.tuples(st.just("refresh"), SPLIT, st.integers(1, 9)),
+    st.tuples(st.just("append"), PARTITION, st.integers(1, 6)),
+    st.tuples(st.just("abort"), PARTITION, st.integers(1, 12)),
+    st.tuples(st.just("elect"), PARTITION, st.just(0)),
+    st.tuples(st.just("truncate"), PARTITION, st.integers(0, 8)),
+    st.tuples(st.just("compact"), PARTITION, st.integers(0, 20)),
+    st.tuples(st.just("refresh"), PARTITION, st.integers(1, 9)),
 )
 
 
@@ -360,21 +362,21 @@ STEPS = st.one_of(
 def test_a_run_fails_just_where_something_that_was_read_was_replaced(
     steps: list[tuple[str, int, int]],
 ) -> None:
-    world, topic = make(splits=2)
+    world, topic = make(partitions=2)
     history = History(world, topic)
-    for what, split, number in [*steps, ("append", 0, 1), ("refresh", 0, 100)]:
-        end = topic.end(split)
+    for what, partition, number in [*steps, ("append", 0, 1), ("refresh", 0, 100)]:
+        end = topic.end(partition)
         match what:
             case "append":
-                topic.append(split, "x" * number)
+                topic.append(partition, "x" * number)
             case "abort":
-                topic.abort(split, number)
+                topic.abort(partition, number)
             case "elect":
-                topic.elect(split)
+                topic.elect(partition)
             case "truncate":
-                topic.truncate(split, max(0, end - number))
+                topic.truncate(partition, max(0, end - number))
             case "compact":
-                topic.compact(split, range(min(number, end)))
+                topic.compact(partition, range(min(number, end)))
             case _:
                 if not history.refresh(number):
                     return

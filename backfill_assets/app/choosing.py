@@ -86,14 +86,14 @@ def _facts(workspace: "Workspace", view: MaterializedView, chunk_rows: int) -> S
 
 def _topic_facts(workspace: "Workspace", source: KafkaSource) -> TableFacts:
     offer = workspace.topic(source.name)
-    rate = workspace.client(source).arriving(offer, now=datetime.now(UTC))
+    rate = workspace.client(source).arrival_rate(offer, now=datetime.now(UTC))
     return TableFacts(
         name=source.name,
         kind="topic",
-        rows=sum(len(held) for held in offer.splits.values()),
+        rows=sum(len(held) for held in offer.partitions.values()),
         bytes=0,
         append_only=True,
-        log_retention_seconds=offer.kept_seconds,
+        log_retention_seconds=offer.retention_seconds,
         changes_per_second=rate,
         inserts_per_second=rate,
     )

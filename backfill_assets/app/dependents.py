@@ -45,8 +45,8 @@ def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
     """
     newest = workspace.upstream(workspace.find(name)).output.look().version
     for view, read in _positions(workspace, name):
-        version, at_ms = _needed_since(read)
-        behind = time.time() - at_ms / 1000
+        version, commit_ms = _needed_since(read)
+        behind = time.time() - commit_ms / 1000
         if behind <= hours * 3600:
             continue
         # Past the pinned version what is needed is the change log alone, and no file of mere maintenance.
@@ -73,8 +73,8 @@ def expire_log(workspace: Workspace, table: Table) -> None:
         return
     oldest = time.time() - kept
     for view, read in _positions(workspace, table.declared.name):
-        version, at_ms = _needed_since(read)
-        if (read.reads_pinned or version < look.version) and at_ms / 1000 < oldest:
+        version, commit_ms = _needed_since(read)
+        if (read.reads_pinned or version < look.version) and commit_ms / 1000 < oldest:
             _log.info("%s: its log stays, as %s has read it up to version %d only", table.target, view.target, version)
             return
     table.output.expire_log()
@@ -82,7 +82,7 @@ def expire_log(workspace: Workspace, table: Table) -> None:
 
 def _needed_since(read: TablePosition) -> tuple[int, int]:
     """The version of a table that a view reads on from, and when it was committed (milliseconds since 1970)."""
-    return (read.version, read.at_ms) if read.reads_pinned else read.held
+    return (read.version, read.commit_ms) if read.reads_pinned else read.held
 
 
 def _positions(workspace: Workspace, name: str) -> Iterator[tuple[MaterializedView, TablePosition]]:

@@ -32,14 +32,14 @@ class Listener:
 
 @dataclass
 class Heartbeat:
-    """`run.Between` for one run of one table: lease, control, reports by time, small files."""
+    """`run.RunHooks` for one run of one table: lease, control, reports by time, small files."""
 
     workspace: Workspace
     table: Table
     run_id: str
     listener: Listener
     endless: bool
-    heeds_views: bool
+    yields_to_views: bool
     beaten: float = 0.0
     told: float = field(default_factory=time.monotonic)
     tidy_due: bool = False
@@ -51,8 +51,8 @@ class Heartbeat:
             self.beat()
         return self.workspace.state.controls(self.table.target)
 
-    def must_wait(self) -> str:
-        if not self.heeds_views:
+    def backpressure(self) -> str:
+        if not self.yields_to_views:
             return ""
         return awaited_view(self.workspace, self.table.declared.name, run_id=self.run_id)
 

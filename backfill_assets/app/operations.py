@@ -1,4 +1,4 @@
-"""What can be done with a declared table: refresh, reset, drop, tend, rebuild the ledger, tell how it is.
+"""What can be done with a declared table: refresh, reset, drop, maintain, rebuild the ledger, tell how it is.
 
 The Dagster shell and the command line both call these, so that they behave the same.
 """
@@ -18,10 +18,10 @@ from backfill_assets.app.heartbeat import Heartbeat, Listener
 from backfill_assets.app.workspace import Table, Workspace
 from backfill_assets.core.choice.choose import Choice
 from backfill_assets.core.epoch.limits import Limits, Stop
-from backfill_assets.core.epoch.ports import Controls, Next
+from backfill_assets.core.epoch.ports import Controls, NextEpoch
 from backfill_assets.core.epoch.protocol import begin_life, check_look, end_life, restate
-from backfill_assets.core.epoch.records import CommitRecord, Look
-from backfill_assets.core.epoch.report import Progress, SplitProgress, TableProgress, progress_of, splits_of
+from backfill_assets.core.epoch.records import CommitRecord, TableState
+from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, plan_next, run
 from backfill_assets.core.epoch.skips import LeftOut, standings
 from backfill_assets.declare.declarations import KafkaSource, MaterializedView
@@ -33,13 +33,13 @@ __all__ = [
     "Refresh",
     "Status",
     "drop",
+    "maintain",
     "plan",
     "rebuild",
     "refresh",
     "reset",
     "set_controls",
     "status",
-    "tend",
 ]
 
 RATE_EPOCHS = 10
@@ -58,7 +58,7 @@ class Refresh:
     report: RunReport
     first_live: bool
     progress: Progress
-    splits: list[SplitProgress]
+    partitions: list[PartitionProgress]
     tables: list[TableProgress] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
 
@@ -73,7 +73,7 @@ class Status:
     state: str
     controls: Controls
     progress: Progress | None = None
-    splits: list[SplitProgress] = field(default_factory=list)
+    partitions: list[PartitionProgress] = field(default_factory=list)
     tables: list[TableProgress] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     problem: str = ""
@@ -90,7 +90,7 @@ class Planned:
     take `expected_seconds` (None: nothing to do); `choice`: the strategy of a new life, of a view that is not live."""
 
     record: CommitRecord | None
-    step: Next | None
+    step: NextEpoch | None
     choice: Choice | None
     expected_seconds: float
 
@@ -132,7 +132,7 @@ def refresh(
         run_id=run_id,
         listener=listener,
         endless=limits.until == "forever",
-        heeds_views=limits.heed_views,
+        yields_to_views=limits.yield_to_views,
     )
     workspace.runner.on_wait = beat.beat
     if taken_over or limits.until == "forever":
@@ -201,7 +201,7 @@ def drop(workspace: Workspace, name: str) -> None:
         workspace.state.forget(table.target, past)
 
 
-def tend(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
+def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
     """Keep a table's files few: sweep staged files, restate its positions, expire its log, compact, vacuum if asked to. And
     its log true: bounds of files that are not exact go, whoever wrote them.
 
@@ -287,7 +287,7 @@ def status(workspace: Workspace, name: str) -> Status:
         state="paused" if controls.paused else ("running" if running else "idle"),
         progress=progress,
         tables=_tables(workspace, table, look.record, lag, progress),
-        splits=[] if lag is None else splits_of(look.record.position, lag, source=name),
+        partitions=[] if lag is None else partitions_of(look.record.position, lag, source=name),
         left_out=standings(look.record.position, workspace.state.skips(table.target)),
         problem=problem,
     )
@@ -305,7 +305,7 @@ def _waiting(workspace: Workspace, table: Table, absent: Status) -> Status:
     return replace(absent, state="waiting", problem=awaited) if awaited else absent
 
 
-def _at_work_on(table: Table) -> Look:
+def _at_work_on(table: Table) -> TableState:
     """The table as it stands, created if need be, saying that it is in creation as long as it is not live, and of its
     files only what is exact."""
     look = create_if_missing(table.parts, table)
@@ -339,7 +339,7 @@ def _give_back(workspace: Workspace, table: Table, run_id: str) -> None:
 
 
 def _lag(table: Table, record: CommitRecord) -> tuple[Mapping[str, int] | None, str]:
-    """The lag by split; None, and why, where upstreams cannot be asked."""
+    """The lag by partition; None, and why, where upstreams cannot be asked."""
     try:
         return table.parts.decider.lag(record.position), ""
     except BackfillError as error:
@@ -362,7 +362,7 @@ def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live:
         progress=progress,
         tables=tables,
         left_out=standings(done.record.position, workspace.state.skips(table.target)),
-        splits=splits_of(
+        partitions=partitions_of(
             done.record.position, lag or {}, source=name if isinstance(table.declared, KafkaSource) else ""
         ),
     )
@@ -387,12 +387,12 @@ def _held(workspace: Workspace, table: Table, holder: str) -> Refresh:
     return _refresh(workspace, table, report, first_live=False)
 
 
-def _spooled(look: Look) -> set[str]:
+def _spooled(look: TableState) -> set[str]:
     """The staged folders in the view's spool that its newest commit needs."""
     return set(look.record.spooled.values()) if look.record is not None else set()
 
 
-def _left_behind(table: Table, look: Look) -> bool:
+def _left_behind(table: Table, look: TableState) -> bool:
     """Whether a run planned an epoch that was not committed: it may have left staged files."""
     record = look.record
     return (

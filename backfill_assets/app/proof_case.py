@@ -5,7 +5,7 @@ from typing import Any
 
 from backfill_assets.adapters.proof.written import Written, written_between
 from backfill_assets.app.workspace import Table, Workspace
-from backfill_assets.core.epoch.records import CommitRecord, Look
+from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.declarations import MaterializedView
 from backfill_assets.query.aggregate import AggregateQuery
@@ -17,7 +17,7 @@ __all__ = ["Case", "LastPass", "Outcome", "branch_column_of", "branches_of", "is
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a check found. `summary` is one sentence; `offences` name what is wrong; `facts` are numbers.
+    """What a check found. `summary` is one sentence; `violations` name what is wrong; `facts` are numbers.
 
     `unproved` says that nothing speaks against the table, but nothing could be proved either: no pass, and no error.
     """
@@ -25,7 +25,7 @@ class Outcome:
     passed: bool
     summary: str
     unproved: bool = False
-    offences: list[Any] = field(default_factory=list)
+    violations: list[Any] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -43,7 +43,7 @@ class Case:
 
     workspace: Workspace
     table: Table
-    look: Look
+    look: TableState
     record: CommitRecord
     since: LastPass | Everything
 

@@ -12,7 +12,7 @@ from backfill_assets.app.proof_case import Case, Outcome, branches_of, is_aggreg
 from backfill_assets.app.upstreams import TablesOf
 from backfill_assets.app.workspace import sources_of
 from backfill_assets.core.audit import Evidence, consumed, evidence
-from backfill_assets.core.epoch.ports import BronzeOffer, TopicOffer
+from backfill_assets.core.epoch.ports import BronzeState, TopicState
 from backfill_assets.core.epoch.skips import left_out_of
 from backfill_assets.core.progress.positions import IngestPosition, OffsetRange, SnapshotPosition
 from backfill_assets.core.progress.reads import size_of
@@ -42,7 +42,9 @@ def equal_to_records(case: Case) -> Outcome:
     derived = _derived(case, found)
     result = _difference(case, derived, found, before, None if isinstance(written, Everything) else written)
     lost = {
-        f"{name}/{split}": f"{r.start} to {r.end}" for name, e in found.items() for split, r in e.unprovable.items()
+        f"{name}/{partition}": f"{r.start} to {r.end}"
+        for name, e in found.items()
+        for partition, r in e.unprovable.items()
     }
     origin = " and ".join(sorted({read.kind for read in derived.reads})) or "nothing new"
     facts: dict[str, Any] = {
@@ -151,7 +153,7 @@ def _compared(
     }
     if result.missing or result.unexpected:
         summary = f"{result.missing} rows are missing, {result.unexpected} should not be there"
-        return Outcome(passed=False, summary=summary, offences=result.offenders, facts=facts)
+        return Outcome(passed=False, summary=summary, violations=result.violations, facts=facts)
     return Outcome(passed=not unproved, unproved=unproved, summary=summary, facts=facts)
 
 
@@ -195,18 +197,18 @@ def _evidence(case: Case, source: KafkaSource, wanted: Ranges) -> Evidence:
     bronze = _bronze(case, source)
     return evidence(
         SourceUpstream(name=source.name, topic=source.topic, isolation=source.isolation),
-        {split: each for (name, split), each in wanted.items() if name == _side(case, source.name)},
+        {partition: each for (name, partition), each in wanted.items() if name == _side(case, source.name)},
         _held(case, source, bronze),
         bronze,
     )
 
 
-def _held(case: Case, source: KafkaSource, bronze: BronzeOffer | None) -> TopicOffer:
+def _held(case: Case, source: KafkaSource, bronze: BronzeState | None) -> TopicState:
     """What the topic holds of the records that were ingested: nothing, if it was made again since."""
     position = bronze.position if bronze is not None else case.record.position
     assert isinstance(position, IngestPosition)
     found = case.workspace.topic(source.name)
-    return found if found.topic_id == position.topic_id else replace(found, splits={})
+    return found if found.topic_id == position.topic_id else replace(found, partitions={})
 
 
 def _side(case: Case, source: str) -> str:
@@ -219,7 +221,7 @@ def _proof(case: Case, unprovable: Ranges, proved: Ranges, written: Written | No
     return Proof(
         table=case.table.output.location,
         version=case.look.version,
-        split_column=key[-2],
+        partition_column=key[-2],
         offset_column=key[-1],
         branch_column=key[0] if len(key) == 3 else None,
         left_out=_by_branch(case, unprovable),
@@ -231,12 +233,12 @@ def _proof(case: Case, unprovable: Ranges, proved: Ranges, written: Written | No
 
 def _by_branch(case: Case, ranges: Ranges) -> dict[int, dict[int, OffsetRange]]:
     return {
-        index: {split: each for (name, split), each in ranges.items() if name == upstream}
+        index: {partition: each for (name, partition), each in ranges.items() if name == upstream}
         for index, upstream in enumerate(branches_of(case))
     }
 
 
-def _bronze(case: Case, source: KafkaSource) -> BronzeOffer | None:
+def _bronze(case: Case, source: KafkaSource) -> BronzeState | None:
     return case.workspace.bronze(source.name) if isinstance(case.table.declared, MaterializedView) else None
 
 

@@ -9,13 +9,13 @@ from backfill_assets.adapters.delta.commits import newest_record
 from backfill_assets.adapters.proof.file_statistics import misstated, stated_since
 from backfill_assets.adapters.proof.rows import footer_rows, stated_rows
 from backfill_assets.adapters.proof.since import key_twice_since
-from backfill_assets.adapters.proof.tables import key_twice
+from backfill_assets.adapters.proof.tables import find_duplicate_keys
 from backfill_assets.adapters.state.state_store import CheckPass
 from backfill_assets.app.proof_case import Case, LastPass, Outcome, branch_column_of, branches_of, keys_of
 from backfill_assets.app.proof_rows import equal_to_query, equal_to_records
 from backfill_assets.app.workspace import Table, Workspace
 from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry, conserved, contiguous, ledger_agrees
-from backfill_assets.core.epoch.records import CommitRecord, Look
+from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.skips import left_out_words, standings
 from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.declarations import MaterializedView
@@ -30,8 +30,8 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool) -> Out
     look = table.output.look()
     if look.record is None or not look.exists:
         return Outcome(passed=False, summary=f"{table.target} has not been created, so there is nothing to check")
-    if look.foreign is not None:
-        return Outcome(passed=False, summary=f"version {look.foreign} changed data, but was not written by an epoch")
+    if look.external is not None:
+        return Outcome(passed=False, summary=f"version {look.external} changed data, but was not written by an epoch")
     since = Everything(reason="it was asked for") if full else _since(workspace, table, look, check)
     case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since)
     outcome = _saying_what_is_left_out(case, CHECKS[check](case))
@@ -54,8 +54,8 @@ def _saying_what_is_left_out(case: Case, outcome: Outcome) -> Outcome:
 def positions_contiguous(case: Case) -> Outcome:
     """Epochs follow each other without a gap, and each read exactly the offsets between its positions."""
     records = _records(case)
-    offences = contiguous(records, _entries(case, records[0].epoch))
-    return _outcome(offences, f"epochs {records[0].epoch} to {records[-1].epoch} are contiguous", epochs=len(records))
+    violations = contiguous(records, _entries(case, records[0].epoch))
+    return _outcome(violations, f"epochs {records[0].epoch} to {records[-1].epoch} are contiguous", epochs=len(records))
 
 
 def ledger_matches_table(case: Case) -> Outcome:
@@ -63,9 +63,9 @@ def ledger_matches_table(case: Case) -> Outcome:
     records = _records(case)
     last = records[-1].epoch
     newest = case.workspace.state.ledger().newest(case.record.target, case.record.incarnation)
-    offences = ledger_agrees(records, _entries(case, records[0].epoch), newest)
+    violations = ledger_agrees(records, _entries(case, records[0].epoch), newest)
     first = max(records[0].epoch, last - KEPT_PLANS)
-    return _outcome(offences, f"the ledger agrees on epochs {first} to {last}", epochs=len(records))
+    return _outcome(violations, f"the ledger agrees on epochs {first} to {last}", epochs=len(records))
 
 
 def unique_key(case: Case) -> Outcome:
@@ -73,9 +73,9 @@ def unique_key(case: Case) -> Outcome:
     keys = keys_of(case)
     if not keys:
         return _outcome([], "the view has no key: its upstreams' rows are only ever added", rows=case.record.rows_total)
-    offences = [_named(case, key, each) for key in keys for each in _twice(case, key)]
+    violations = [_named(case, key, each) for key in keys for each in _twice(case, key)]
     named = " and ".join(f"({', '.join(key)})" for key in keys)
-    return _outcome(offences, f"{named} {'is' if len(keys) == 1 else 'are'} unique", rows=case.record.rows_total)
+    return _outcome(violations, f"{named} {'is' if len(keys) == 1 else 'are'} unique", rows=case.record.rows_total)
 
 
 def rows_conserved(case: Case) -> Outcome:
@@ -84,8 +84,8 @@ def rows_conserved(case: Case) -> Outcome:
     records = _records(case)
     location = case.table.output.location
     held = footer_rows(location) if case.last is None else stated_rows(location)
-    offences = [*conserved(records, held, copies=len(branches_of(case))), *_misstated(case)]
-    return _outcome(offences, f"all {held} rows are accounted for", rows=held)
+    violations = [*conserved(records, held, copies=len(branches_of(case))), *_misstated(case)]
+    return _outcome(violations, f"all {held} rows are accounted for", rows=held)
 
 
 def exactly_once(case: Case) -> Outcome:
@@ -109,7 +109,7 @@ CHECKS: Mapping[str, Callable[[Case], Outcome]] = {
 def _twice(case: Case, key: tuple[str, ...]) -> list[KeyTwice]:
     written, runner, branch = case.written(), case.workspace.runner, branch_column_of(case)
     if isinstance(written, Everything):
-        return key_twice(runner, case.table.output.location, case.look.version, key, branch=branch)
+        return find_duplicate_keys(runner, case.table.output.location, case.look.version, key, branch=branch)
     return key_twice_since(runner, written, key, branch=branch)
 
 
@@ -120,7 +120,7 @@ def _named(case: Case, key: tuple[str, ...], found: KeyTwice) -> dict[str, Any]:
     return {**dict(zip(key, found.key, strict=True)), "rows": found.rows, **parts}
 
 
-def _since(workspace: Workspace, table: Table, look: Look, check: str) -> LastPass | Everything:
+def _since(workspace: Workspace, table: Table, look: TableState, check: str) -> LastPass | Everything:
     passed, record = workspace.state.passed(table.target, check), look.record
     if passed is None or record is None or passed.incarnation != record.incarnation:
         return Everything(reason="it has not passed in this life of the table")
@@ -148,9 +148,12 @@ def _entries(case: Case, since: int) -> list[LedgerEntry]:
     return ledger.entries(case.record.target, case.record.incarnation, since=since, until=case.record.epoch + 1)
 
 
-def _outcome(offences: list[Any], summary: str, **facts: Any) -> Outcome:
-    if offences:
+def _outcome(violations: list[Any], summary: str, **facts: Any) -> Outcome:
+    if violations:
         return Outcome(
-            passed=False, summary=f"{len(offences)} offences, first: {offences[0]}", offences=offences, facts=facts
+            passed=False,
+            summary=f"{len(violations)} violations, first: {violations[0]}",
+            violations=violations,
+            facts=facts,
         )
     return Outcome(passed=True, summary=summary, facts=facts)

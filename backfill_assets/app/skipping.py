@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from backfill_assets.adapters.sql.keys import NAMEABLE, one_spelling
 from backfill_assets.app.workspace import Workspace
-from backfill_assets.core.epoch.records import Look, Position
+from backfill_assets.core.epoch.records import Position, TableState
 from backfill_assets.core.epoch.skips import MOST_SKIPS, KeySkip, LeftOut, OffsetSkip, Skip, is_consumed, standings
 from backfill_assets.core.progress.positions import NamedKey, ViewPosition
 from backfill_assets.declare.declarations import KafkaSource, MaterializedView
@@ -75,7 +75,7 @@ def _view(workspace: Workspace, name: str) -> MaterializedView:
     return declared
 
 
-def _position(look: Look) -> Position | None:
+def _position(look: TableState) -> Position | None:
     return look.record.position if look.record is not None and look.exists else None
 
 
@@ -89,7 +89,7 @@ def _rows(workspace: Workspace, view: MaterializedView, named: Named) -> list[Sk
         return [KeySkip(source=upstream, key=_key(workspace, view, upstream, named))]
     if named.partition is None or not named.offsets or named.key:
         raise _wrong("offset", f"a record of source {upstream!r} is named by --partition and --offset", EXAMPLE)
-    return [OffsetSkip(source=upstream, split=named.partition, offset=offset) for offset in named.offsets]
+    return [OffsetSkip(source=upstream, partition=named.partition, offset=offset) for offset in named.offsets]
 
 
 def _key(workspace: Workspace, view: MaterializedView, name: str, named: Named) -> NamedKey:
@@ -164,9 +164,11 @@ def _check_unread(workspace: Workspace, view: MaterializedView, skips: Sequence[
                 "it could be computed, and is in the view as far as the query takes it; leave it out by the query, and reset",
             )
         known = workspace.bronze(skip.source).position.next
-        if skip.split not in known:
+        if skip.partition not in known:
             found = ", ".join(map(str, sorted(known)))
-            raise _wrong("partition", f"source {skip.source!r} has no partition {skip.split}; it has {found}", EXAMPLE)
+            raise _wrong(
+                "partition", f"source {skip.source!r} has no partition {skip.partition}; it has {found}", EXAMPLE
+            )
 
 
 def _wrong(argument: str, what: str, hint: str) -> DeclarationError:

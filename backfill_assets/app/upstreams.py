@@ -19,7 +19,7 @@ from backfill_assets.adapters.delta.spool import kept_version
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
 from backfill_assets.app.choosing import decided
-from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableOffer, TableSize
+from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableSize, UpstreamState
 from backfill_assets.core.epoch.protocol import check_look
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Fingerprint, UpstreamColumns
 from backfill_assets.core.epoch.report import TableProgress
@@ -191,10 +191,10 @@ class TablesOf:
         newest = self.tables[name].now()
         done = table.backfilled and newest.version == table.version
         files, log = self.tables[name].retention()
-        captured = (table.held[1] - table.at_ms) / 1000  # from when on the log is needed, after the pin
+        captured = (table.held[1] - table.commit_ms) / 1000  # from when on the log is needed, after the pin
         seen = forecast(
             now=time.time(),
-            pinned_at=table.at_ms / 1000,
+            pinned_at=table.commit_ms / 1000,
             left_rows=lag - left_by_key(table),  # what is read by key is read from what is newest
             rows_per_second=rate or None,
             file_retention_seconds=files + (captured if table.backfilled else 0),
@@ -208,7 +208,7 @@ class TablesOf:
             files_read=sum(bucket.next for bucket in table.buckets.values()),
             files=sum(bucket.parts for bucket in table.buckets.values()),
             lag_rows=lag,
-            lag_seconds=max(0, newest.at_ms - table.held[1]) / 1000,
+            lag_seconds=max(0, newest.commit_ms - table.held[1]) / 1000,
             captured=table.spool.captured if table.spool else None,
             spool_bytes=table.spool.bytes if table.spool else 0,
             level="safe" if done else seen.level,
@@ -228,7 +228,7 @@ class TablesOf:
 
     # `ports.Tables`
 
-    def table_now(self, name: str) -> TableOffer:
+    def table_now(self, name: str) -> UpstreamState:
         """The newest version of a table; of a view, only if it is live."""
         upstream = next(each for each in self.view.tables if each.name == name)
         life = self._life(upstream) if isinstance(upstream, MaterializedView) else None
@@ -260,9 +260,9 @@ class TablesOf:
         """The key of a version, cut into ranges. Errors: `UpstreamRefusedError` for a key that has no order."""
         return key_ranges(self.workspace.runner, self.tables[name], version)
 
-    def stated_at(self, name: str, version: int) -> int | None:
+    def commit_timestamp(self, name: str, version: int) -> int | None:
         """When a version says that it was committed."""
-        return self.tables[name].stated_at(version)
+        return self.tables[name].commit_timestamp(version)
 
     def check_readable(self, read: TableRead) -> None:
         """Refuse a read whose files or versions are gone."""

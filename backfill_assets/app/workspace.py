@@ -21,9 +21,9 @@ from backfill_assets.adapters.state.state_store import State, StateStore
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.choosing import learned_costs
 from backfill_assets.app.upstreams import TablesOf
-from backfill_assets.core.epoch.ports import BronzeOffer, Compute, Decider, LogRecord, OnStep, TopicOffer
+from backfill_assets.core.epoch.ports import BronzeState, Compute, Decider, LogRecord, OnStep, TopicState
 from backfill_assets.core.epoch.protocol import Parts, check_look
-from backfill_assets.core.epoch.records import Fingerprint, Look, fingerprint
+from backfill_assets.core.epoch.records import Fingerprint, TableState, fingerprint
 from backfill_assets.core.epoch.run import create_if_missing
 from backfill_assets.core.progress.positions import IngestPosition, OffsetRange
 from backfill_assets.core.strategies.ingest import IngestDecider
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """One declared table with its parts; `ports.Make` for its creation."""
+    """One declared table with its parts; `ports.TableCreator` for its creation."""
 
     declared: Declared
     parts: Parts
@@ -142,26 +142,26 @@ class Workspace:
 
     # `ports.Upstreams`
 
-    def topic(self, source: str) -> TopicOffer:
+    def topic(self, source: str) -> TopicState:
         """The topic of a source."""
         declared = self.source(source)
         return self.client(declared).offer(declared.topic, isolation=declared.isolation)
 
-    def starts(self, source: str, offer: TopicOffer) -> Mapping[int, int]:
-        """The declared start of a source as one offset per split."""
+    def starts(self, source: str, offer: TopicState) -> Mapping[int, int]:
+        """The declared start of a source as one offset per partition."""
         declared = self.source(source)
         match declared.start:
             case "earliest":
-                return {split: held.start for split, held in offer.splits.items()}
+                return {partition: held.start for partition, held in offer.partitions.items()}
             case "latest":
-                return {split: held.end for split, held in offer.splits.items()}
+                return {partition: held.end for partition, held in offer.partitions.items()}
             case datetime() as moment:
                 return self.client(declared).offsets_at(offer, moment)
             case offsets:
                 return offsets
 
     def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """Splits whose log is not the one that was read up to an offset in a leader epoch."""
+        """Partitions whose log is not the one that was read up to an offset in a leader epoch."""
         return self._log(source).diverged(self.source(source).topic, read)
 
     def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
@@ -174,7 +174,7 @@ class Workspace:
             self._logs[source] = LogReader(self.client(declared), isolation=declared.isolation)
         return self._logs[source]
 
-    def bronze(self, source: str) -> BronzeOffer:
+    def bronze(self, source: str) -> BronzeState:
         """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""
         table = self.upstream(self.source(source))
         look = table.output.look()
@@ -185,7 +185,7 @@ class Workspace:
             )
         return _offered(check_look(table.parts, look))
 
-    def create_bronze(self, source: str) -> BronzeOffer:
+    def create_bronze(self, source: str) -> BronzeState:
         """The bronze table of a source, created if it is not there yet."""
         table = self.upstream(self.source(source))
         return _offered(create_if_missing(table.parts, table))
@@ -250,10 +250,10 @@ class Workspace:
         return query_schema(self.runner, self.bound(declared), columns)
 
 
-def _offered(look: Look) -> BronzeOffer:
+def _offered(look: TableState) -> BronzeState:
     assert look.record is not None
     assert isinstance(look.record.position, IngestPosition)
-    return BronzeOffer(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
+    return BronzeState(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
 
 
 def sources_of(declared: Declared) -> tuple[KafkaSource, ...]:

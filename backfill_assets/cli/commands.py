@@ -100,7 +100,7 @@ def status(
     module: Module = "definitions",
     as_json: AsJson = False,
 ) -> None:
-    """How sources and views stand: phase, rows, percent, rate, ETA, lag per split."""
+    """How sources and views stand: phase, rows, percent, rate, ETA, lag per partition."""
     from backfill_assets.app.operations import status as status_of
 
     project = LocalProject(module)
@@ -110,7 +110,9 @@ def status(
         found = list(pool.map(lambda each: status_of(workspace, each), names))
     submitted = project.submitted(workspace)
     found = [each.queued() if workspace.find(each.name).key in submitted else each for each in found]
-    _say([asdict(each) for each in found], as_json=as_json, text=lambda: status_text(found, splits=name is not None))
+    _say(
+        [asdict(each) for each in found], as_json=as_json, text=lambda: status_text(found, partitions=name is not None)
+    )
 
 
 @app.command()
@@ -132,7 +134,7 @@ def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
     max_rows: Annotated[int | None, typer.Option(min=1)] = None,
     chunk_rows: Annotated[int | None, typer.Option(min=1)] = None,
     rows_per_second: Annotated[float | None, typer.Option(min=0)] = None,
-    heed_views: Annotated[
+    yield_to_views: Annotated[
         bool, typer.Option(help="End early while a view that reads it is behind its lag bound.")
     ] = False,
 ) -> None:
@@ -142,7 +144,7 @@ def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
         "max_rows": max_rows,
         "chunk_rows": chunk_rows,
         "rows_per_second": rows_per_second,
-        "heed_views": heed_views or None,
+        "yield_to_views": yield_to_views or None,
     }
     config = {key: value for key, value in given.items() if value is not None}
     result = LocalProject(module).refresh(names, config)
@@ -260,14 +262,14 @@ def rebuild(module: Module = "definitions", as_json: AsJson = False) -> None:
 
 
 @app.command()
-def tend(
+def maintain(
     name: Name,
     module: Module = "definitions",
     as_json: AsJson = False,
     vacuum_hours: Annotated[int | None, typer.Option(min=0, help="Also delete files unused for so long.")] = None,
 ) -> None:
     """Compact small files and sweep what dead runs left behind; positions are restated first."""
-    from backfill_assets.app.operations import tend as tend_table
+    from backfill_assets.app.operations import maintain as tend_table
 
     swept = tend_table(LocalProject(module).workspace(), name, vacuum_hours=vacuum_hours)
     _say(

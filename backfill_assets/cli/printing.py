@@ -18,8 +18,8 @@ MOST_ROWS = 20
 """So many rows that are left out are named."""
 
 
-def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
-    """One line for each table, and one for each split if asked for; columns that say nothing are left out."""
+def status_text(found: "Sequence[Status]", *, partitions: bool) -> Group:
+    """One line for each table, and one for each partition if asked for; columns that say nothing are left out."""
     throttled = any(each.controls.rows_per_second is not None for each in found)
     troubled = any(each.problem for each in found)
     short = any(each.left_out for each in found)
@@ -37,10 +37,10 @@ def status_text(found: "Sequence[Status]", *, splits: bool) -> Group:
             *([each.problem] if troubled else []),
         )
     parts: list[Any] = [table]
-    if splits:
-        detail = _table("source", "split", "phase", "next offset", "lag")
-        for line in (line for each in found for line in each.splits):
-            detail.add_row(line.source, str(line.split), line.phase, f"{line.next_offset:,}", f"{line.lag_rows:,}")
+    if partitions:
+        detail = _table("source", "partition", "phase", "next offset", "lag")
+        for line in (line for each in found for line in each.partitions):
+            detail.add_row(line.source, str(line.partition), line.phase, f"{line.next_offset:,}", f"{line.lag_rows:,}")
         if detail.row_count:
             parts.append(detail)
         upstreams = _table("upstream", "phase", "version", "of", "files", "lag", "lag s", "problem")
@@ -169,6 +169,6 @@ def _read_lines(read: "Read") -> list[str]:
         case _:
             assert_never(read)
     return [
-        f"{origin}, split {split}: offsets {each.start:,} to {each.end:,}"
-        for split, each in sorted(read.ranges.items())
+        f"{origin}, partition {partition}: offsets {each.start:,} to {each.end:,}"
+        for partition, each in sorted(read.ranges.items())
     ]

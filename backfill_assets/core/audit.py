@@ -1,13 +1,13 @@
 """What a table's commits and the ledger's plans must say together: pure checks on records that were read elsewhere.
 
-Each function returns the offences as sentences; none means that the check passes.
+Each function returns the violations as sentences; none means that the check passes.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from backfill_assets.core.epoch.ports import BronzeOffer, TopicOffer
+from backfill_assets.core.epoch.ports import BronzeState, TopicState
 from backfill_assets.core.epoch.records import CommitRecord, Plan, Position
 from backfill_assets.core.progress.positions import (
     IngestPosition,
@@ -55,17 +55,18 @@ class LedgerEntry:
 
 
 def consumed(position: Position) -> dict[tuple[str, int], OffsetRange]:
-    """The offsets that a table has consumed since the beginning of its life, by source and split."""
+    """The offsets that a table has consumed since the beginning of its life, by source and partition."""
     match position:
         case IngestPosition():
             return {
-                ("", split): OffsetRange(start=position.begin[split], end=end) for split, end in position.next.items()
+                ("", partition): OffsetRange(start=position.begin[partition], end=end)
+                for partition, end in position.next.items()
             }
         case ViewPosition():
             return {
-                (name, split): OffsetRange(start=state.start, end=state.next)
+                (name, partition): OffsetRange(start=state.start, end=state.next)
                 for name, source in position.sources.items()
-                for split, state in source.splits.items()
+                for partition, state in source.partitions.items()
             }
         case SnapshotPosition():
             found = {
@@ -91,15 +92,15 @@ def contiguous(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry]) 
     `records` are the epochs' commits in order (epoch 0 or the oldest that is still known first).
     """
     plans = {entry.plan_hash: entry.plan for entry in entries if entry.plan is not None}
-    offences: list[str] = []
+    violations: list[str] = []
     for before, after in pairwise(records):
         if after.epoch != before.epoch + 1:
-            offences.append(f"epoch {after.epoch} follows epoch {before.epoch}")
+            violations.append(f"epoch {after.epoch} follows epoch {before.epoch}")
             continue
-        offences.extend(
-            f"epoch {after.epoch}: {offence}" for offence in _step(before, after, plans.get(after.plan_hash))
+        violations.extend(
+            f"epoch {after.epoch}: {violation}" for violation in _step(before, after, plans.get(after.plan_hash))
         )
-    return offences
+    return violations
 
 
 def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry], newest: int | None) -> list[str]:
@@ -110,9 +111,9 @@ def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry
     if not records:
         return []
     last = records[-1].epoch
-    offences = []
+    violations = []
     if last > 0 and newest not in {last, last + 1}:
-        offences.append(f"the table is at epoch {last}, but the newest planned epoch is {newest}")
+        violations.append(f"the table is at epoch {last}, but the newest planned epoch is {newest}")
     rebuilt = max((entry.epoch for entry in entries if entry.plan is None), default=0)
     unplanned = max(rebuilt, last - KEPT_PLANS)
     entered: dict[int, list[LedgerEntry]] = {}
@@ -121,8 +122,8 @@ def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry
     for record in records:
         planned = entered.get(record.epoch, [])
         if record.epoch > 0 and (planned or record.epoch > unplanned):
-            offences.extend(_disagreement(record, planned))
-    return offences
+            violations.extend(_disagreement(record, planned))
+    return violations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +140,7 @@ class Evidence:
 
 
 def evidence(
-    source: SourceUpstream, wanted: Mapping[int, OffsetRange], held: TopicOffer, bronze: BronzeOffer | None
+    source: SourceUpstream, wanted: Mapping[int, OffsetRange], held: TopicState, bronze: BronzeState | None
 ) -> Evidence:
     """Decide where the records of these offsets are read again: from Kafka where it holds them, else from bronze.
 
@@ -149,12 +150,12 @@ def evidence(
     from_kafka: dict[int, OffsetRange] = {}
     from_bronze: dict[int, OffsetRange] = {}
     unprovable: dict[int, OffsetRange] = {}
-    for split, each in wanted.items():
-        seam = held.splits[split].start if split in held.splits else each.end
+    for partition, each in wanted.items():
+        seam = held.partitions[partition].start if partition in held.partitions else each.end
         if bronze is not None and held.compacted:
-            seam = max(seam, bronze.position.next.get(split, 0))
+            seam = max(seam, bronze.position.next.get(partition, 0))
         seam = min(max(each.start, seam), each.end)
-        begin = bronze.position.begin.get(split, seam) if bronze is not None else seam
+        begin = bronze.position.begin.get(partition, seam) if bronze is not None else seam
         known = min(max(each.start, begin), seam)
         for part, start, end in (
             (from_kafka, seam, each.end),
@@ -162,7 +163,7 @@ def evidence(
             (unprovable, each.start, known),
         ):
             if start < end:
-                part[split] = OffsetRange(start=start, end=end)
+                part[partition] = OffsetRange(start=start, end=end)
     reads: list[Read] = []
     if from_kafka:
         reads.append(KafkaRead(source=source.name, topic=source.topic, isolation=source.isolation, ranges=from_kafka))
@@ -177,21 +178,21 @@ def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: in
 
     `copies`: rows that one record may become at the most (1 for a source; the branches of a view's query).
     """
-    offences = []
+    violations = []
     if records and records[-1].rows_total != rows_in_table:
-        offences.append(f"epochs wrote {records[-1].rows_total} rows, the table holds {rows_in_table}")
+        violations.append(f"epochs wrote {records[-1].rows_total} rows, the table holds {rows_in_table}")
     for before, after in pairwise(records):
         net = after.rows_written - after.rows_updated - after.rows_deleted
         if after.rows_total != before.rows_total + net:
-            offences.append(f"epoch {after.epoch}: total {after.rows_total} is not {before.rows_total} + {net}")
+            violations.append(f"epoch {after.epoch}: total {after.rows_total} is not {before.rows_total} + {net}")
         estimated = isinstance(before.position, SnapshotPosition) and _estimated(before.position, after.position)
         offered = after.done - before.done
         if after.rows_read > offered or (after.rows_written > copies * after.rows_read and not estimated):
-            offences.append(
+            violations.append(
                 f"epoch {after.epoch}: {after.rows_written} rows were written of {after.rows_read} read from {offered} "
                 f"{'rows of tables' if isinstance(after.position, SnapshotPosition) else 'offsets'}"
             )
-    return offences
+    return violations
 
 
 def _estimated(position: SnapshotPosition, after: Position) -> bool:
@@ -208,12 +209,14 @@ def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[
     if not same:
         found = ", ".join(entry.plan_hash for entry in planned) or "none"
         return [f"epoch {record.epoch} was committed by plan {record.plan_hash}, the ledger has {found}"]
-    offences = []
+    violations = []
     for entry in same:
         if entry.found_hash != entry.plan_hash:
-            offences.append(f"the plan was altered: it was entered as {entry.plan_hash}, and is {entry.found_hash} now")
+            violations.append(
+                f"the plan was altered: it was entered as {entry.plan_hash}, and is {entry.found_hash} now"
+            )
         if entry.plan is not None:
-            offences.extend(
+            violations.extend(
                 f"the ledger planned another {part} than the table has"
                 for part, planned_so, found in (
                     ("position", entry.plan.after, record.position),
@@ -222,13 +225,13 @@ def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[
                 )
                 if planned_so != found
             )
-    return [f"epoch {record.epoch}: {offence}" for offence in offences]
+    return [f"epoch {record.epoch}: {violation}" for violation in violations]
 
 
 def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[str]:
     was, now = consumed(before.position), consumed(after.position)
-    place = _snapshot_place if isinstance(after.position, SnapshotPosition) else _split
-    offences = [
+    place = _snapshot_place if isinstance(after.position, SnapshotPosition) else _partition
+    violations = [
         f"{place(key)} is gone"
         for key in sorted(was.keys() - now.keys())
         if key[1] != CAPTURED or now[key[0], CHANGE_LOG].end < was[key].end  # a spool ends when it is drained
@@ -237,24 +240,24 @@ def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[
     for key, reach in sorted(now.items()):
         since = was[key].end if key in was else reach.start
         if reach.end < since:
-            offences.append(f"{place(key)} went back from {since} to {reach.end}")
+            violations.append(f"{place(key)} went back from {since} to {reach.end}")
         elif (
             read is not None
             and not _idle(key, before, after)
             and not any(_covers(read.get(key, []), begin, reach.end) for begin in _begins(key, since, before.position))
         ):
             found = ", ".join(f"{each.start} to {each.end}" for each in read.get(key, [])) or "nothing"
-            offences.append(f"{place(key)} moved from {since} to {reach.end}, but the plan read {found}")
+            violations.append(f"{place(key)} moved from {since} to {reach.end}, but the plan read {found}")
     return [
-        *offences,
-        *_phase_offences(before.position, after.position),
-        *_skip_offences(before.position, after.position),
-        *_table_offences(before.position, after.position, plan),
+        *violations,
+        *_phase_violations(before.position, after.position),
+        *_skip_violations(before.position, after.position),
+        *_table_violations(before.position, after.position, plan),
     ]
 
 
-def _split(key: tuple[str, int]) -> str:
-    return f"split {key[1]} of {key[0] or 'the topic'}"
+def _partition(key: tuple[str, int]) -> str:
+    return f"partition {key[1]} of {key[0] or 'the topic'}"
 
 
 def _snapshot_place(key: tuple[str, int]) -> str:
@@ -285,8 +288,8 @@ def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
     found: dict[tuple[str, int], list[OffsetRange]] = {}
     for read in plan.offset_reads:
         name = "" if isinstance(plan.after, IngestPosition) else read.source
-        for split, each in read.ranges.items():
-            found.setdefault((name, split), []).append(each)
+        for partition, each in read.ranges.items():
+            found.setdefault((name, partition), []).append(each)
     for table in plan.table_reads:
         if isinstance(table, SnapshotRead | KeyRead):
             for bucket, each in table.ranges.items():
@@ -306,30 +309,31 @@ def _covers(ranges: Sequence[OffsetRange], start: int, end: int) -> bool:
     return start == end
 
 
-def _phase_offences(before: Position, after: Position) -> list[str]:
+def _phase_violations(before: Position, after: Position) -> list[str]:
     if not (isinstance(before, ViewPosition) and isinstance(after, ViewPosition)):
         return []
     order = list(Phase)
     return [
-        f"split {split} of {name} went back from {state.phase} to {after.sources[name].splits[split].phase}"
+        f"partition {partition} of {name} went back from {state.phase} to {after.sources[name].partitions[partition].phase}"
         for name, source in before.sources.items()
-        for split, state in source.splits.items()
-        if split in after.sources[name].splits
-        and order.index(after.sources[name].splits[split].phase) < order.index(state.phase)
+        for partition, state in source.partitions.items()
+        if partition in after.sources[name].partitions
+        and order.index(after.sources[name].partitions[partition].phase) < order.index(state.phase)
     ]
 
 
-def _skip_offences(before: Position, after: Position) -> list[str]:
+def _skip_violations(before: Position, after: Position) -> list[str]:
     """What a view left out of the offsets that it had read stays so, and nothing is added to it."""
     if not (isinstance(before, ViewPosition) and isinstance(after, ViewPosition)):
         return []
     return [
-        f"split {split} of {name} had been read to {state.next} leaving out {was or 'nothing'}, and now {now or 'nothing'}"
+        f"partition {partition} of {name} had been read to {state.next} leaving out {was or 'nothing'}, and now "
+        f"{now or 'nothing'}"
         for name, source in before.sources.items()
         if name in after.sources
-        for split, state in source.splits.items()
-        if (was := _below(source.skipped.get(split, ()), state.next))
-        != (now := _below(after.sources[name].skipped.get(split, ()), state.next))
+        for partition, state in source.partitions.items()
+        if (was := _below(source.skipped.get(partition, ()), state.next))
+        != (now := _below(after.sources[name].skipped.get(partition, ()), state.next))
     ]
 
 
@@ -337,20 +341,20 @@ def _below(offsets: Sequence[int], end: int) -> list[int]:
     return [offset for offset in offsets if offset < end]
 
 
-def _table_offences(before: Position, after: Position, plan: Plan | None) -> list[str]:
+def _table_violations(before: Position, after: Position, plan: Plan | None) -> list[str]:
     """What a view's life fixes of each table stays, and the plan read just that and as many rows as were counted."""
     if not (isinstance(before, SnapshotPosition) and isinstance(after, SnapshotPosition)):
         return []
-    offences = [f"table {name} joined" for name in sorted(after.tables.keys() - before.tables.keys())]
+    violations = [f"table {name} joined" for name in sorted(after.tables.keys() - before.tables.keys())]
     if plan is not None and not plan.replaces and before.tables.keys() == after.tables.keys():
         due, skips = skip_reads(before, after), [each for each in plan.reads if isinstance(each, SkipRead)]
         if due != skips:
-            offences.append(
+            violations.append(
                 f"to leave out what it does, the plan had to read {due or 'nothing'}, but read {skips or 'nothing'}"
             )
     for name in sorted(before.tables.keys() & after.tables.keys()):
         was, now = before.tables[name], after.tables[name]
-        offences.extend(
+        violations.extend(
             f"the {part} of {name} changed from {old} to {new}"
             for part, old, new in (
                 ("table id", was.table_id, now.table_id),
@@ -365,11 +369,11 @@ def _table_offences(before: Position, after: Position, plan: Plan | None) -> lis
             meant = (now.table_id, now.pinned) if isinstance(each, SnapshotRead) else (now.table_id,)
             found = (each.table_id, each.version) if isinstance(each, SnapshotRead) else (each.table_id,)
             if found != meant:
-                offences.append(f"the plan read {found} of {name}, the position is of {meant}")
+                violations.append(f"the plan read {found} of {name}, the position is of {meant}")
         counted, stated = now.rows - was.rows, sum(map(size_of, reads))
         if plan is not None and counted != stated:
-            offences.append(f"{counted} rows of {name} were counted, but the plan read {stated}")
-    return offences
+            violations.append(f"{counted} rows of {name} were counted, but the plan read {stated}")
+    return violations
 
 
 def _parts(table: TablePosition) -> dict[int, int]:

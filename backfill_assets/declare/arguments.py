@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 Start: TypeAlias = "Literal['earliest', 'latest'] | datetime | Mapping[int, int]"
-"""Where a source's history begins; offsets by split."""
+"""Where a source's history begins; offsets by partition."""
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
@@ -80,7 +80,7 @@ def checked_order(kind: str, name: str, order: object, upstreams: Collection[str
 
 def checked_start(kind: str, name: str, start: object) -> Start:
     """Where history begins; a point in time in UTC. Errors: `DeclarationError`."""
-    hint = 'use "earliest", "latest", a time zone aware datetime, or offsets as {split: offset}'
+    hint = 'use "earliest", "latest", a time zone aware datetime, or offsets as {partition: offset}'
     if start == "earliest":
         return "earliest"
     if start == "latest":

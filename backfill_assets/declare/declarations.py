@@ -49,7 +49,7 @@ Bronze = Literal["all", "new"]
 Isolation = Literal["read_committed", "read_uncommitted"]
 TableStrategy = Literal["snapshot", "snapshot_once", "arrangement", "rearranged"]
 Strategy = Literal["auto", "source"] | TableStrategy
-RefreshMode = Literal["auto", "incremental", "incremental_strict"]
+RefreshMode = Literal["auto", "incremental"]
 
 STRATEGIES = ("auto", "source", *get_args(TableStrategy))
 
@@ -193,11 +193,25 @@ def delta_table(
 ) -> DeltaTable:
     """Declare a Delta table that exists already, as an upstream of views.
 
-    `path` is a folder (a relative one is meant against the project's root) or any URI that Delta takes. The table must
-    have its change data feed on, or be append-only. `primary_key` names the columns that identify a row; it is needed
-    where rows are updated or deleted. `key` is the asset that writes the table, so that Dagster shows the dependency.
+    Its change data feed must be on, or the table append-only.
 
-    Errors: `DeclarationError`, naming the argument.
+    Args:
+        name: Names the table in queries; unique among all declarations.
+        path: A folder (a relative one belongs to the project's root), or any URI that Delta takes.
+        primary_key: The columns that identify a row; needed where rows are updated or deleted.
+        **labels: Dagster's own: `key` (the asset that writes the table, so that Dagster shows the dependency),
+            `description`, `owners`, `tags`, `metadata`, `group_name`, `automation_condition`, `freshness_policy`.
+
+    Returns:
+        The declared table, for `upstreams` of `materialized_view`.
+
+    Raises:
+        DeclarationError: an argument is wrong; the error names it.
+
+    Example:
+        >>> customers = delta_table("customers", path="lake/customers", primary_key="id")
+        >>> customers.primary_key
+        ('id',)
     """
     check_name("delta_table", name)
     if not isinstance(path, str) or not path:
@@ -220,17 +234,34 @@ def kafka_source(  # noqa: PLR0913  (a public declaration)
 ) -> KafkaSource:
     """Declare a Kafka topic that is ingested once, exactly once, and shared by any number of views.
 
-    `name` names the asset `["sources", name]` and the table `sources/<name>`. `schema` is a Spark column list such as
-    `"order_id LONG, at TIMESTAMP"`. With `format="json"` each record's value is a JSON object of those columns; with
-    `"raw"` the schema is one `STRING` or `BINARY` column that takes the value as it is. `start` is where history
-    begins, for the source and its views: the earliest or latest offset, a time zone aware `datetime`, or an offset per
-    split; it is resolved once, when the source is created. `bronze="all"` keeps all records from there on, `"new"`
-    only those that come after the source's creation (views then read older ones from Kafka). `client_config` holds
-    Kafka client settings under librdkafka's names, beside those of the connector; a value `env:NAME` is read from the
-    environment. The other arguments (`key`, `description`, `owners`, `tags`,
-    `metadata`, `group_name`, `automation_condition`, `freshness_policy`) are Dagster's.
+    The source is a Delta table, `sources/<name>` in the warehouse, and an asset, `["sources", name]` unless `key` is given.
 
-    Errors: `DeclarationError`, naming the argument.
+    Args:
+        name: Names the source in queries; unique among all declarations.
+        topic: The topic to read.
+        schema: A Spark column list, such as `"order_id LONG, at TIMESTAMP"`. With `format="raw"` one `STRING` or `BINARY`
+            column, which takes the value as it is.
+        format: What a record's value is: `"json"`, one object with those columns; or `"raw"`.
+        start: Where history begins, for the source and its views: `"earliest"`, `"latest"`, a `datetime` with a time
+            zone, or an offset for each partition. It is resolved once, when the source is created.
+        bronze: `"all"` keeps all records from `start` on; `"new"` keeps those that come after the source's creation, and
+            views read the older ones from Kafka.
+        isolation: `"read_committed"` leaves out records of transactions that were aborted.
+        client_config: Kafka client settings under librdkafka's names, beside those of the connector. A value `env:NAME`
+            is read from the environment.
+        **labels: Dagster's own: `key`, `description`, `owners`, `tags`, `metadata`, `group_name`,
+            `automation_condition`, `freshness_policy`.
+
+    Returns:
+        The declared source, for `upstreams` of `materialized_view` and for `build_definitions`.
+
+    Raises:
+        DeclarationError: an argument is wrong; the error names it.
+
+    Example:
+        >>> orders = kafka_source("orders", topic="orders", schema="order_id LONG, amount DECIMAL(12,2)")
+        >>> [(column.name, column.type) for column in orders.columns]
+        [('order_id', 'BIGINT'), ('amount', 'DECIMAL(12,2)')]
     """
     check_name("kafka_source", name)
     check_choice("kafka_source", name, "format", format, get_args(RecordFormat))
@@ -263,26 +294,44 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     backfill_order: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     **labels: Unpack[LabelArguments],
 ) -> MaterializedView:
-    """Declare a table that is kept equal to `query`, a Spark SQL query over `upstreams` by their names.
+    """Declare a Delta table that is kept equal to a Spark SQL query over its upstreams.
 
-    The query is row-wise: `SELECT` expressions with `WHERE`, and `UNION ALL` of such parts; or it aggregates one
-    upstream: `GROUP BY` with `count`, `sum`, `avg`, `min` and `max`, keyed by its groups. Upstreams are Kafka sources,
-    or Delta tables and other views. Of Kafka sources it sees good records only (`_error IS NULL`), and the view's key is
-    where each record came from, `(_partition, _offset)`, carried as hidden columns (`__partition`, `__offset`) where the
-    query leaves them out; `primary_key` is refused there. Over Delta tables and views the key is theirs, carried the same
-    way. There `primary_key` may name columns of the view: a constraint that is checked before each commit, and the key
-    that readers of the view go by. It also says which row is which where the tables have no key in common.
+    The query is row-wise (`SELECT` expressions with `WHERE`, and `UNION ALL` of such parts), or it aggregates one upstream
+    (`GROUP BY` with `count`, `sum`, `avg`, `min`, `max`). The view's key is, in this order: its groups; `primary_key`; the
+    key of its upstreams, carried in hidden columns where the query leaves it out. Of Kafka sources that key is where each
+    record came from, `(_partition, _offset)`, and only good records are seen (`_error IS NULL`).
 
-    `strategy` is how history is read. Kafka sources have one, `"source"`. Delta tables and views are read from a pinned
-    version and then by their change log, in chunks (`"snapshot"`) or in one commit (`"snapshot_once"`); or in the order
-    of their keys from what is newest each time, which outlives any retention of theirs (`"arrangement"`); or from a
-    pinned version while their changes are captured beside the view (`"rearranged"`). `"auto"` takes the cheapest that
-    can finish; `backfill plan` explains it. `backfill_order` says whose history is read before whose: names of upstreams
-    from first to last, or a mapping from a name to those that come before it. One that waits is not read at all.
-    With `refresh_mode="auto"` a view is computed anew, in one commit, where the changes that wait far outweigh its tables
-    (2.5 times in bytes); its readers are told only which rows differ, unless most do. With the other two it always follows.
+    Args:
+        name: Names the view in queries of others; the asset is `["views", name]` unless `key` is given.
+        query: Spark SQL that names the upstreams.
+        upstreams: Kafka sources; or Delta tables and other views.
+        primary_key: Columns of the view that identify a row, over Delta tables and views; refused over Kafka sources.
+        strategy: How history is read. Kafka sources have one strategy, `"source"`. Delta tables and views are read
+            from a pinned version, in chunks (`"snapshot"`) or in one commit (`"snapshot_once"`); from a pinned version
+            while their changes are captured beside the view (`"rearranged"`); or in the order of their keys, always
+            from what is newest (`"arrangement"`), which outlives any retention. `"auto"` takes the cheapest that can
+            finish; `backfill plan` explains it.
+        refresh_mode: `"auto"` computes a view from scratch, in one commit that replaces all rows, where the changes that
+            wait are far larger than its tables (2.5 times in bytes). `"incremental"` always follows the changes.
+        backfill_order: Whose history is read before whose: names of upstreams from first to last, or a mapping from a
+            name to those that come before it. An upstream that waits is not read at all.
+        **labels: Dagster's own: `key`, `description`, `owners`, `tags`, `metadata`, `group_name`,
+            `automation_condition`, `freshness_policy`.
 
-    Errors: `DeclarationError` naming the argument; `QueryError` with a `reason` code for the query.
+    Returns:
+        The declared view, for `build_definitions` and for `upstreams` of other views.
+
+    Raises:
+        DeclarationError: an argument is wrong; the error names it.
+        QueryError: the query cannot be maintained; `reason` is one of the codes in `docs/refusals.md`.
+
+    Example:
+        >>> orders = kafka_source("orders", topic="orders", schema="order_id LONG, amount DECIMAL(12,2)")
+        >>> large = materialized_view(
+        ...     "large", query="SELECT order_id, amount FROM orders WHERE amount > 1000", upstreams=[orders]
+        ... )
+        >>> large.target
+        'views/large'
     """
     check_name("materialized_view", name)
     check_choice("materialized_view", name, "strategy", strategy, STRATEGIES)

@@ -56,7 +56,7 @@ class RefreshConfig(dg.Config):
     )
     until: Literal["caught_up", "forever"] = Field(default="caught_up", description="`forever` only for one table.")
     dry_run: bool = Field(default=False, description="Only show what would be read next.")
-    heed_views: bool = Field(
+    yield_to_views: bool = Field(
         default=False,
         description="End early while a view that reads this table, at work in another run, is behind its lag bound.",
     )
@@ -70,7 +70,7 @@ class RefreshConfig(dg.Config):
             rows_per_second=self.rows_per_second,
             until=self.until,
             dry_run=self.dry_run,
-            heed_views=self.heed_views,
+            yield_to_views=self.yield_to_views,
         )
 
 

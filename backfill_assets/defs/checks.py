@@ -1,4 +1,4 @@
-"""Asset checks: each can be run alone, and shows what it looked at and the first offenders."""
+"""Asset checks: each can be run alone, and shows what it looked at and the first violations."""
 
 from collections.abc import Iterator, Mapping
 
@@ -68,8 +68,8 @@ def _full(context: dg.AssetCheckExecutionContext) -> bool:
 
 def _metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
     shown = {name: _value(value) for name, value in outcome.facts.items()}
-    if outcome.offences:
-        shown["offences"] = dg.MetadataValue.json([_plain(each) for each in outcome.offences[:10]])
+    if outcome.violations:
+        shown["violations"] = dg.MetadataValue.json([_plain(each) for each in outcome.violations[:10]])
     return shown
 
 

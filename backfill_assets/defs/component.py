@@ -55,7 +55,7 @@ class SourceModel(_Labelled):
     schema_: str = Field(alias="schema")
     format: Literal["json", "raw"] = "json"
     start: str | dict[str, int] = Field(
-        default="earliest", description="earliest, latest, an ISO time, or {split: offset}"
+        default="earliest", description="earliest, latest, an ISO time, or {partition: offset}"
     )
     bronze: Literal["all", "new"] = "all"
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
@@ -88,7 +88,7 @@ class ViewModel(_Labelled):
     upstreams: list[str]
     primary_key: str | list[str] | None = None
     strategy: Strategy = "auto"
-    refresh_mode: Literal["auto", "incremental", "incremental_strict"] = "auto"
+    refresh_mode: Literal["auto", "incremental"] = "auto"
     backfill_order: list[str] | dict[str, str | list[str]] | None = None
 
     def declare(self, known: Mapping[str, Upstream]) -> MaterializedView:
@@ -122,9 +122,9 @@ class Views(dg.Component, dg.Model, dg.Resolvable):
 
 
 def _start(start: str | Mapping[str, int]) -> Start:
-    """A start as YAML has it: text, or offsets whose splits are text."""
+    """A start as YAML has it: text, or offsets whose partitions are text."""
     if not isinstance(start, str):
-        return {int(split): offset for split, offset in start.items()}
+        return {int(partition): offset for partition, offset in start.items()}
     if start == "earliest":
         return "earliest"
     if start == "latest":
@@ -134,6 +134,6 @@ def _start(start: str | Mapping[str, int]) -> Start:
     except ValueError:
         raise DeclarationError(
             f"argument 'start' is {start!r}",
-            hint="use earliest, latest, a time such as 2026-01-31T00:00:00+00:00, or offsets as {split: offset}",
+            hint="use earliest, latest, a time such as 2026-01-31T00:00:00+00:00, or offsets as {partition: offset}",
             argument="start",
         ) from None

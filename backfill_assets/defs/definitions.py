@@ -25,15 +25,29 @@ __all__ = ["build_definitions", "definitions_at", "registry"]
 def build_definitions(
     *declared: Upstream, executor: dg.ExecutorDefinition | None = None, resources: Mapping[str, Any] | None = None
 ) -> dg.Definitions:
-    """Assets, checks, jobs, sensors and resources for the declared sources and views, once per code location.
+    """Everything that Dagster needs for declared sources and views; call it once for each code location.
 
-    Upstreams come in transitively. The result merges with other `Definitions`: job and sensor names and resource keys
-    begin with `backfill_`, or with `refresh_` and `verify_` and the table's name. Jobs run in-process unless `executor`
-    is given. `resources` replaces the defaults of `backfill_state` (`StateStore`), `backfill_kafka` (`KafkaConnector`)
-    and `backfill_spark` (`SparkResource`). Relative paths are meant against the project's root, which is found from the
-    calling module's file.
+    The result has assets, asset checks, jobs, sensors and resources, and merges with other `Definitions`: job and sensor
+    names and resource keys begin with `backfill_`, or with `refresh_` and `verify_` and the table's name. Relative paths
+    belong to the project's root, which is found from the calling module's file.
 
-    Errors: `DeclarationError` for two tables of one name or key.
+    Args:
+        *declared: What `kafka_source`, `delta_table` and `materialized_view` returned; upstreams come in by themselves.
+        executor: Runs the steps of jobs; in-process unless it is given.
+        resources: Replacements for `backfill_state` (a `StateStore`), `backfill_kafka` (a `KafkaConnector`) and
+            `backfill_spark` (a `SparkResource`).
+
+    Returns:
+        The definitions, for a module's `defs`.
+
+    Raises:
+        DeclarationError: two tables have one name or key, or `resources` has a key of its own.
+
+    Example:
+        >>> orders = kafka_source("orders", topic="orders", schema="order_id LONG, amount DOUBLE")
+        >>> defs = build_definitions(orders)
+        >>> "refresh_orders" in {job.name for job in defs.jobs}
+        True
     """
     caller = sys._getframe(1).f_globals.get("__file__")
     root = project_root(Path(caller) if caller else Path.cwd())

@@ -8,7 +8,7 @@ import dagster as dg
 from backfill_assets.app.operations import Planned, Refresh
 from backfill_assets.core.epoch.limits import Stop
 from backfill_assets.core.epoch.records import CommitRecord
-from backfill_assets.core.epoch.report import SplitProgress, TableProgress, lag_numbers
+from backfill_assets.core.epoch.report import PartitionProgress, TableProgress, lag_numbers
 from backfill_assets.core.epoch.skips import left_out_words
 from backfill_assets.errors import LeaseHeldError, UpstreamNotLiveError
 
@@ -50,7 +50,7 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
         **({"stopped_detail": report.detail} if report.detail else {}),
         **lag_numbers(report.epochs),
         **({"left_out": left_out_words(done.left_out)} if any(row.is_out for row in done.left_out) else {}),
-        **({"splits": split_table(done.splits)} if done.splits else {}),
+        **({"partitions": split_table(done.partitions)} if done.partitions else {}),
         **(_upstream_metadata(done.tables) if done.tables else {}),
     }
 
@@ -96,11 +96,11 @@ def _upstream_metadata(tables: list[TableProgress]) -> dict[str, Any]:
     return {"upstreams": shown, **({"retention_headroom_seconds": min(spare)} if spare else {})}
 
 
-def split_table(splits: list[SplitProgress]) -> dg.TableMetadataValue:
-    """A line for each split."""
-    columns = {"source": "string", "split": "int", "phase": "string", "next_offset": "int", "lag_rows": "int"}
+def split_table(partitions: list[PartitionProgress]) -> dg.TableMetadataValue:
+    """A line for each partition."""
+    columns = {"source": "string", "partition": "int", "phase": "string", "next_offset": "int", "lag_rows": "int"}
     return dg.MetadataValue.table(
-        records=[dg.TableRecord({name: getattr(each, name) for name in columns}) for each in splits],
+        records=[dg.TableRecord({name: getattr(each, name) for name in columns}) for each in partitions],
         schema=dg.TableSchema(columns=[dg.TableColumn(name, kind) for name, kind in columns.items()]),
     )
 

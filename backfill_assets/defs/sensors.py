@@ -15,8 +15,8 @@ import dagster as dg
 
 from backfill_assets.adapters.state.state_store import Lease
 from backfill_assets.app.workspace import Declared, Workspace
-from backfill_assets.core.epoch.ports import Controls, TopicOffer
-from backfill_assets.core.epoch.records import CommitRecord, Look
+from backfill_assets.core.epoch.ports import Controls, TopicState
+from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.declare.declarations import KafkaSource, MaterializedView
 from backfill_assets.defs.assets import RESOURCE_KEYS, in_order, workspace_of
 from backfill_assets.defs.checks import CHEAP_TAG
@@ -133,9 +133,9 @@ def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
 class _OneLook(Workspace):
     """A workspace that asks once for all topics that are reached in the same way, however many tables need them."""
 
-    _seen: dict[str, TopicOffer | BackfillError] = field(default_factory=dict, init=False)
+    _seen: dict[str, TopicState | BackfillError] = field(default_factory=dict, init=False)
 
-    def topic(self, source: str) -> TopicOffer:
+    def topic(self, source: str) -> TopicState:
         """The topic of a source as first seen."""
         if source not in self._seen:
             self._seen |= self._asked(self.source(source))
@@ -144,7 +144,7 @@ class _OneLook(Workspace):
             raise found
         return found
 
-    def _asked(self, source: KafkaSource) -> dict[str, TopicOffer | BackfillError]:
+    def _asked(self, source: KafkaSource) -> dict[str, TopicState | BackfillError]:
         """The topics of a source and of all that are reached as it is."""
         sources = [each for each in self.declared.values() if isinstance(each, KafkaSource)]
         alike = {
@@ -185,7 +185,7 @@ class _Tick:
     def _leases(self) -> Mapping[str, Lease]:
         return self.workspace.state.leases()
 
-    def _ready(self, table: Declared) -> tuple[Look, CommitRecord] | str:
+    def _ready(self, table: Declared) -> tuple[TableState, CommitRecord] | str:
         look = self.workspace.table(table).output.look()
         if look.record is None or not look.exists:
             return "not created yet; materialize it once"
@@ -221,7 +221,7 @@ class _Tick:
             return False
         return not isinstance(seen, str) and seen[1].live
 
-    def _request(self, tables: list[Declared], look: Look, record: CommitRecord) -> dg.RunRequest | str:
+    def _request(self, tables: list[Declared], look: TableState, record: CommitRecord) -> dg.RunRequest | str:
         transition = f"{record.target}@{record.incarnation}:{record.epoch}"
         filters = dg.RunsFilter(tags={TRANSITION_TAG: transition}, statuses=_FINISHED)
         tries = self.instance.get_runs_count(filters)

@@ -80,7 +80,7 @@ def analyze_rowwise(
 ) -> RowwiseQuery:
     """Read a view's query over `tables`, all columns of each upstream by its name.
 
-    Without `keys` the upstreams are shared sources, keyed by split and offset. With it they are Delta tables with these
+    Without `keys` the upstreams are shared sources, keyed by partition and offset. With it they are Delta tables with these
     key columns (none: rows are only ever added), and the parts carry `CHANGE`, too, in which Delta's change data feed
     says what became of each row. `primary_key` are columns of the view that identify its rows; they also stand in for
     the upstreams' key where the parts have none in common, or one that cannot be carried.

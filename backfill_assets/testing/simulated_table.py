@@ -11,7 +11,7 @@ from enum import StrEnum
 from random import Random
 
 from backfill_assets.core.epoch.ports import Output
-from backfill_assets.core.epoch.records import CommitRecord, Look, Staged, StagedFile
+from backfill_assets.core.epoch.records import CommitRecord, Staged, StagedFile, TableState
 from backfill_assets.errors import StagingError
 from backfill_assets.testing.simulated_topic import Row
 
@@ -70,20 +70,22 @@ class SimulatedTable:
         """All commits of ours, in order."""
         return [version.record for version in self.versions if version.record is not None]
 
-    def look(self) -> Look:
+    def look(self) -> TableState:
         """What the log says."""
         for at in range(self.version, NO_TABLE, -1):
             record = self.versions[at].record
             if record is not None:
                 later = range(at + 1, self.version + 1)
-                foreign = next((each for each in later if self.versions[each].data_change), None)
-                return Look(version=self.version, record=record, at=at, transaction=record.epoch, foreign=foreign)
+                external = next((each for each in later if self.versions[each].data_change), None)
+                return TableState(
+                    version=self.version, record=record, at=at, transaction=record.epoch, external=external
+                )
         changed = next((at for at, each in enumerate(self.versions) if each.data_change), None)
-        return Look(version=self.version, foreign=changed)
+        return TableState(version=self.version, external=changed)
 
     def schema(self) -> str:
-        """The table's schema; with `empty`, this is what `run.Make` asks for."""
-        return "source STRING, split INT, offset LONG, value STRING"
+        """The table's schema; with `empty`, this is what `run.TableCreator` asks for."""
+        return "source STRING, partition INT, offset LONG, value STRING"
 
     def empty(self) -> None:
         """Make the table, without a life, where there is none."""
@@ -94,7 +96,7 @@ class SimulatedTable:
         """Commit what maintenance does: files change, data does not."""
         self._append(Version(rows=self.versions[-1].rows))
 
-    def write_foreign(self, rows: Iterable[Row]) -> None:
+    def write_external(self, rows: Iterable[Row]) -> None:
         """Append rows as somebody who knows nothing of epochs."""
         self._append(Version(rows=(*self.versions[-1].rows, *rows), data_change=True))
 
@@ -138,7 +140,7 @@ class SimulatedOutput:
         self.table = table
         self.loaded = NO_TABLE
 
-    def look(self) -> Look:
+    def look(self) -> TableState:
         """Load the newest version; the next commit is made on it."""
         self.loaded = self.table.version
         return self.table.look()
@@ -186,7 +188,7 @@ class UnreliableOutput:
         self._pick = pick
         self._late: Callable[[], None] | None = None
 
-    def look(self) -> Look:
+    def look(self) -> TableState:
         """Load the newest version."""
         return self._inner.look()
 

@@ -1,6 +1,6 @@
 """A whole world in memory: topics, bronze tables, views, ledger and the work of Spark, driven by the real core.
 
-    world = World(SimulatedTopic("orders", splits=2))
+    world = World(SimulatedTopic("orders", partitions=2))
     world.topic("orders").append(0, ["a", "b"])
     world.refresh("sources/orders")
     world.refresh("views/orders_view")
@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.epoch.ports import BronzeOffer, Controls, Decider, LogRecord, OnStep, Output, TopicOffer
+from backfill_assets.core.epoch.ports import BronzeState, Controls, Decider, LogRecord, OnStep, Output, TopicState
 from backfill_assets.core.epoch.protocol import Parts, begin_life, end_life
-from backfill_assets.core.epoch.records import CommitRecord, Look, Plan, Staged, fingerprint
+from backfill_assets.core.epoch.records import CommitRecord, Plan, Staged, TableState, fingerprint
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
 from backfill_assets.core.epoch.skips import Offsets, OffsetSkip, left_out_of
 from backfill_assets.core.progress.positions import IngestPosition, OffsetRange, SnapshotPosition, ViewPosition
@@ -52,7 +52,7 @@ class SourceSettings:
 
 @dataclass
 class Operator:
-    """What a run looks at between its epochs, set by hand; implements `run.Between`.
+    """What a run looks at between its epochs, set by hand; implements `run.RunHooks`.
 
     `after` is called after each epoch with the number of epochs seen so far, for example to change a setting.
     """
@@ -73,7 +73,7 @@ class Operator:
         if self.after is not None:
             self.after(len(self.epochs))
 
-    def must_wait(self) -> str:
+    def backpressure(self) -> str:
         """Why the run is to end early."""
         return self.waits_for
 
@@ -101,38 +101,38 @@ class World:
         """A table, by `sources/<name>` or `views/<name>`."""
         return self.tables.setdefault(target, SimulatedTable(target))
 
-    def topic(self, source: str) -> TopicOffer:
+    def topic(self, source: str) -> TopicState:
         """What a source's topic offers."""
         return self.topics[source].offer()
 
-    def starts(self, source: str, offer: TopicOffer) -> Mapping[int, int]:  # noqa: ARG002  (ports.Upstreams)
+    def starts(self, source: str, offer: TopicState) -> Mapping[int, int]:  # noqa: ARG002  (ports.Upstreams)
         """The declared start, resolved."""
         match self.settings.start:
             case "earliest":
-                return {split: held.start for split, held in offer.splits.items()}
+                return {partition: held.start for partition, held in offer.partitions.items()}
             case "latest":
-                return {split: held.end for split, held in offer.splits.items()}
+                return {partition: held.end for partition, held in offer.partitions.items()}
             case str():
                 raise ValueError(f"start {self.settings.start!r} is not simulated: use 'earliest', 'latest' or offsets")
             case starts:
                 return starts
 
     def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """Splits whose log is not the one that was read up to an offset in a leader epoch."""
+        """Partitions whose log is not the one that was read up to an offset in a leader epoch."""
         return self.topics[source].diverged(read)
 
     def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
         """The last record that a source's topic delivers of each range."""
         return self.topics[source].last_records(ranges)
 
-    def bronze(self, source: str) -> BronzeOffer:
+    def bronze(self, source: str) -> BronzeState:
         """What a source's bronze table holds; `UpstreamChangedError` where there is none."""
         look = self.table(f"sources/{source}").look()
         if not look.exists:
             raise UpstreamChangedError(f"source {source!r} was dropped or never created", hint="create it")
         return _offered(look)
 
-    def create_bronze(self, source: str) -> BronzeOffer:
+    def create_bronze(self, source: str) -> BronzeState:
         """What a source's bronze table holds; it is created if it is missing."""
         return _offered(self.create(f"sources/{source}"))
 
@@ -169,7 +169,7 @@ class World:
             on_step=on_step,
         )
 
-    def create(self, target: str, parts: Parts | None = None) -> Look:
+    def create(self, target: str, parts: Parts | None = None) -> TableState:
         """A checked look at a table that is created if it is missing."""
         return create_if_missing(parts or self.parts(target), self.table(target))
 
@@ -205,8 +205,8 @@ class World:
             case ViewPosition(sources=sources):
                 rows: Counter[Row] = Counter()
                 for name, each in sources.items():
-                    begin = {split: state.start for split, state in each.splits.items()}
-                    end = {split: state.next for split, state in each.splits.items()}
+                    begin = {partition: state.start for partition, state in each.partitions.items()}
+                    end = {partition: state.next for partition, state in each.partitions.items()}
                     ever = self.topics[name].ever(begin, end)
                     rows += Counter({row: n for row, n in ever.items() if not _among(row, each.skipped)})
                 return rows
@@ -248,15 +248,15 @@ class SimulatedSpark:
         return [
             row
             for row in table.rows.elements()
-            if row.split in ranges and ranges[row.split].start <= row.offset < ranges[row.split].end
+            if row.partition in ranges and ranges[row.partition].start <= row.offset < ranges[row.partition].end
         ]
 
 
 def _among(row: Row, offsets: Offsets) -> bool:
-    return row.offset in offsets.get(row.split, ())
+    return row.offset in offsets.get(row.partition, ())
 
 
-def _offered(look: Look) -> BronzeOffer:
+def _offered(look: TableState) -> BronzeState:
     assert look.record is not None
     assert isinstance(look.record.position, IngestPosition)
-    return BronzeOffer(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
+    return BronzeState(incarnation=look.record.incarnation, version=look.version, position=look.record.position)

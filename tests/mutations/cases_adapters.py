@@ -56,9 +56,9 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="columns that somebody else added are not seen",
         file=DELTA,
-        old="found = (foreign, self._reshaped(at, described), self._slipped_in(record, at, log))",
-        new="found = (foreign, self._slipped_in(record, at, log))",
-        tests=(f"{REAL_LOGS}::test_columns_that_somebody_else_added_are_a_foreign_write_and_properties_are_not",),
+        old="found = (external, self._reshaped(at, described), self._interleaved_write(record, at, log))",
+        new="found = (external, self._interleaved_write(record, at, log))",
+        tests=(f"{REAL_LOGS}::test_columns_that_somebody_else_added_are_an_external_write_and_properties_are_not",),
     ),
     Mutation(
         name="rows that slipped in before Spark's own merge are not seen",

@@ -63,22 +63,22 @@ CHECKS: tuple[Mutation, ...] = (
         tests=("tests/test_audit_tables.py",),
     ),
     Mutation(
-        name="a phase that goes back is no offence",
+        name="a phase that goes back is no violation",
         file=AUDIT,
-        old="        *_phase_offences(before.position, after.position),\n",
+        old="        *_phase_violations(before.position, after.position),\n",
         new="",
-        tests=(f"{PURE}::test_a_split_of_a_view_that_goes_back_a_phase_is_named",),
+        tests=(f"{PURE}::test_a_partition_of_a_view_that_goes_back_a_phase_is_named",),
     ),
     Mutation(
         name="only the newest epoch is looked at for gaps",
         file=PROOFS,
-        old="offences = contiguous(records, _entries(case, records[0].epoch))",
-        new="offences = contiguous(records[-1:], _entries(case, records[0].epoch))",
+        old="violations = contiguous(records, _entries(case, records[0].epoch))",
+        new="violations = contiguous(records[-1:], _entries(case, records[0].epoch))",
         tests=(LEFT_OUT,),
     ),
     # ledger_matches_table
     Mutation(
-        name="a plan that was altered is no offence",
+        name="a plan that was altered is no violation",
         file=AUDIT,
         old="if entry.found_hash != entry.plan_hash:",
         new="if not entry.found_hash:",
@@ -116,8 +116,8 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         name="keys of a view over tables are looked at in its first version",
         file="backfill_assets/adapters/proof/tables.py",
-        old="keys_twice(rows_at(spark, view, version), key, branch",
-        new="keys_twice(rows_at(spark, view, min(version, 0)), key, branch",
+        old="duplicate_keys(rows_at(spark, view, version), key, branch",
+        new="duplicate_keys(rows_at(spark, view, min(version, 0)), key, branch",
         tests=(COMPACTED,),
     ),
     # rows_conserved
@@ -129,7 +129,7 @@ CHECKS: tuple[Mutation, ...] = (
         tests=(f"{PURE}::test_a_table_with_other_rows_than_were_written_is_named", DAMAGED),
     ),
     Mutation(
-        name="a total that does not add up is no offence",
+        name="a total that does not add up is no violation",
         file=AUDIT,
         old="if after.rows_total != before.rows_total + net:",
         new="if after.rows_total < before.rows_total + net:",
@@ -165,14 +165,14 @@ CHECKS: tuple[Mutation, ...] = (
         tests=(NEW_DAMAGE,),
     ),
     Mutation(
-        name="rows that should not be there are no offence",
+        name="rows that should not be there are no violation",
         file=VERIFY,
         old="""F.when((F.col("__expected") == 0) & F.expr(forgiven), 0)""",
         new="""F.when(F.col("__expected") == 0, 0)""",
         tests=(DAMAGED, COMPACTED),
     ),
     Mutation(
-        name="rows that are missing are no offence",
+        name="rows that are missing are no violation",
         file=VERIFY,
         old="F.sum(F.greatest(balance, F.lit(0))).alias(",
         new="F.sum(F.least(balance, F.lit(0))).alias(",
@@ -192,19 +192,19 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         name="records are proved by a topic that was made again",
         file=PROOF_ROWS,
-        old="return found if found.topic_id == position.topic_id else replace(found, splits={})",
-        new="return found if found.topic == position.topic else replace(found, splits={})",
+        old="return found if found.topic_id == position.topic_id else replace(found, partitions={})",
+        new="return found if found.topic == position.topic else replace(found, partitions={})",
         tests=(
             "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_made_again_is_never_taken_for_the_old_one",
         ),
     ),
     # All checks
     Mutation(
-        name="a foreign write fails no check",
+        name="an external write fails no check",
         file=PROOFS,
-        old="if look.foreign is not None:",
-        new="if look.foreign is not None and look.foreign < look.at:",
-        tests=("tests/e2e/damage/test_checks_catch.py::test_a_foreign_append_fails_every_check_with_its_version",),
+        old="if look.external is not None:",
+        new="if look.external is not None and look.external < look.at:",
+        tests=("tests/e2e/damage/test_checks_catch.py::test_an_external_append_fails_every_check_with_its_version",),
     ),
     Mutation(
         name="a check that failed counts as passed the next time",
@@ -289,8 +289,8 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         name="a log expires under a view that has still to read it",
         file=READERS,
-        old="if (read.reads_pinned or version < look.version) and at_ms / 1000 < oldest:",
-        new="if read.reads_pinned and at_ms / 1000 < oldest:",
+        old="if (read.reads_pinned or version < look.version) and commit_ms / 1000 < oldest:",
+        new="if read.reads_pinned and commit_ms / 1000 < oldest:",
         tests=(f"{CHAINS}::test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it",),
     ),
     Mutation(

@@ -30,12 +30,12 @@ CORE: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="an epoch is built upon a foreign write",
+        name="an epoch is built upon an external write",
         file=PROTOCOL,
-        old="if look.foreign is not None:",
-        new="if look.foreign is not None and look.foreign < look.at:",
+        old="if look.external is not None:",
+        new="if look.external is not None and look.external < look.at:",
         tests=(
-            f"{LIVES}::test_restating_never_hides_a_foreign_write_nor_revives_a_dropped_table",
+            f"{LIVES}::test_restating_never_hides_an_external_write_nor_revives_a_dropped_table",
             NEXT_RUN,
             f"{REAL_OUTCOMES}[append_by_Spark]",
         ),
@@ -205,9 +205,9 @@ CORE: tuple[Mutation, ...] = (
         tests=(OUTCOMES, f"{REAL_OUTCOMES}[a_rival_commits_the_same_plan]", STALLED),
     ),
     Mutation(
-        name="a foreign write between look and commit is written over",
+        name="an external write between look and commit is written over",
         file=EPOCH,
-        old="return Verdict.RETRY if found.foreign is None else Verdict.FOREIGN",
+        old="return Verdict.RETRY if found.external is None else Verdict.EXTERNAL",
         new="return Verdict.RETRY",
         tests=(OUTCOMES, f"{REAL_OUTCOMES}[append_by_Spark]"),
     ),
@@ -226,10 +226,10 @@ CORE: tuple[Mutation, ...] = (
         tests=(f"{LIVES}::test_of_two_resets_at_once_one_is_fenced",),
     ),
     Mutation(
-        name="rows that a commit added beside a foreign write are taken for sound",
+        name="rows that a commit added beside an external write are taken for sound",
         file=PROTOCOL,
-        old="if record.kind is CommitKind.EPOCH and found.foreign is not None:",
-        new="if record.kind is CommitKind.RESTATE and found.foreign is not None:",
+        old="if record.kind is CommitKind.EPOCH and found.external is not None:",
+        new="if record.kind is CommitKind.RESTATE and found.external is not None:",
         tests=(
             "tests/e2e/tables/test_snapshot_keys.py::"
             "test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon",
@@ -302,19 +302,19 @@ CORE: tuple[Mutation, ...] = (
     ),
     # Positions
     Mutation(
-        name="a split finishes before bronze is level with its history",
+        name="a partition finishes before bronze is level with its history",
         file=POSITIONS,
         old="if phase is Phase.CATCHING_UP and self.live >= self.next:",
         new="if phase is Phase.CATCHING_UP and self.live >= self.next - 1:",
         tests=("tests/test_positions.py",),
     ),
     Mutation(
-        name="a split that joins begins where bronze is",
+        name="a partition that joins begins where bronze is",
         file=POSITIONS,
         old="return cls(phase=Phase.FINISHED, start=start, next=start, live=live, target=start)",
         new="return cls(phase=Phase.FINISHED, start=start, next=live, live=live, target=start)",
         tests=(
-            "tests/test_source_strategy.py::test_a_new_split_joins_finished_and_comes_from_bronze_alone",
+            "tests/test_source_strategy.py::test_a_new_partition_joins_finished_and_comes_from_bronze_alone",
             "tests/test_simulation.py",
         ),
     ),

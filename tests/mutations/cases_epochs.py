@@ -18,7 +18,7 @@ REFUSED = (
 READS = "tests/test_source_reads.py"
 LEVEL = (
     "tests/test_source_strategy.py::"
-    "test_a_view_is_live_when_no_row_of_bronze_waits_and_a_split_that_joined_is_behind_until_it_is_read"
+    "test_a_view_is_live_when_no_row_of_bronze_waits_and_a_partition_that_joined_is_behind_until_it_is_read"
 )
 MEANS = "tests/test_declarations.py::test_a_declaration_that_means_something_else_has_another_fingerprint"
 
@@ -105,16 +105,16 @@ EPOCHS: tuple[Mutation, ...] = (
     Mutation(
         name="a plan is carried out though Kafka has lost its end",
         file="backfill_assets/core/strategies/ingest.py",
-        old="offer.splits[split].start <= each.start and each.end <= offer.splits[split].end",
-        new="offer.splits[split].start <= each.start",
+        old="        and each.end <= offer.partitions[partition].end\n",
+        new="",
         tests=(f"{READS}::test_kafka_holds_a_range_if_it_holds_its_begin_and_its_end",),
     ),
     Mutation(
-        name="a source that was put back to before a split joined is read on",
+        name="a source that was put back to before a partition joined is read on",
         file=SOURCE,
-        old="bronze.position.next.get(split, -1) < state.live",
-        new="bronze.position.next.get(split, state.live) < state.live",
-        tests=(f"{READS}::test_a_source_that_was_put_back_to_before_a_split_joined_is_refused",),
+        old="bronze.position.next.get(partition, -1) < state.live",
+        new="bronze.position.next.get(partition, state.live) < state.live",
+        tests=(f"{READS}::test_a_source_that_was_put_back_to_before_a_partition_joined_is_refused",),
     ),
     Mutation(
         name="a view is begun over a topic that was made again",
@@ -124,11 +124,11 @@ EPOCHS: tuple[Mutation, ...] = (
         tests=(f"{READS}::test_a_view_over_a_topic_that_was_made_again_is_not_begun",),
     ),
     Mutation(
-        name="history of a split that the topic lost is left out",
+        name="history of a partition that the topic lost is left out",
         file=SOURCE,
-        old="        if split not in topic.splits:\n            raise",
-        new="        if split not in topic.splits:\n            continue\n        if start < 0:\n            raise",
-        tests=(f"{READS}::test_a_view_over_a_topic_that_lost_a_split_is_not_begun",),
+        old="        if partition not in topic.partitions:\n            raise",
+        new="        if partition not in topic.partitions:\n            continue\n        if start < 0:\n            raise",
+        tests=(f"{READS}::test_a_view_over_a_topic_that_lost_a_partition_is_not_begun",),
     ),
     Mutation(
         name="a view is live though rows of bronze wait",
@@ -138,10 +138,10 @@ EPOCHS: tuple[Mutation, ...] = (
         tests=(LEVEL,),
     ),
     Mutation(
-        name="a split that joined is not behind",
+        name="a partition that joined is not behind",
         file=SOURCE,
-        old="""lags[f"{name}/{split}"] = bronze.next[split] - bronze.begin[split]""",
-        new="""lags[f"{name}/{split}"] = 0""",
+        old="""lags[f"{name}/{partition}"] = bronze.next[partition] - bronze.begin[partition]""",
+        new="""lags[f"{name}/{partition}"] = 0""",
         tests=(LEVEL,),
     ),
     Mutation(

@@ -21,18 +21,18 @@ KAFKA: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/kafka/connector.py",
         old="while (moving := [key for key, each in found.items() if _moves(each)])",
         new="while (moving := [key for key, each in found.items() if _moves(each)][:0])",
-        tests=("tests/test_kafka_offers.py::test_a_split_whose_leader_moves_is_asked_for_again",),
+        tests=("tests/test_kafka_offers.py::test_a_partition_whose_leader_moves_is_asked_for_again",),
     ),
     # Ingest
     Mutation(
-        name="a split that joins later is ingested from its end",
+        name="a partition that joins later is ingested from its end",
         file=INGEST,
-        old="joined = {split: 0 for split in offer.splits if split not in position.next}",
-        new="joined = {split: held.end for split, held in offer.splits.items() if split not in position.next}",
+        old="joined = {partition: 0 for partition in offer.partitions if partition not in position.next}",
+        new="joined = {at: held.end for at, held in offer.partitions.items() if at not in position.next}",
         tests=(
-            "tests/test_ingest.py::test_a_split_that_joins_later_is_read_from_its_very_first_offset",
+            "tests/test_ingest.py::test_a_partition_that_joins_later_is_read_from_its_very_first_offset",
             "tests/e2e/kafka/test_kafka_realities.py::"
-            "test_splits_that_join_are_read_from_their_first_record_while_backfilling_and_while_live",
+            "test_partitions_that_join_are_read_from_their_first_record_while_backfilling_and_while_live",
         ),
     ),
     Mutation(
@@ -40,7 +40,7 @@ KAFKA: tuple[Mutation, ...] = (
         file=INGEST,
         old="known = {**position.next, **joined}",
         new="""known = {
-        split: max(offset, offer.splits[split].start) for split, offset in {**position.next, **joined}.items()
+        partition: max(offset, offer.partitions[partition].start) for partition, offset in {**position.next, **joined}.items()
     }""",
         tests=(
             "tests/test_ingest.py::test_offsets_that_retention_removed_before_they_were_read_are_an_error_never_a_gap",
@@ -80,22 +80,22 @@ KAFKA: tuple[Mutation, ...] = (
     Mutation(
         name="other leaders are not asked where their log began",
         file=TRUNCATION,
-        old="            if now[split] > epoch and split in self._held",
-        new="            if now[split] > epoch + 9 and split in self._held",
+        old="            if now[partition] > epoch and partition in self._held",
+        new="            if now[partition] > epoch + 9 and partition in self._held",
         tests=(f"{LOGS}test_a_run_fails_just_where_something_that_was_read_was_replaced", PUT_BACK),
     ),
     Mutation(
         name="remembered records are not looked at",
         file=TRUNCATION,
-        old="if each.digest != self.mark.witnesses[split].digest}",
-        new='if each.digest == ""}',
+        old="if each.digest != self.mark.witnesses[partition].digest",
+        new='if each.digest == ""',
         tests=(f"{LOGS}test_a_cluster_restored_with_its_metadata_gives_epochs_out_again_and_is_found_by_its_records",),
     ),
     Mutation(
         name="an epoch that went back is taken for a usual one",
         file=TRUNCATION,
-        old="for split in went_back - seen if",
-        new="for split in went_back & seen if",
+        old="for partition in went_back - seen if",
+        new="for partition in went_back & seen if",
         tests=(f"{LOGS}test_an_epoch_that_went_back_is_refused_unless_the_last_record_is_still_there",),
     ),
     Mutation(
@@ -144,8 +144,8 @@ KAFKA: tuple[Mutation, ...] = (
     Mutation(
         name="the first live row of each range is left out",
         file=SOURCE,
-        old="from_bronze[split] = OffsetRange(start=state.next, end=state.next + share)",
-        new="from_bronze[split] = OffsetRange(start=state.next + 1, end=state.next + share)",
+        old="from_bronze[partition] = OffsetRange(start=state.next, end=state.next + share)",
+        new="from_bronze[partition] = OffsetRange(start=state.next + 1, end=state.next + share)",
         tests=(
             "tests/test_source_strategy.py::"
             "test_history_is_read_from_kafka_without_waiting_for_bronze_and_live_rows_below_it_are_dropped",
@@ -155,15 +155,15 @@ KAFKA: tuple[Mutation, ...] = (
     Mutation(
         name="history counts as read further than it was",
         file=SOURCE,
-        old="splits[split] = state.read_history(reach.end)",
-        new="splits[split] = state.read_history(wanted.end)",
+        old="partitions[partition] = state.read_history(reach.end)",
+        new="partitions[partition] = state.read_history(wanted.end)",
         tests=("tests/test_simulation.py", "tests/e2e/kafka/test_kafka_compaction.py"),
     ),
     Mutation(
         name="a compacted topic is read from Kafka beyond the seam with bronze",
         file=SOURCE,
-        old="        end = min(end, ingested.begin[split])",
-        new="        end = min(end, ingested.next[split])",
+        old="        end = min(end, ingested.begin[partition])",
+        new="        end = min(end, ingested.next[partition])",
         tests=(
             "tests/test_source_reads.py::"
             "test_a_compacted_topic_with_bronze_new_is_read_from_kafka_up_to_where_bronze_begins",

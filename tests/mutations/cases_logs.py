@@ -18,8 +18,10 @@ PLANS = "tests/test_ledger.py"
 LEASES = "tests/test_state_store.py::test_a_lease_is_alive_as_long_as_it_is_held_and_renewed_and_its_process_is_there"
 OFFERS = "tests/test_kafka_offers.py"
 CHANGED = "tests/test_table_changes.py"
-SLIPPED_IN = f"{REAL}::test_columns_and_rows_that_slipped_in_before_a_commit_are_a_foreign_write_and_properties_are_not"
-FIRST_FOREIGN = f"{REAL}::test_of_several_foreign_writes_the_first_is_named_and_a_delete_is_one"
+SLIPPED_IN = (
+    f"{REAL}::test_columns_and_rows_that_slipped_in_before_a_commit_are_an_external_write_and_properties_are_not"
+)
+FIRST_FOREIGN = f"{REAL}::test_of_several_external_writes_the_first_is_named_and_a_delete_is_one"
 LIFE = f"{REAL}::test_the_life_of_a_table_is_its_newest_one_and_of_each_epoch_what_was_said_last"
 STATED = f"{REAL_LOGS}::test_bounds_are_stated_only_where_every_row_group_has_them_and_of_the_column_that_is_meant"
 SWEEPING = f"{REAL_LOGS}::test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile"
@@ -48,14 +50,14 @@ LOGS: tuple[Mutation, ...] = (
         tests=(SLIPPED_IN,),
     ),
     Mutation(
-        name="of several foreign writes the last is named",
+        name="of several external writes the last is named",
         file=DELTA,
-        old="            if changes_data(actions):\n                foreign = at",
-        new="            if changes_data(actions):\n                foreign = foreign or at",
+        old="            if changes_data(actions):\n                external = at",
+        new="            if changes_data(actions):\n                external = external or at",
         tests=(FIRST_FOREIGN,),
     ),
     Mutation(
-        name="files that somebody removed whole are no foreign write",
+        name="files that somebody removed whole are no external write",
         file=COMMITS,
         old="""for kind in ("add", "remove") if kind in action\n    )""",
         new="""for kind in ("add",) if kind in action\n    )""",
@@ -318,11 +320,11 @@ LOGS: tuple[Mutation, ...] = (
         tests=(f"{OFFERS}::test_a_topic_that_is_compacted_among_other_things_is_compacted",),
     ),
     Mutation(
-        name="a split may end before it begins",
+        name="a partition may end before it begins",
         file=KAFKA,
         old="end=max(low, end))",
         new="end=end)",
-        tests=(f"{OFFERS}::test_an_end_below_the_begin_is_an_empty_split",),
+        tests=(f"{OFFERS}::test_an_end_below_the_begin_is_an_empty_partition",),
     ),
     Mutation(
         name="what may be read ends where transactions that are under way do",
@@ -334,8 +336,8 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a source may begin beyond what may be read",
         file=KAFKA,
-        old="min(held.end, found[offer.topic, split]) if found",
-        new="found[offer.topic, split] if found",
+        old="min(held.end, found[offer.topic, partition]) if found",
+        new="found[offer.topic, partition] if found",
         tests=(AT_A_TIME,),
     ),
     Mutation(

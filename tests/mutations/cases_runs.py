@@ -14,16 +14,16 @@ DECIDER = "tests/test_snapshot_decider.py"
 
 RUNS: tuple[Mutation, ...] = (
     Mutation(
-        name="a run builds upon a foreign write that came between its epochs",
+        name="a run builds upon an external write that came between its epochs",
         file=RUN,
         old="self.report.record = check_look(self.parts, look).record or self.report.record",
         new="self.report.record = look.record or self.report.record",
-        tests=(f"{LOOP}::test_a_foreign_write_between_two_epochs_of_a_run_is_named_and_not_built_upon",),
+        tests=(f"{LOOP}::test_an_external_write_between_two_epochs_of_a_run_is_named_and_not_built_upon",),
     ),
     Mutation(
         name="a run does not heed how far its view is behind",
         file=RUN,
-        old="self.limits.chunk_rows * urgency(self.report.record)",
+        old="self.limits.chunk_rows * catch_up_factor(self.report.record)",
         new="self.limits.chunk_rows",
         tests=(f"{LOOP}::test_a_run_gives_a_view_behind_its_bound_more_rows_though_never_more_than_it_may_read",),
     ),
@@ -58,7 +58,7 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="a few versions of mere maintenance are never passed over",
         file=TABLES,
-        old="or commits[-1].at_ms - position.tables[name].at_ms >= EMPTY_MS",
+        old="or commits[-1].commit_ms - position.tables[name].commit_ms >= EMPTY_MS",
         new="",
         tests=(
             f"{DECIDER}::test_maintenance_that_is_old_is_passed_over_however_little_it_is_before_the_log_forgets_it",
@@ -67,8 +67,8 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="a table that stands still keeps the bound of all from giving way",
         file=TABLES,
-        old="elapsed = max(after.tables[name].at_ms",
-        new="elapsed = min(after.tables[name].at_ms",
+        old="elapsed = max(after.tables[name].commit_ms",
+        new="elapsed = min(after.tables[name].commit_ms",
         tests=(f"{DECIDER}::test_a_bound_gives_way_by_what_was_followed_of_the_table_that_moved_the_furthest",),
     ),
     Mutation(

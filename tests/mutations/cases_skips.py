@@ -23,8 +23,8 @@ SKIPS: tuple[Mutation, ...] = (
     Mutation(
         name="a record that was read can still be left out",
         file=LIST,
-        old="ahead = {offset for offset in wanted.get(split, ()) if offset >= end}",
-        new="ahead = set(wanted.get(split, ()))",
+        old="ahead = {offset for offset in wanted.get(partition, ()) if offset >= end}",
+        new="ahead = set(wanted.get(partition, ()))",
         tests=(
             f"{PURE}::test_what_was_read_keeps_its_list_and_all_else_follows_what_is_wanted",
             "tests/test_simulation.py",
@@ -33,8 +33,8 @@ SKIPS: tuple[Mutation, ...] = (
     Mutation(
         name="a record that was left out is forgotten when nobody wants it left out any more",
         file=LIST,
-        old="past = {offset for offset in held.get(split, ()) if offset < end}",
-        new="past = {offset for offset in held.get(split, ()) if offset < end and offset in wanted.get(split, ())}",
+        old="past = {offset for offset in held.get(partition, ()) if offset < end}",
+        new="past = {offset for offset in held.get(partition, ()) if offset < end and offset in wanted.get(partition, ())}",
         tests=(
             f"{PURE}::test_what_was_left_out_stays_so_until_a_reset_takes_the_list_as_it_is_then",
             f"{PURE}::test_what_was_read_keeps_its_list_and_all_else_follows_what_is_wanted",
@@ -64,7 +64,7 @@ SKIPS: tuple[Mutation, ...] = (
     Mutation(
         name="an epoch may change the list of what was read",
         file=AUDIT,
-        old="        *_skip_offences(before.position, after.position),\n",
+        old="        *_skip_violations(before.position, after.position),\n",
         new="",
         tests=("tests/test_audit.py::test_what_was_read_and_is_left_out_only_afterwards_or_no_more_is_named",),
     ),
@@ -131,11 +131,11 @@ SKIPS: tuple[Mutation, ...] = (
         tests=(f"{SEARCH}::test_all_bad_rows_are_found_and_no_other",),
     ),
     Mutation(
-        name="the number of a record is counted from the beginning of each split",
+        name="the number of a record is counted from the beginning of each partition",
         file=CULPRITS,
         old="            number += len(each)\n",
         new="",
-        tests=(f"{SEARCH}::test_offsets_are_numbered_over_reads_and_splits",),
+        tests=(f"{SEARCH}::test_offsets_are_numbered_over_reads_and_partitions",),
     ),
     Mutation(
         name="any error of Spark is taken for one of values, and running it again is not advised",

@@ -87,8 +87,8 @@ SPARK: tuple[Mutation, ...] = (
         old='f"{offset} < get(',
         new='f"{offset} <= get(',
         tests=(
-            "tests/e2e/kafka/test_many_splits.py::"
-            "test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_in_process",
+            "tests/e2e/kafka/test_many_partitions.py::"
+            "test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_in_process",
         ),
     ),
     Mutation(
@@ -311,8 +311,8 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="deletes are added to groups",
         file=TABLE_COMPUTE,
-        old="""f"IF({CHANGE.name} {COMES}, 1, -1)")""",
-        new="""f"IF({CHANGE.name} {COMES}, 1, 1)")""",
+        old="""f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")""",
+        new="""f"IF({CHANGE.name} {IS_INSERT}, 1, 1)")""",
         tests=(
             "tests/e2e/tables/test_in_full.py::"
             "test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers",

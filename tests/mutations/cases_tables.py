@@ -19,7 +19,7 @@ EVERY_KEY = (
     "tests/test_arrangement_decider.py::"
     "test_after_every_epoch_the_view_is_the_newest_version_as_far_as_its_keys_were_read"
 )
-TWICE = "tests/test_arrangement_decider.py::test_filtering_by_the_cursor_after_the_epoch_counts_rows_twice"
+DUPLICATE = "tests/test_arrangement_decider.py::test_filtering_by_the_cursor_after_the_epoch_counts_rows_twice"
 EVERY_SEGMENT = (
     "tests/test_rearranged.py::"
     "test_every_file_and_version_counts_once_though_the_log_forgets_each_as_soon_as_it_is_captured"
@@ -115,8 +115,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="a table that was put back and written to again is read on",
         file=TABLES,
-        old="if stated not in {None, at_ms}:",
-        new="if stated is not None and stated < at_ms:",
+        old="if stated not in {None, commit_ms}:",
+        new="if stated is not None and stated < commit_ms:",
         tests=(
             f"{SNAPSHOT_TESTS}::test_another_table_another_life_and_a_table_put_back_are_refused",
             "tests/test_rearranged.py",
@@ -125,8 +125,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="a table put back behind what was captured is read on",
         file=TABLES,
-        old="version, at_ms = position.held  #",
-        new="version, at_ms = position.version, position.at_ms  #",
+        old="version, commit_ms = position.held  #",
+        new="version, commit_ms = position.version, position.commit_ms  #",
         tests=(
             "tests/test_rearranged.py::"
             "test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of_it_is_captured",
@@ -224,28 +224,28 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file=ARRANGEMENT,
         old="None if table.backfilled else within)",
         new="None)",
-        tests=(TWICE, KEYS_ON_SPARK),
+        tests=(DUPLICATE, KEYS_ON_SPARK),
     ),
     Mutation(
         name="key ranges are read at the version before the changes",
         file=ARRANGEMENT,
         old="            table = tables[name]\n",
         new="            table = position.tables[name]\n",
-        tests=(TWICE, f"{CONTRACT}[arrangement]"),
+        tests=(DUPLICATE, f"{CONTRACT}[arrangement]"),
     ),
     Mutation(
         name="a key range begins where the one before it did",
         file=ARRANGEMENT,
         old="KeyRange(after=ends[run.start],",
         new="KeyRange(after=ends[max(0, run.start - 1)],",
-        tests=(TWICE, KEYS_ON_SPARK),
+        tests=(DUPLICATE, KEYS_ON_SPARK),
     ),
     Mutation(
         name="changes are put off while key ranges are read",
         file=ARRANGEMENT,
         old="        return [*keys, *changes], position",
         new="        return keys or changes, position",
-        tests=(TWICE, f"{CONTRACT}[arrangement]"),
+        tests=(DUPLICATE, f"{CONTRACT}[arrangement]"),
     ),
     Mutation(
         name="changes are filtered by keys that other buckets have still to read",
@@ -254,7 +254,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         new="range(start, start + table.buckets[at].parts) for at, start",
         tests=(
             "tests/test_arrangement_decider.py::"
-            "test_the_filter_is_the_rule_for_any_cursors_and_splits_pairs_into_deletes_and_inserts",
+            "test_the_filter_is_the_rule_for_any_cursors_and_partitions_pairs_into_deletes_and_inserts",
             EVERY_KEY,
         ),
     ),
@@ -273,8 +273,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="segments that were not drained count as drained",
         file=REARRANGED,
-        old="(taken[-1].last, taken[-1].at_ms) if left else (spool.captured, spool.at_ms)",
-        new="(spool.captured, spool.at_ms)",
+        old="(taken[-1].last, taken[-1].commit_ms) if left else (spool.captured, spool.commit_ms)",
+        new="(spool.captured, spool.commit_ms)",
         tests=(EVERY_SEGMENT,),
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""Faults in what single values are taken for: offsets of many splits, the text of a record, keys that are floats."""
+"""Faults in what single values are taken for: offsets of many partitions, the text of a record, keys that are floats."""
 
 from tests.mutations.mutation import Mutation
 
@@ -9,7 +9,8 @@ FILES = "backfill_assets/core/progress/bronze_files.py"
 RECORDS = "backfill_assets/adapters/sql/kafka_records.py"
 SAME_KEY = "backfill_assets/adapters/delta/same_key.py"
 IN_PROCESS = (
-    "tests/e2e/kafka/test_many_splits.py::test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_in_process"
+    "tests/e2e/kafka/test_many_partitions.py::"
+    "test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_in_process"
 )
 OF_FILES = "tests/test_bronze_files.py"
 WIDE = "tests/e2e/tables/test_wide_keys.py"
@@ -19,9 +20,9 @@ FLOATS = "tests/e2e/tables/test_float_keys.py"
 OWN_FORM = f"{FLOATS}::test_hidden_float_keys_have_one_form_too"
 
 VALUES: tuple[Mutation, ...] = (
-    # Offsets of many splits
+    # Offsets of many partitions
     Mutation(
-        name="what no range is wanted of is read from its first split on",
+        name="what no range is wanted of is read from its first partition on",
         file=OFFSETS,
         old="for number in range(max(wanted) + 1)]",
         new="for number in range(min(wanted), max(wanted) + 1)]",
@@ -42,10 +43,10 @@ VALUES: tuple[Mutation, ...] = (
         tests=(OF_FILES,),
     ),
     Mutation(
-        name="a file is opened for offsets of splits that it does not hold",
+        name="a file is opened for offsets of partitions that it does not hold",
         file=FILES,
-        old="any(end > low and first <= split <= last for",
-        new="any(end > low and first <= split for",
+        old="any(end > low and first <= partition <= last for",
+        new="any(end > low and first <= partition for",
         tests=(OF_FILES,),
     ),
     Mutation(

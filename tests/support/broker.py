@@ -1,4 +1,4 @@
-"""What can happen to a topic on a real broker: transactions, retention, new splits, deletion and re-creation."""
+"""What can happen to a topic on a real broker: transactions, retention, new partitions, deletion and re-creation."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from tests.support.project import SECONDS, Project
 
 @contextmanager
 def transaction(project: Project, topic: str, *values: object) -> Iterator[Producer]:
-    """A transaction that holds these records (in split 0), open while the block runs, then committed."""
+    """A transaction that holds these records (in partition 0), open while the block runs, then committed."""
     producer = Producer({
         "bootstrap.servers": project.servers,
         "transactional.id": f"{topic}-{id(values)}",
@@ -42,16 +42,16 @@ def abort(project: Project, topic: str, *values: object) -> None:
         producer.begin_transaction()
 
 
-def delete_before(project: Project, topic: str, offset: int, *, split: int = 0) -> None:
-    """What retention does: the records of a split before an offset are gone."""
-    asked = TopicPartition(topic, split, offset)
+def delete_before(project: Project, topic: str, offset: int, *, partition: int = 0) -> None:
+    """What retention does: the records of a partition before an offset are gone."""
+    asked = TopicPartition(topic, partition, offset)
     next(iter(project.admin.delete_records([asked]).values())).result(timeout=SECONDS)
 
 
-def add_splits(project: Project, topic: str, splits: int) -> None:
-    """Let a topic have more splits, and wait until it has."""
-    project.admin.create_partitions([NewPartitions(topic, splits)])[topic].result(timeout=SECONDS)
-    wait_until(lambda: len(project.admin.list_topics(topic).topics[topic].partitions) == splits)
+def add_partitions(project: Project, topic: str, partitions: int) -> None:
+    """Let a topic have more partitions, and wait until it has."""
+    project.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(timeout=SECONDS)
+    wait_until(lambda: len(project.admin.list_topics(topic).topics[topic].partitions) == partitions)
 
 
 def delete_topic(project: Project, topic: str) -> None:
@@ -59,13 +59,13 @@ def delete_topic(project: Project, topic: str) -> None:
     project.admin.delete_topics([topic])[topic].result(timeout=SECONDS)
 
 
-def recreate(project: Project, topic: str, *, splits: int = 1) -> None:
+def recreate(project: Project, topic: str, *, partitions: int = 1) -> None:
     """Delete a topic and make a new one of the same name."""
     delete_topic(project, topic)
 
     def create() -> bool:
         try:
-            project.admin.create_topics([NewTopic(topic, splits, 1)])[topic].result(timeout=SECONDS)
+            project.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(timeout=SECONDS)
         except KafkaException:
             return False
         return True
@@ -74,9 +74,9 @@ def recreate(project: Project, topic: str, *, splits: int = 1) -> None:
     wait_until(lambda: end_of(project, topic) == 0)
 
 
-def end_of(project: Project, topic: str, split: int = 0) -> int:
-    """The offset after the last record of a split; -1 while the broker does not tell."""
-    asked = TopicPartition(topic, split)
+def end_of(project: Project, topic: str, partition: int = 0) -> int:
+    """The offset after the last record of a partition; -1 while the broker does not tell."""
+    asked = TopicPartition(topic, partition)
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent_kafka has no annotations there
     try:
         return int(project.admin.list_offsets({asked: latest})[asked].result(timeout=SECONDS).offset)

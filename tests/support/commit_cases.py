@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from backfill_assets.core.epoch.protocol import COMMIT_TRIES, Parts, check_look, restate, run_epoch
-from backfill_assets.errors import BackfillError, FencedError, ForeignWriteError, StagingError, UnsettledCommitError
+from backfill_assets.errors import BackfillError, ExternalWriteError, FencedError, StagingError, UnsettledCommitError
 from backfill_assets.testing.simulated_table import Outcome
 from backfill_assets.testing.simulated_topic import Row, SimulatedTopic
 from backfill_assets.testing.simulation import World
@@ -61,8 +61,8 @@ def restated(world: World) -> None:
     restate(parts, parts.output.look())
 
 
-def foreign_append(world: World) -> None:
-    world.table(VIEW).write_foreign([Row("orders", 0, 0, "a")])
+def external_append(world: World) -> None:
+    world.table(VIEW).write_external([Row("orders", 0, 0, "a")])
 
 
 def restored(world: World) -> None:
@@ -71,7 +71,7 @@ def restored(world: World) -> None:
 
 def maintained_then_written_by_hand(world: World) -> None:
     maintenance(world)
-    foreign_append(world)
+    external_append(world)
     maintenance(world)
 
 
@@ -142,11 +142,11 @@ CASES = [
         epochs=0,
     ),
     Case("the newest record was restated in between", restated),
-    Case("somebody appended by hand", foreign_append, error=ForeignWriteError, says="version 2", rows=1, epochs=0),
+    Case("somebody appended by hand", external_append, error=ExternalWriteError, says="version 2", rows=1, epochs=0),
     Case(
         "somebody restored the table",
         restored,
-        error=ForeignWriteError,
+        error=ExternalWriteError,
         says="not written by an epoch",
         rows=0,
         epochs=0,
@@ -154,7 +154,7 @@ CASES = [
     Case(
         "somebody appended by hand between two maintenance commits",
         maintained_then_written_by_hand,
-        error=ForeignWriteError,
+        error=ExternalWriteError,
         says="version 3",
         rows=1,
         epochs=0,

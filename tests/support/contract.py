@@ -176,13 +176,13 @@ class TableWorld(World):
 
 
 class TopicWorld(World):
-    """A topic of two splits, ingested by source `orders`. Records are only ever added."""
+    """A topic of two partitions, ingested by source `orders`. Records are only ever added."""
 
     strategy = "source"
 
     def __init__(self, root: Path, broker: str, *, files: int = FILES) -> None:
         self.project = Project(root=root, servers=broker)
-        self.topic = self.project.topic(splits=2)
+        self.topic = self.project.topic(partitions=2)
         self.sent: dict[int, list[dict[str, Any]]] = {0: [], 1: []}
         for file in range(files):
             self._send(file * ROWS, ROWS)
@@ -200,14 +200,14 @@ class TopicWorld(World):
 
     def wanted(self, record: CommitRecord, found: Rows) -> Rows:
         del found  # offsets say all of it
-        splits = _splits(record).items()
-        return self._query(each for split, state in splits for each in self.sent[split][: state.next])
+        partitions = _partitions(record).items()
+        return self._query(each for partition, state in partitions for each in self.sent[partition][: state.next])
 
     def newest(self) -> Rows:
         return self._query(each for sent in self.sent.values() for each in sent)
 
     def in_history(self, record: CommitRecord) -> bool:
-        return any(state.phase is Phase.BACKFILLING for state in _splits(record).values())
+        return any(state.phase is Phase.BACKFILLING for state in _partitions(record).values())
 
     def follow(self) -> None:
         self.project.refresh("orders")
@@ -215,9 +215,9 @@ class TopicWorld(World):
     def _send(self, first: int, count: int) -> None:
         for number in range(first, first + count):
             self.sent[number % 2].append({"id": number, "amount": number / 4})
-        for split, sent in self.sent.items():
+        for partition, sent in self.sent.items():
             self.project.produce(
-                self.topic, [each for each in sent if first <= each["id"] < first + count], split=split
+                self.topic, [each for each in sent if first <= each["id"] < first + count], partition=partition
             )
 
     @staticmethod
@@ -266,9 +266,9 @@ def _table(record: CommitRecord) -> TablePosition:
     return record.position.tables["base"]
 
 
-def _splits(record: CommitRecord) -> Mapping[int, Any]:
+def _partitions(record: CommitRecord) -> Mapping[int, Any]:
     assert isinstance(record.position, ViewPosition)
-    return record.position.sources["orders"].splits
+    return record.position.sources["orders"].partitions
 
 
 def _passed(table: TablePosition, key: int) -> bool:

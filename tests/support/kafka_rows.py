@@ -17,7 +17,7 @@ WHEN = datetime(2024, 1, 2, 3, 4, 5, 678000)
 
 
 def kafka_rows(spark: "SparkSession", values: Iterable[bytes | None]) -> "DataFrame":
-    """The rows of a split that has these values at offsets 0, 1, 2 …"""
+    """The rows of a partition that has these values at offsets 0, 1, 2 …"""
     headers = [("h", b"\x00")]
     rows = [(b"k", value, "topic", 3, offset, WHEN, 0, headers) for offset, value in enumerate(values)]
     return spark.createDataFrame(rows, KAFKA_ROW).coalesce(1)

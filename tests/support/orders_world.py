@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from backfill_assets.core.epoch.ports import Next
+from backfill_assets.core.epoch.ports import NextEpoch
 from backfill_assets.core.epoch.records import Plan
-from backfill_assets.core.progress.positions import SplitState, ViewPosition
+from backfill_assets.core.progress.positions import PartitionState, ViewPosition
 from backfill_assets.core.progress.reads import OffsetRead, Read
 from backfill_assets.errors import BackfillError
 from backfill_assets.testing.simulated_topic import SimulatedTopic
@@ -27,11 +27,11 @@ def position(world: World) -> ViewPosition:
     return found
 
 
-def split(world: World, number: int = 0) -> SplitState:
-    return position(world).sources["orders"].splits[number]
+def partition(world: World, number: int = 0) -> PartitionState:
+    return position(world).sources["orders"].partitions[number]
 
 
-def step(world: World, *, budget: int = 100) -> Next | None:
+def step(world: World, *, budget: int = 100) -> NextEpoch | None:
     record = world.create(VIEW).record
     assert record is not None
     return world.decider(VIEW).next(record.position, live=record.live, budget=budget)
@@ -45,8 +45,8 @@ def offset_reads(found: Iterable[Read]) -> list[OffsetRead]:
     return of_offsets
 
 
-def reads(found: Next | Plan | None) -> dict[str, tuple[int, int]]:
-    """From where the single split is read, by kind: exclusive ends."""
+def reads(found: NextEpoch | Plan | None) -> dict[str, tuple[int, int]]:
+    """From where the single partition is read, by kind: exclusive ends."""
     assert found is not None
     return {read.kind: (read.ranges[0].start, read.ranges[0].end) for read in offset_reads(found.reads)}
 

@@ -70,19 +70,19 @@ class Project:
         """Run one check."""
         return run_check(self.workspace(), name, check, full=full)
 
-    def topic(self, *, splits: int = 2, config: Mapping[str, str] | None = None) -> str:
+    def topic(self, *, partitions: int = 2, config: Mapping[str, str] | None = None) -> str:
         """Make a topic of a fresh name."""
         name = f"t{uuid.uuid4().hex[:10]}"
-        new = NewTopic(name, num_partitions=splits, replication_factor=1, config=dict(config or {}))
+        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         self.admin.create_topics([new])[name].result(timeout=SECONDS)
-        self._await_splits(name, splits)
+        self._await_partitions(name, partitions)
         return name
 
-    def _await_splits(self, topic: str, splits: int) -> None:
+    def _await_partitions(self, topic: str, partitions: int) -> None:
         """A broker that is busy tells of a topic's partitions only a moment after it made them."""
         deadline = time.monotonic() + SECONDS
-        while len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions) < splits:
-            assert time.monotonic() < deadline, f"topic {topic} has not got its {splits} splits"
+        while len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions) < partitions:
+            assert time.monotonic() < deadline, f"topic {topic} has not got its {partitions} partitions"
             time.sleep(0.05)
 
     @cached_property
@@ -90,13 +90,13 @@ class Project:
         """An admin client of the broker."""
         return AdminClient({"bootstrap.servers": self.servers})
 
-    def produce(self, topic: str, values: Iterable[object], *, split: int | None = None) -> None:
-        """Send values (JSON unless they are bytes or None), spread over splits in turn unless one is named."""
+    def produce(self, topic: str, values: Iterable[object], *, partition: int | None = None) -> None:
+        """Send values (JSON unless they are bytes or None), spread over partitions in turn unless one is named."""
         producer = Producer({"bootstrap.servers": self.servers})
-        splits = len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions)
+        partitions = len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions)
         for number, value in enumerate(values):
             payload = value if isinstance(value, bytes) or value is None else json.dumps(value).encode()
-            producer.produce(topic, payload, partition=number % splits if split is None else split)
+            producer.produce(topic, payload, partition=number % partitions if partition is None else partition)
             producer.poll(0)
         assert producer.flush(SECONDS) == 0
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from backfill_assets.core.epoch.ports import Commit, KeysLeftOut, Next, TableOffer, TableSize
+from backfill_assets.core.epoch.ports import Commit, KeysLeftOut, NextEpoch, TableSize, UpstreamState
 from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns, fingerprint
 from backfill_assets.core.epoch.skips import Skip
 from backfill_assets.core.progress.order import Order
@@ -45,7 +45,7 @@ class Table:
 
     def commit(self, rows: int, *, deletes: bool = False, feed: bool = True, size: int = 0) -> None:
         number, at = len(self.commits) + 1, 1000 * (len(self.commits) + 1)
-        commit = Commit(version=number, at_ms=at, rows=rows, deletes=deletes, feed=feed, bytes=size)
+        commit = Commit(version=number, commit_ms=at, rows=rows, deletes=deletes, feed=feed, bytes=size)
         self.commits.append(commit)
 
 
@@ -57,10 +57,12 @@ class Lake:
     checked_keys: list[Mapping[str, int]] = field(default_factory=list)
     looked_at: Counter[str] = field(default_factory=Counter)
 
-    def table_now(self, name: str) -> TableOffer:
+    def table_now(self, name: str) -> UpstreamState:
         table = self.tables[name]
         version = len(table.commits)
-        return TableOffer(table_id=table.table_id, version=version, at_ms=1000 * version, incarnation=table.incarnation)
+        return UpstreamState(
+            table_id=table.table_id, version=version, commit_ms=1000 * version, incarnation=table.incarnation
+        )
 
     def columns(self) -> UpstreamColumns:
         return dict.fromkeys(self.tables, (("id", "BIGINT"),))
@@ -76,11 +78,11 @@ class Lake:
     def size(self, name: str) -> TableSize:
         return self.tables[name].size
 
-    def stated_at(self, name: str, version: int) -> int | None:
+    def commit_timestamp(self, name: str, version: int) -> int | None:
         commits = self.tables[name].commits
         if version in self.tables[name].lost or version > len(commits):
             return None
-        return commits[version - 1].at_ms if version else 0
+        return commits[version - 1].commit_ms if version else 0
 
     def check_readable(self, read: TableRead) -> None:
         assert not isinstance(read, KeyRead), "no table here is read by key"
@@ -130,7 +132,7 @@ class Follower:
             skips=lambda: tuple(self.skips),
         )
 
-    def step(self, budget: int = PLENTY) -> Next | None:
+    def step(self, budget: int = PLENTY) -> NextEpoch | None:
         waits = self.decider.waits(self.position, live=self.live)
         found = self.decider.next(self.position, live=self.live, budget=budget)
         assert waits == (found is not None)

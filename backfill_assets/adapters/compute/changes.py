@@ -27,9 +27,9 @@ __all__ = [
     "KeyTwice",
     "batch",
     "changed_groups",
+    "duplicate_keys",
     "empty_batch",
     "kept",
-    "keys_twice",
     "signed",
     "view_columns",
     "write_changes",
@@ -92,7 +92,7 @@ def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":
     return rows.selectExpr(*(backquoted(column.name) for column in query.columns), f"{sign} AS __sign")
 
 
-def keys_twice(rows: "DataFrame", key: Sequence[str], *, branch: str = "", most: int) -> "list[KeyTwice]":
+def duplicate_keys(rows: "DataFrame", key: Sequence[str], *, branch: str = "", most: int) -> "list[KeyTwice]":
     """The first keys that more than one row has, with the parts of UNION ALL that have them, as `branch` tells."""
     from pyspark.sql import functions as F  # noqa: N812
 

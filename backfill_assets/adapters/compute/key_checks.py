@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import fit_in
-from backfill_assets.adapters.compute.changes import OPERATION, KeyTwice, batch, keys_twice
+from backfill_assets.adapters.compute.changes import OPERATION, KeyTwice, batch, duplicate_keys
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
 from backfill_assets.adapters.compute.table_rows import whole_version
@@ -84,7 +84,7 @@ def check_unique(
         return poison_rows(query, inputs(spark), upstreams, ["*"], rows=rows)
 
     def find(spark: "SparkSession", *, key: tuple[str, ...]) -> list[KeyTwice]:
-        return keys_twice(batch(query, inputs(spark)), key, branch=query.branch_column, most=NAMED_KEYS)
+        return duplicate_keys(batch(query, inputs(spark)), key, branch=query.branch_column, most=NAMED_KEYS)
 
     for key in keys.unique:
         work = Work(target=target, words="the check of its key", epoch=0)
@@ -100,7 +100,7 @@ def check_unique(
 def check_rows(plan: Plan, query: RowwiseQuery, rows: "DataFrame") -> None:
     """Refuse rows, all that a view is to hold, of which two have the same key. Errors: `DuplicateKeyError`."""
     for key in unique_keys(query):
-        found = keys_twice(rows, key, branch=query.branch_column, most=NAMED_KEYS)
+        found = duplicate_keys(rows, key, branch=query.branch_column, most=NAMED_KEYS)
         if found:
             raise duplicate(plan, query, key, found)
 
@@ -122,7 +122,7 @@ def check_changes(
             raise duplicate(plan, query, first, [KeyTwice(key=tuple(row), rows=2) for row in twice])
     for key in declared if counts["insert"] or counts[MOVED] else ():
         after = _meeting(query, key, changes, held, few=few)
-        found = keys_twice(after, key, branch=query.branch_column, most=NAMED_KEYS)
+        found = duplicate_keys(after, key, branch=query.branch_column, most=NAMED_KEYS)
         if found:
             raise duplicate(plan, query, key, found)
 

@@ -155,14 +155,16 @@ def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader) -> 
     """Exactly these offsets of a topic, parsed. Aborted and control records are passed over by the reader."""
     from backfill_assets.adapters.sql.kafka_records import parse_records
 
-    ranges = {str(split): each for split, each in read.ranges.items() if len(each)}
+    ranges = {str(partition): each for partition, each in read.ranges.items() if len(each)}
     rows = (
         spark.read
         .format("kafka")
         .options(**source.kafka_options())
-        .option("assign", json.dumps({read.topic: [int(split) for split in ranges]}))
-        .option("startingOffsets", json.dumps({read.topic: {split: each.start for split, each in ranges.items()}}))
-        .option("endingOffsets", json.dumps({read.topic: {split: each.end for split, each in ranges.items()}}))
+        .option("assign", json.dumps({read.topic: [int(partition) for partition in ranges]}))
+        .option(
+            "startingOffsets", json.dumps({read.topic: {partition: each.start for partition, each in ranges.items()}})
+        )
+        .option("endingOffsets", json.dumps({read.topic: {partition: each.end for partition, each in ranges.items()}}))
         .option("kafka.isolation.level", read.isolation)
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
@@ -195,7 +197,7 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
     stated = pa.table(table.get_add_actions(flatten=True))
     told = stated.select([name for name in _TOLD_OF_FILES if name in stated.column_names]).to_pylist()
     files = [
-        BronzeFile(path=each["path"], splits=_bounds(each, "_partition"), offsets=_bounds(each, "_offset"))
+        BronzeFile(path=each["path"], partitions=_bounds(each, "_partition"), offsets=_bounds(each, "_offset"))
         for each in told
     ]
     return [source.bronze.child(path) for path in files_of_ranges(files, read.ranges)]

@@ -67,10 +67,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TableCompute"]
 
-COMES = "IN ('insert', 'update_postimage')"
+IS_INSERT = "IN ('insert', 'update_postimage')"
 """What Delta's change data feed says of a row that is there after the change; any other is gone."""
 
-TWICE = "__twice"
+DUPLICATE = "__twice"
 REPLACED = "__replaced"
 """Among the counts of what was staged: whether it is all that the view is to hold."""
 
@@ -142,18 +142,18 @@ class TableCompute:
         if not _may_meet_old_rows(plan) or not query.key_columns:
             rows = result.selectExpr(*view_columns(self.output))
             return write_new(rows, self._place(folder), tasks=_tasks(plan.offsets))
-        return self._changes(spark, plan, _netted(result, *unique_keys(query)), folder, at)
+        return self._changes(spark, plan, _consolidated(result, *unique_keys(query)), folder, at)
 
     def _changes(self, spark: "SparkSession", plan: Plan, rows: "DataFrame", folder: str, at: int) -> dict[str, int]:
         """Stage changes, netted by key, that are to be merged into the view at a version."""
         query, place = self.query(plan.incarnation), self._place(folder)
-        chosen = rows.selectExpr(*view_columns(self.output), OPERATION, TWICE, MOVED)
+        chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
-        counts = write_changes(chosen, place, TWICE, MOVED, tasks=_tasks(plan.offsets), more=width)
+        counts = write_changes(chosen, place, DUPLICATE, MOVED, tasks=_tasks(plan.offsets), more=width)
         if isinstance(query, AggregateQuery):
             return counts  # groups are unique by themselves
-        if counts[TWICE]:
-            twice = rows.where(TWICE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
+        if counts[DUPLICATE]:
+            twice = rows.where(DUPLICATE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
             raise duplicate(plan, query, query.key_columns, [KeyTwice(key=tuple(row), rows=2) for row in twice])
         if counts["insert"] or counts[MOVED]:
             changes, held = spark.read.parquet(place), rows_at(spark, self.output, at)
@@ -169,7 +169,7 @@ class TableCompute:
             0 if isinstance(query, AggregateQuery) else held
         )  # groups are few beside the rows that they are made of
         if query.key_columns and not mostly_differ(new, old, query.key_columns, rows=compared):
-            return self._changes(spark, plan, _netted(differences(new, old), *unique_keys(query)), folder, at)
+            return self._changes(spark, plan, _consolidated(differences(new, old), *unique_keys(query)), folder, at)
         counts = write_new(new, place, tasks=_tasks(held))
         if counts["insert"] and not isinstance(query, AggregateQuery):
             check_rows(plan, query, spark.read.parquet(f"{place}/{OPERATION}=insert"))
@@ -242,7 +242,7 @@ class TableCompute:
         after, columns = recorded(self.upstreams[name], plan.after.tables[name]), self._columns(plan, name)
         place = Scratch(table=self.output, path=f"{folder}/{INPUTS}/whole")
         whole = (lambda: recorded_rows(spark, after, columns, place)) if follows else None
-        with kept(signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)")) as changes:
+        with kept(signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")) as changes:
             changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole, rows=plan.offsets)
             chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
             return write_changes(chosen, self._place(folder), tasks=_tasks(plan.offsets))
@@ -266,7 +266,7 @@ def _tasks(rows: int) -> int:
     return 1 if rows <= SMALL_EPOCH else cores()
 
 
-def _netted(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = ()) -> "DataFrame":
+def _consolidated(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = ()) -> "DataFrame":
     """What remains of changes, one row for each key: what it is now, `__op`, whether the key is there `__twice`, and
     whether the row has another primary key than before (`__moved`).
 
@@ -276,7 +276,7 @@ def _netted(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = 
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = [each for each in rows.columns if each != CARRIED_CHANGE]
-    sums = F.expr(f"sum(IF({CARRIED_CHANGE} {COMES}, 1, -1))").alias("__rows")
+    sums = F.expr(f"sum(IF({CARRIED_CHANGE} {IS_INSERT}, 1, -1))").alias("__rows")
     # Rows of a key are brought together once: Spark then adds up rows, and keys after them, without another shuffle.
     together = rows.repartition(*map(quoted, key))
     left = together.groupBy(*map(quoted, columns)).agg(sums).where("__rows <> 0")
@@ -289,6 +289,6 @@ def _netted(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = 
     operation = F.expr("CASE WHEN __came = 0 THEN 'delete' WHEN __went = 0 THEN 'insert' ELSE 'update' END")
     twice = F.expr("__came > 1 OR __went < -1")
     same = [f"__last.{quoted(name)} <=> __was_{at}" for at, name in enumerate(primary_key)]
-    flags = {OPERATION: operation, TWICE: twice, MOVED: F.expr(f"NOT ({' AND '.join(same) or 'TRUE'})")}
+    flags = {OPERATION: operation, DUPLICATE: twice, MOVED: F.expr(f"NOT ({' AND '.join(same) or 'TRUE'})")}
     kept = [F.col(f"__last.{quoted(name)}") for name in columns]
     return netted.withColumns(flags).select(*kept, *flags)

@@ -12,6 +12,7 @@ from backfill_assets.core.epoch.records import CommitRecord
 __all__ = [
     "Actions",
     "changes_data",
+    "commit_timestamp",
     "commits_of",
     "committed_at",
     "metadata_of",
@@ -19,7 +20,6 @@ __all__ = [
     "ours_in",
     "read_commit",
     "record_of",
-    "stated_at",
 ]
 
 Actions = list[dict[str, Any]]
@@ -38,14 +38,14 @@ def commits_of(location: TableLocation, newest: int) -> Iterator[tuple[int, Acti
 
 def committed_at(location: TableLocation, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
     """When a commit was made, in milliseconds since 1970: as it says itself, else as its file does."""
-    stated = stated_at(actions)
+    stated = commit_timestamp(actions)
     if stated is not None:
         return stated
     (file,) = location.files().get_file_info([f"_delta_log/{number:020d}.json"])
     return int(file.mtime.timestamp() * 1000) if file.mtime else 0
 
 
-def stated_at(actions: Sequence[Mapping[str, Any]]) -> int | None:
+def commit_timestamp(actions: Sequence[Mapping[str, Any]]) -> int | None:
     """When a commit says that it was made, in milliseconds since 1970; None where it does not say."""
     info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
     stated = info.get("inCommitTimestamp") or info.get("timestamp")

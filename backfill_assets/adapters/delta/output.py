@@ -35,7 +35,7 @@ from backfill_assets.adapters.delta.staging import check_columns
 from backfill_assets.adapters.delta.upstream import retention_of
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, boundable, naming
-from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Look, Staged, StagedFile, app_id
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
 from backfill_assets.errors import PositionsLostError, StagingError
 
 __all__ = ["STATUS_PROPERTY", "DeltaOutput", "create_table"]
@@ -123,7 +123,7 @@ class DeltaOutput:
     def __post_init__(self) -> None:
         self._log = LoadedTable(self.location)
 
-    def look(self) -> Look:
+    def look(self) -> TableState:
         """Load the newest version and read its log back to the newest commit of ours.
 
         `PositionsLostError` where the log was cleaned up and holds no commit of ours any more: such a table is neither
@@ -140,29 +140,29 @@ class DeltaOutput:
             )
         return found
 
-    def look_for_reset(self) -> Look:
+    def look_for_reset(self) -> TableState:
         """As `look`, for one who begins anew in any case: lost positions are as good as none."""
         self._table = table = self._log.newest()
         if table is None:
-            return Look(version=-1)
+            return TableState(version=-1)
         version = table.version()
-        foreign = None
+        external = None
         described: list[tuple[int, str]] = []
         log = commits_of(self.location, version)
         for at, actions in log:
             record = record_of(actions, self.target)
             if record is not None:
-                found = (foreign, self._reshaped(at, described), self._slipped_in(record, at, log))
-                foreign = min((each for each in found if each is not None), default=None)
+                found = (external, self._reshaped(at, described), self._interleaved_write(record, at, log))
+                external = min((each for each in found if each is not None), default=None)
                 self._life = record.incarnation
                 number = table.transaction_version(app_id(self.target, record.incarnation))
-                return Look(version=version, record=record, at=at, transaction=number, foreign=foreign)
+                return TableState(version=version, record=record, at=at, transaction=number, external=external)
             if changes_data(actions):
-                foreign = at
+                external = at
             described += _described(at, actions)
-        return Look(version=version, foreign=foreign)
+        return TableState(version=version, external=external)
 
-    def _slipped_in(self, record: CommitRecord, at: int, before: Iterable[tuple[int, Actions]]) -> int | None:
+    def _interleaved_write(self, record: CommitRecord, at: int, before: Iterable[tuple[int, Actions]]) -> int | None:
         """The first version that changed rows or columns between a commit and the version that it was to be made on.
 
         Spark takes the newest version for its merge, whichever was looked at.

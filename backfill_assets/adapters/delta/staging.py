@@ -23,7 +23,7 @@ from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
 from backfill_assets.adapters.delta.commits import commits_of, ours_in
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import restated
-from backfill_assets.core.epoch.records import CommitKind, Look, StagedFile
+from backfill_assets.core.epoch.records import CommitKind, StagedFile, TableState
 from backfill_assets.core.epoch.staged_columns import misfit
 from backfill_assets.core.epoch.staged_folders import SPOOL, StagedFolder, sweepable
 from backfill_assets.errors import StagingError
@@ -59,7 +59,7 @@ def check_columns(target: str, table: DeltaTable, files: Iterable[StagedFile]) -
         )
 
 
-def sweep(location: TableLocation, look: Callable[[], Look]) -> list[str]:
+def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
     """Delete the staged folders that the rule allows and the log never mentioned; returns their names.
 
     The folders are listed before the table is looked at: a life or an epoch that begins in between is then known, so
@@ -87,7 +87,7 @@ def spooled_folders(location: TableLocation) -> set[str]:
     return {each.name for each in _folders(location, SPOOL)}
 
 
-def delete_data(location: TableLocation, look: Callable[[], Look]) -> bool:
+def delete_data(location: TableLocation, look: Callable[[], TableState]) -> bool:
     """Delete what lies in a dropped table's folder except its log; tells whether the table is still dropped.
 
     As with `sweep`, the folder is listed before the table is looked at: what a life begun in between writes is not

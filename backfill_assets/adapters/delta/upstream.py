@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from backfill_assets.adapters.delta.commits import committed_at, read_commit, stated_at
+from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
 from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, Version, is_plain, replay
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
-from backfill_assets.core.epoch.ports import Commit, TableOffer, TableSize
+from backfill_assets.core.epoch.ports import Commit, TableSize, UpstreamState
 from backfill_assets.core.progress.reads import (
     CaptureRead,
     ChangesRead,
@@ -96,19 +96,19 @@ class DeltaUpstream:
     _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
     _commits: dict[int, Commit] = field(default_factory=dict, init=False)
     _changed: dict[int, _Changed] = field(default_factory=dict, init=False)
-    _stated_at: dict[int, int | None] = field(default_factory=dict, init=False)
+    _commit_timestamps: dict[int, int | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._log = LoadedTable(self.location)
 
-    def now(self) -> TableOffer:
+    def now(self) -> UpstreamState:
         """The newest version. Errors: `UpstreamRefusedError` for a table that is not there or cannot be followed."""
         table = self.loaded()
         self._check_followable(table.metadata().configuration, table.version())
-        return TableOffer(
+        return UpstreamState(
             table_id=str(table.metadata().id),
             version=table.version(),
-            at_ms=committed_at(self.location, table.version(), self._actions(table.version())),
+            commit_ms=committed_at(self.location, table.version(), self._actions(table.version())),
         )
 
     def retention(self) -> tuple[float, float]:
@@ -192,12 +192,12 @@ class DeltaUpstream:
         rows = sum(size // BYTES_OF_ROW if rows is None else rows for rows, size in stated)
         return TableSize(rows=rows, bytes=sum(size for _, size in stated))
 
-    def stated_at(self, number: int) -> int | None:
+    def commit_timestamp(self, number: int) -> int | None:
         """When a version says that it was committed; None where the log has it no more, or it does not say."""
-        if number not in self._stated_at:
+        if number not in self._commit_timestamps:
             actions = read_commit(self.location.files(), number)
-            self._stated_at[number] = None if actions is None else stated_at(actions)
-        return self._stated_at[number]
+            self._commit_timestamps[number] = None if actions is None else commit_timestamp(actions)
+        return self._commit_timestamps[number]
 
     def check_readable(self, read: TableRead) -> None:
         """See that every file that a read needs is there. Errors: `VersionsLostError`, naming the first that is not."""
@@ -236,7 +236,7 @@ class DeltaUpstream:
                 self._check_metadata(described, number)
             self._commits[number] = Commit(
                 version=number,
-                at_ms=committed_at(self.location, number, actions),
+                commit_ms=committed_at(self.location, number, actions),
                 rows=changed_rows(actions),
                 feed=self._writes_feed(number, described),
                 deletes=any(_data_change(action, "remove") for action in actions),

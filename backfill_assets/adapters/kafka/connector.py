@@ -16,7 +16,7 @@ from dagster import ConfigurableResource
 from pydantic import Field
 
 from backfill_assets.adapters.local.servers import endpoints
-from backfill_assets.core.epoch.ports import TopicOffer
+from backfill_assets.core.epoch.ports import TopicState
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.errors import (
     BackfillError,
@@ -31,7 +31,7 @@ __all__ = ["KafkaClient", "KafkaConnector", "java_settings"]
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 READING = {
-    # Only offsets that exist are ever read, so waiting for more is in vain: Kafka's half second for each split.
+    # Only offsets that exist are ever read, so waiting for more is in vain: Kafka's half second for each partition.
     "fetch.max.wait.ms": "10",
     # History is read in bulk: fewer and larger answers than Kafka's defaults for consumers that wait for each record.
     "max.poll.records": "5000",
@@ -41,7 +41,7 @@ READING = {
 RATE_SECONDS = 3_600.0
 """Over so long a time it is counted how fast records come."""
 ASK_AGAIN_SECONDS = 0.2
-"""How long to wait before a split whose leader moves is asked for once more."""
+"""How long to wait before a partition whose leader moves is asked for once more."""
 ANSWER_SHARE = 0.8
 """Requests give up before we do, so that each topic has an answer of its own and none is waited for after another."""
 NO_SUCH_OFFSET = -1
@@ -55,7 +55,7 @@ _UNREACHABLE = {
     KafkaError._TIMED_OUT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
-    KafkaError._NOENT,  # of offsets: no split has a leader
+    KafkaError._NOENT,  # of offsets: no partition has a leader
 }
 _MOVING = {
     KafkaError.LEADER_NOT_AVAILABLE,
@@ -120,7 +120,7 @@ class KafkaClient:
         self.timeout = timeout
         self._admin: AdminClient | None = None
 
-    def offer(self, topic: str, *, isolation: str) -> TopicOffer:
+    def offer(self, topic: str, *, isolation: str) -> TopicState:
         """What a topic holds now. With `read_committed`, ends are last stable offsets: what may be read.
 
         Errors: `UnknownTopicError`, `KafkaRefusedError`, `BrokerUnavailableError`.
@@ -130,7 +130,7 @@ class KafkaClient:
             raise found
         return found
 
-    def offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicOffer | BackfillError]":
+    def offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicState | BackfillError]":
         """What several topics hold, each under an isolation level, in two rounds of requests, however many they are.
 
         What speaks against a topic stands in its place. Where leaders move, it is asked again until a broker had its time.
@@ -142,7 +142,7 @@ class KafkaClient:
             found |= self._offers(moving)
         return found
 
-    def _offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicOffer | BackfillError]":
+    def _offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicState | BackfillError]":
         topics = sorted({topic for topic, _ in wanted})
         failed: dict[str, BackfillError] = {}
         seconds = self._answer_seconds
@@ -151,15 +151,15 @@ class KafkaClient:
         configured = self._call(lambda admin: admin.describe_configs(resources, request_timeout=seconds))
         described = self._results(asked, lambda topic: topic, failed)
         settings = {key.name: found for key, found in self._results(configured, lambda key: key.name, failed).items()}
-        splits = {
+        partitions = {
             name: [TopicPartition(name, each.id) for each in topic.partitions]
             for name, topic in described.items()
             if name not in failed
         }
-        earliest = self._list(splits.values(), OffsetSpec.earliest(), "read_uncommitted")
+        earliest = self._list(partitions.values(), OffsetSpec.earliest(), "read_uncommitted")
         latest = {
             isolation: self._list(
-                (splits[topic] for topic, each in wanted if each == isolation and topic in splits),
+                (partitions[topic] for topic, each in wanted if each == isolation and topic in partitions),
                 OffsetSpec.latest(),
                 isolation,
             )
@@ -174,24 +174,27 @@ class KafkaClient:
             for name, isolation in wanted
         }
 
-    def offsets_at(self, offer: TopicOffer, moment: datetime) -> dict[int, int]:
-        """Per split, the first offset at or after a time; the end where there is none."""
-        splits = [TopicPartition(offer.topic, split) for split in offer.splits]
+    def offsets_at(self, offer: TopicState, moment: datetime) -> dict[int, int]:
+        """Per partition, the first offset at or after a time; the end where there is none."""
+        partitions = [TopicPartition(offer.topic, partition) for partition in offer.partitions]
         spec = OffsetSpec.for_timestamp(int(moment.timestamp() * 1000))
         failed: dict[str, BackfillError] = {}
-        listed = self._listed(self._list([splits], spec, "read_uncommitted"), failed, least=NO_SUCH_OFFSET)
+        listed = self._listed(self._list([partitions], spec, "read_uncommitted"), failed, least=NO_SUCH_OFFSET)
         if failed:
             raise failed[offer.topic]
-        found = {split: each.offset for split, each in listed.items()}
+        found = {partition: each.offset for partition, each in listed.items()}
         return {
-            split: min(held.end, found[offer.topic, split]) if found[offer.topic, split] >= 0 else held.end
-            for split, held in offer.splits.items()
+            partition: min(held.end, found[offer.topic, partition]) if found[offer.topic, partition] >= 0 else held.end
+            for partition, held in offer.partitions.items()
         }
 
-    def arriving(self, offer: TopicOffer, *, now: datetime) -> float:
+    def arrival_rate(self, offer: TopicState, *, now: datetime) -> float:
         """How many records have come in a second, over the last hour."""
         before = self.offsets_at(offer, now - timedelta(seconds=RATE_SECONDS))
-        return sum(held.end - max(held.start, before[split]) for split, held in offer.splits.items()) / RATE_SECONDS
+        return (
+            sum(held.end - max(held.start, before[partition]) for partition, held in offer.partitions.items())
+            / RATE_SECONDS
+        )
 
     def spark_options(self) -> dict[str, str]:
         """The options of Spark's Kafka source that reach the same broker in the same way."""
@@ -207,9 +210,9 @@ class KafkaClient:
         return ANSWER_SHARE * self.timeout
 
     def _list(
-        self, splits: Iterable[Iterable[TopicPartition]], spec: OffsetSpec, isolation: str
+        self, partitions: Iterable[Iterable[TopicPartition]], spec: OffsetSpec, isolation: str
     ) -> "dict[TopicPartition, Future[Any]]":
-        wanted = dict.fromkeys(chain.from_iterable(splits), spec)
+        wanted = dict.fromkeys(chain.from_iterable(partitions), spec)
         if not wanted:
             return {}
         level, seconds = _ISOLATION[isolation], self._answer_seconds
@@ -219,11 +222,13 @@ class KafkaClient:
         self, listed: "Mapping[TopicPartition, Future[Any]]", failed: dict[str, BackfillError], *, least: int
     ) -> dict[tuple[str, int], Any]:
         """The offsets that were answered, with leader epochs. Of a broker that is silent while others answer, librdkafka
-        gives its splits an offset that cannot be, and no error: less than the `least` that can."""
-        found = self._results(listed, lambda split: split.topic, failed)
-        for split in (split for split, each in found.items() if each.offset < least):
-            failed.setdefault(split.topic, self.silent(f"split {split.partition} of topic {split.topic!r}"))
-        return {(split.topic, split.partition): each for split, each in found.items()}
+        gives its partitions an offset that cannot be, and no error: less than the `least` that can."""
+        found = self._results(listed, lambda partition: partition.topic, failed)
+        for partition in (partition for partition, each in found.items() if each.offset < least):
+            failed.setdefault(
+                partition.topic, self.silent(f"partition {partition.partition} of topic {partition.topic!r}")
+            )
+        return {(partition.topic, partition.partition): each for partition, each in found.items()}
 
     def _results(
         self, futures: "Mapping[K, Future[T]]", topic_of: Callable[[K], str], failed: dict[str, BackfillError]
@@ -274,7 +279,7 @@ class KafkaClient:
                 topic=topic,
             )
         if code in _MOVING:
-            return self.silent(f"topic {topic!r}, of which a split has no leader that may answer", moving=True)
+            return self.silent(f"topic {topic!r}, of which a partition has no leader that may answer", moving=True)
         if code in _UNREACHABLE:
             return self.silent(f"topic {topic!r}")
         return KafkaRefusedError(
@@ -294,8 +299,8 @@ class KafkaClient:
         )
 
 
-def _moves(found: TopicOffer | BackfillError) -> bool:
-    """Whether an answer is that a split's leader moves, and another one is to be had soon."""
+def _moves(found: TopicState | BackfillError) -> bool:
+    """Whether an answer is that a partition's leader moves, and another one is to be had soon."""
     return isinstance(found, BackfillError) and "moving" in found.facts
 
 
@@ -305,19 +310,19 @@ def _offer(
     settings: Mapping[str, Any],
     lows: Mapping[tuple[str, int], Any],
     ends: Mapping[tuple[str, int], Any],
-) -> TopicOffer:
+) -> TopicState:
     """What a topic holds, from what Kafka answered; `topic` and `settings` as its client describes them."""
     held = {each.id: (lows[name, each.id].offset, ends[name, each.id].offset) for each in topic.partitions}
     epochs = {each.id: ends[name, each.id].leader_epoch for each in topic.partitions}
     told = {key: settings[key].value for key in ("cleanup.policy", "retention.ms") if key in settings}
     policy, kept = told.get("cleanup.policy") or "delete", int(told.get("retention.ms") or -1)
-    return TopicOffer(
+    return TopicState(
         topic=name,
         topic_id=str(topic.topic_id) if topic.topic_id is not None else None,
-        splits={split: OffsetRange(start=low, end=max(low, end)) for split, (low, end) in held.items()},
-        epochs={split: epoch for split, epoch in epochs.items() if epoch is not None and epoch >= 0},
+        partitions={partition: OffsetRange(start=low, end=max(low, end)) for partition, (low, end) in held.items()},
+        epochs={partition: epoch for partition, epoch in epochs.items() if epoch is not None and epoch >= 0},
         compacted="compact" in policy,
-        kept_seconds=None if kept < 0 or "delete" not in policy else kept / 1000,
+        retention_seconds=None if kept < 0 or "delete" not in policy else kept / 1000,
     )
 
 

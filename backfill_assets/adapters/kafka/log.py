@@ -26,7 +26,7 @@ _SETTINGS = {
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "fetch.wait.max.ms": 10,
-    # One record of each split is wanted; a larger batch is delivered all the same.
+    # One record of each partition is wanted; a larger batch is delivered all the same.
     "max.partition.fetch.bytes": 2**16,
     "log_level": 0,
 }
@@ -53,36 +53,38 @@ class LogReader:
         self._consumers: dict[Reset, Consumer] = {}
 
     def diverged(self, topic: str, read: Mapping[int, tuple[int, int]]) -> dict[int, int]:
-        """Splits whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by split.
+        """Partitions whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by partition.
 
-        Returns for each such split the first offset at which another leader's record is delivered, and the last one below
+        Returns for each such partition the first offset at which another leader's record is delivered, and the last one below
         the position where there is none.
         """
-        starts = [TopicPartition(topic, split, offset, leader_epoch=epoch) for split, (offset, epoch) in read.items()]
+        starts = [
+            TopicPartition(topic, partition, offset, leader_epoch=epoch) for partition, (offset, epoch) in read.items()
+        ]
         other: set[int] = set()
 
         def refused(message: Message) -> bool:
             error = message.error()
             if error is not None and error.code() == _OTHER_LOG:
-                other.add(_split(message))
+                other.add(_partition(message))
             return True
 
         self._read(topic, starts, refused, reset="error")
         begins = self._begins(topic, [start for start in starts if start.partition in other])
-        return {split: min(begins[split], read[split][0] - 1) for split in sorted(other)}
+        return {partition: min(begins[partition], read[partition][0] - 1) for partition in sorted(other)}
 
     def last_records(self, topic: str, ranges: Mapping[int, OffsetRange]) -> dict[int, LogRecord]:
-        """The last record that is delivered of each range, by split; a split of whose range there is none is left out."""
+        """The last record that is delivered of each range, by partition; partitions without one are left out."""
         found: dict[int, LogRecord] = {}
 
         def seen(message: Message) -> bool:
-            split, offset = _split(message), message.offset()
-            if message.error() is not None or offset is None or offset >= ranges[split].end:
+            partition, offset = _partition(message), message.offset()
+            if message.error() is not None or offset is None or offset >= ranges[partition].end:
                 return True
-            found[split] = _record(message, offset)
-            return offset == ranges[split].end - 1
+            found[partition] = _record(message, offset)
+            return offset == ranges[partition].end - 1
 
-        starts = [TopicPartition(topic, split, each.start) for split, each in ranges.items()]
+        starts = [TopicPartition(topic, partition, each.start) for partition, each in ranges.items()]
         self._read(topic, starts, seen, reset="error")
         return found
 
@@ -91,7 +93,7 @@ class LogReader:
         found: dict[int, int] = {}
 
         def seen(message: Message) -> bool:
-            found[_split(message)] = message.offset() or 0
+            found[_partition(message)] = message.offset() or 0
             return True
 
         self._read(topic, starts, seen, reset="earliest")
@@ -100,7 +102,7 @@ class LogReader:
     def _read(
         self, topic: str, starts: Collection[TopicPartition], seen: Callable[[Message], bool], *, reset: Reset
     ) -> None:
-        """Give what is delivered of each split, and its end, to `seen`, until that has seen enough of the split."""
+        """Give what is delivered of each partition, and its end, to `seen`, until that has seen enough of the partition."""
         if not starts:
             return
         waiting = {start.partition for start in starts}
@@ -113,13 +115,13 @@ class LogReader:
             while waiting:
                 message = self._next(consumer, topic, waiting)
                 if message.partition() in waiting and seen(message):
-                    waiting.remove(_split(message))
-                    consumer.incremental_unassign([TopicPartition(topic, _split(message))])
+                    waiting.remove(_partition(message))
+                    consumer.incremental_unassign([TopicPartition(topic, _partition(message))])
         finally:
             consumer.unassign()
 
     def _seek(self, consumer: Consumer, start: TopicPartition) -> None:
-        """Have a position validated. A split that was assigned a moment ago may not be ready for it yet."""
+        """Have a position validated. A partition that was assigned a moment ago may not be ready for it yet."""
         deadline = time.monotonic() + self._client.timeout
         while True:
             try:
@@ -131,7 +133,7 @@ class LogReader:
                 consumer.poll(_READY_SECONDS)
 
     def _next(self, consumer: Consumer, topic: str, waiting: Collection[int]) -> Message:
-        """What comes next of a split: a record, its end, or that its log is another one."""
+        """What comes next of a partition: a record, its end, or that its log is another one."""
         deadline = time.monotonic() + self._client.timeout
         while time.monotonic() < deadline:
             message = consumer.poll(_POLL_SECONDS)
@@ -140,7 +142,7 @@ class LogReader:
                 return message
             if error is not None and error.code() in _REFUSED:
                 raise self._client.translated(KafkaException(error), topic)
-        raise self._client.silent(f"splits {sorted(waiting)[:5]} of topic {topic!r}")
+        raise self._client.silent(f"partitions {sorted(waiting)[:5]} of topic {topic!r}")
 
     def _consumer(self, reset: Reset) -> Consumer:
         if reset not in self._consumers:
@@ -155,16 +157,16 @@ class LogReader:
         return self._consumers[reset]
 
 
-def _split(message: Message) -> int:
-    split = message.partition()
-    assert split is not None
-    return split
+def _partition(message: Message) -> int:
+    partition = message.partition()
+    assert partition is not None
+    return partition
 
 
 def _record(message: Message, offset: int) -> LogRecord:
-    _, at_ms = message.timestamp()
+    _, commit_ms = message.timestamp()
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for part in (str(at_ms).encode(), message.key(), message.value()):
+    for part in (str(commit_ms).encode(), message.key(), message.value()):
         digest.update(b"-" if part is None else b"+%d:" % len(part) + bytes(part))
     epoch = message.leader_epoch()
     return LogRecord(

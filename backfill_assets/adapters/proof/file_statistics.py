@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["misstated", "stated_since"]
 
-MOST_OFFENCES = 10
+MOST_VIOLATIONS = 10
 _ADDRESS = "regexp_replace(_metadata.file_path, '^file:/*', 'file:/')"
 """Where a row's file lies. Spark writes local paths with one slash or three, in the same read."""
 SHOWN = 80
@@ -48,7 +48,7 @@ def misstated(runner: SparkRunner, table: TableLocation, number: int, *, among: 
     files = [file for file in version.files if file.stats and (among is None or file.path in among)]
     if not files:
         return []
-    return runner.run(lambda spark: _offences(spark, _rows(spark, table, number, version, files), version, files))
+    return runner.run(lambda spark: _violations(spark, _rows(spark, table, number, version, files), version, files))
 
 
 def _rows(
@@ -63,7 +63,7 @@ def _rows(
     return spark.read.schema(schema).parquet(*(table.child(unquote(file.path)) for file in files))
 
 
-def _offences(spark: "SparkSession", rows: "DataFrame", version: Version, files: Sequence[DataFile]) -> list[str]:
+def _violations(spark: "SparkSession", rows: "DataFrame", version: Version, files: Sequence[DataFile]) -> list[str]:
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = _stated_columns(version, files)
@@ -77,8 +77,8 @@ def _offences(spark: "SparkSession", rows: "DataFrame", version: Version, files:
         "stats", F.from_json("stats", _form(columns))
     )
     wrong = F.array_compact(F.array(_wrong_rows(), *(each for at, c in enumerate(columns) for each in _wrong(at, c))))
-    found = stated.join(seen, "file", "left").select(F.explode(wrong).alias("offence"))
-    return [row.offence for row in found.orderBy("offence").limit(MOST_OFFENCES).collect()]
+    found = stated.join(seen, "file", "left").select(F.explode(wrong).alias("violation"))
+    return [row.violation for row in found.orderBy("violation").limit(MOST_VIOLATIONS).collect()]
 
 
 def _stated_columns(version: Version, files: Sequence[DataFile]) -> list[Column]:
@@ -137,7 +137,7 @@ def _wrong(at: int, column: Column) -> "Iterator[SparkColumn]":
 
 
 def _said(wrong: "SparkColumn", what: str, stated: "SparkColumn", found: "SparkColumn") -> "SparkColumn":
-    """The offence in words, where there is one."""
+    """The violation in words, where there is one."""
     from pyspark.sql import functions as F  # noqa: N812
 
     expected, there = (F.left(each.cast("STRING"), F.lit(SHOWN)) for each in (stated, found))

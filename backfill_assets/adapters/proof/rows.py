@@ -61,21 +61,21 @@ class Derived:
 
 
 Branches = Mapping[int, Mapping[int, OffsetRange]]
-"""Ranges of offsets by the number of a query's part and by split."""
+"""Ranges of offsets by the number of a query's part and by partition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What is to be proved: a table at a version, keyed by split, offset (and branch), except what is `left_out`.
+    """What is to be proved: a table at a version, keyed by partition, offset (and branch), except what is `left_out`.
 
     `since`: only what was written since a pass is to be proved, of which offsets were `proved`; without it, all rows.
-    `subset`: a topic is compacted, so that rows that can no longer be derived are no offence. Those that were proved are
+    `subset`: a topic is compacted, so that rows that can no longer be derived are no violation. Those that were proved are
     one where they come again.
     """
 
     table: TableLocation
     version: int
-    split_column: str
+    partition_column: str
     offset_column: str
     left_out: Branches
     branch_column: str | None = None
@@ -86,13 +86,13 @@ class Proof:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What a comparison found: rows compared, and the first offenders."""
+    """What a comparison found: rows compared, and the first violations."""
 
     rows_expected: int
     rows_found: int
     missing: int
     unexpected: int
-    offenders: list[dict[str, object]]
+    violations: list[dict[str, object]]
 
 
 def difference(runner: SparkRunner, derived: Derived, proof: Proof) -> Difference:
@@ -103,7 +103,7 @@ def difference(runner: SparkRunner, derived: Derived, proof: Proof) -> Differenc
 def whole_difference(
     runner: SparkRunner, derived: Derived, table: TableLocation, version: int, key: Sequence[str]
 ) -> Difference:
-    """Compare derived rows with all of a table's, as multisets over all columns; offenders come in the order of `key`."""
+    """Compare derived rows with all of a table's, as multisets over all columns; violations come in the order of `key`."""
     return runner.run(
         lambda spark: compared(rows_at(spark, table, version), derive(spark, derived), first=key, rounded=True)
     )
@@ -144,7 +144,7 @@ def _compare(spark: "SparkSession", derived: Derived, proof: Proof) -> Differenc
     return compared(
         actual.where(f"NOT {_inside(proof, proof.left_out)}"),
         expected,
-        first=(proof.split_column, proof.offset_column),
+        first=(proof.partition_column, proof.offset_column),
         forgiven=f"NOT {_inside(proof, proof.proved)}" if proof.subset else "FALSE",
     )
 
@@ -157,9 +157,9 @@ def compared(
     forgiven: str = "FALSE",
     rounded: bool = False,
 ) -> Difference:
-    """Compare two sets of rows as multisets over all columns of `actual`; offenders come in the order of `first`.
+    """Compare two sets of rows as multisets over all columns of `actual`; violations come in the order of `first`.
 
-    Rows that meet the condition `forgiven` and are not expected at all are no offence. With `rounded`, floats are compared
+    Rows that meet the condition `forgiven` and are not expected at all are no violation. With `rounded`, floats are compared
     by ten digits: their sums depend on the order in which Spark adds them up, in batch as well.
     """
     from pyspark.sql import functions as F  # noqa: N812
@@ -183,7 +183,7 @@ def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE
         F.sum(side).alias("__balance"), F.count_if(side == EXPECTED).alias("__expected")
     )
     balance = F.col("__balance")
-    # Of a subset, a row that cannot be derived any more is no offence; one that can, but is there too often, is.
+    # Of a subset, a row that cannot be derived any more is no violation; one that can, but is there too often, is.
     surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.expr(forgiven), 0).otherwise(1)
     summed = counted.agg(
         F.sum("__expected").alias("expected"),
@@ -192,17 +192,17 @@ def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE
         F.sum(surplus).alias("unexpected"),
     ).first()
     counts = {name: int(value or 0) for name, value in (summed.asDict() if summed else {}).items()}
-    offenders = []
+    violations = []
     if counts["missing"] or counts["unexpected"]:
         wrong = counted.where((balance > 0) | (surplus > 0))
         named = wrong.orderBy(*map(quoted, first)).limit(MOST_OFFENDERS).collect()
-        offenders = [_offender(row.asDict()) for row in named]
+        violations = [_offender(row.asDict()) for row in named]
     return Difference(
         rows_expected=counts["expected"],
         rows_found=counts["found"],
         missing=counts["missing"],
         unexpected=counts["unexpected"],
-        offenders=offenders,
+        violations=violations,
     )
 
 
@@ -230,13 +230,13 @@ def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
 def _inside(proof: Proof, branches: Branches) -> str:
     """SQL for whether a row's key lies in ranges of offsets; never null."""
     inside = []
-    for branch, splits in branches.items():
+    for branch, partitions in branches.items():
         here = "TRUE" if proof.branch_column is None else f"{proof.branch_column} = {branch}"
-        inside.append(f"({here} AND {within(proof.split_column, proof.offset_column, splits)})")
+        inside.append(f"({here} AND {within(proof.partition_column, proof.offset_column, partitions)})")
     return f"coalesce({' OR '.join(inside) or 'FALSE'}, FALSE)"
 
 
 def _offender(row: dict[str, object]) -> dict[str, object]:
     balance = int(str(row.pop("__balance")))
     row.pop("__expected")
-    return {"offence": "missing" if balance > 0 else "unexpected", "rows": abs(balance), **row}
+    return {"violation": "missing" if balance > 0 else "unexpected", "rows": abs(balance), **row}

@@ -11,9 +11,9 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
-from backfill_assets.adapters.compute.changes import OPERATION, KeyTwice, kept, keys_twice, signed, view_columns
+from backfill_assets.adapters.compute.changes import OPERATION, KeyTwice, duplicate_keys, kept, signed, view_columns
 from backfill_assets.adapters.compute.source_compute import bronze_inputs
-from backfill_assets.adapters.compute.table_compute import COMES
+from backfill_assets.adapters.compute.table_compute import IS_INSERT
 from backfill_assets.adapters.compute.table_rows import Scratch, rows_done, table_rows
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NOTHING", "OfTables", "key_twice_since", "records_since", "tables_since"]
 
-NOTHING = Difference(rows_expected=0, rows_found=0, missing=0, unexpected=0, offenders=[])
+NOTHING = Difference(rows_expected=0, rows_found=0, missing=0, unexpected=0, violations=[])
 """What a comparison finds where nothing was written and nothing read."""
 
 
@@ -112,7 +112,7 @@ def key_twice_since(runner: SparkRunner, written: Written, key: Sequence[str], *
         new = file_rows(spark, written, written.came).select(*map(quoted, key))
         held = rows_at(spark, written.table, written.now)
         same = semi_join(held, new, {name: name for name in key}, few=touched_fit(new, most=written.rows))
-        return keys_twice(same, key, branch=branch, most=MOST_OFFENDERS)
+        return duplicate_keys(same, key, branch=branch, most=MOST_OFFENDERS)
 
     return runner.run(find)
 
@@ -138,7 +138,7 @@ def _rows(
     came, went = (file_rows(spark, written, paths) for paths in (written.came, written.went))
     sides = came.withColumn(SIDE, F.lit(FOUND)).unionAll(went.withColumn(SIDE, F.lit(EXPECTED)))
     if inputs:
-        side = f"IF({CARRIED_CHANGE} {COMES}, {EXPECTED}, {FOUND}) AS {SIDE}"
+        side = f"IF({CARRIED_CHANGE} {IS_INSERT}, {EXPECTED}, {FOUND}) AS {SIDE}"
         sides = sides.unionAll(apply_rowwise(query, inputs).selectExpr(*view_columns(written.table), side))
     return balanced(sides, first=query.key_columns or query.output_columns[:1])
 
@@ -151,7 +151,7 @@ def _changes(
     rows = inputs.get(name, spark.createDataFrame([], ddl((*query.columns, CHANGE))))
     follows = any(isinstance(each, ChangesRead) for each in read.since.reads)
     return _Changes(
-        rows=signed(query, rows, f"IF({CHANGE.name} {COMES}, 1, -1)"),
+        rows=signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)"),
         most=sum(map(size_of, read.since.reads)),
         whole=(lambda: rows_done(spark, upstream, position, query.columns)) if follows else None,
     )

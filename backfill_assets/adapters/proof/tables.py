@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from backfill_assets.adapters.compute.changes import KeyTwice, batch, keys_twice
+from backfill_assets.adapters.compute.changes import KeyTwice, batch, duplicate_keys
 from backfill_assets.adapters.compute.recorded_rows import Recorded, recorded, recorded_rows, with_key
 from backfill_assets.adapters.compute.table_rows import Scratch
 from backfill_assets.adapters.compute.version_rows import rows_at
@@ -20,7 +20,7 @@ from backfill_assets.query.query import Query
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["at_position", "key_twice", "recomputed"]
+__all__ = ["at_position", "find_duplicate_keys", "recomputed"]
 
 
 def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
@@ -63,8 +63,10 @@ def recomputed(
     return runner.run(compare)
 
 
-def key_twice(
+def find_duplicate_keys(
     runner: SparkRunner, view: TableLocation, version: int, key: Sequence[str], *, branch: str = ""
 ) -> list[KeyTwice]:
     """The first keys that more than one row of the view has, with the parts of UNION ALL that have them."""
-    return runner.run(lambda spark: keys_twice(rows_at(spark, view, version), key, branch=branch, most=MOST_OFFENDERS))
+    return runner.run(
+        lambda spark: duplicate_keys(rows_at(spark, view, version), key, branch=branch, most=MOST_OFFENDERS)
+    )

@@ -151,7 +151,7 @@ def is_open(name: str) -> bool:
 
 
 def not_open(config: Mapping[str, str]) -> dict[str, str | None]:
-    """What a user may not set, with what it is instead (None: Spark's own default); the pinned value itself is no offence."""
+    """What a user may not set, with what it is instead (None: Spark's own default); the pinned value itself may be set."""
     return {
         name: PINNED.get(name)
         for name, value in config.items()

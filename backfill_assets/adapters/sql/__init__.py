@@ -6,6 +6,6 @@
 - `floats`: the one form of floats that are equal
 - `kafka_records`: turns Kafka records into bronze rows
 - `keys`: keys that are named by texts
-- `offset_ranges`: ranges of offsets as a condition in Spark SQL, one text for ten thousand splits as for one
+- `offset_ranges`: ranges of offsets as a condition in Spark SQL, one text for ten thousand partitions as for one
 - `semi_join`: the rows of one DataFrame whose key another one has, by whichever way of joining was chosen
 """

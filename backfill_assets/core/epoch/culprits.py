@@ -64,26 +64,28 @@ class Places:
 
     @classmethod
     def of(cls, reads: Sequence[OffsetRead]) -> "Places":
-        """The offsets of these reads, source by source and split by split."""
-        return cls(tuple((read.source, split, each) for read in reads for split, each in sorted(read.ranges.items())))
+        """The offsets of these reads, source by source and partition by partition."""
+        return cls(
+            tuple((read.source, partition, each) for read in reads for partition, each in sorted(read.ranges.items()))
+        )
 
     def __len__(self) -> int:
         return sum(len(each) for _, _, each in self.parts)
 
     def between(self, start: int, end: int) -> Mapping[str, dict[int, OffsetRange]]:
-        """The offsets from a number to another (exclusive), by source and split."""
+        """The offsets from a number to another (exclusive), by source and partition."""
         found: dict[str, dict[int, OffsetRange]] = {}
         number = 0
-        for source, split, each in self.parts:
+        for source, partition, each in self.parts:
             first, last = max(start - number, 0), min(end - number, len(each))
             if first < last:
                 part = OffsetRange(start=each.start + first, end=each.start + last)
-                found.setdefault(source, {})[split] = part
+                found.setdefault(source, {})[partition] = part
             number += len(each)
         return found
 
     def at(self, number: int) -> OffsetSkip:
         """The offset of a number."""
-        ((source, splits),) = self.between(number, number + 1).items()
-        ((split, each),) = splits.items()
-        return OffsetSkip(source=source, split=split, offset=each.start)
+        ((source, partitions),) = self.between(number, number + 1).items()
+        ((partition, each),) = partitions.items()
+        return OffsetSkip(source=source, partition=partition, offset=each.start)

@@ -32,7 +32,7 @@ class Limits:
     """What one run may do. Rows are counted as offsets read, an upper bound of records.
 
     `max_seconds`, `max_rows`: for the whole run (None: no limit); `chunk_rows`: for one epoch; `rows_per_second`: None
-    for no limit, 0 for none at all. `heed_views`: end early while a view that reads this table, at work in another run,
+    for no limit, 0 for none at all. `yield_to_views`: end early while a view that reads this table, at work in another run,
     is further behind than its bound.
     """
 
@@ -42,7 +42,7 @@ class Limits:
     rows_per_second: float | None = None
     until: Literal["caught_up", "forever"] = "caught_up"
     dry_run: bool = False
-    heed_views: bool = False
+    yield_to_views: bool = False
 
 
 @dataclass

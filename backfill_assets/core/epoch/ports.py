@@ -8,31 +8,39 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from backfill_assets.core.epoch.records import CommitRecord, Fingerprint, Look, Plan, Position, Staged, UpstreamColumns
+from backfill_assets.core.epoch.records import (
+    CommitRecord,
+    Fingerprint,
+    Plan,
+    Position,
+    Staged,
+    TableState,
+    UpstreamColumns,
+)
 from backfill_assets.core.progress.positions import IngestPosition, Key, NamedKey, OffsetRange
 from backfill_assets.core.progress.reads import Read, TableRead
 
 __all__ = [
     "EVERYTHING",
-    "Begin",
-    "BronzeOffer",
+    "BronzeState",
     "Clock",
     "Commit",
     "Compute",
     "Controls",
     "Decider",
+    "InitialState",
     "KeyRanges",
     "KeyedTables",
     "KeysLeftOut",
     "Ledger",
     "LogRecord",
-    "Next",
+    "NextEpoch",
     "OnStep",
     "Output",
-    "TableOffer",
     "TableSize",
     "Tables",
-    "TopicOffer",
+    "TopicState",
+    "UpstreamState",
     "Upstreams",
 ]
 
@@ -45,19 +53,19 @@ KeysLeftOut = Mapping[str, Sequence[NamedKey]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopicOffer:
-    """What a topic holds now: its identity and, per split, the earliest offset and the end that may be read.
+class TopicState:
+    """What a topic holds now: its identity and, per partition, the earliest offset and the end that may be read.
 
-    `epochs`: per split the leader epoch that it is in, where brokers tell. `kept_seconds`: for how long it keeps its
+    `epochs`: per partition the leader epoch that it is in, where brokers tell. `retention_seconds`: for how long it keeps its
     records (None: for ever, or as long as no newer one has their key).
     """
 
     topic: str
     topic_id: str | None
-    splits: Mapping[int, OffsetRange]
+    partitions: Mapping[int, OffsetRange]
     epochs: Mapping[int, int] = field(default_factory=dict)
     compacted: bool = False
-    kept_seconds: float | None = None
+    retention_seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +78,7 @@ class LogRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BronzeOffer:
+class BronzeState:
     """What a source's bronze table holds now."""
 
     incarnation: str
@@ -83,7 +91,7 @@ class Commit:
     """One version of a Delta table: when it was committed, and how many rows it changed (0: only maintenance)."""
 
     version: int
-    at_ms: int
+    commit_ms: int
     rows: int
     deletes: bool = False
     """Whether it may have deleted or replaced rows, and not only added some."""
@@ -94,12 +102,12 @@ class Commit:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOffer:
+class UpstreamState:
     """What a Delta table holds now: its identity, its newest version, and its life if it is a view of this project."""
 
     table_id: str
     version: int
-    at_ms: int
+    commit_ms: int
     incarnation: str | None = None
 
 
@@ -114,7 +122,7 @@ class TableSize:
 class Tables(Protocol):
     """What Delta tables offer, read when asked and never written."""
 
-    def table_now(self, name: str) -> TableOffer:
+    def table_now(self, name: str) -> UpstreamState:
         """The newest version; an error where the table is gone, or a view that is not live."""
         ...
 
@@ -134,7 +142,7 @@ class Tables(Protocol):
         """How much the newest version holds."""
         ...
 
-    def stated_at(self, name: str, version: int) -> int | None:
+    def commit_timestamp(self, name: str, version: int) -> int | None:
         """When a version says that it was committed (milliseconds since 1970); None where it is gone or does not say."""
         ...
 
@@ -166,36 +174,36 @@ class KeyedTables(Tables, Protocol):
 class Upstreams(Protocol):
     """What upstreams offer, read when asked and never written."""
 
-    def topic(self, source: str) -> TopicOffer:
+    def topic(self, source: str) -> TopicState:
         """The topic of a source."""
         ...
 
-    def starts(self, source: str, offer: TopicOffer) -> Mapping[int, int]:
-        """The declared start of a source as one offset per split of `offer`, not yet checked against it."""
+    def starts(self, source: str, offer: TopicState) -> Mapping[int, int]:
+        """The declared start of a source as one offset per partition of `offer`, not yet checked against it."""
         ...
 
     def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """Splits whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by split.
+        """Partitions whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by partition.
 
-        Returns for each such split the first offset that another leader has written since, as far as records tell.
+        Returns for each such partition the first offset that another leader has written since, as far as records tell.
         """
         ...
 
     def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
-        """The last record that the topic delivers of each range, by split; a split of whose range it has none is left out."""
+        """The last record that the topic delivers of each range, by partition; partitions without one are left out."""
         ...
 
-    def bronze(self, source: str) -> BronzeOffer:
+    def bronze(self, source: str) -> BronzeState:
         """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""
         ...
 
-    def create_bronze(self, source: str) -> BronzeOffer:
+    def create_bronze(self, source: str) -> BronzeState:
         """The bronze table of a source, which is created here (empty) if it is not there yet."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begin:
+class InitialState:
     """How a new life begins: its first position, the offsets of its frozen history, and whether it is live at once."""
 
     position: Position
@@ -204,7 +212,7 @@ class Begin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Next:
+class NextEpoch:
     """The next epoch as decided: what is read, the position after it, and whether the table is live then."""
 
     reads: tuple[Read, ...]
@@ -225,7 +233,7 @@ class Decider(Protocol):
         """The digests of the declaration that the table is built with."""
         ...
 
-    def begin(self) -> Begin:
+    def begin(self) -> InitialState:
         """Decide how a new life begins."""
         ...
 
@@ -233,7 +241,7 @@ class Decider(Protocol):
         """The columns that the upstreams have now, as far as a life that begins now depends on them."""
         ...
 
-    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+    def next(self, position: Position, *, live: bool, budget: int) -> NextEpoch | None:
         """Decide the epoch after `position`, of at most `budget` offsets; None where there is nothing to do.
 
         With `EVERYTHING` it takes all that its tables hold once their history is read, whatever else bounds an epoch.
@@ -261,18 +269,18 @@ class Decider(Protocol):
         ...
 
     def offsets(self, position: Position) -> Mapping[str, int]:
-        """The next offset to read, by split (`<source>/<split>`)."""
+        """The next offset to read, by partition (`<source>/<partition>`)."""
         ...
 
     def lag(self, position: Position) -> Mapping[str, int]:
-        """How many offsets are still to be read, by split (`<source>/<split>`)."""
+        """How many offsets are still to be read, by partition (`<source>/<partition>`)."""
         ...
 
 
 class Output(Protocol):
     """One Delta table that only epochs change."""
 
-    def look(self) -> Look:
+    def look(self) -> TableState:
         """Load the table's newest version; the next `commit` is made on exactly this."""
         ...
 

@@ -1,6 +1,6 @@
 """The one protocol: everything that is ever written goes through an epoch, or through `begin_life` and `end_life`.
 
-    1 look      load the table; its log alone says what the last epoch is and that nothing foreign came after
+    1 look      load the table; its log alone says what the last epoch is and that nothing external came after
     2 plan      take the ledger's plan for the next epoch, or decide one and enter it unless a rival has
     3 stage     Spark writes files that no reader sees
     4 commit    check the files, then one commit on the table as loaded in step 1; on any error look again and judge
@@ -15,13 +15,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from backfill_assets.core.epoch.costs import Costs
-from backfill_assets.core.epoch.ports import EVERYTHING, Begin, Clock, Compute, Decider, Ledger, Next, OnStep, Output
+from backfill_assets.core.epoch.ports import (
+    EVERYTHING,
+    Clock,
+    Compute,
+    Decider,
+    InitialState,
+    Ledger,
+    NextEpoch,
+    OnStep,
+    Output,
+)
 from backfill_assets.core.epoch.records import (
     CommitKind,
     CommitRecord,
-    Look,
     Plan,
     Staged,
+    TableState,
     Verdict,
     changed_parts,
     judge,
@@ -32,8 +42,8 @@ from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
     DuplicateKeyError,
+    ExternalWriteError,
     FencedError,
-    ForeignWriteError,
     StagingError,
     StateLostError,
     UnsettledCommitError,
@@ -72,10 +82,10 @@ class Parts:
         return self.decider.target.partition("/")[2]
 
 
-def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
+def run_epoch(parts: Parts, look: TableState, *, budget: int) -> CommitRecord | None:
     """Walk the steps 1 to 4 once, from a checked look; return the commit, or None where there is nothing to do.
 
-    Errors: `FencedError` where another run got ahead, `ForeignWriteError` where somebody else wrote beside the commit,
+    Errors: `FencedError` where another run got ahead, `ExternalWriteError` where somebody else wrote beside the commit,
     `UnsettledCommitError`, `StagingError`, and what deciding and computing raise. After any of them nothing is
     half-written.
     """
@@ -131,7 +141,7 @@ def run_epoch(parts: Parts, look: Look, *, budget: int) -> CommitRecord | None:
     return record
 
 
-def check_look(parts: Parts, look: Look) -> Look:
+def check_look(parts: Parts, look: TableState) -> TableState:
     """Step 1: a look at a table that goes on, with everything that forbids going on as an error of its own."""
     record = look.record
     if record is None or not look.exists:
@@ -139,12 +149,12 @@ def check_look(parts: Parts, look: Look) -> Look:
             f"{parts.decider.target} does not exist: expected a table with a life that goes on",
             hint=f"`backfill refresh {parts.name}` creates it",
         )
-    if look.foreign is not None:
-        raise ForeignWriteError(
-            f"{parts.decider.target}: version {look.foreign} of the table changed data, but was not written by an epoch",
+    if look.external is not None:
+        raise ExternalWriteError(
+            f"{parts.decider.target}: version {look.external} of the table changed data, but was not written by an epoch",
             hint=f"see DESCRIBE HISTORY for who wrote it. `backfill reset {parts.name}` builds the table anew; to keep "
-            f"it, restore the table's folder from a backup of version {look.foreign - 1}",
-            version=look.foreign,
+            f"it, restore the table's folder from a backup of version {look.external - 1}",
+            version=look.external,
         )
     changed = changed_parts(record.fingerprint, parts.decider.fingerprint)
     if changed:
@@ -157,7 +167,9 @@ def check_look(parts: Parts, look: Look) -> Look:
     return look
 
 
-def begin_life(parts: Parts, base: Look, begin: Begin, *, incarnation: str, gives_up: bool = False) -> CommitRecord:
+def begin_life(
+    parts: Parts, base: TableState, begin: InitialState, *, incarnation: str, gives_up: bool = False
+) -> CommitRecord:
     """Give a table a new life: one commit that removes all data and is epoch 0 of a fresh incarnation.
 
     Serves creation, reset, and creation after a drop alike. With `gives_up` it ends only the life as it was looked at,
@@ -184,7 +196,7 @@ def begin_life(parts: Parts, base: Look, begin: Begin, *, incarnation: str, give
     return record
 
 
-def end_life(parts: Parts, base: Look) -> CommitRecord:
+def end_life(parts: Parts, base: TableState) -> CommitRecord:
     """Drop a table: one commit that removes all data and marks the life as ended. The log itself stays."""
     assert base.record is not None
     record = base.record.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
@@ -192,10 +204,10 @@ def end_life(parts: Parts, base: Look) -> CommitRecord:
     return record
 
 
-def restate(parts: Parts, base: Look) -> CommitRecord:
+def restate(parts: Parts, base: TableState) -> CommitRecord:
     """Say the newest record again in a commit of its own, so that log clean-up cannot take it away.
 
-    Checks the look: restating on top of a foreign write or a drop would hide it.
+    Checks the look: restating on top of an external write or a drop would hide it.
     """
     check_look(parts, base)
     assert base.record is not None
@@ -226,12 +238,12 @@ def _planned(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
     return _new_plan(parts, last, budget)
 
 
-def _left_behind(parts: Parts, last: CommitRecord, newest: int) -> FencedError | ForeignWriteError:
+def _left_behind(parts: Parts, last: CommitRecord, newest: int) -> FencedError | ExternalWriteError:
     """The ledger is more than an epoch ahead of the look: either rivals went on since, or the table was put back."""
     found = parts.output.look()
     if found.life != (last.incarnation, True) or (found.record is not None and found.record.epoch > last.epoch):
         return _fenced(last.target, f"epoch {last.epoch + 1} was committed by another run")
-    return ForeignWriteError(
+    return ExternalWriteError(
         f"{last.target}: the ledger planned epoch {newest}, but the table is only at epoch {last.epoch}: it was put back",
         hint=f"`backfill reset {parts.name}` builds the table anew",
         expected=newest,
@@ -249,7 +261,7 @@ def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
     return None if step is None else _entered(parts, last, step)
 
 
-def _entered(parts: Parts, last: CommitRecord, step: Next) -> Plan:
+def _entered(parts: Parts, last: CommitRecord, step: NextEpoch) -> Plan:
     """The plan of a step, entered into the ledger."""
     plan = Plan(
         target=last.target,
@@ -281,7 +293,7 @@ def _corrected(parts: Parts, last: CommitRecord, refused: Plan) -> Plan | None:
     return _entered(parts, last, step)
 
 
-def _stage(parts: Parts, plan: Plan, attempt: str, base: Look) -> Staged:
+def _stage(parts: Parts, plan: Plan, attempt: str, base: TableState) -> Staged:
     """Step 3. Others who went on sweep the files under a run that is still at work: that is no failure of the run."""
     if not plan.reads:
         return Staged()
@@ -296,7 +308,7 @@ def _stage(parts: Parts, plan: Plan, attempt: str, base: Look) -> Staged:
         raise
 
 
-def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look, *, gives_up: bool = False) -> None:
+def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: TableState, *, gives_up: bool = False) -> None:
     """Step 4. Every error is unknown until a fresh look has judged it; only maintenance in between is tried again.
 
     With `gives_up`, a commit that ends a life is not tried again on a later epoch of it.
@@ -321,11 +333,11 @@ def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: Look, *, g
     ) from (errors[-1] if errors else None)
 
 
-def _epoch(look: Look) -> int | None:
+def _epoch(look: TableState) -> int | None:
     return look.record.epoch if look.record is not None else None
 
 
-def _verify(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> None:
+def _verify(parts: Parts, record: CommitRecord, staged: Staged, base: TableState) -> None:
     """Check the staged files. Where they are gone because others went on and swept them, say that instead."""
     try:
         parts.output.verify(staged)
@@ -334,7 +346,7 @@ def _verify(parts: Parts, record: CommitRecord, staged: Staged, base: Look) -> N
         raise
 
 
-def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exception]) -> bool:
+def _settled(found: TableState, record: CommitRecord, base: TableState, errors: Sequence[Exception]) -> bool:
     verdict = judge(found, record, base)
     match verdict:
         case Verdict.LANDED:
@@ -342,8 +354,8 @@ def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exc
                 _log.warning(
                     "%s: epoch %d landed although its commit failed: %s", record.target, record.epoch, errors[-1]
                 )
-            if record.kind is CommitKind.EPOCH and found.foreign is not None:
-                raise _foreign(record, found.foreign)
+            if record.kind is CommitKind.EPOCH and found.external is not None:
+                raise _external(record, found.external)
             return True
         case Verdict.RETRY:
             return False
@@ -356,12 +368,12 @@ def _settled(found: Look, record: CommitRecord, base: Look, errors: Sequence[Exc
                 f"expected incarnation {record.incarnation} before epoch {record.epoch}, found "
                 f"{there} at epoch {found.record.epoch if found.record else '-'}",
             )
-        case Verdict.FOREIGN:
-            raise _foreign(record, found.foreign)
+        case Verdict.EXTERNAL:
+            raise _external(record, found.external)
 
 
-def _foreign(record: CommitRecord, version: int | None) -> ForeignWriteError:
-    return ForeignWriteError(
+def _external(record: CommitRecord, version: int | None) -> ExternalWriteError:
+    return ExternalWriteError(
         f"{record.target}: version {version} of the table changed data beside epoch {record.epoch}, but was not written by "
         "an epoch",
         hint=f"`backfill reset {record.target.partition('/')[2]}` builds the table anew",

@@ -20,11 +20,11 @@ __all__ = [
     "CommitKind",
     "CommitRecord",
     "Fingerprint",
-    "Look",
     "Plan",
     "Position",
     "Staged",
     "StagedFile",
+    "TableState",
     "UpstreamColumns",
     "Verdict",
     "app_id",
@@ -191,11 +191,11 @@ class Staged(Value):
         return not self.rows_updated and not self.rows_deleted
 
 
-class Look(Value):
+class TableState(Value):
     """What one loaded version of a table's log says.
 
     `record` is the newest commit of ours (None where there is none yet), found at version `at`; `transaction` the
-    transaction number of its incarnation; `foreign` the first version that changed data without being ours, after that
+    transaction number of its incarnation; `external` the first version that changed data without being ours, after that
     commit or between it and the version that it was made on.
     """
 
@@ -203,7 +203,7 @@ class Look(Value):
     record: CommitRecord | None = None
     at: int = -1
     transaction: int | None = None
-    foreign: int | None = None
+    external: int | None = None
 
     @property
     def exists(self) -> bool:
@@ -223,15 +223,15 @@ class Verdict(StrEnum):
     DONE_BY_OTHER = "done_by_other"
     FENCED = "fenced"
     RETRY = "retry"
-    FOREIGN = "foreign"
+    EXTERNAL = "external"
 
 
-def judge(found: Look, mine: CommitRecord, base: Look) -> Verdict:
+def judge(found: TableState, mine: CommitRecord, base: TableState) -> Verdict:
     """Tell what became of the commit of `mine`, made on `base`, from a fresh look at the table. Never from an error.
 
     Another life or a later epoch means that others went on; our epoch by another attempt of the same plan is as good
     as ours; our epoch by another plan fences us; nothing but maintenance in between means trying again. A new life and
-    a drop end whatever the old life holds, so they mind neither its later epochs nor foreign writes.
+    a drop end whatever the old life holds, so they mind neither its later epochs nor external writes.
     """
     record = found.record
     if record is not None and _same_commit(record, mine):
@@ -242,7 +242,7 @@ def judge(found: Look, mine: CommitRecord, base: Look) -> Verdict:
         return Verdict.FENCED
     if record.epoch == mine.epoch and mine.kind is CommitKind.EPOCH:
         return Verdict.DONE_BY_OTHER if record.plan_hash == mine.plan_hash else Verdict.FENCED
-    return Verdict.RETRY if found.foreign is None else Verdict.FOREIGN
+    return Verdict.RETRY if found.external is None else Verdict.EXTERNAL
 
 
 def _same_commit(record: CommitRecord, mine: CommitRecord) -> bool:

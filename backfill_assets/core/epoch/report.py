@@ -10,7 +10,7 @@ from backfill_assets.core.epoch.records import CommitRecord, Position
 from backfill_assets.core.progress.lag import CountBound, converging, converging_commits
 from backfill_assets.core.progress.positions import IngestPosition, SnapshotPosition, ViewPosition
 
-__all__ = ["Progress", "SplitProgress", "TableProgress", "lag_numbers", "progress_of", "splits_of"]
+__all__ = ["PartitionProgress", "Progress", "TableProgress", "lag_numbers", "partitions_of", "progress_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +28,11 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SplitProgress:
-    """Where one split stands."""
+class PartitionProgress:
+    """Where one partition stands."""
 
     source: str
-    split: int
+    partition: int
     phase: str
     next_offset: int
     lag_rows: int
@@ -97,7 +97,7 @@ def lag_numbers(records: Sequence[CommitRecord]) -> dict[str, float | bool]:
 
 
 def progress_of(records: Sequence[CommitRecord], lag: Mapping[str, int] | None) -> Progress:
-    """Progress from the newest commits (newest first, of one life; at least one) and the lag by split, if known."""
+    """Progress from the newest commits (newest first, of one life; at least one) and the lag by partition, if known."""
     newest = records[0]
     rate = _rate([each for each in records if each.incarnation == newest.incarnation])
     behind = None if lag is None else sum(lag.values())
@@ -113,33 +113,33 @@ def progress_of(records: Sequence[CommitRecord], lag: Mapping[str, int] | None) 
     )
 
 
-def splits_of(position: Position, lag: Mapping[str, int], *, source: str = "") -> list[SplitProgress]:
-    """A line for each split of Kafka sources; `source` names the source of an ingest position."""
+def partitions_of(position: Position, lag: Mapping[str, int], *, source: str = "") -> list[PartitionProgress]:
+    """A line for each partition of Kafka sources; `source` names the source of an ingest position."""
     match position:
         case IngestPosition():
             return [
-                SplitProgress(
+                PartitionProgress(
                     source=source,
-                    split=split,
+                    partition=partition,
                     phase="live",
                     next_offset=offset,
-                    lag_rows=lag.get(f"{source}/{split}", 0),
+                    lag_rows=lag.get(f"{source}/{partition}", 0),
                 )
-                for split, offset in sorted(position.next.items())
+                for partition, offset in sorted(position.next.items())
             ]
         case SnapshotPosition():
             return []
         case ViewPosition():
             return [
-                SplitProgress(
+                PartitionProgress(
                     source=name,
-                    split=split,
+                    partition=partition,
                     phase=state.phase.value,
                     next_offset=state.next,
-                    lag_rows=lag.get(f"{name}/{split}", 0),
+                    lag_rows=lag.get(f"{name}/{partition}", 0),
                 )
                 for name, each in sorted(position.sources.items())
-                for split, state in sorted(each.splits.items())
+                for partition, state in sorted(each.partitions.items())
             ]
 
 

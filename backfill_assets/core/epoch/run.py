@@ -7,13 +7,22 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from backfill_assets.core.epoch.limits import Limits, Stop, TokenBucket
-from backfill_assets.core.epoch.ports import Controls, Next
+from backfill_assets.core.epoch.ports import Controls, NextEpoch
 from backfill_assets.core.epoch.protocol import Parts, begin_life, check_look, run_epoch
-from backfill_assets.core.epoch.records import CommitRecord, Look
+from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.progress.positions import SnapshotPosition
-from backfill_assets.errors import FencedError, ForeignWriteError
+from backfill_assets.errors import ExternalWriteError, FencedError
 
-__all__ = ["Between", "Make", "RunReport", "create_if_missing", "plan_next", "run", "slowest", "urgency"]
+__all__ = [
+    "RunHooks",
+    "RunReport",
+    "TableCreator",
+    "catch_up_factor",
+    "create_if_missing",
+    "plan_next",
+    "run",
+    "slowest",
+]
 
 POLL_SECONDS = 0.5
 
@@ -21,7 +30,7 @@ MOST_URGENT = 8
 """How many times its usual rows an epoch takes at the most."""
 
 
-class Between(Protocol):
+class RunHooks(Protocol):
     """What a run does between epochs: read what the operator set, tell how far it is, hear that it is to stop."""
 
     def controls(self) -> Controls:
@@ -32,12 +41,12 @@ class Between(Protocol):
         """Called after each commit: report, keep the lease, keep the table tidy."""
         ...
 
-    def must_wait(self) -> str:
+    def backpressure(self) -> str:
         """Why the run is to end at the next opportunity so that others can catch up; empty if it may go on."""
         ...
 
 
-class Make(Protocol):
+class TableCreator(Protocol):
     """Makes the empty table under an output."""
 
     def schema(self) -> str:
@@ -71,7 +80,7 @@ class RunReport:
         return sum(each.rows_read for each in self.epochs)
 
 
-def create_if_missing(parts: Parts, make: "Make") -> Look:
+def create_if_missing(parts: Parts, make: "TableCreator") -> TableState:
     """Look at the table, and give it its first life (or the next one after a drop) where it has none.
 
     Everything that can be wrong with the declaration is found before anything is written. A life whose first commit was
@@ -81,17 +90,17 @@ def create_if_missing(parts: Parts, make: "Make") -> Look:
     if look.exists:
         look = check_look(parts, look)
         return _begun(parts, make, look) if _abandoned(parts, look) else look
-    if look.foreign is not None:
-        raise ForeignWriteError(
-            f"{parts.decider.target}: there is a table in its place already, with data of version {look.foreign} that "
+    if look.external is not None:
+        raise ExternalWriteError(
+            f"{parts.decider.target}: there is a table in its place already, with data of version {look.external} that "
             "no epoch wrote",
             hint="move that table away, or declare this one under another name",
-            version=look.foreign,
+            version=look.external,
         )
     return _begun(parts, make, look)
 
 
-def _begun(parts: Parts, make: "Make", look: Look) -> Look:
+def _begun(parts: Parts, make: "TableCreator", look: TableState) -> TableState:
     """The table with the life that is begun here, or that a rival began first."""
     make.schema()
     begin, old = parts.decider.begin(), look.life
@@ -105,7 +114,7 @@ def _begun(parts: Parts, make: "Make", look: Look) -> Look:
     return check_look(parts, look)
 
 
-def _abandoned(parts: Parts, look: Look) -> bool:
+def _abandoned(parts: Parts, look: TableState) -> bool:
     """Whether a run planned the next epoch, did not commit it, and nobody may redo it.
 
     Asked once, when a run begins and before it plans anything itself: a run ends at most one life, and one that is
@@ -119,17 +128,17 @@ def _abandoned(parts: Parts, look: Look) -> bool:
     return plan is not None and not parts.decider.resumable(plan)
 
 
-def plan_next(parts: Parts, record: CommitRecord, limits: Limits) -> Next | None:
+def plan_next(parts: Parts, record: CommitRecord, limits: Limits) -> NextEpoch | None:
     """What the next epoch would read (a dry run): what is planned already and would be redone, else what is decided now."""
     epoch = record.epoch + 1
     if parts.ledger.newest(record.target, record.incarnation, since=record.epoch) == epoch:
         plan = parts.ledger.plan(record.target, record.incarnation, epoch)
         if plan is not None and plan.before == record.position and parts.decider.resumable(plan):
-            return Next(reads=plan.reads, after=plan.after, live=plan.live)
+            return NextEpoch(reads=plan.reads, after=plan.after, live=plan.live)
     return parts.decider.next(record.position, live=record.live, budget=limits.chunk_rows)
 
 
-def run(parts: Parts, look: Look, limits: Limits, between: Between) -> RunReport:
+def run(parts: Parts, look: TableState, limits: Limits, between: RunHooks) -> RunReport:
     """Work on one table from a checked look on, until it has caught up or something stops it.
 
     "Caught up" is judged against what upstreams offered when the run started, so that a busy topic cannot keep a run
@@ -149,7 +158,7 @@ def run(parts: Parts, look: Look, limits: Limits, between: Between) -> RunReport
 class _Run:
     parts: Parts
     limits: Limits
-    between: Between
+    between: RunHooks
     report: RunReport
     bucket: TokenBucket = field(init=False)
     started: float = field(init=False)
@@ -160,7 +169,7 @@ class _Run:
         self.started = self.parts.clock.now()
         self.goal = self._goal()
 
-    def loop(self, look: Look) -> None:
+    def loop(self, look: TableState) -> None:
         while (stopped := self._await_turn()) is None:
             record = run_epoch(self.parts, look, budget=self._budget())
             if record is not None:
@@ -185,7 +194,7 @@ class _Run:
             self.parts.clock.sleep(min(wait, POLL_SECONDS))
 
     def _reason(self, controls: Controls, wait: float) -> Stop | None:
-        if waits := self.between.must_wait():
+        if waits := self.between.backpressure():
             self.report.detail = waits
             return Stop.WAITING
         if controls.paused or wait == math.inf:
@@ -198,7 +207,7 @@ class _Run:
         return None
 
     def _budget(self) -> int:
-        chunk = self.limits.chunk_rows * urgency(self.report.record)
+        chunk = self.limits.chunk_rows * catch_up_factor(self.report.record)
         if self.limits.max_rows is not None:
             chunk = min(chunk, self.limits.max_rows - self.report.offsets)
         return max(1, self.bucket.allowance(chunk))
@@ -217,15 +226,17 @@ class _Run:
         if isinstance(position, SnapshotPosition) and not self.report.record.live:
             return {}
         offsets = self.parts.decider.offsets(position)
-        return {split: offsets.get(split, 0) + lag for split, lag in self.parts.decider.lag(position).items()}
+        return {
+            partition: offsets.get(partition, 0) + lag for partition, lag in self.parts.decider.lag(position).items()
+        }
 
     def _reached(self, record: CommitRecord) -> bool:
         if isinstance(record.position, SnapshotPosition) and not record.live:
             return False  # a version that changed no row may still be left, which rows do not tell
         offsets = self.parts.decider.offsets(record.position)
-        return all(offsets.get(split, 0) >= goal for split, goal in self.goal.items())
+        return all(offsets.get(partition, 0) >= goal for partition, goal in self.goal.items())
 
-    def _look_again(self) -> Look:
+    def _look_again(self) -> TableState:
         look = self.parts.output.look()
         if look.life != (self.report.record.incarnation, True):
             raise FencedError(
@@ -236,7 +247,7 @@ class _Run:
         return look
 
 
-def urgency(record: CommitRecord) -> int:
+def catch_up_factor(record: CommitRecord) -> int:
     """How many times its usual rows the next epoch takes: more than once while a view that catches up is behind its bound.
 
     A larger batch spends less on each of its rows, which is all that can be done where producers do not wait.

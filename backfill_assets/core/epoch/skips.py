@@ -44,7 +44,7 @@ MOST_SKIPS = 1000
 """So many rows of a view may be left out: they are named in each of its commits. More are a matter for its query."""
 
 Offsets = dict[int, tuple[int, ...]]
-"""Offsets by split, ascending; splits without any are not in it."""
+"""Offsets by partition, ascending; partitions without any are not in it."""
 
 
 class OffsetSkip(Value):
@@ -52,28 +52,28 @@ class OffsetSkip(Value):
 
     kind: Literal["offset"] = "offset"
     source: str
-    split: int = Field(ge=0)
+    partition: int = Field(ge=0)
     offset: int = Field(ge=0)
 
     @property
     def id(self) -> str:
         """A name that no other row of the view has."""
-        return f"{self.source}-{self.split}-{self.offset}"
+        return f"{self.source}-{self.partition}-{self.offset}"
 
     @property
     def place(self) -> dict[str, Any]:
         """Where it is in its source, in the words of the command line."""
-        return {"partition": self.split, "offset": self.offset}
+        return {"partition": self.partition, "offset": self.offset}
 
     @property
     def words(self) -> str:
         """What people call it."""
-        return f"source {self.source}, partition {self.split}, offset {self.offset}"
+        return f"source {self.source}, partition {self.partition}, offset {self.offset}"
 
     @property
     def options(self) -> str:
         """What `backfill skip` names it by."""
-        return f"--source {self.source} --partition {self.split} --offset {self.offset}"
+        return f"--source {self.source} --partition {self.partition} --offset {self.offset}"
 
 
 class KeySkip(Value):
@@ -146,8 +146,8 @@ def offsets_of(skips: Iterable[Skip], source: str) -> Offsets:
     found: dict[int, set[int]] = {}
     for skip in skips:
         if isinstance(skip, OffsetSkip) and skip.source == source:
-            found.setdefault(skip.split, set()).add(skip.offset)
-    return {split: tuple(sorted(offsets)) for split, offsets in sorted(found.items())}
+            found.setdefault(skip.partition, set()).add(skip.offset)
+    return {partition: tuple(sorted(offsets)) for partition, offsets in sorted(found.items())}
 
 
 def keys_of(skips: Iterable[Skip], source: str) -> tuple[NamedKey, ...]:
@@ -159,12 +159,12 @@ def offsets_left_out(held: Offsets, wanted: Offsets, consumed: Mapping[int, int]
     """What the next epoch leaves out: of offsets that have been `consumed` (up to these) what was left out, as it cannot
     be changed any more; of all others what is wanted now."""
     found = {}
-    for split in sorted({*held, *wanted}):
-        end = consumed.get(split, 0)
-        past = {offset for offset in held.get(split, ()) if offset < end}
-        ahead = {offset for offset in wanted.get(split, ()) if offset >= end}
+    for partition in sorted({*held, *wanted}):
+        end = consumed.get(partition, 0)
+        past = {offset for offset in held.get(partition, ()) if offset < end}
+        ahead = {offset for offset in wanted.get(partition, ()) if offset >= end}
         if past or ahead:
-            found[split] = tuple(sorted(past | ahead))
+            found[partition] = tuple(sorted(past | ahead))
     return found
 
 
@@ -197,7 +197,7 @@ def standings(position: Position | None, wanted: Iterable[Skip]) -> list[LeftOut
 
 def _place(skip: Skip) -> tuple[str, int, int, str]:
     if isinstance(skip, OffsetSkip):
-        return (skip.source, skip.split, skip.offset, "")
+        return (skip.source, skip.partition, skip.offset, "")
     return (skip.source, 0, 0, skip.words)
 
 
@@ -214,7 +214,7 @@ def is_consumed(position: Position | None, skip: Skip) -> bool:
     """Whether a row has been read, so that it cannot be left out, or taken in again, in this life of the view."""
     if isinstance(skip, KeySkip) or not isinstance(position, ViewPosition) or skip.source not in position.sources:
         return False
-    return skip.offset < consumed_of(position.sources[skip.source]).get(skip.split, 0)
+    return skip.offset < consumed_of(position.sources[skip.source]).get(skip.partition, 0)
 
 
 def _held(position: Position | None) -> set[Skip]:
@@ -222,9 +222,9 @@ def _held(position: Position | None) -> set[Skip]:
     if isinstance(position, SnapshotPosition):
         return {KeySkip(source=name, key=key) for name, table in position.tables.items() for key in table.skipped}
     named = {
-        OffsetSkip(source=name, split=split, offset=offset)
+        OffsetSkip(source=name, partition=partition, offset=offset)
         for name, offsets in left_out_of(position).items()
-        for split, each in offsets.items()
+        for partition, each in offsets.items()
         for offset in each
     }
     return {skip for skip in named if is_consumed(position, skip)}
@@ -239,5 +239,5 @@ def _standing(skip: Skip, position: Position | None, *, held: bool, wanted: bool
 
 
 def consumed_of(source: SourcePosition) -> dict[int, int]:
-    """Up to where each split of a source has been read."""
-    return {split: state.next for split, state in source.splits.items()}
+    """Up to where each partition of a source has been read."""
+    return {partition: state.next for partition, state in source.partitions.items()}

@@ -12,28 +12,28 @@ __all__ = ["BronzeFile", "files_of_ranges"]
 
 @dataclass(frozen=True, kw_only=True)
 class BronzeFile:
-    """A data file, and the lowest and highest split and offset among its rows; None where its statistics do not tell."""
+    """A data file, and the lowest and highest partition and offset among its rows; None where its statistics do not tell."""
 
     path: str
-    splits: tuple[int, int] | None
+    partitions: tuple[int, int] | None
     offsets: tuple[int, int] | None
 
 
 def files_of_ranges(files: Iterable[BronzeFile], ranges: Mapping[int, OffsetRange]) -> list[str]:
-    """The paths of the files that may hold a row of the ranges, by split; those that do not tell among them.
+    """The paths of the files that may hold a row of the ranges, by partition; those that do not tell among them.
 
     Ranges are looked at in the order of their starts, up to the last that begins within a file: for a file that is older
     than most ranges this is a few, and one of the very ranges that a file was written for is soon met.
     """
-    wanted = sorted((each.start, each.end, split) for split, each in ranges.items() if len(each))
+    wanted = sorted((each.start, each.end, partition) for partition, each in ranges.items() if len(each))
     starts = [start for start, _, _ in wanted]
     beyond = max((end for _, end, _ in wanted), default=0)
 
     def may_hold(file: BronzeFile) -> bool:
-        if file.splits is None or file.offsets is None:
+        if file.partitions is None or file.offsets is None:
             return True
-        (first, last), (low, high) = file.splits, file.offsets
+        (first, last), (low, high) = file.partitions, file.offsets
         begun = islice(wanted, bisect_right(starts, high))
-        return low < beyond and any(end > low and first <= split <= last for _, end, split in begun)
+        return low < beyond and any(end > low and first <= partition <= last for _, end, partition in begun)
 
     return [file.path for file in files if may_hold(file)]

@@ -1,6 +1,6 @@
-"""How far each split has been consumed, and the moves that are allowed.
+"""How far each partition has been consumed, and the moves that are allowed.
 
-Offsets are "next offset to read": ends are exclusive, as in Kafka and Spark. A split of a view goes one way:
+Offsets are "next offset to read": ends are exclusive, as in Kafka and Spark. A partition of a view goes one way:
 
     backfilling ──► catching_up ──► finished
          └──────────────────────────────▲
@@ -28,22 +28,22 @@ __all__ = [
     "LogMark",
     "NamedKey",
     "OffsetRange",
+    "PartitionState",
     "Phase",
     "Segment",
     "SnapshotPosition",
     "SourcePosition",
-    "SplitState",
     "Spool",
     "TablePosition",
     "ViewPosition",
     "Witness",
-    "deal",
+    "allocate",
     "total",
 ]
 
 
 class OffsetRange(Value):
-    """Offsets `start` (inclusive) to `end` (exclusive) of one split."""
+    """Offsets `start` (inclusive) to `end` (exclusive) of one partition."""
 
     start: int = Field(ge=0)
     end: int = Field(ge=0)
@@ -53,15 +53,15 @@ class OffsetRange(Value):
 
 
 class Phase(StrEnum):
-    """Where a split of a view stands; see the drawing above."""
+    """Where a partition of a view stands; see the drawing above."""
 
     BACKFILLING = "backfilling"
     CATCHING_UP = "catching_up"
     FINISHED = "finished"
 
 
-class SplitState(Value):
-    """One split of a view over a source.
+class PartitionState(Value):
+    """One partition of a view over a source.
 
     `start`: where its history began; `next`: the next offset that the view takes; `live`: the bronze position that the
     view has seen; `target`: while backfilling, the offset at which history ends (exclusive).
@@ -75,15 +75,15 @@ class SplitState(Value):
 
     @classmethod
     def begin(cls, *, start: int, live: int, end: int) -> Self:
-        """A split whose history [start, end) is still to be read, with bronze at `live`.
+        """A partition whose history [start, end) is still to be read, with bronze at `live`.
 
-        Nothing to read (an empty split, a start at the end) is finished at once.
+        Nothing to read (an empty partition, a start at the end) is finished at once.
         """
         return cls(phase=Phase.BACKFILLING, start=start, next=start, live=live, target=max(start, live, end)).settle()
 
     @classmethod
     def join(cls, *, start: int, live: int) -> Self:
-        """A split that appeared after the view's creation: bronze delivers it from its very first offset."""
+        """A partition that appeared after the view's creation: bronze delivers it from its very first offset."""
         return cls(phase=Phase.FINISHED, start=start, next=start, live=live, target=start)
 
     def see_live(self, live: int) -> Self:
@@ -125,8 +125,8 @@ class Witness(Value):
 class LogMark(Value):
     """By what the logs are known again that a position was read from; see `truncation`.
 
-    `epochs`: per split the leader epoch in which the position was last seen to lie within the log. `witnesses`: of a few
-    splits a record that was read. What is not known is left out, so an empty mark says nothing.
+    `epochs`: per partition the leader epoch in which the position was last seen to lie within the log. `witnesses`: of a few
+    partitions a record that was read. What is not known is left out, so an empty mark says nothing.
     """
 
     epochs: dict[int, int] = Field(default_factory=dict)
@@ -134,23 +134,23 @@ class LogMark(Value):
 
 
 class SourcePosition(Value):
-    """A view's position in one source: which life of its bronze table, at which version, and each split's state.
+    """A view's position in one source: which life of its bronze table, at which version, and each partition's state.
 
-    `log` marks the splits whose history was read from Kafka beyond what bronze had; elsewhere bronze's own mark holds.
-    `skipped` are offsets, by split, that the view leaves out (see `skips`): those before a split's `next` were, those from
-    there on will be.
+    `log` marks the partitions whose history was read from Kafka beyond what bronze had; elsewhere bronze's own mark holds.
+    `skipped` are offsets, by partition, that the view leaves out (see `skips`): those before a partition's `next` were left
+    out, those from there on will be.
     """
 
     incarnation: str
     version: int
-    splits: dict[int, SplitState]
+    partitions: dict[int, PartitionState]
     log: LogMark = LogMark()
     skipped: dict[int, tuple[int, ...]] = Field(default_factory=dict)
 
     @property
     def backfilled(self) -> bool:
         """Whether all history has been read."""
-        return all(split.phase is not Phase.BACKFILLING for split in self.splits.values())
+        return all(partition.phase is not Phase.BACKFILLING for partition in self.partitions.values())
 
 
 class ViewPosition(Value):
@@ -160,7 +160,7 @@ class ViewPosition(Value):
 
 
 class IngestPosition(Value):
-    """A shared source's position: the topic's identity, and per split where it began and the next offset to read.
+    """A shared source's position: the topic's identity, and per partition where it began and the next offset to read.
 
     `history`: where views begin; `begin`: the first offset that bronze holds (they differ with `bronze="new"`). `log` marks
     the logs that were read.
@@ -210,7 +210,7 @@ SPOOLED_SNAPSHOT = "snapshot"
 
 
 class Segment(Value):
-    """Captured versions `first` to `last` (both inclusive) of a table, the newest committed at `at_ms`.
+    """Captured versions `first` to `last` (both inclusive) of a table, the newest committed at `commit_ms`.
 
     `rows` changed in `bytes`, as the table's log states them.
     """
@@ -219,18 +219,18 @@ class Segment(Value):
     last: int
     rows: int
     bytes: int
-    at_ms: int
+    commit_ms: int
 
 
 class Spool(Value):
-    """What has been captured of a table's change log: all versions up to `captured`, which was committed at `at_ms`.
+    """What has been captured of a table's change log: all versions up to `captured`, which was committed at `commit_ms`.
 
     `rows` of them changed since the life began. `segments` are those not applied yet, oldest first; versions between
     them changed nothing.
     """
 
     captured: int
-    at_ms: int
+    commit_ms: int
     rows: int = 0
     segments: tuple[Segment, ...] = ()
 
@@ -249,7 +249,7 @@ class TablePosition(Value):
     """A view's position in one Delta table.
 
     `table_id` and `incarnation` (of another view) say which life of the table is meant. Its snapshot is version
-    `pinned`; its change log has been consumed up to and including `version`, which was committed at `at_ms`
+    `pinned`; its change log has been consumed up to and including `version`, which was committed at `commit_ms`
     (milliseconds since 1970). `changes` counts the changed rows taken from the change log, as the log states them.
 
     Where history is read by key, the buckets are runs of key ranges, one after the other: `bounds` are their inclusive
@@ -262,7 +262,7 @@ class TablePosition(Value):
     incarnation: str | None = None
     pinned: int
     version: int
-    at_ms: int
+    commit_ms: int
     buckets: dict[int, BucketState]
     bounds: tuple[Key, ...] = ()
     expected: tuple[int, ...] = ()
@@ -283,11 +283,11 @@ class TablePosition(Value):
     @property
     def held(self) -> tuple[int, int]:
         """The newest version that was consumed or captured, and when it was committed (milliseconds since 1970)."""
-        return (self.spool.captured, self.spool.at_ms) if self.spool else (self.version, self.at_ms)
+        return (self.spool.captured, self.spool.commit_ms) if self.spool else (self.version, self.commit_ms)
 
-    def followed(self, *, version: int, at_ms: int, rows: int) -> "TablePosition":
-        """The position after the change log up to a version, committed at `at_ms`, that changed so many rows."""
-        moved = {"version": version, "at_ms": at_ms, "changes": self.changes + rows, "spool": None}
+    def followed(self, *, version: int, commit_ms: int, rows: int) -> "TablePosition":
+        """The position after the change log up to a version, committed at `commit_ms`, that changed so many rows."""
+        moved = {"version": version, "commit_ms": commit_ms, "changes": self.changes + rows, "spool": None}
         return self.model_copy(update=moved)
 
     @property
@@ -348,17 +348,17 @@ def total(ranges: Iterable[OffsetRange]) -> int:
     return sum(len(each) for each in ranges)
 
 
-def deal(budget: int, wanted: Mapping[int, int]) -> dict[int, int]:
-    """Share `budget` offsets among splits that want some: small wants in full, the rest evenly, none left over.
+def allocate(budget: int, wanted: Mapping[int, int]) -> dict[int, int]:
+    """Share `budget` offsets among partitions that want some: small wants in full, the rest evenly, none left over.
 
-    A budget smaller than the number of splits goes to those that want most, so that none waits for ever.
+    A budget smaller than the number of partitions goes to those that want most, so that none waits for ever.
     """
     shares: dict[int, int] = {}
     left = min(budget, sum(wanted.values()))
-    waiting = sorted((want, split) for split, want in wanted.items() if want > 0)
-    for index, (want, split) in enumerate(waiting):
+    waiting = sorted((want, partition) for partition, want in wanted.items() if want > 0)
+    for index, (want, partition) in enumerate(waiting):
         share = min(want, left // (len(waiting) - index))
         left -= share
         if share:
-            shares[split] = share
+            shares[partition] = share
     return shares

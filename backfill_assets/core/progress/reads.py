@@ -28,7 +28,7 @@ __all__ = [
 
 
 class KafkaRead(Value):
-    """Exactly these offsets of a topic, by split."""
+    """Exactly these offsets of a topic, by partition."""
 
     kind: Literal["kafka"] = "kafka"
     source: str
@@ -38,7 +38,7 @@ class KafkaRead(Value):
 
 
 class BronzeRead(Value):
-    """Exactly these offsets, by split, of a source's bronze table at `version` or any later version of that life."""
+    """Exactly these offsets, by partition, of a source's bronze table at `version` or any later version of that life."""
 
     kind: Literal["bronze"] = "bronze"
     source: str

@@ -16,12 +16,12 @@ since the last epoch must still be there: the strategy outlives any retention of
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from backfill_assets.core.epoch.ports import Commit, KeyedTables, TableOffer
+from backfill_assets.core.epoch.ports import Commit, KeyedTables, UpstreamState
 from backfill_assets.core.progress.lag import LagBound, TimeBound
 from backfill_assets.core.progress.positions import KeyRange, OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, KeyRead, TableRead
 from backfill_assets.core.strategies.change_log import by_feed, changes_of
-from backfill_assets.core.strategies.table_views import BUCKETS, Step, Turn, begun
+from backfill_assets.core.strategies.table_views import BUCKETS, EpochBudget, Step, begun
 
 __all__ = ["ArrangementHistory", "done_ranges", "left_by_key"]
 
@@ -35,7 +35,7 @@ class ArrangementHistory:
     bound: LagBound = field(default_factory=TimeBound)
     resumable: bool = True
 
-    def begin(self, name: str, offer: TableOffer) -> tuple[TablePosition, int]:
+    def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
         """Cut the key of the version that is offered, and deal the ranges to buckets."""
         planned = self.tables.key_ranges(name, offer.version)
         ranges = len(planned.rows)
@@ -48,7 +48,7 @@ class ArrangementHistory:
         """Whether every key range of every table has been read."""
         return position.backfilled
 
-    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
+    def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
         """All that changed since the last epoch, and with what that leaves of the budget the next ranges; at least one.
 
         Changes are never put off: the ranges are read at the newest version, and what is put off may be vacuumed.
@@ -64,7 +64,7 @@ class ArrangementHistory:
             tables[name] = table.model_copy(
                 update={
                     "version": offer.version,
-                    "at_ms": offer.at_ms,
+                    "commit_ms": offer.commit_ms,
                     "changes": table.changes + sum(read.rows for read in made),
                 }
             )

@@ -10,7 +10,7 @@ from backfill_assets.core.epoch.ports import Commit, TableSize
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import FullRead, TableRead
 
-__all__ = ["FEWEST_BYTES", "MOST_EPOCHS", "TIMES_HELD", "may_outweigh", "outweigh", "read_in_full"]
+__all__ = ["FEWEST_BYTES", "MOST_EPOCHS", "TIMES_HELD", "cheaper_to_refresh", "may_outweigh", "read_in_full"]
 
 FEWEST_BYTES = 2**20
 """So many bytes of changes are followed in any case."""
@@ -31,7 +31,7 @@ def may_outweigh(waiting: Mapping[str, Sequence[Commit]]) -> bool:
     return deletes and _changed(waiting) > FEWEST_BYTES
 
 
-def outweigh(waiting: Mapping[str, Sequence[Commit]], sizes: Mapping[str, TableSize], budget: int) -> bool:
+def cheaper_to_refresh(waiting: Mapping[str, Sequence[Commit]], sizes: Mapping[str, TableSize], budget: int) -> bool:
     """Whether the changes that wait are so much larger than the tables that these are better read in full.
 
     `budget` is how many rows the next epoch may take.
@@ -51,7 +51,7 @@ def read_in_full(
         table = tables[name]
         rows = sum(commit.rows for commit in commits)
         if commits:
-            tables[name] = table.followed(version=commits[-1].version, at_ms=commits[-1].at_ms, rows=rows)
+            tables[name] = table.followed(version=commits[-1].version, commit_ms=commits[-1].commit_ms, rows=rows)
         reads.append(
             FullRead(
                 source=name,

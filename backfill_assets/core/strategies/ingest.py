@@ -1,15 +1,15 @@
 """A shared source: which offsets of its topic become bronze next.
 
-A split begins at the resolved start (or, with `bronze="new"`, at the end as it was when the source was created); a split
-that joins later begins at its very first offset. Offsets that are gone before they were read are an error, never a gap.
+A partition begins at the resolved start (or, with `bronze="new"`, at the end as it was when the source was created); one that
+joins later begins at its very first offset. Offsets that are gone before they were read are an error, never a gap.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backfill_assets.core.epoch.ports import Begin, Next, TopicOffer, Upstreams
+from backfill_assets.core.epoch.ports import InitialState, NextEpoch, TopicState, Upstreams
 from backfill_assets.core.epoch.records import Fingerprint, Plan, Position, UpstreamColumns
-from backfill_assets.core.progress.positions import IngestPosition, LogMark, OffsetRange, deal
+from backfill_assets.core.progress.positions import IngestPosition, LogMark, OffsetRange, allocate
 from backfill_assets.core.progress.reads import KafkaRead
 from backfill_assets.core.strategies.truncation import ConsumedLog, mark, truncated
 from backfill_assets.errors import OffsetsLostError, TopicRecreatedError
@@ -40,18 +40,18 @@ class IngestDecider:
     def target(self) -> str:
         return f"sources/{self.source}"
 
-    def begin(self) -> Begin:
+    def begin(self) -> InitialState:
         offer = self.upstreams.topic(self.source)
         starts = self.upstreams.starts(self.source, offer)
         check_starts(self.source, offer, starts)
         position = begin_ingest(offer, starts, keep_history=self.keep_history)
-        left = sum(offer.splits[split].end - begin for split, begin in position.begin.items())
-        return Begin(position=position, total=left, live=left == 0)
+        left = sum(offer.partitions[partition].end - begin for partition, begin in position.begin.items())
+        return InitialState(position=position, total=left, live=left == 0)
 
     def columns(self) -> UpstreamColumns:
         return {}  # those of a topic are declared, so they are in the fingerprint
 
-    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+    def next(self, position: Position, *, live: bool, budget: int) -> NextEpoch | None:
         assert isinstance(position, IngestPosition)
         offer = self.upstreams.topic(self.source)
         check_topic(self.source, position, offer)
@@ -64,9 +64,9 @@ class IngestDecider:
         ranges, after = planned
         known = mark(position.log, offer, ranges, source=self.source, upstreams=self.upstreams)
         after = after.model_copy(update={"log": known})
-        level = all(after.next[split] >= held.end for split, held in offer.splits.items())
+        level = all(after.next[partition] >= held.end for partition, held in offer.partitions.items())
         read = KafkaRead(source=self.source, topic=self.topic, isolation=self.isolation, ranges=ranges)
-        return Next(reads=(read,) if ranges else (), after=after, live=live or level)
+        return NextEpoch(reads=(read,) if ranges else (), after=after, live=live or level)
 
     def waits(self, position: Position, *, live: bool) -> bool:  # noqa: ARG002  (ports.Decider)
         assert isinstance(position, IngestPosition)
@@ -93,51 +93,53 @@ class IngestDecider:
 
     def done(self, position: Position) -> int:
         assert isinstance(position, IngestPosition)
-        return sum(offset - position.begin[split] for split, offset in position.next.items())
+        return sum(offset - position.begin[partition] for partition, offset in position.next.items())
 
     def offsets(self, position: Position) -> Mapping[str, int]:
         assert isinstance(position, IngestPosition)
-        return {f"{self.source}/{split}": offset for split, offset in sorted(position.next.items())}
+        return {f"{self.source}/{partition}": offset for partition, offset in sorted(position.next.items())}
 
     def lag(self, position: Position) -> Mapping[str, int]:
         assert isinstance(position, IngestPosition)
         offer = self.upstreams.topic(self.source)
         return {
-            f"{self.source}/{split}": max(0, held.end - position.next.get(split, 0))
-            for split, held in sorted(offer.splits.items())
+            f"{self.source}/{partition}": max(0, held.end - position.next.get(partition, 0))
+            for partition, held in sorted(offer.partitions.items())
         }
 
 
-def kafka_holds(offer: TopicOffer, ranges: Mapping[int, OffsetRange]) -> bool:
+def kafka_holds(offer: TopicState, ranges: Mapping[int, OffsetRange]) -> bool:
     """Whether Kafka still has these offsets to read."""
     return all(
-        split in offer.splits and offer.splits[split].start <= each.start and each.end <= offer.splits[split].end
-        for split, each in ranges.items()
+        partition in offer.partitions
+        and offer.partitions[partition].start <= each.start
+        and each.end <= offer.partitions[partition].end
+        for partition, each in ranges.items()
     )
 
 
-def check_starts(source: str, offer: TopicOffer, starts: Mapping[int, int]) -> None:
-    """Refuse a start that names other splits than the topic has, or offsets that it does not hold."""
-    if starts.keys() != offer.splits.keys():
+def check_starts(source: str, offer: TopicState, starts: Mapping[int, int]) -> None:
+    """Refuse a start that names other partitions than the topic has, or offsets that it does not hold."""
+    if starts.keys() != offer.partitions.keys():
         raise OffsetsLostError(
-            f"source {source!r}: start names splits {sorted(starts)}, but topic {offer.topic!r} has "
-            f"{sorted(offer.splits)}",
-            hint="give a start for each split of the topic, or use 'earliest', 'latest' or a timestamp",
+            f"source {source!r}: start names partitions {sorted(starts)}, but topic {offer.topic!r} has "
+            f"{sorted(offer.partitions)}",
+            hint="give a start for each partition of the topic, or use 'earliest', 'latest' or a timestamp",
         )
-    for split, start in sorted(starts.items()):
-        held = offer.splits[split]
+    for partition, start in sorted(starts.items()):
+        held = offer.partitions[partition]
         if not held.start <= start <= held.end:
             raise OffsetsLostError(
-                f"source {source!r}: start offset {start} of split {split} is not in topic {offer.topic!r}, which "
+                f"source {source!r}: start offset {start} of partition {partition} is not in topic {offer.topic!r}, which "
                 f"holds {held.start} (earliest) to {held.end} (end, exclusive)",
                 hint=f"start at {held.start} or later, at most {held.end}, or use 'earliest' or 'latest'",
-                split=split,
+                partition=partition,
                 earliest=held.start,
                 end=held.end,
             )
 
 
-def check_topic(source: str, position: IngestPosition, offer: TopicOffer) -> None:
+def check_topic(source: str, position: IngestPosition, offer: TopicState) -> None:
     """Refuse a topic that is not the one the position was made with."""
     known, found = position.topic_id, offer.topic_id
     if known is not None and found is not None and known != found:
@@ -151,7 +153,7 @@ def check_topic(source: str, position: IngestPosition, offer: TopicOffer) -> Non
         )
 
 
-def consumed_log(source: str, position: IngestPosition, offer: TopicOffer, upstreams: Upstreams) -> ConsumedLog:
+def consumed_log(source: str, position: IngestPosition, offer: TopicState, upstreams: Upstreams) -> ConsumedLog:
     """The log that a source was read from, to be held against its topic of now."""
     return ConsumedLog(source=source, read=position.next, mark=position.log, offer=offer, upstreams=upstreams)
 
@@ -169,9 +171,9 @@ def _choices(source: str) -> str:
     )
 
 
-def begin_ingest(offer: TopicOffer, starts: Mapping[int, int], *, keep_history: bool) -> IngestPosition:
+def begin_ingest(offer: TopicState, starts: Mapping[int, int], *, keep_history: bool) -> IngestPosition:
     """The position of a source that was just created."""
-    begin = {split: starts[split] if keep_history else held.end for split, held in offer.splits.items()}
+    begin = {partition: starts[partition] if keep_history else held.end for partition, held in offer.partitions.items()}
     return IngestPosition(
         topic=offer.topic,
         topic_id=offer.topic_id,
@@ -183,16 +185,19 @@ def begin_ingest(offer: TopicOffer, starts: Mapping[int, int], *, keep_history: 
 
 
 def plan_ingest(
-    source: str, position: IngestPosition, offer: TopicOffer, *, budget: int
+    source: str, position: IngestPosition, offer: TopicState, *, budget: int
 ) -> tuple[dict[int, OffsetRange], IngestPosition] | None:
     """The ranges to read next, of at most `budget` offsets in all, and the position after them; None if none."""
-    joined = {split: 0 for split in offer.splits if split not in position.next}
+    joined = {partition: 0 for partition in offer.partitions if partition not in position.next}
     known = {**position.next, **joined}
-    for split, offset in known.items():
-        _check_held(source, offer, split, offset)
-    shares = deal(budget, {split: offer.splits[split].end - offset for split, offset in known.items()})
+    for partition, offset in known.items():
+        _check_held(source, offer, partition, offset)
+    shares = allocate(
+        budget, {partition: offer.partitions[partition].end - offset for partition, offset in known.items()}
+    )
     ranges = {
-        split: OffsetRange(start=known[split], end=known[split] + share) for split, share in sorted(shares.items())
+        partition: OffsetRange(start=known[partition], end=known[partition] + share)
+        for partition, share in sorted(shares.items())
     }
     if not ranges and not joined:
         return None
@@ -200,28 +205,28 @@ def plan_ingest(
         update={
             "history": {**position.history, **joined},
             "begin": {**position.begin, **joined},
-            "next": {**known, **{split: each.end for split, each in ranges.items()}},
+            "next": {**known, **{partition: each.end for partition, each in ranges.items()}},
         }
     )
     return ranges, after
 
 
-def _check_held(source: str, offer: TopicOffer, split: int, offset: int) -> None:
-    held = offer.splits.get(split)
+def _check_held(source: str, offer: TopicState, partition: int, offset: int) -> None:
+    held = offer.partitions.get(partition)
     if held is not None and held.start <= offset <= held.end:
         return
     if held is not None and offset > held.end:
-        lost = {split: OffsetRange(start=held.end, end=offset)}
+        lost = {partition: OffsetRange(start=held.end, end=offset)}
         raise truncated(f"source {source!r}: topic {offer.topic!r}", lost, hint=_choices(source))
     if held is None:
-        found = f"topic {offer.topic!r} has no such split any more"
+        found = f"topic {offer.topic!r} has no such partition any more"
     else:
         found = f"the earliest offset that topic {offer.topic!r} still holds is {held.start}"
     raise OffsetsLostError(
-        f"source {source!r}: split {split} is to be read from offset {offset}, but {found}",
+        f"source {source!r}: partition {partition} is to be read from offset {offset}, but {found}",
         hint=f"nothing was skipped. `backfill reset {source}` begins again at the source's start with what Kafka still "
         "holds; a source of another name keeps the rows that this one has; longer retention keeps it from happening",
-        split=split,
+        partition=partition,
         expected=offset,
         earliest=held.start if held else None,
     )

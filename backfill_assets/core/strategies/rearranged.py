@@ -11,12 +11,12 @@ under an upstream that never rests. Where the files of the spool lie is a commit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from backfill_assets.core.epoch.ports import Commit, TableOffer
-from backfill_assets.core.progress.positions import Segment, SnapshotPosition, Spool, TablePosition, deal
+from backfill_assets.core.epoch.ports import Commit, UpstreamState
+from backfill_assets.core.progress.positions import Segment, SnapshotPosition, Spool, TablePosition, allocate
 from backfill_assets.core.progress.reads import CaptureRead, SpoolRead, TableRead
 from backfill_assets.core.strategies.change_log import within
 from backfill_assets.core.strategies.snapshot import SnapshotHistory
-from backfill_assets.core.strategies.table_views import Step, Turn
+from backfill_assets.core.strategies.table_views import EpochBudget, Step
 from backfill_assets.errors import SpoolFullError
 
 __all__ = ["RearrangedHistory"]
@@ -37,10 +37,10 @@ class RearrangedHistory(SnapshotHistory):
     limit: int
     at_once: bool = False
 
-    def begin(self, name: str, offer: TableOffer) -> tuple[TablePosition, int]:
+    def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
         """As in a snapshot, with an empty spool."""
         position, rows = super().begin(name, offer)
-        spool = Spool(captured=offer.version, at_ms=offer.at_ms)
+        spool = Spool(captured=offer.version, commit_ms=offer.commit_ms)
         return position.model_copy(update={"spool": spool}), rows
 
     def finished(self, position: SnapshotPosition) -> bool:
@@ -49,7 +49,7 @@ class RearrangedHistory(SnapshotHistory):
             table.spool and table.spool.segments for table in position.tables.values()
         )
 
-    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
+    def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
         """The next files, or the next captured versions, and with either what is new into the spool."""
         if position.backfilled:
             reads, after = self._drained(position, turn.budget)
@@ -72,7 +72,7 @@ class RearrangedHistory(SnapshotHistory):
         spools = {
             name: each.spool for name, each in sorted(position.tables.items()) if each.spool and each.spool.segments
         }
-        shares = deal(budget, {index: spool.waiting for index, spool in enumerate(spools.values())})
+        shares = allocate(budget, {index: spool.waiting for index, spool in enumerate(spools.values())})
         reads: list[TableRead] = []
         tables = dict(position.tables)
         for index, (name, spool) in enumerate(spools.items()):
@@ -80,7 +80,7 @@ class RearrangedHistory(SnapshotHistory):
             taken = spool.segments if self.at_once else _first_of(spool.segments, shares.get(index, 0))
             left = spool.segments[len(taken) :]
             # versions that changed nothing may follow the last segment
-            last, at_ms = (taken[-1].last, taken[-1].at_ms) if left else (spool.captured, spool.at_ms)
+            last, commit_ms = (taken[-1].last, taken[-1].commit_ms) if left else (spool.captured, spool.commit_ms)
             read = SpoolRead(
                 source=name,
                 table_id=table.table_id,
@@ -93,14 +93,14 @@ class RearrangedHistory(SnapshotHistory):
             tables[name] = table.model_copy(
                 update={
                     "version": last,
-                    "at_ms": at_ms,
+                    "commit_ms": commit_ms,
                     "changes": table.changes + read.rows,
                     "spool": spool.model_copy(update={"segments": left}),
                 }
             )
         return reads, position.model_copy(update={"tables": tables})
 
-    def _captured(self, after: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int) -> Step:
+    def _captured(self, after: SnapshotPosition, offers: Mapping[str, UpstreamState], budget: int) -> Step:
         """All versions that wait, as far as the spool has room; an error where there is none for the next one.
 
         While the spool is drained it gets room again by itself, so that what does not fit may wait.
@@ -175,14 +175,14 @@ def _segment(part: Sequence[Commit]) -> Segment:
         last=part[-1].version,
         rows=sum(commit.rows for commit in part),
         bytes=sum(commit.bytes for commit in part),
-        at_ms=part[-1].at_ms,
+        commit_ms=part[-1].commit_ms,
     )
 
 
 def _longer(spool: Spool, newest: Commit, segments: tuple[Segment, ...]) -> Spool:
     return Spool(
         captured=newest.version,
-        at_ms=newest.at_ms,
+        commit_ms=newest.commit_ms,
         rows=spool.rows + sum(each.rows for each in segments),
         segments=(*spool.segments, *segments),
     )
@@ -191,4 +191,4 @@ def _longer(spool: Spool, newest: Commit, segments: tuple[Segment, ...]) -> Spoo
 def _ended(table: TablePosition) -> TablePosition:
     """The position when nothing is left in the spool: what it captured last changed no row, or is drained."""
     assert table.spool is not None
-    return table.model_copy(update={"version": table.spool.captured, "at_ms": table.spool.at_ms, "spool": None})
+    return table.model_copy(update={"version": table.spool.captured, "commit_ms": table.spool.commit_ms, "spool": None})

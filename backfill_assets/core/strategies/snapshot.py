@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from backfill_assets.core.epoch.ports import TableOffer, Tables
+from backfill_assets.core.epoch.ports import Tables, UpstreamState
 from backfill_assets.core.progress.lag import LagBound, TimeBound
 from backfill_assets.core.progress.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import SnapshotRead, TableRead
-from backfill_assets.core.strategies.table_views import BUCKETS, Step, Turn, begun
+from backfill_assets.core.strategies.table_views import BUCKETS, EpochBudget, Step, begun
 
 __all__ = ["SnapshotHistory", "files_of"]
 
@@ -21,7 +21,7 @@ class SnapshotHistory:
     bound: LagBound = field(default_factory=TimeBound)
     resumable: bool = True
 
-    def begin(self, name: str, offer: TableOffer) -> tuple[TablePosition, int]:
+    def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
         """Pin the version that is offered, and deal its files to buckets."""
         files = self.tables.files(name, offer.version)
         count = min(self.buckets, len(files))
@@ -32,7 +32,7 @@ class SnapshotHistory:
         """Whether every file of every table has been read."""
         return position.backfilled
 
-    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
+    def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
         """The next files of every bucket: all tables share the budget, and each gives at least one file."""
         reads: list[TableRead] = []
         tables = dict(position.tables)

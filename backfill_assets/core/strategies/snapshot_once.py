@@ -10,7 +10,7 @@ from backfill_assets.core.epoch.ports import EVERYTHING
 from backfill_assets.core.progress.lag import CountBound, LagBound
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.strategies.snapshot import SnapshotHistory
-from backfill_assets.core.strategies.table_views import Step, Turn
+from backfill_assets.core.strategies.table_views import EpochBudget, Step
 
 __all__ = ["SnapshotOnceHistory"]
 
@@ -22,6 +22,6 @@ class SnapshotOnceHistory(SnapshotHistory):
     bound: LagBound = field(default_factory=CountBound)
     resumable: bool = False
 
-    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
+    def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
         """Every file of every table, whatever the budget and whoever's turn it is: a part of it would be visible."""
         return super().read(position, replace(turn, names=sorted(position.tables), budget=EVERYTHING))

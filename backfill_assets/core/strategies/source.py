@@ -1,33 +1,33 @@
-"""Strategy `source`: history straight from Kafka while bronze keeps growing, with one exact seam per split.
+"""Strategy `source`: history straight from Kafka while bronze keeps growing, with one exact seam per partition.
 
-An epoch first sees how far bronze has moved (live is always preferred), then reads live rows of finished splits from
-bronze and history of backfilling splits from Kafka. What Kafka has lost, or may have compacted away, is read from
-bronze where bronze holds it. The moves of one split are those of `positions.SplitState`; the behaviour is that of a
+An epoch first sees how far bronze has moved (live is always preferred), then reads live rows of finished partitions from
+bronze and history of backfilling partitions from Kafka. What Kafka has lost, or may have compacted away, is read from
+bronze where bronze holds it. The moves of one partition are those of `positions.PartitionState`; the behaviour is that of a
 shared-source backfill in a streaming database, worked on ranges of offsets instead of single rows.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from backfill_assets.core.epoch.ports import Begin, BronzeOffer, Next, TopicOffer, Upstreams
+from backfill_assets.core.epoch.ports import BronzeState, InitialState, NextEpoch, TopicState, Upstreams
 from backfill_assets.core.epoch.records import Fingerprint, Plan, Position, UpstreamColumns
 from backfill_assets.core.epoch.skips import Skips, consumed_of, left_out_of, no_skips, offsets_left_out, offsets_of
 from backfill_assets.core.progress.order import Order, waits_for
 from backfill_assets.core.progress.positions import (
     LogMark,
     OffsetRange,
+    PartitionState,
     Phase,
     SourcePosition,
-    SplitState,
     ViewPosition,
-    deal,
+    allocate,
 )
 from backfill_assets.core.progress.reads import BronzeRead, KafkaRead, Read, size_of
 from backfill_assets.core.strategies.ingest import check_log, check_topic, consumed_log, kafka_holds
 from backfill_assets.core.strategies.truncation import ConsumedLog, mark, narrowed
 from backfill_assets.errors import OffsetsLostError, UpstreamChangedError
 
-__all__ = ["SourceDecider", "SourceUpstream", "begin_source", "plan_source", "split_budget"]
+__all__ = ["SourceDecider", "SourceUpstream", "begin_source", "partition_budget", "plan_source"]
 
 Ranges = dict[int, OffsetRange]
 
@@ -56,7 +56,7 @@ class SourceDecider:
     def target(self) -> str:
         return f"views/{self.view}"
 
-    def begin(self) -> Begin:
+    def begin(self) -> InitialState:
         positions = {}
         for source in self.sources:
             bronze = self.upstreams.create_bronze(source.name)
@@ -65,13 +65,13 @@ class SourceDecider:
             check_log(consumed_log(source.name, bronze.position, topic, self.upstreams))
             positions[source.name] = begin_source(source.name, bronze, topic)
         position = self._with_skips(ViewPosition(sources=positions))
-        left = sum(_history_left(split) for each in positions.values() for split in each.splits.values())
-        return Begin(position=position, total=left, live=_level(position))
+        left = sum(_history_left(partition) for each in positions.values() for partition in each.partitions.values())
+        return InitialState(position=position, total=left, live=_level(position))
 
     def columns(self) -> UpstreamColumns:
         return {}  # those of a topic are declared, so they are in the fingerprint
 
-    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+    def next(self, position: Position, *, live: bool, budget: int) -> NextEpoch | None:
         assert isinstance(position, ViewPosition)
         position = self._with_skips(position)
         offers = {source.name: self._offers(source, position.sources[source.name]) for source in self.sources}
@@ -87,7 +87,9 @@ class SourceDecider:
         }
         return replace(step, after=ViewPosition(sources=sources))
 
-    def _step(self, position: ViewPosition, offers: "Mapping[str, Offers]", *, live: bool, budget: int) -> Next | None:
+    def _step(
+        self, position: ViewPosition, offers: "Mapping[str, Offers]", *, live: bool, budget: int
+    ) -> NextEpoch | None:
         def planned(source: SourceUpstream, share: int) -> tuple[tuple[Read, ...], SourcePosition]:
             return plan_source(self.view, source, position.sources[source.name], offers[source.name], budget=share)
 
@@ -97,14 +99,14 @@ class SourceDecider:
             for index, source in enumerate(self.sources)
             if not waits_for(self.order, source.name, unfinished)
         }
-        shares = deal(budget, wanted)
+        shares = allocate(budget, wanted)
         plans = {source.name: planned(source, shares.get(index, 0)) for index, source in enumerate(self.sources)}
         reads = tuple(read for each, _ in plans.values() for read in each)
         moved = ViewPosition(sources={name: after for name, (_, after) in plans.items()})
         level = live or _level(moved)
         if not reads and level == live:
             return None
-        return Next(reads=reads, after=moved, live=level)
+        return NextEpoch(reads=reads, after=moved, live=level)
 
     def _with_skips(self, position: ViewPosition) -> ViewPosition:
         """The position with what an epoch that is planned now leaves out."""
@@ -139,21 +141,21 @@ class SourceDecider:
                 hint=f"The source's table has none of them. `backfill reset {self.view}` builds the view anew",
             )
 
-    def _consumed(self, name: str, position: SourcePosition, topic: TopicOffer) -> ConsumedLog:
+    def _consumed(self, name: str, position: SourcePosition, topic: TopicState) -> ConsumedLog:
         """What this view has read of a topic beyond what bronze had."""
         known = position.log.epochs.keys() | position.log.witnesses.keys()
-        read = {split: state.next for split, state in position.splits.items() if split in known}
+        read = {partition: state.next for partition, state in position.partitions.items() if partition in known}
         return ConsumedLog(source=name, read=read, mark=position.log, offer=topic, upstreams=self.upstreams)
 
     def _marked(
-        self, name: str, before: SourcePosition, after: SourcePosition, offers: "Offers", step: Next
+        self, name: str, before: SourcePosition, after: SourcePosition, offers: "Offers", step: NextEpoch
     ) -> SourcePosition:
-        """The position with the mark of those splits that it has read beyond bronze."""
-        ahead = {split for split, state in after.splits.items() if state.next > state.live}
+        """The position with the mark of those partitions that it has read beyond bronze."""
+        ahead = {partition for partition, state in after.partitions.items() if state.next > state.live}
         if offers.topic is None or not ahead:
             return after.model_copy(update={"log": LogMark()})
         reads = [read.ranges for read in step.reads if isinstance(read, KafkaRead) and read.source == name]
-        ranges = {split: each for read in reads for split, each in read.items() if split in ahead}
+        ranges = {partition: each for read in reads for partition, each in read.items() if partition in ahead}
         log = mark(narrowed(before.log, ahead), offers.topic, ranges, source=name, upstreams=self.upstreams)
         return after.model_copy(update={"log": narrowed(log, ahead)})
 
@@ -199,14 +201,18 @@ class SourceDecider:
 
     def done(self, position: Position) -> int:
         assert isinstance(position, ViewPosition)
-        return sum(split.next - split.start for each in position.sources.values() for split in each.splits.values())
+        return sum(
+            partition.next - partition.start
+            for each in position.sources.values()
+            for partition in each.partitions.values()
+        )
 
     def offsets(self, position: Position) -> Mapping[str, int]:
         assert isinstance(position, ViewPosition)
         return {
-            f"{name}/{split}": state.next
+            f"{name}/{partition}": state.next
             for name, source in position.sources.items()
-            for split, state in sorted(source.splits.items())
+            for partition, state in sorted(source.partitions.items())
         }
 
     def lag(self, position: Position) -> Mapping[str, int]:
@@ -214,45 +220,50 @@ class SourceDecider:
         lags = {}
         for name, source in position.sources.items():
             bronze = self.upstreams.bronze(name).position
-            for split, state in sorted(source.splits.items()):
-                ahead = max(bronze.next.get(split, 0), state.target if state.phase is Phase.BACKFILLING else 0)
-                lags[f"{name}/{split}"] = max(0, ahead - state.next)
-            for split in sorted(bronze.next.keys() - source.splits.keys()):
-                lags[f"{name}/{split}"] = bronze.next[split] - bronze.begin[split]
+            for partition, state in sorted(source.partitions.items()):
+                ahead = max(bronze.next.get(partition, 0), state.target if state.phase is Phase.BACKFILLING else 0)
+                lags[f"{name}/{partition}"] = max(0, ahead - state.next)
+            for partition in sorted(bronze.next.keys() - source.partitions.keys()):
+                lags[f"{name}/{partition}"] = bronze.next[partition] - bronze.begin[partition]
         return lags
 
 
 @dataclass(frozen=True, kw_only=True)
 class Offers:
-    """What one source offers to one epoch; the topic is asked for only while a split is backfilling."""
+    """What one source offers to one epoch; the topic is asked for only while a partition is backfilling."""
 
-    bronze: BronzeOffer
-    topic: TopicOffer | None
+    bronze: BronzeState
+    topic: TopicState | None
 
 
-def begin_source(name: str, bronze: BronzeOffer, topic: TopicOffer) -> SourcePosition:
-    """The position of a view that was just created: all history of the source's splits is still to be read."""
+def begin_source(name: str, bronze: BronzeState, topic: TopicState) -> SourcePosition:
+    """The position of a view that was just created: all history of the source's partitions is still to be read."""
     held = bronze.position
-    splits = {}
-    for split, start in sorted(held.history.items()):
-        if split not in topic.splits:
+    partitions = {}
+    for partition, start in sorted(held.history.items()):
+        if partition not in topic.partitions:
             raise OffsetsLostError(
-                f"source {name!r}: topic {topic.topic!r} has no split {split} any more, expected to read it from {start}",
-                hint="a topic does not lose splits; check that the broker is the right one",
+                f"source {name!r}: topic {topic.topic!r} has no partition {partition} any more, expected to read it "
+                f"from {start}",
+                hint="a topic does not lose partitions; check that the broker is the right one",
             )
-        splits[split] = SplitState.begin(start=start, live=held.next[split], end=topic.splits[split].end)
-    return SourcePosition(incarnation=bronze.incarnation, version=bronze.version, splits=splits)
+        partitions[partition] = PartitionState.begin(
+            start=start, live=held.next[partition], end=topic.partitions[partition].end
+        )
+    return SourcePosition(incarnation=bronze.incarnation, version=bronze.version, partitions=partitions)
 
 
-def check_bronze(view: str, source: str, position: SourcePosition, bronze: BronzeOffer) -> None:
+def check_bronze(view: str, source: str, position: SourcePosition, bronze: BronzeState) -> None:
     """Refuse a bronze table that is another life than the view's position speaks of, or that went back."""
     went_back = sorted(
-        split for split, state in position.splits.items() if bronze.position.next.get(split, -1) < state.live
+        partition
+        for partition, state in position.partitions.items()
+        if bronze.position.next.get(partition, -1) < state.live
     )
     same_life = position.incarnation == bronze.incarnation
     if same_life and not went_back:
         return
-    found = f"splits {went_back} went back" if same_life else f"found incarnation {bronze.incarnation}"
+    found = f"partitions {went_back} went back" if same_life else f"found incarnation {bronze.incarnation}"
     raise UpstreamChangedError(
         f"view {view!r}: source {source!r} was reset, recreated or restored: expected incarnation "
         f"{position.incarnation} at version {position.version} or later, {found}",
@@ -271,22 +282,22 @@ def plan_source(
     never starves it.
     """
     bronze = offers.bronze
-    splits = _see_bronze(position, bronze)
-    live_wants = {p: s.live - s.next for p, s in splits.items() if s.phase is Phase.FINISHED and s.live > s.next}
-    old_wants = {p: s.target - s.next for p, s in splits.items() if s.phase is Phase.BACKFILLING}
-    for_live, for_history = split_budget(budget, sum(live_wants.values()), sum(old_wants.values()))
+    partitions = _see_bronze(position, bronze)
+    live_wants = {p: s.live - s.next for p, s in partitions.items() if s.phase is Phase.FINISHED and s.live > s.next}
+    old_wants = {p: s.target - s.next for p, s in partitions.items() if s.phase is Phase.BACKFILLING}
+    for_live, for_history = partition_budget(budget, sum(live_wants.values()), sum(old_wants.values()))
     from_bronze: Ranges = {}
     from_kafka: Ranges = {}
-    for split, share in deal(for_live, live_wants).items():
-        state = splits[split]
-        from_bronze[split] = OffsetRange(start=state.next, end=state.next + share)
-        splits[split] = state.read_live(state.next + share)
-    for split, share in deal(for_history, old_wants).items():
-        state = splits[split]
+    for partition, share in allocate(for_live, live_wants).items():
+        state = partitions[partition]
+        from_bronze[partition] = OffsetRange(start=state.next, end=state.next + share)
+        partitions[partition] = state.read_live(state.next + share)
+    for partition, share in allocate(for_history, old_wants).items():
+        state = partitions[partition]
         wanted = OffsetRange(start=state.next, end=state.next + share)
-        held, reach = _where(view, source.name, split, wanted, offers)
-        (from_bronze if held == "bronze" else from_kafka)[split] = reach
-        splits[split] = state.read_history(reach.end)
+        held, reach = _where(view, source.name, partition, wanted, offers)
+        (from_bronze if held == "bronze" else from_kafka)[partition] = reach
+        partitions[partition] = state.read_history(reach.end)
     reads: list[Read] = []
     if from_bronze:
         reads.append(
@@ -295,68 +306,71 @@ def plan_source(
     if from_kafka:
         reads.append(KafkaRead(source=source.name, topic=source.topic, isolation=source.isolation, ranges=from_kafka))
     seen = {"incarnation": bronze.incarnation, "version": bronze.version}
-    return tuple(reads), position.model_copy(update={**seen, "splits": splits})
+    return tuple(reads), position.model_copy(update={**seen, "partitions": partitions})
 
 
-def split_budget(budget: int, live: int, history: int) -> tuple[int, int]:
+def partition_budget(budget: int, live: int, history: int) -> tuple[int, int]:
     """Share a budget between live rows, which go first, and history, which keeps half of it as a floor."""
     for_live = min(live, max(budget - history, budget // 2))
     return for_live, min(history, budget - for_live)
 
 
-def _see_bronze(position: SourcePosition, bronze: BronzeOffer) -> dict[int, SplitState]:
-    splits = dict(position.splits)
-    for split, live in sorted(bronze.position.next.items()):
-        if split in splits:
-            splits[split] = splits[split].see_live(live)
+def _see_bronze(position: SourcePosition, bronze: BronzeState) -> dict[int, PartitionState]:
+    partitions = dict(position.partitions)
+    for partition, live in sorted(bronze.position.next.items()):
+        if partition in partitions:
+            partitions[partition] = partitions[partition].see_live(live)
         else:
-            splits[split] = SplitState.join(start=bronze.position.begin[split], live=live)
-    return splits
+            partitions[partition] = PartitionState.join(start=bronze.position.begin[partition], live=live)
+    return partitions
 
 
-def _where(view: str, source: str, split: int, wanted: OffsetRange, offers: Offers) -> tuple[str, OffsetRange]:
+def _where(view: str, source: str, partition: int, wanted: OffsetRange, offers: Offers) -> tuple[str, OffsetRange]:
     """Where a range of history is read, and how much of it can be read there."""
     assert offers.topic is not None
-    held = offers.topic.splits.get(split)
+    held = offers.topic.partitions.get(partition)
     ingested = offers.bronze.position
-    in_bronze = ingested.begin[split] <= wanted.start < ingested.next[split]
+    in_bronze = ingested.begin[partition] <= wanted.start < ingested.next[partition]
     lost = held is None or not held.start <= wanted.start < held.end
     if in_bronze and (lost or offers.topic.compacted):
-        return "bronze", OffsetRange(start=wanted.start, end=min(wanted.end, ingested.next[split]))
+        return "bronze", OffsetRange(start=wanted.start, end=min(wanted.end, ingested.next[partition]))
     if held is None or lost:
         earliest = held.start if held else None
         raise OffsetsLostError(
-            f"view {view!r}: history of source {source!r}, split {split}, is to be read from offset {wanted.start}, but "
-            f"the earliest offset that Kafka still holds is {earliest} and the source's table has none of it",
+            f"view {view!r}: history of source {source!r}, partition {partition}, is to be read from offset {wanted.start}, "
+            f"but the earliest offset that Kafka still holds is {earliest} and the source's table has none of it",
             hint=f"nothing was skipped. `backfill reset {source}` begins the source again with what Kafka still holds, "
             f"then `backfill reset {view}`; or keep history in the source with bronze='all' and longer retention",
-            split=split,
+            partition=partition,
             expected=wanted.start,
             earliest=earliest,
         )
     end = min(wanted.end, held.end)
-    if offers.topic.compacted and wanted.start < ingested.begin[split]:
-        end = min(end, ingested.begin[split])
+    if offers.topic.compacted and wanted.start < ingested.begin[partition]:
+        end = min(end, ingested.begin[partition])
     return "kafka", OffsetRange(start=wanted.start, end=end)
 
 
-def _in_bronze(bronze: BronzeOffer, ranges: Mapping[int, OffsetRange]) -> bool:
+def _in_bronze(bronze: BronzeState, ranges: Mapping[int, OffsetRange]) -> bool:
     """Whether bronze holds any of these offsets."""
     held = bronze.position
-    return any(max(held.begin[split], each.start) < min(held.next[split], each.end) for split, each in ranges.items())
+    return any(
+        max(held.begin[partition], each.start) < min(held.next[partition], each.end)
+        for partition, each in ranges.items()
+    )
 
 
 def _offsets(reads: tuple[Read, ...]) -> int:
     return sum(size_of(read) for read in reads)
 
 
-def _history_left(split: SplitState) -> int:
-    return max(0, split.target - split.start)
+def _history_left(partition: PartitionState) -> int:
+    return max(0, partition.target - partition.start)
 
 
 def _level(position: ViewPosition) -> bool:
     """Whether the view equals its query at what was newest: no history left, no live row waiting."""
     return all(
-        each.backfilled and all(s.phase is not Phase.FINISHED or s.next >= s.live for s in each.splits.values())
+        each.backfilled and all(s.phase is not Phase.FINISHED or s.next >= s.live for s in each.partitions.values())
         for each in position.sources.values()
     )

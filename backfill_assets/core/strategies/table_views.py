@@ -10,19 +10,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from backfill_assets.core.epoch.ports import EVERYTHING, Begin, Commit, Next, TableOffer, Tables
+from backfill_assets.core.epoch.ports import EVERYTHING, Commit, InitialState, NextEpoch, Tables, UpstreamState
 from backfill_assets.core.epoch.records import Fingerprint, Plan, Position, UpstreamColumns
 from backfill_assets.core.epoch.skips import Skips, keys_of, no_skips
 from backfill_assets.core.progress.lag import LagBound, TimeBound
 from backfill_assets.core.progress.order import Order, waits_for
-from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition, deal
+from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition, allocate
 from backfill_assets.core.progress.reads import CaptureRead, FullRead, KeyRead, TableRead
 from backfill_assets.core.strategies.change_log import by_feed, changes_of, within
-from backfill_assets.core.strategies.full_refresh import may_outweigh, outweigh, read_in_full
+from backfill_assets.core.strategies.full_refresh import cheaper_to_refresh, may_outweigh, read_in_full
 from backfill_assets.core.strategies.table_skips import leaving_out, left_out_alike, skip_reads
 from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 
-__all__ = ["BUCKETS", "History", "Step", "TableUpstream", "TablesDecider", "Turn", "begun"]
+__all__ = ["BUCKETS", "EpochBudget", "History", "Step", "TableUpstream", "TablesDecider", "begun"]
 
 BUCKETS = 16
 """How many buckets the parts of a history are dealt to; fixed when a life begins."""
@@ -46,10 +46,10 @@ class TableUpstream:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class EpochBudget:
     """What an epoch of a history may read: what all tables offer, whose turn it is (`names`), and how many rows."""
 
-    offers: Mapping[str, TableOffer]
+    offers: Mapping[str, UpstreamState]
     names: Sequence[str]
     budget: int
 
@@ -67,7 +67,7 @@ class History(Protocol):
         """Whether an epoch of the history that a dead run planned is redone; else the next run begins a new life."""
         ...
 
-    def begin(self, name: str, offer: TableOffer) -> tuple[TablePosition, int]:
+    def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
         """The first position in a table, and how many rows its history has."""
         ...
 
@@ -75,7 +75,7 @@ class History(Protocol):
         """Whether only change logs are left to read."""
         ...
 
-    def read(self, position: SnapshotPosition, turn: Turn) -> Step:
+    def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
         """The next epoch of a history that is not finished."""
         ...
 
@@ -89,8 +89,8 @@ class TablesDecider:
     """Decides the epochs of one view over Delta tables and other views.
 
     `strategy` is the declared one; a life keeps the one that it began with until its history is read. `choose` is asked
-    which one that is. With `in_full`, tables whose changes outweigh what they hold may be read in full instead. `skips` is
-    asked what to leave out, when an epoch is planned.
+    which one that is. With `in_full`, tables whose changes outweigh what they hold may be read in full instead.
+    `skips` is asked what to leave out, when an epoch is planned.
     """
 
     view: str
@@ -108,7 +108,7 @@ class TablesDecider:
     def target(self) -> str:
         return f"views/{self.view}"
 
-    def begin(self) -> Begin:
+    def begin(self) -> InitialState:
         offers = {each.name: self.tables.table_now(each.name) for each in self.upstreams}
         wanted = self.skips()
         versions = {name: offer.version for name, offer in offers.items()}
@@ -120,12 +120,12 @@ class TablesDecider:
         position = SnapshotPosition(strategy=strategy, tables=tables, bound=history.bound)
         position = leaving_out(position, wanted)
         total = sum(rows for _, rows in begun.values())
-        return Begin(position=position, total=total, live=total == 0 and history.finished(position))
+        return InitialState(position=position, total=total, live=total == 0 and history.finished(position))
 
     def columns(self) -> UpstreamColumns:
         return self.tables.columns()
 
-    def next(self, position: Position, *, live: bool, budget: int) -> Next | None:
+    def next(self, position: Position, *, live: bool, budget: int) -> NextEpoch | None:
         assert isinstance(position, SnapshotPosition)
         before, position = position, leaving_out(position, self.skips())
         offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
@@ -134,7 +134,9 @@ class TablesDecider:
             step = self._read_log(position, offers, budget, live=live)
         else:
             self._check_strategy(position)
-            reads, after = history.read(position, Turn(offers=offers, names=self._in_turn(position), budget=budget))
+            reads, after = history.read(
+                position, EpochBudget(offers=offers, names=self._in_turn(position), budget=budget)
+            )
             if budget == EVERYTHING and position.backfilled:  # all that was captured: what came since is in the log
                 waiting = self._looked_at(after, offers, most=EVERYTHING)
                 more, after = self._follow(after, waiting, budget, behind={read.source for read in reads})
@@ -150,7 +152,7 @@ class TablesDecider:
             if isinstance(read, CaptureRead):
                 self._check_followable(keyed[read.source], self.tables.commits(read.source, read.first - 1, read.last))
             self.tables.check_readable(read)
-        return Next(reads=tuple(reads), after=after, live=live or (level and history.finished(after)))
+        return NextEpoch(reads=tuple(reads), after=after, live=live or (level and history.finished(after)))
 
     def waits(self, position: Position, *, live: bool) -> bool:
         assert isinstance(position, SnapshotPosition)
@@ -212,7 +214,7 @@ class TablesDecider:
             lags[each.name] = self.histories[position.strategy].left(each.name, table) + waiting
         return lags
 
-    def _offer(self, name: str, position: TablePosition) -> TableOffer:
+    def _offer(self, name: str, position: TablePosition) -> UpstreamState:
         """What a table offers, after refusing one that is not the one that the position speaks of."""
         offer = self.tables.table_now(name)
         redo = f"`backfill reset {self.view}` takes a new snapshot of what is there now"
@@ -232,7 +234,7 @@ class TablesDecider:
                 expected=position.incarnation,
                 found=offer.incarnation,
             )
-        version, at_ms = position.held  # what was captured is as much of that history as what was consumed
+        version, commit_ms = position.held  # what was captured is as much of that history as what was consumed
         if offer.version < version:
             raise UpstreamChangedError(
                 f"view {self.view!r}: table {name!r} was put back to version {offer.version}; the view has consumed or "
@@ -241,14 +243,14 @@ class TablesDecider:
                 expected=version,
                 found=offer.version,
             )
-        stated = self.tables.stated_at(name, version)
-        if stated not in {None, at_ms}:
+        stated = self.tables.commit_timestamp(name, version)
+        if stated not in {None, commit_ms}:
             raise UpstreamChangedError(
                 f"view {self.view!r}: table {name!r} was put back and written to again: the view has consumed or captured a "
-                f"version {version} that was committed at {at_ms}, and the one there is of {stated} (milliseconds since "
+                f"version {version} that was committed at {commit_ms}, and the one there is of {stated} (milliseconds since "
                 "1970)",
                 hint=f"restore the versions that were lost, or {redo}",
-                expected=at_ms,
+                expected=commit_ms,
                 found=stated,
             )
         return offer
@@ -268,7 +270,7 @@ class TablesDecider:
             )
 
     def _read_log(
-        self, position: SnapshotPosition, offers: Mapping[str, TableOffer], budget: int, *, live: bool
+        self, position: SnapshotPosition, offers: Mapping[str, UpstreamState], budget: int, *, live: bool
     ) -> tuple[list[TableRead], SnapshotPosition] | None:
         """Waiting versions up to the budget, at least one of each table; None where nothing waits.
 
@@ -280,7 +282,7 @@ class TablesDecider:
             return None
         if self.in_full and may_outweigh(waiting):
             sizes = {each.name: self.tables.size(each.name) for each in self.upstreams}
-            if outweigh(waiting, sizes, budget):
+            if cheaper_to_refresh(waiting, sizes, budget):
                 every = self._looked_at(position, offers, most=EVERYTHING)
                 reads, after = read_in_full(position, every, sizes)
                 return reads, _bounded(position, after, offers)
@@ -301,7 +303,7 @@ class TablesDecider:
         """
         for each in self.upstreams:
             self._check_followable(each, waiting[each.name])
-        shares = deal(
+        shares = allocate(
             budget,
             {index: sum(commit.rows for commit in waiting[each.name]) for index, each in enumerate(self.upstreams)},
         )
@@ -316,11 +318,13 @@ class TablesDecider:
             changes = [changes_of(each.name, table, part) for part in parts]
             rows = sum(read.rows for read in changes)
             reads.extend(changes if rows or each.name in behind else ())
-            tables[each.name] = table.followed(version=parts[-1][-1].version, at_ms=parts[-1][-1].at_ms, rows=rows)
+            tables[each.name] = table.followed(
+                version=parts[-1][-1].version, commit_ms=parts[-1][-1].commit_ms, rows=rows
+            )
         return reads, position.model_copy(update={"tables": tables})
 
     def _looked_at(
-        self, position: SnapshotPosition, offers: Mapping[str, TableOffer], *, most: int
+        self, position: SnapshotPosition, offers: Mapping[str, UpstreamState], *, most: int
     ) -> dict[str, Sequence[Commit]]:
         """The oldest waiting versions of each table, so many at the most."""
         consumed = {each.name: position.tables[each.name].version for each in self.upstreams}
@@ -332,7 +336,7 @@ class TablesDecider:
     def _worth_passing(self, position: SnapshotPosition, waiting: Mapping[str, Sequence[Commit]]) -> bool:
         """Whether versions of mere maintenance are so many, or so old, that the log may soon forget them."""
         return any(
-            len(commits) >= MOST_EMPTY_VERSIONS or commits[-1].at_ms - position.tables[name].at_ms >= EMPTY_MS
+            len(commits) >= MOST_EMPTY_VERSIONS or commits[-1].commit_ms - position.tables[name].commit_ms >= EMPTY_MS
             for name, commits in waiting.items()
             if commits
         )
@@ -349,29 +353,31 @@ class TablesDecider:
             )
 
 
-def begun(offer: TableOffer, parts: Sequence[int]) -> TablePosition:
+def begun(offer: UpstreamState, parts: Sequence[int]) -> TablePosition:
     """The first position in a table at the version that it offers; `parts` tells how many parts each bucket has."""
     return TablePosition(
         table_id=offer.table_id,
         incarnation=offer.incarnation,
         pinned=offer.version,
         version=offer.version,
-        at_ms=offer.at_ms,
+        commit_ms=offer.commit_ms,
         buckets={bucket: BucketState(parts=count) for bucket, count in enumerate(parts)},
     )
 
 
-def _lagging(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
+def _lagging(position: SnapshotPosition, offers: Mapping[str, UpstreamState]) -> SnapshotPosition:
     """The position with its lag behind what is offered: of what was consumed, or captured to be consumed."""
     return position.model_copy(update={"lag_ms": _behind(position, offers), "lag_commits": _waiting(position, offers)})
 
 
-def _bounded(before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, TableOffer]) -> SnapshotPosition:
+def _bounded(
+    before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, UpstreamState]
+) -> SnapshotPosition:
     """The position with its lag, and its bound: set when the log phase begins, from then on it only shrinks."""
     after = _lagging(after, offers)
     lag, waiting = after.lag_ms, after.lag_commits
     if isinstance(before.bound, TimeBound):
-        elapsed = max(after.tables[name].at_ms - table.at_ms for name, table in before.tables.items())
+        elapsed = max(after.tables[name].commit_ms - table.commit_ms for name, table in before.tables.items())
         step, pending, at_first = max(0, elapsed), lag, _behind(before, offers)
     else:
         step, pending, at_first = _waiting(before, offers) - waiting, waiting, _waiting(before, offers)
@@ -379,9 +385,9 @@ def _bounded(before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[
     return after.model_copy(update={"bound": bound.consumed(step, pending)})
 
 
-def _behind(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
-    return max(0, *(offer.at_ms - position.tables[name].held[1] for name, offer in offers.items()))
+def _behind(position: SnapshotPosition, offers: Mapping[str, UpstreamState]) -> int:
+    return max(0, *(offer.commit_ms - position.tables[name].held[1] for name, offer in offers.items()))
 
 
-def _waiting(position: SnapshotPosition, offers: Mapping[str, TableOffer]) -> int:
+def _waiting(position: SnapshotPosition, offers: Mapping[str, UpstreamState]) -> int:
     return sum(offer.version - position.tables[name].held[0] for name, offer in offers.items())

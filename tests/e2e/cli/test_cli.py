@@ -113,7 +113,7 @@ def test_a_view_is_verified_tended_rebuilt_reset_and_dropped(cli: CommandLine) -
     verified = cli.json("verify", "even")
     assert (verified["tables"], [each["passed"] for each in verified["checks"]]) == ({}, [True] * len(CHECKS))
 
-    assert cli.json("tend", "even") == {"name": "even", "swept": []}
+    assert cli.json("maintain", "even") == {"name": "even", "swept": []}
     assert cli.json("rebuild") == {"rebuilt": ["sources/orders", "views/even"]}
     assert cli.json("reset", "even")["incarnation"]
     assert cli.json("drop", "even") == {"name": "even", "dropped": True}

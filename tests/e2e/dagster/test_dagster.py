@@ -71,7 +71,9 @@ def test_a_run_materializes_and_checks_and_the_next_one_has_nothing_to_say(shop:
     assert found is not None
     assert {name for name, value in found.items() if isinstance(value, int | float)} == NUMBERS
     assert (found["stopped_reason"], found["phase"], found["rows_written"]) == ("caught_up", "live", 30)
-    assert [(row.data["split"], row.data["phase"], row.data["lag_rows"]) for row in found["splits"].records] == [
+    assert [
+        (row.data["partition"], row.data["phase"], row.data["lag_rows"]) for row in found["partitions"].records
+    ] == [
         (0, "finished", 0),
         (1, "finished", 0),
     ]

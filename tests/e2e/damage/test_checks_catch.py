@@ -11,7 +11,7 @@ from backfill_assets.app.operations import reset
 from backfill_assets.app.proofs import CHECKS, Outcome
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
-from backfill_assets.core.progress.positions import IngestPosition, SplitState, ViewPosition
+from backfill_assets.core.progress.positions import IngestPosition, PartitionState, ViewPosition
 from backfill_assets.declare.declarations import KafkaSource
 from tests.support.damage import (
     Change,
@@ -41,7 +41,7 @@ EPOCHS = 3
 def sound(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A source and a view over it, three epochs each, every check passed."""
     project = Project(root=tmp_path_factory.mktemp("sound"), servers=broker)
-    topic = project.topic(splits=1)
+    topic = project.topic(partitions=1)
     project.produce(topic, [{"id": number, "amount": number * 1.5} for number in range(12)])
     orders = kafka_source("orders", topic=topic, schema="id LONG, amount DOUBLE")
     large = materialized_view("large", query="SELECT id, amount FROM orders WHERE id % 4 > 0", upstreams=[orders])
@@ -69,20 +69,20 @@ def failed(project: Project, name: str, check: str, **given: Any) -> Outcome:
 
 
 def moved(record: CommitRecord, offsets: int) -> IngestPosition | ViewPosition:
-    """The position of a record, split 0 further by so many offsets."""
+    """The position of a record, partition 0 further by so many offsets."""
     position = record.position
     if isinstance(position, IngestPosition):
         return position.model_copy(update={"next": {0: position.next[0] + offsets}})
     assert isinstance(position, ViewPosition)
     source = position.sources["orders"]
-    state: SplitState = source.splits[0].read_live(source.splits[0].next + offsets)
-    return ViewPosition(sources={"orders": source.model_copy(update={"splits": {0: state}})})
+    state: PartitionState = source.partitions[0].read_live(source.partitions[0].next + offsets)
+    return ViewPosition(sources={"orders": source.model_copy(update={"partitions": {0: state}})})
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_an_epoch_that_was_left_out_is_named(copy: Project, name: str) -> None:
     forge_commit(copy, name, epoch=EPOCHS + 2)
-    assert failed(copy, name, "positions_contiguous").offences == [f"epoch {EPOCHS + 2} follows epoch {EPOCHS}"]
+    assert failed(copy, name, "positions_contiguous").violations == [f"epoch {EPOCHS + 2} follows epoch {EPOCHS}"]
     assert f"the table is at epoch {EPOCHS + 2}" in failed(copy, name, "ledger_matches_table").summary
 
 
@@ -90,10 +90,10 @@ def test_an_epoch_that_was_left_out_is_named(copy: Project, name: str) -> None:
 @pytest.mark.parametrize(("offsets", "said"), [(5, "moved from 12 to 17"), (-3, "went back from 12 to 9")])
 def test_a_position_that_jumps_is_named(copy: Project, name: str, offsets: int, said: str) -> None:
     forge_commit(copy, name, epoch=EPOCHS + 1, position=moved(copy.record(name), offsets))
-    (offence,) = failed(copy, name, "positions_contiguous").offences
-    split = "split 0 of the topic" if name == "orders" else "split 0 of orders"
-    assert offence.startswith(f"epoch {EPOCHS + 1}: {split} {said}")
-    assert len(failed(copy, name, "ledger_matches_table").offences) == 2
+    (violation,) = failed(copy, name, "positions_contiguous").violations
+    partition = "partition 0 of the topic" if name == "orders" else "partition 0 of orders"
+    assert violation.startswith(f"epoch {EPOCHS + 1}: {partition} {said}")
+    assert len(failed(copy, name, "ledger_matches_table").violations) == 2
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -103,12 +103,12 @@ def test_a_plan_that_was_deleted_or_altered_is_named(copy: Project, name: str) -
     place.unlink()
     assert "epoch 1 was committed by plan" in failed(copy, name, "ledger_matches_table").summary
     alter_entry(copy, target, 2, plan_hash="0000")
-    assert "the ledger has 0000" in failed(copy, name, "ledger_matches_table").offences[1]
+    assert "the ledger has 0000" in failed(copy, name, "ledger_matches_table").violations[1]
     assert copy.check(name, "positions_contiguous").passed
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_foreign_append_fails_every_check_with_its_version(copy: Project, name: str) -> None:
+def test_an_external_append_fails_every_check_with_its_version(copy: Project, name: str) -> None:
     version = append_by_hand(copy, name)
     for check in CHECKS:
         assert f"version {version} changed data" in failed(copy, name, check).summary
@@ -135,9 +135,9 @@ def test_a_damaged_data_file_is_caught_by_just_the_checks_that_can_see_it(
     proof = outcomes["exactly_once"]
     assert (proof.facts["missing"], proof.facts["unexpected"]) == differences
     damaged = {0, 1} if name == "orders" else {1, 2}
-    assert {row["id"] for row in proof.offences} <= damaged
+    assert {row["id"] for row in proof.violations} <= damaged
     if not outcomes["unique_key"].passed:
-        assert outcomes["unique_key"].offences[0]["rows"] == 2
+        assert outcomes["unique_key"].violations[0]["rows"] == 2
 
 
 def halved(stats: dict[str, Any]) -> None:
@@ -148,8 +148,8 @@ def halved(stats: dict[str, Any]) -> None:
 def test_a_bound_that_does_not_hold_is_named_with_its_file(copy: Project, name: str) -> None:
     path = misstate(copy, name, halved, epoch=2)
     for full in (True, False):  # it was stated after the last proof
-        (offence,) = failed(copy, name, "rows_conserved", full=full).offences
-        assert offence == f"the log states of file {path}, a maximum of id: 3, it holds 7"
+        (violation,) = failed(copy, name, "rows_conserved", full=full).violations
+        assert violation == f"the log states of file {path}, a maximum of id: 3, it holds 7"
     assert all(copy.check(name, check).passed for check in CHECKS if check != "rows_conserved")
 
 
@@ -193,7 +193,7 @@ def test_an_epoch_that_inserts_old_offsets_again_is_seen_where_they_were_proved_
     rows = insert_again(copy, name, file_of(copy, name, 1))
     seen = failed(copy, name, "exactly_once", full=False)
     assert (seen.facts["missing"], seen.facts["unexpected"], seen.facts["since_epoch"]) == (0, rows, EPOCHS)
-    assert {each["rows"] for each in failed(copy, name, "unique_key", full=False).offences} == {2}
+    assert {each["rows"] for each in failed(copy, name, "unique_key", full=False).violations} == {2}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -205,4 +205,4 @@ def test_a_compaction_since_the_last_pass_is_proved_by_what_it_moved(copy: Proje
     recompact(copy, name, replaced_by_a_double)
     seen = failed(copy, name, "exactly_once", full=False)
     assert (seen.facts["missing"], seen.facts["unexpected"]) == (1, 1)
-    assert failed(copy, name, "unique_key", full=False).offences[0]["rows"] == 2
+    assert failed(copy, name, "unique_key", full=False).violations[0]["rows"] == 2

@@ -1,6 +1,6 @@
 """Every check finds the damage that it is there for, in views over Delta tables, over views, and in aggregates.
 
-Which check sees what (each row is a test below; `yes` names the offence):
+Which check sees what (each row is a test below; `yes` names the violation):
 
 | damage                                         | positions | ledger | unique_key | conserved | exactly_once |
 |------------------------------------------------|-----------|--------|------------|-----------|--------------|
@@ -115,7 +115,7 @@ def backfilled(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project
     for start in range(0, 40, 10):
         append(project, "orders", start, start + 10)
         append(project, "events", start, start + 10)
-    topic = project.topic(splits=2)
+    topic = project.topic(partitions=2)
     project.produce(topic, rows(0, 40))
     orders = delta_table("orders", path="lake/orders", primary_key="id")
     events = delta_table("events", path="lake/events")
@@ -186,8 +186,11 @@ def set_back(position: Position) -> Position:
     """The position one version, one file or some offsets earlier."""
     if isinstance(position, ViewPosition):
         ((name, source),) = position.sources.items()
-        splits = {**source.splits, 0: source.splits[0].model_copy(update={"next": source.splits[0].next - 3})}
-        return ViewPosition(sources={name: source.model_copy(update={"splits": splits})})
+        partitions = {
+            **source.partitions,
+            0: source.partitions[0].model_copy(update={"next": source.partitions[0].next - 3}),
+        }
+        return ViewPosition(sources={name: source.model_copy(update={"partitions": partitions})})
     _, table = table_of(position)
     if table.backfilled:
         return changed(position, version=table.version - 1)
@@ -225,15 +228,15 @@ def test_rows_that_a_compaction_lost_or_doubled(
     assert set(failed) == unkeyed | ({"unique_key"} if doubles else set())
     proof = failed["exactly_once"]
     assert (proof.facts["missing"], proof.facts["unexpected"]) == differences
-    assert {each["offence"] for each in proof.offences} == {
-        offence for offence, count in zip(("missing", "unexpected"), differences, strict=True) if count
+    assert {each["violation"] for each in proof.violations} == {
+        violation for violation, count in zip(("missing", "unexpected"), differences, strict=True) if count
     }
     if doubles:
-        assert [each["rows"] for each in failed["unique_key"].offences] == [2]
+        assert [each["rows"] for each in failed["unique_key"].violations] == [2]
     if "rows_conserved" in failed:
         total = copy.record(name).rows_total
         held = total + differences[1] - differences[0]
-        assert failed["rows_conserved"].offences == [f"epochs wrote {total} rows, the table holds {held}"]
+        assert failed["rows_conserved"].violations == [f"epochs wrote {total} rows, the table holds {held}"]
 
 
 @pytest.mark.parametrize("name", [*LIVE, PARTLY])
@@ -246,7 +249,7 @@ def test_a_changed_value_of_any_column_even_where_all_was_proved_before(copy: Pr
     recompact(copy, name, first(lambda _row: {VALUES[name]: None}))
     failed = outcomes_of(copy, name)
     assert set(failed) == {"exactly_once"}
-    assert {each[VALUES[name]] is None for each in failed["exactly_once"].offences} == {True, False}
+    assert {each[VALUES[name]] is None for each in failed["exactly_once"].violations} == {True, False}
 
     def each_in_a_row_of_its_own(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         emptied, *others = found
@@ -298,8 +301,8 @@ def test_another_bound_or_count_that_is_stated_of_a_file(
     path = misstate(copy, name, change)
     failed = outcomes_of(copy, name)
     assert set(failed) == {"rows_conserved"}
-    (offence,) = failed["rows_conserved"].offences
-    assert offence.startswith(f"the log states of file {path}, {said}")
+    (violation,) = failed["rows_conserved"].violations
+    assert violation.startswith(f"the log states of file {path}, {said}")
 
 
 @pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
@@ -307,7 +310,7 @@ def test_an_epoch_that_was_left_out(copy: Project, name: str) -> None:
     last = copy.record(name).epoch
     forge_commit(copy, name, epoch=last + 2)
     failed = outcomes_of(copy, name, "positions_contiguous", "ledger_matches_table")
-    assert failed["positions_contiguous"].offences == [f"epoch {last + 2} follows epoch {last}"]
+    assert failed["positions_contiguous"].violations == [f"epoch {last + 2} follows epoch {last}"]
     assert f"the table is at epoch {last + 2}" in failed["ledger_matches_table"].summary
 
 
@@ -327,9 +330,9 @@ def test_a_position_that_went_back(copy: Project, name: str, kind: CommitKind) -
     failed = outcomes_of(copy, name)
     assert {"positions_contiguous", "ledger_matches_table", "exactly_once"} <= set(failed)
     if kind is CommitKind.EPOCH:
-        assert "went back from" in failed["positions_contiguous"].offences[0]
+        assert "went back from" in failed["positions_contiguous"].violations[0]
     else:
-        assert "but the plan read" in failed["positions_contiguous"].offences[0]
+        assert "but the plan read" in failed["positions_contiguous"].violations[0]
         assert "planned another position" in failed["ledger_matches_table"].summary
     assert failed["exactly_once"].facts["missing"] + failed["exactly_once"].facts["unexpected"] > 0
 
@@ -343,7 +346,7 @@ def test_a_file_of_a_bucket_that_was_skipped(copy: Project) -> None:
     forge_epoch(copy, PARTLY, changed(record.position, buckets={**table.buckets, bucket: skipped}))
     failed = outcomes_of(copy, PARTLY)
     assert set(failed) == {"positions_contiguous", "exactly_once"}
-    assert failed["positions_contiguous"].offences == [
+    assert failed["positions_contiguous"].violations == [
         f"epoch {record.epoch + 1}: bucket {bucket} of log moved from {was} to {was + 1}, but the plan read nothing"
     ]
     assert failed["exactly_once"].facts["missing"] > 0
@@ -364,7 +367,7 @@ def test_versions_that_were_skipped(copy: Project, name: str) -> None:
     assert failed["exactly_once"].facts["derived_from"] == {upstream: further}
 
     forge_epoch(copy, name, changed(record.position, version=further + 1, changes=table.changes + 10))
-    assert outcomes_of(copy, name, "positions_contiguous")["positions_contiguous"].offences == [
+    assert outcomes_of(copy, name, "positions_contiguous")["positions_contiguous"].violations == [
         f"epoch {record.epoch + 2}: the change log of {upstream} moved from {further} to {further + 1}, "
         "but the plan read nothing",
         f"epoch {record.epoch + 2}: 10 rows of {upstream} were counted, but the plan read 0",
@@ -432,10 +435,10 @@ def test_a_plan_of_the_ledger_that_was_lost_or_has_another_hash(copy: Project, n
     record = copy.record(name)
     alter_entry(copy, record.target, record.epoch, plan_hash="0000")
     said = f"epoch {record.epoch} was committed by plan {record.plan_hash}, the ledger has"
-    assert outcomes_of(copy, name, "ledger_matches_table")["ledger_matches_table"].offences[-1] == f"{said} 0000"
+    assert outcomes_of(copy, name, "ledger_matches_table")["ledger_matches_table"].violations[-1] == f"{said} 0000"
     (place,) = plan_files(copy, record.target, record.epoch)
     place.unlink()
-    assert outcomes_of(copy, name, "ledger_matches_table")["ledger_matches_table"].offences[-1] == f"{said} none"
+    assert outcomes_of(copy, name, "ledger_matches_table")["ledger_matches_table"].violations[-1] == f"{said} none"
 
 
 @pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))

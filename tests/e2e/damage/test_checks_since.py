@@ -96,7 +96,7 @@ def test_a_row_lost_among_those_that_were_written_is_missed(lake: Lake, name: st
     seen = cheap(lake, name)
     assert not seen.passed
     assert (seen.facts["missing"], seen.facts["unexpected"], seen.facts["scope"]) == (1, 0, PASSED)
-    assert seen.offences[0]["offence"] == "missing"
+    assert seen.violations[0]["violation"] == "missing"
 
 
 @pytest.mark.parametrize("name", VIEWS)

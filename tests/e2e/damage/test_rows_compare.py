@@ -67,7 +67,7 @@ def values(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A source and a view of all types: peculiar values first, then as many equal ones as there are changes."""
     root: Path = tmp_path_factory.mktemp("values")
     project = Project(root=root, servers=broker)
-    topic = project.topic(splits=1)
+    topic = project.topic(partitions=1)
     project.produce(topic, [*PECULIAR, *[FULL.replace(b"\n", b"")] * len(CHANGES)])
     events = kafka_source("events", topic=topic, schema=SCHEMA)
     project.declare(events, materialized_view("every", query="SELECT * FROM events", upstreams=[events]))

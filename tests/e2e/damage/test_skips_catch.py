@@ -32,7 +32,7 @@ def skip(project: Project, named: Named) -> None:
 def records(broker: str, processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A view that leaves a poison record out, whose run was killed before it committed that."""
     project = Project(root=tmp_path_factory.mktemp("records"), servers=broker)
-    topic = project.topic(splits=1)
+    topic = project.topic(partitions=1)
     project.produce(topic, [{"id": number, "amount": number} for number in (1, 0, 2, 3)])
     orders = kafka_source("orders", topic=topic, schema="id LONG, amount DOUBLE")
     project.declare(orders, materialized_view("large", query=QUERY, upstreams=[orders]))
@@ -83,14 +83,14 @@ def test_a_sound_view_passes_every_check_and_each_says_what_is_left_out(copy: Pr
         assert outcome.facts["rows_left_out"] == 1
 
 
-@pytest.mark.parametrize(("change", "offence"), [(missing, "missing"), (one_came_back, "unexpected")])
+@pytest.mark.parametrize(("change", "violation"), [(missing, "missing"), (one_came_back, "unexpected")])
 def test_a_row_that_is_not_on_the_list_is_missed_and_one_that_is_on_it_is_found(
-    copy: Project, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], offence: str
+    copy: Project, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]], violation: str
 ) -> None:
     rewrite(copy, "large", change)
     outcome = proved(copy)
     assert not outcome.passed
-    assert [each["offence"] for each in outcome.offences] == [offence]
+    assert [each["violation"] for each in outcome.violations] == [violation]
     assert OUT in outcome.summary
 
 

@@ -15,7 +15,7 @@ from backfill_assets.errors import (
     BackfillError,
     BrokerUnavailableError,
     EnvironmentSetupError,
-    ForeignWriteError,
+    ExternalWriteError,
     QueryError,
     UnknownTopicError,
 )
@@ -135,7 +135,7 @@ def add_and_clean_the_log(place: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [add_rows, add_and_compact, add_and_clean_the_log])
-def test_a_foreign_table_in_the_place_of_a_view_is_refused_and_left_as_it_is(
+def test_an_external_table_in_the_place_of_a_view_is_refused_and_left_as_it_is(
     project: Project, make: Callable[[Path], None]
 ) -> None:
     topic = project.topic()
@@ -146,6 +146,6 @@ def test_a_foreign_table_in_the_place_of_a_view_is_refused_and_left_as_it_is(
     before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
     with pytest.raises(BackfillError) as caught:
         project.refresh("large")
-    assert caught.value.code in {ForeignWriteError.code, "POSITIONS_LOST"}
+    assert caught.value.code in {ExternalWriteError.code, "POSITIONS_LOST"}
     assert "views/large" in caught.value.message
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before

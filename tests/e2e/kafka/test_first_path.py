@@ -13,7 +13,7 @@ pytestmark = pytest.mark.e2e
 
 
 def test_history_and_new_events_reach_the_view_each_once(project: Project) -> None:
-    topic = project.topic(splits=3)
+    topic = project.topic(partitions=3)
     events = [{"id": number, "amount": number / 4} for number in range(600)]
     project.produce(topic, [*events[:400], b"not json"])
     orders = kafka_source("orders", topic=topic, schema="id LONG, amount DOUBLE")

@@ -8,7 +8,7 @@ from backfill_assets import kafka_source, materialized_view
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.declare.declarations import KafkaSource, MaterializedView
 from backfill_assets.errors import BackfillError, OffsetsLostError, TopicRecreatedError
-from tests.support.broker import abort, add_splits, commit, delete_before, end_of, recreate, transaction, wait_until
+from tests.support.broker import abort, add_partitions, commit, delete_before, end_of, recreate, transaction, wait_until
 from tests.support.damage import first, rewrite
 from tests.support.project import Project
 
@@ -47,7 +47,7 @@ def refused(project: Project, name: str, error: type[BackfillError]) -> Backfill
 
 
 def test_only_committed_records_count_and_a_marker_at_the_end_hangs_nothing(project: Project) -> None:
-    topic = project.topic(splits=1)
+    topic = project.topic(partitions=1)
     commit(project, topic, *rows(1, 2, 3))
     abort(project, topic, *rows(-1, -2))
     declare(project, topic)
@@ -74,7 +74,7 @@ def test_only_committed_records_count_and_a_marker_at_the_end_hangs_nothing(proj
 
 
 def test_a_topic_of_nothing_but_aborted_records_gives_empty_tables_that_are_live(project: Project) -> None:
-    topic = project.topic(splits=1)
+    topic = project.topic(partitions=1)
     declare(project, topic)
     assert project.refresh("copy").first_live
     abort(project, topic, *rows(-1, -2))
@@ -89,7 +89,7 @@ def test_a_topic_of_nothing_but_aborted_records_gives_empty_tables_that_are_live
 
 
 def test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped(project: Project) -> None:
-    topic = project.topic(splits=1)
+    topic = project.topic(partitions=1)
     declare(project, topic)
     late = kafka_source("late", topic=topic, schema="id LONG", bronze="new")
     project.declare(late, materialized_view("late_copy", query="SELECT id FROM late", upstreams=[late]))
@@ -115,7 +115,7 @@ def test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped(proj
     project.produce(topic, rows(*range(10, 15)))
     delete_before(project, topic, 12)
     lost = refused(project, "orders", OffsetsLostError)
-    assert (lost.facts["expected"], lost.facts["earliest"], lost.facts["split"]) == (10, 12, 0)
+    assert (lost.facts["expected"], lost.facts["earliest"], lost.facts["partition"]) == (10, 12, 0)
     assert "reset orders" in lost.hint
     assert project.refresh("copy").report.epochs == []
     assert project.rows("orders", "id") == project.rows("copy", "id") == ids(*range(10))
@@ -124,20 +124,22 @@ def test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped(proj
     assert (proof.passed, proof.facts["derived_from"], proof.facts["missing"]) == (False, "bronze", 1)
 
 
-def test_splits_that_join_are_read_from_their_first_record_while_backfilling_and_while_live(project: Project) -> None:
-    topic = project.topic(splits=1)
+def test_partitions_that_join_are_read_from_their_first_record_while_backfilling_and_while_live(
+    project: Project,
+) -> None:
+    topic = project.topic(partitions=1)
     declare(project, topic)
     project.produce(topic, rows(*range(6)))
     assert project.refresh("copy", Limits(max_rows=3)).report.stopped is Stop.MAX_ROWS
-    add_splits(project, topic, 2)
-    project.produce(topic, rows(10, 11), split=1)
+    add_partitions(project, topic, 2)
+    project.produce(topic, rows(10, 11), partition=1)
     project.refresh("orders")
     project.refresh("copy")
     assert project.rows("copy", "id") == ids(*range(6), 10, 11)
     assert project.record("copy").live
 
-    add_splits(project, topic, 3)
-    project.produce(topic, rows(20, 21), split=2)
+    add_partitions(project, topic, 3)
+    project.produce(topic, rows(20, 21), partition=2)
     project.refresh("orders")
     project.refresh("copy")
     assert project.rows("copy", "id") == project.rows("orders", "id") == ids(*range(6), 10, 11, 20, 21)
@@ -147,7 +149,7 @@ def test_splits_that_join_are_read_from_their_first_record_while_backfilling_and
 
 
 def test_a_topic_that_was_made_again_is_never_taken_for_the_old_one(project: Project) -> None:
-    topic = project.topic(splits=1)
+    topic = project.topic(partitions=1)
     orders, _ = declare(project, topic)
     project.declare(materialized_view("done", query=ALL, upstreams=[orders]))
     project.produce(topic, rows(*range(6)))

@@ -31,7 +31,7 @@ def proved(project: Project, *names: str) -> None:
 
 
 def test_every_part_of_a_record_arrives_unchanged_and_bad_ones_keep_value_and_reason(project: Project) -> None:
-    topic = project.topic(splits=2, config={"message.timestamp.type": "CreateTime", "retention.ms": "-1"})
+    topic = project.topic(partitions=2, config={"message.timestamp.type": "CreateTime", "retention.ms": "-1"})
     headers = [("a", b"1"), ("a", b"\xff\x00"), ("none", None), ("", b"")]
     when = int(WHEN.timestamp() * 1000)
     send(project, topic, b'{"id": 1}', key=b"\x00key\xff", headers=headers, timestamp=when)
@@ -68,7 +68,7 @@ def test_every_part_of_a_record_arrives_unchanged_and_bad_ones_keep_value_and_re
 
 
 def test_views_share_sources_and_read_each_of_them_as_often_as_they_name_it(project: Project) -> None:
-    one, two = project.topic(splits=2), project.topic(splits=1)
+    one, two = project.topic(partitions=2), project.topic(partitions=1)
     numbers = [{"id": number} for number in range(8)]
     project.produce(one, numbers[:4])
     orders = kafka_source("orders", topic=one, schema="id LONG")
@@ -100,13 +100,13 @@ def test_views_share_sources_and_read_each_of_them_as_often_as_they_name_it(proj
 
 
 def test_an_empty_topic_gives_live_tables_and_a_reset_source_stops_its_views(project: Project) -> None:
-    topic = project.topic(splits=2)
+    topic = project.topic(partitions=2)
     orders = kafka_source("orders", topic=topic, schema="id LONG")
     project.declare(orders, materialized_view("copy", query="SELECT id FROM orders", upstreams=[orders]))
     assert project.refresh("copy").first_live
     assert project.refresh("orders").first_live
     assert not project.refresh("orders").first_live
-    project.produce(topic, [{"id": 1}], split=1)
+    project.produce(topic, [{"id": 1}], partition=1)
     project.refresh("orders")
     project.refresh("copy")
     assert project.rows("copy", "id") == Counter([(1,)])

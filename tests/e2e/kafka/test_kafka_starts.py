@@ -20,7 +20,7 @@ MINUTE = 60_000
 
 
 def send_by_the_minute(project: Project, topic: str, first: int, last: int) -> None:
-    """Record n goes to split 0 at n minutes after noon; split 1 stays empty."""
+    """Record n goes to partition 0 at n minutes after noon; partition 1 stays empty."""
     producer = Producer({"bootstrap.servers": project.servers})
     for number in range(first, last):
         when = int(NOON.timestamp() * 1000) + number * MINUTE
@@ -47,7 +47,7 @@ STARTS: dict[str, tuple[Start, dict[int, int]]] = {
 
 
 def test_every_form_of_start_is_resolved_once_and_holds_for_views_too(project: Project) -> None:
-    topic = project.topic(splits=2, config={"message.timestamp.type": "CreateTime", "retention.ms": "-1"})
+    topic = project.topic(partitions=2, config={"message.timestamp.type": "CreateTime", "retention.ms": "-1"})
     send_by_the_minute(project, topic, 0, 8)
     delete_before(project, topic, 2)
     for name, (start, _) in STARTS.items():
@@ -75,17 +75,17 @@ def test_every_form_of_start_is_resolved_once_and_holds_for_views_too(project: P
 @pytest.mark.parametrize(
     ("start", "said"),
     [
-        ({0: 1, 1: 0}, "start offset 1 of split 0 is not in topic .* which holds 2 .earliest. to 8"),
-        ({0: 9, 1: 0}, "start offset 9 of split 0 is not in topic"),
-        ({0: 8, 1: 1}, "start offset 1 of split 1 is not in topic .* which holds 0"),
-        ({0: 8, 1: 0, 2: 0}, r"start names splits \[0, 1, 2\], but topic .* has \[0, 1\]"),
-        ({0: 8}, r"start names splits \[0\], but topic .* has \[0, 1\]"),
+        ({0: 1, 1: 0}, "start offset 1 of partition 0 is not in topic .* which holds 2 .earliest. to 8"),
+        ({0: 9, 1: 0}, "start offset 9 of partition 0 is not in topic"),
+        ({0: 8, 1: 1}, "start offset 1 of partition 1 is not in topic .* which holds 0"),
+        ({0: 8, 1: 0, 2: 0}, r"start names partitions \[0, 1, 2\], but topic .* has \[0, 1\]"),
+        ({0: 8}, r"start names partitions \[0\], but topic .* has \[0, 1\]"),
     ],
 )
 def test_a_start_that_the_topic_does_not_hold_is_refused_and_nothing_is_made(
     project: Project, start: dict[int, int], said: str
 ) -> None:
-    topic = project.topic(splits=2)
+    topic = project.topic(partitions=2)
     send_by_the_minute(project, topic, 0, 8)
     delete_before(project, topic, 2)
     orders = kafka_source("orders", topic=topic, schema="id LONG", start=start)

@@ -25,7 +25,7 @@ def event(number: int, parts: int = 2, note: str = "1") -> dict[str, Any]:
 
 
 def declare(project: Project, query: str = QUERY) -> str:
-    topic = project.topic(splits=2)
+    topic = project.topic(partitions=2)
     orders = kafka_source("orders", topic=topic, schema="id LONG, parts LONG, note STRING")
     project.declare(orders, materialized_view("shares", query=query, upstreams=[orders]))
     return topic
@@ -44,7 +44,7 @@ def poison(project: Project, **limits: Any) -> PoisonRowError:
 
 
 def places(error: PoisonRowError) -> list[tuple[int, int]]:
-    return [(row["split"], row["offset"]) for row in error.facts["rows"]]
+    return [(row["partition"], row["offset"]) for row in error.facts["rows"]]
 
 
 def assert_proved(project: Project, *named: str) -> None:
@@ -56,8 +56,8 @@ def assert_proved(project: Project, *named: str) -> None:
 
 def test_poison_records_are_named_left_out_and_shown_and_all_others_are_proved(project: Project) -> None:
     topic = declare(project)
-    project.produce(topic, [event(0), event(1, parts=0), event(2), event(3, note="one"), event(4)], split=0)
-    project.produce(topic, [event(5), event(6)], split=1)
+    project.produce(topic, [event(0), event(1, parts=0), event(2), event(3, note="one"), event(4)], partition=0)
+    project.produce(topic, [event(5), event(6)], partition=1)
     error = poison(project)
     assert places(error) == [(0, 1), (0, 3)]
     assert "source orders, partition 0, offset 1" in error.message
@@ -77,14 +77,14 @@ def test_poison_records_are_named_left_out_and_shown_and_all_others_are_proved(p
     shown = refresh_metadata(done)
     assert (shown["rows_left_out"], "partition 0, offset 3" in shown["left_out"]) == (2, True)
     assert [row.standing for row in status(project.workspace(), "shares").left_out] == ["left out"] * 2
-    assert status_text([status(project.workspace(), "shares")], splits=False)
+    assert status_text([status(project.workspace(), "shares")], partitions=False)
 
 
 def test_of_live_rows_too_and_what_was_read_is_not_left_out_any_more(project: Project) -> None:
     topic = declare(project)
-    project.produce(topic, [event(0), event(1)], split=0)
+    project.produce(topic, [event(0), event(1)], partition=0)
     project.refresh("shares")
-    project.produce(topic, [event(2, parts=0), event(3)], split=0)
+    project.produce(topic, [event(2, parts=0), event(3)], partition=0)
     project.refresh("orders")
     assert places(poison(project)) == [(0, 2)]
     with pytest.raises(DeclarationError, match="has read source orders, partition 0, offset 0 already"):
@@ -108,7 +108,7 @@ def test_of_live_rows_too_and_what_was_read_is_not_left_out_any_more(project: Pr
 
 def test_an_aggregate_leaves_out_what_it_cannot_be_computed_of(project: Project) -> None:
     topic = declare(project, "SELECT note, sum(60 DIV parts) AS shares, count(*) AS n FROM orders GROUP BY note")
-    project.produce(topic, [event(0), event(1, parts=0), event(2)], split=0)
+    project.produce(topic, [event(0), event(1, parts=0), event(2)], partition=0)
     assert places(poison(project)) == [(0, 1)]
     skip(project, 0, 1)
     project.refresh("shares")

@@ -47,7 +47,7 @@ def environment(
 
 
 def test_no_secret_is_shown_or_kept_by_spark(project: Project, ui: int, environment: Mapping[str, str]) -> None:
-    topic = project.topic(splits=1)
+    topic = project.topic(partitions=1)
     project.produce(topic, [{"id": number} for number in range(4)])
     (project.root / "cert.pem").write_text("-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n")
     (project.root / "key.pem").write_text(f"-----BEGIN PRIVATE KEY-----\n{KEY}\n-----END PRIVATE KEY-----\n")

@@ -12,7 +12,7 @@ from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.kafka.connector import KafkaClient
 from backfill_assets.adapters.kafka.log import LogReader
 from backfill_assets.adapters.local.servers import down, up
-from backfill_assets.core.epoch.ports import TopicOffer
+from backfill_assets.core.epoch.ports import TopicState
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.errors import BackfillError, LogTruncatedError
 from tests.support.broker import abort, commit, end_of, wait_until
@@ -81,9 +81,9 @@ def refused(project: Project, name: str, ranges: dict[int, tuple[int, int]]) -> 
     assert before is None or (after is not None and after.version() == before.version())
 
 
-def offered(client: KafkaClient, topic: str) -> TopicOffer:
+def offered(client: KafkaClient, topic: str) -> TopicState:
     """What a topic holds, as soon as its new leader knows it."""
-    found: list[TopicOffer] = []
+    found: list[TopicState] = []
 
     def answered() -> bool:
         try:
@@ -98,7 +98,7 @@ def offered(client: KafkaClient, topic: str) -> TopicOffer:
 
 def test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not(broker: Broker, tmp_path: Path) -> None:
     project = Project(tmp_path / "project", broker.start())
-    kept, lost = project.topic(splits=1), project.topic(splits=1)
+    kept, lost = project.topic(partitions=1), project.topic(partitions=1)
     declare(project, kept=kept, lost=lost)
     project.produce(kept, rows(1, 2, 3))
     project.produce(lost, rows(1, 2, 3))
@@ -137,7 +137,7 @@ def test_a_cluster_put_back_with_its_metadata_is_refused_though_it_gives_epochs_
     broker: Broker, tmp_path: Path
 ) -> None:
     project = Project(tmp_path / "project", broker.start())
-    topic = project.topic(splits=1)
+    topic = project.topic(partitions=1)
     declare(project, lost=topic)
     commit(project, topic, *rows(1, 2, 3))
     broker.stop()

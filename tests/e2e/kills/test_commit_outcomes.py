@@ -14,7 +14,7 @@ from backfill_assets.app.workspace import Table
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import COMMIT_TRIES
 from backfill_assets.core.epoch.records import CommitRecord, Plan, Staged
-from backfill_assets.errors import BackfillError, ForeignWriteError, StagingError, UnsettledCommitError
+from backfill_assets.errors import BackfillError, ExternalWriteError, StagingError, UnsettledCommitError
 from tests.support.project import Project
 
 pytestmark = pytest.mark.e2e
@@ -113,11 +113,11 @@ CASES = [
     Case(
         "append by Spark",
         lambda m: m.sql("INSERT INTO {} SELECT 99L, 0, 99L"),
-        error=ForeignWriteError,
+        error=ExternalWriteError,
         landed=False,
     ),
-    Case("DELETE by Spark", lambda m: m.sql("DELETE FROM {} WHERE id < 4"), error=ForeignWriteError, landed=False),
-    Case("RESTORE by Spark", restore, error=ForeignWriteError, landed=False),
+    Case("DELETE by Spark", lambda m: m.sql("DELETE FROM {} WHERE id < 4"), error=ExternalWriteError, landed=False),
+    Case("RESTORE by Spark", restore, error=ExternalWriteError, landed=False),
 ]
 
 
@@ -125,7 +125,7 @@ CASES = [
 def shared(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """One source; each case declares a view of its own over it."""
     project = Project(root=tmp_path_factory.mktemp("outcomes"), servers=broker)
-    topic = project.topic(splits=2)
+    topic = project.topic(partitions=2)
     project.produce(topic, EVENTS)
     project.declare(kafka_source("events", topic=topic, schema="id LONG"))
     return project
@@ -140,13 +140,13 @@ def as_parameter(case: Case) -> Any:
 @pytest.mark.parametrize("case", [as_parameter(case) for case in CASES])
 def test_what_becomes_of_a_commit(shared: Project, case: Case) -> None:
     m = two_epochs(shared, f"view_{CASES.index(case)}")
-    left, foreign = case.times, 0
+    left, external = case.times, 0
 
     def meddle(step: str) -> None:
-        nonlocal left, foreign
+        nonlocal left, external
         if step == "verified" and left:
             left -= 1
-            foreign = m.version + 1
+            external = m.version + 1
             case.between(m)
 
     if case.error is None:
@@ -156,8 +156,8 @@ def test_what_becomes_of_a_commit(shared: Project, case: Case) -> None:
         with pytest.raises(case.error) as caught:
             shared.refresh(m.name, Limits(chunk_rows=4), on_step=meddle)
         assert caught.value.hint
-        if case.error is ForeignWriteError:
-            assert f"version {foreign} " in str(caught.value)
+        if case.error is ExternalWriteError:
+            assert f"version {external} " in str(caught.value)
     assert left == 0
     assert shared.record(m.name).epoch >= (3 if case.landed else 2)
     end_exact(shared, m, case)
@@ -188,8 +188,8 @@ def two_epochs(project: Project, name: str) -> Meddler:
 
 def end_exact(project: Project, m: Meddler, case: Case | None = None) -> None:
     """The next run makes the view right; what is not ours it refuses to build upon, until a reset."""
-    if case is not None and case.error is ForeignWriteError:
-        with pytest.raises(ForeignWriteError):
+    if case is not None and case.error is ExternalWriteError:
+        with pytest.raises(ExternalWriteError):
             project.refresh(m.name)
         reset(project.workspace(), m.name)
     project.refresh(m.name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from backfill_assets.app.operations import tend
+from backfill_assets.app.operations import maintain
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.core.epoch.protocol import STEPS
 from tests.support.commits import epochs, losers
@@ -27,15 +27,15 @@ LARGE = Counter((each["id"], each["amount"] * 2) for each in EVENTS)
 
 @pytest.fixture(scope="module")
 def topic(broker: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two splits with the events, and among them records of a transaction that was aborted."""
+    """Two partitions with the events, and among them records of a transaction that was aborted."""
     project = Project(root=tmp_path_factory.mktemp("topic"), servers=broker)
-    name = project.topic(splits=2)
+    name = project.topic(partitions=2)
     project.produce(name, EVENTS[:10])
     producer = Producer({"bootstrap.servers": broker, "transactional.id": name})
     producer.init_transactions(30)
     producer.begin_transaction()
-    for split in (0, 1):
-        producer.produce(name, b'{"id": -1, "amount": -1.0}', partition=split)
+    for partition in (0, 1):
+        producer.produce(name, b'{"id": -1, "amount": -1.0}', partition=partition)
     producer.flush(30)
     producer.abort_transaction(30)
     project.produce(name, EVENTS[10:])
@@ -104,7 +104,7 @@ def test_a_run_that_is_killed_while_spark_writes_leaves_nothing_that_counts(
     assert project.rows("slow", "id") == Counter((each["id"],) for each in EVENTS)
     assert project.check("slow", "rows_conserved").passed
     # The server may still be busy with the dead run's job, and write into its folder.
-    wait_until(lambda: tend(project.workspace(), "slow") == [] and losers(project, "slow") == [])
+    wait_until(lambda: maintain(project.workspace(), "slow") == [] and losers(project, "slow") == [])
     assert project.rows("slow", "id") == Counter((each["id"],) for each in EVENTS)
 
 

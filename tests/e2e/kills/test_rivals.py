@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.adapters.state.state_store import State
-from backfill_assets.app.operations import Refresh, drop, reset, tend
+from backfill_assets.app.operations import Refresh, drop, maintain, reset
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.project import Project, forget_at_once
@@ -121,7 +121,7 @@ def test_a_stalled_run_never_commits_over_what_others_did(
         assert stalled.rows("large", "id") == Counter()
     in_three_epochs(stalled)
     assert (stalled.record("large").incarnation == life) == (rival is rival_commits)
-    tend(stalled.workspace(), "large")
+    maintain(stalled.workspace(), "large")
     folders = [each.name for each in Path(output.location.uri).glob("*-*-*")]
     assert [each for each in folders if each.startswith(life)] == [] or rival in {rival_commits, rival_resets}
     assert_exact(stalled, epochs=3)
@@ -150,7 +150,7 @@ def test_tending_vacuuming_and_expiring_take_nothing_from_a_stalled_run(orders: 
     forget_at_once(orders.workspace().table(orders.declared["large"]).output.location)
 
     def tidy() -> None:
-        assert tend(orders.workspace(), "large", vacuum_hours=0) == []
+        assert maintain(orders.workspace(), "large", vacuum_hours=0) == []
 
     for step in ("planned", "staged", "verified"):
         done = orders.refresh("large", Limits(max_rows=2, chunk_rows=2), on_step=CrashPoint(step, action=tidy))

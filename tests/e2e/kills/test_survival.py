@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.operations import drop, rebuild, reset, set_controls, status, tend
+from backfill_assets.app.operations import drop, maintain, rebuild, reset, set_controls, status
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.workspace import Table
 from backfill_assets.core.epoch.limits import Limits, Stop
@@ -39,7 +39,7 @@ def orders(project: Project) -> Project:
 def test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_without(orders: Project) -> None:
     orders.refresh("large", CHUNKED)
     before = orders.record("large")
-    tend(orders.workspace(), "large")
+    maintain(orders.workspace(), "large")
     restated = table_of(orders, "large").output.look().at
     clean_up_log(orders, "large", below=restated)
     assert orders.record("large").position == before.position
@@ -74,7 +74,7 @@ def test_a_log_expires_beyond_its_retention_and_takes_nothing_along_that_is_need
     assert [each.epoch for each in orders.refresh("large", CHUNKED).report.epochs] == [before + 1, before + 2]
     assert not (log / f"{before:020d}.json").exists(), "the run itself has shortened the log"
     assert_exact(orders, rows=24)
-    tend(orders.workspace(), "large")
+    maintain(orders.workspace(), "large")
     assert len(list(log.glob("*.json"))) < 4
     assert_exact(orders, rows=24)
     output = table_of(orders, "large").output
@@ -96,7 +96,7 @@ def test_tending_a_busy_table_is_not_held_up_by_an_epoch_in_between(orders: Proj
             epochs.extend(orders.refresh("large", CHUNKED).report.epochs)
 
     workspace.on_step = go_on
-    assert tend(workspace, "large") == []
+    assert maintain(workspace, "large") == []
     assert [each.epoch for each in epochs] == [3, 4]
     assert_exact(orders, rows=24)
 
@@ -105,9 +105,9 @@ def test_files_that_were_committed_outlive_a_sweep_though_the_log_forgot_their_c
     orders.refresh("large", CHUNKED)
     output = table_of(orders, "large").output
     committed = {path for path in Path(output.location.uri).rglob("*.parquet") if "_delta_log" not in path.parts}
-    tend(orders.workspace(), "large")
+    maintain(orders.workspace(), "large")
     clean_up_log(orders, "large", below=output.look().at)
-    assert tend(orders.workspace(), "large") == []
+    assert maintain(orders.workspace(), "large") == []
     assert len(committed) > 1
     assert all(path.exists() for path in committed), (
         "readers of older versions may be at work: vacuum knows for how long"
@@ -214,11 +214,11 @@ def test_reset_accepts_other_columns_and_their_files_can_be_compacted_and_filter
     )
     reset(orders.workspace(), "large")
     orders.refresh("large", CHUNKED)
-    tend(orders.workspace(), "large")
+    maintain(orders.workspace(), "large")
     more(orders, 12)
     orders.refresh("orders")
     orders.refresh("large")
-    tend(orders.workspace(), "large")
+    maintain(orders.workspace(), "large")
     for condition, rows in (("score > 1", 6), ("at = TIMESTAMP_NTZ '2024-02-29 12:00:00'", 24)):
         assert count_by_spark(orders, condition) == rows, condition
     for check in CHECKS:

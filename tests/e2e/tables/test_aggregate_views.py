@@ -59,7 +59,7 @@ def test_groups_follow_a_table_and_a_view_follows_the_groups(tmp_path: Path) -> 
 
 
 def test_groups_follow_a_topic_while_its_history_is_read(project: Project) -> None:
-    topic = project.topic(splits=2)
+    topic = project.topic(partitions=2)
     rows: list[dict[str, Any]] = [
         {"id": number, "name": f"n{number % 5}", "amount": number % 50} for number in range(400)
     ]

@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import QueryBuilder
 
-from backfill_assets.app.operations import refresh, tend
+from backfill_assets.app.operations import maintain, refresh
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.bounds import checkpointed, longest_bound, stated, untrue
@@ -84,7 +84,7 @@ def test_bounds_are_exact_and_filters_find_every_row_whatever_was_committed_how(
     assert refresh(large(lake), "all", Limits(), run_id="spark").report.record.engine == "spark"
     assert_true(lake, place)
 
-    tend(lake.project.workspace(), "all")
+    maintain(lake.project.workspace(), "all")
     table = deltalake.DeltaTable(place)
     table.create_checkpoint()
     assert len(table.file_uris()) == 1

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute import differences
-from backfill_assets.app.operations import tend
+from backfill_assets.app.operations import maintain
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import STEPS
@@ -268,5 +268,5 @@ def test_a_kill_at_any_step_replaces_the_view_once(
         assert lake.found("large", COLUMNS) == lake.expected("large", LAKE_QUERY, "base")
         assert losers(lake.project, "large") == []
     assert epochs(lake.project, "large") == list(range(lake.project.record("large").epoch + 1)), "each epoch once"
-    tend(lake.project.workspace(), "large", vacuum_hours=0)
+    maintain(lake.project.workspace(), "large", vacuum_hours=0)
     assert_right(lake, LAKE_QUERY, "base")

@@ -136,7 +136,7 @@ def test_a_life_does_not_begin_over_a_key_in_two_tables_and_the_check_finds_one_
 
     recompact(lake.project, "both", doubled)
     outcome = lake.project.check("both", "unique_key")
-    assert outcome.offences == [{"id": 3, "rows": 2, "upstreams": ["hot", "cold"]}]
+    assert outcome.violations == [{"id": 3, "rows": 2, "upstreams": ["hot", "cold"]}]
     lake.append("cold", [{"id": 5, "v": 1}])
     lake.view("late", BOTH, lake.table("hot"), lake.table("cold"), primary_key="id")
     with pytest.raises(DuplicateKeyError, match=r"\(5,\) in part 1 \(hot\) and part 2 \(cold\)"):

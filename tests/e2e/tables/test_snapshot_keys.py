@@ -12,7 +12,7 @@ from backfill_assets.adapters.compute.merge import merge_large
 from backfill_assets.app.operations import refresh, reset
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import Staged
-from backfill_assets.errors import ForeignWriteError, QueryError
+from backfill_assets.errors import ExternalWriteError, QueryError
 from tests.support.lake import Lake
 from tests.support.large import large
 
@@ -130,10 +130,10 @@ def test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon(copied
     output = workspace.table(workspace.declared["copy"]).output
     seen = f"version {output.look().version + 1} of the table changed data"
     meddle = partial(copied.spark.sql, statement.format(f"delta.`{copied.location('copy')}`"))
-    with pytest.raises(ForeignWriteError, match=seen):
+    with pytest.raises(ExternalWriteError, match=seen):
         refresh(large(copied, meddle), "copy", Limits(), run_id="meddled")
     assert copied.project.record("copy").engine == "spark", "the commit itself has landed"
-    with pytest.raises(ForeignWriteError, match=seen):
+    with pytest.raises(ExternalWriteError, match=seen):
         copied.project.refresh("copy")
     reset(copied.project.workspace(), "copy")
     copied.project.refresh("copy")

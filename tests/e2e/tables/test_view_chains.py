@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.app import dependents
-from backfill_assets.app.operations import drop, reset, set_controls, status, tend
+from backfill_assets.app.operations import drop, maintain, reset, set_controls, status
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, StillNeededError, UpstreamChangedError, UpstreamNotLiveError
@@ -143,11 +143,11 @@ def test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused(lake:
     lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
     refresh(lake, "first")
     with pytest.raises(StillNeededError, match="view 'left' has read it up to version"):
-        tend(lake.project.workspace(), "first", vacuum_hours=0)
-    tend(lake.project.workspace(), "first", vacuum_hours=1)
+        maintain(lake.project.workspace(), "first", vacuum_hours=0)
+    maintain(lake.project.workspace(), "first", vacuum_hours=1)
     refresh(lake, "left")
     lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
-    tend(lake.project.workspace(), "first", vacuum_hours=0)
+    maintain(lake.project.workspace(), "first", vacuum_hours=0)
     refresh(lake, "first", "left")
     exact(lake, "left", LEFT, ["id", "v"], "first")
 
@@ -166,17 +166,17 @@ def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(
             lake.sql("base", "UPDATE {t} SET v = v + 2 WHERE id < 20")
             refresh(lake, "first")
         for _ in range(2):
-            tend(workspace, "first")
+            maintain(workspace, "first")
         with monkeypatch.context() as later:
             later.setattr(dependents, "time", in_a_month)
             touch(log, 0)
-            tend(workspace, "first")
+            maintain(workspace, "first")
             touch(log, time.time())
         assert behind.exists(), "view 'left' has not read it"
         lake.project.refresh("left")
         exact(lake, "left", LEFT, ["id", "v"], "first")
     touch(log, 0)
-    tend(workspace, "first")
+    maintain(workspace, "first")
     assert not behind.exists()
     lake.append("base", [{"id": 99, "v": 1, "name": "new"}])
     refresh(lake, "first", "left")
@@ -203,7 +203,7 @@ def test_parts_over_parts_keep_their_keys_apart(tmp_path: Path) -> None:
 
 
 def test_a_view_over_a_view_that_kafka_feeds(project: Project) -> None:
-    topic = project.topic(splits=2)
+    topic = project.topic(partitions=2)
     project.produce(topic, [{"id": at} for at in range(20)])
     orders = kafka_source("orders", topic=topic, schema="id LONG")
     fed = materialized_view("fed", query="SELECT id, id % 3 AS third FROM orders", upstreams=[orders])
@@ -224,7 +224,7 @@ def test_a_parent_that_heeds_its_views_ends_early_while_one_is_behind_its_bound_
         lake.append("base", [{"id": at, "v": at % 90, "name": "new"}])
         refresh(lake, "first")
 
-    heeding = Limits(heed_views=True)
+    yielding = Limits(yield_to_views=True)
     lake.project.refresh("first", Limits(chunk_rows=10))  # in four files
     lake.project.refresh("second", ONE)
     for at in range(100, 103):
@@ -239,10 +239,10 @@ def test_a_parent_that_heeds_its_views_ends_early_while_one_is_behind_its_bound_
     lake.append("base", [{"id": 104, "v": 1, "name": "waits"}])
 
     state = lake.project.workspace().state
-    assert lake.project.refresh("first", heeding).report.epochs, "nobody is at work on the view that is behind"
+    assert lake.project.refresh("first", yielding).report.epochs, "nobody is at work on the view that is behind"
     lake.append("base", [{"id": 105, "v": 1, "name": "waits"}])
     state.put_lease("views/second", "another-run", held=True)
-    waiting = lake.project.refresh("first", heeding).report
+    waiting = lake.project.refresh("first", yielding).report
     assert (waiting.stopped, waiting.epochs) == (Stop.WAITING, [])
     assert "view 'second'" in waiting.detail
     assert "another-run" in waiting.detail
@@ -250,11 +250,11 @@ def test_a_parent_that_heeds_its_views_ends_early_while_one_is_behind_its_bound_
 
     lake.append("base", [{"id": 106, "v": 1, "name": "waits"}])
     set_controls(lake.project.workspace(), "second", paused=True, by="test")
-    assert lake.project.refresh("first", heeding).report.epochs, "a paused view is not waited for"
+    assert lake.project.refresh("first", yielding).report.epochs, "a paused view is not waited for"
     set_controls(lake.project.workspace(), "second", paused=False, by="test")
     state.put_lease("views/second", "another-run", held=False)
     refresh(lake, "first", "second")
     exact(lake, "second", SECOND, ["w", "name"], "first")
     lake.append("base", [{"id": 107, "v": 1, "name": "waits"}])
     state.put_lease("views/second", "another-run", held=True)
-    assert lake.project.refresh("first", heeding).report.epochs, "a view that is live is not waited for"
+    assert lake.project.refresh("first", yielding).report.epochs, "a view that is live is not waited for"

@@ -1,4 +1,4 @@
-"""Topics of many splits, on both kinds of Spark: reading and proving cost one expression, however many splits there are."""
+"""Topics of many partitions, on both kinds of Spark: reading and proving cost one expression, however many there are."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.app.proofs import CHECKS
-from tests.support.many_splits import make_bronze, results, results_without_broadcasts, wanted
+from tests.support.many_partitions import make_bronze, results, results_without_broadcasts, wanted
 from tests.support.over_connect import over_connect
 from tests.support.processes import Processes
 from tests.support.project import Project
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-SPLITS = 64
+PARTITIONS = 64
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def bronze(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_in_process(
+def test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_in_process(
     bronze: Path, spark: "SparkSession"
 ) -> None:
     runner = SparkRunner(lambda: spark)
@@ -37,22 +37,22 @@ def test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_in_process(
     runner.close()
 
 
-def test_ranges_of_ten_thousand_splits_are_read_and_left_out_exactly_over_spark_connect(
+def test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_over_spark_connect(
     bronze: Path, remote: str
 ) -> None:
     assert over_connect(remote, results_without_broadcasts, bronze) == wanted()
 
 
-def test_a_topic_of_many_splits_reaches_a_view_and_is_proved_over_spark_connect(
+def test_a_topic_of_many_partitions_reaches_a_view_and_is_proved_over_spark_connect(
     project: Project, processes: Processes
 ) -> None:
-    topic = project.topic(splits=SPLITS)
-    events = [{"id": number, "amount": number / 4} for number in range(5 * SPLITS)]
-    project.produce(topic, events[: 3 * SPLITS])
+    topic = project.topic(partitions=PARTITIONS)
+    events = [{"id": number, "amount": number / 4} for number in range(5 * PARTITIONS)]
+    project.produce(topic, events[: 3 * PARTITIONS])
     project.declare(*declared(topic))
     order = order_of(project, topic)
     assert processes.run(order, {"refresh": "large"}, {"refresh": "orders"})[0] == 0
-    project.produce(topic, events[3 * SPLITS :])
+    project.produce(topic, events[3 * PARTITIONS :])
     code, said = processes.run(
         order,
         *({"refresh": name} for name in ("orders", "large")),

@@ -1,4 +1,4 @@
-"""A bronze table of ten thousand splits: what the reading functions make of ranges of it, and what they must."""
+"""A bronze table of ten thousand partitions: what the reading functions make of ranges of it, and what they must."""
 
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,22 @@ from backfill_assets.query.ddl import parse_schema
 
 __all__ = ["make_bronze", "results", "results_without_broadcasts", "wanted"]
 
-SPLITS, OFFSETS = 10_000, 8
-SOME = {split: OffsetRange(start=split % 3, end=split % 3 + split % 5) for split in range(5, SPLITS) if split % 7 != 0}
-"""Ranges of most splits, a fifth of them empty."""
-PROVED = {split: OffsetRange(start=0, end=split % (OFFSETS + 1)) for split in range(SPLITS)}
-LEFT = {split: OffsetRange(start=each.end, end=OFFSETS) for split, each in PROVED.items()}
+PARTITIONS, OFFSETS = 10_000, 8
+SOME = {
+    partition: OffsetRange(start=partition % 3, end=partition % 3 + partition % 5)
+    for partition in range(5, PARTITIONS)
+    if partition % 7 != 0
+}
+"""Ranges of most partitions, a fifth of them empty."""
+PROVED = {partition: OffsetRange(start=0, end=partition % (OFFSETS + 1)) for partition in range(PARTITIONS)}
+LEFT = {partition: OffsetRange(start=each.end, end=OFFSETS) for partition, each in PROVED.items()}
 
 
 def make_bronze(folder: Path) -> None:
-    """The table: each file holds an offset of every split; `id` is the split's parity."""
+    """The table: each file holds an offset of every partition; `id` is the partition's parity."""
     columns = parse_schema("id LONG")
     for offset in range(OFFSETS):
-        rows = [{"_partition": split, "_offset": offset, "id": split % 2} for split in range(SPLITS)]
+        rows = [{"_partition": partition, "_offset": offset, "id": partition % 2} for partition in range(PARTITIONS)]
         types = {"_partition": pa.int32(), "_offset": pa.int64(), "_timestamp": pa.timestamp("us", "UTC")}
         types |= {"_key": pa.binary(), "_headers": pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()}))}
         types |= {each.name: pa.int64() for each in columns} | {"_error": pa.string(), "_value": pa.binary()}
@@ -39,7 +43,7 @@ def wanted() -> dict[str, Any]:
     """What `results` must be, told without Spark."""
     rows = sum(map(len, LEFT.values()))
     return {
-        "read": [[split, offset] for split, each in SOME.items() for offset in range(each.start, each.end)],
+        "read": [[partition, offset] for partition, each in SOME.items() for offset in range(each.start, each.end)],
         "compared": [rows, rows, 0, 0],
         "compared to less": [rows - 1, rows, 0, 1],
     }
@@ -76,7 +80,7 @@ def results(runner: SparkRunner, folder: Path) -> dict[str, Any]:
 
     version = OFFSETS - 1
     proof = Proof(
-        table=table, version=version, split_column="_partition", offset_column="_offset", left_out={0: PROVED}
+        table=table, version=version, partition_column="_partition", offset_column="_offset", left_out={0: PROVED}
     )
     rows = runner.run(
         lambda spark: bronze_rows(spark, read(SOME), source).select("_partition", "_offset").collect(),

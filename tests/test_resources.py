@@ -1,0 +1,53 @@
+"""The deployment's own resources: chosen by name, and a cluster says what it lacks."""
+
+from pathlib import Path
+
+import pytest
+
+from backfill_assets import KafkaConnector, SparkResource, StateStore
+from backfill_assets.errors import EnvironmentSetupError
+from resources import resources_for
+
+PROJECT = Path("/project")
+CLUSTER = {
+    "BACKFILL_WAREHOUSE": "s3://bucket/warehouse",
+    "KAFKA_BOOTSTRAP_SERVERS": "broker:9093",
+    "SPARK_REMOTE": "sc://spark:15002/;use_ssl=true",
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*CLUSTER, "BACKFILL_ENVIRONMENT", "KAFKA_USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_one_machine_is_the_environment_unless_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = resources_for(PROJECT)
+    assert {name: type(each) for name, each in found.items()} == {
+        "backfill_state": StateStore,
+        "backfill_kafka": KafkaConnector,
+        "backfill_spark": SparkResource,
+    }
+    assert found["backfill_spark"].remote is None
+    assert {each.root for each in found.values()} == {str(PROJECT)}
+    monkeypatch.setenv("BACKFILL_ENVIRONMENT", "elsewhere")
+    with pytest.raises(EnvironmentSetupError, match=r"no environment 'elsewhere': expected one of local, cluster"):
+        resources_for(PROJECT)
+
+
+@pytest.mark.parametrize("missing", CLUSTER)
+def test_a_cluster_needs_all_of_its_variables(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    for name, value in CLUSTER.items():
+        monkeypatch.setenv(name, value)
+    found = resources_for(PROJECT, "cluster")
+    assert (found["backfill_state"].warehouse, found["backfill_spark"].remote) == (
+        CLUSTER["BACKFILL_WAREHOUSE"],
+        CLUSTER["SPARK_REMOTE"],
+    )
+    assert (found["backfill_kafka"].bootstrap_servers, found["backfill_kafka"].client_config) == ("broker:9093", {})
+    monkeypatch.setenv("KAFKA_USERNAME", "user")
+    assert resources_for(PROJECT, "cluster")["backfill_kafka"].client_config["sasl.password"] == "env:KAFKA_PASSWORD"
+    monkeypatch.delenv(missing)
+    with pytest.raises(EnvironmentSetupError, match=f"{missing} is not set"):
+        resources_for(PROJECT, "cluster")
