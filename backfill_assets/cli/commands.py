@@ -269,9 +269,9 @@ def maintain(
     vacuum_hours: Annotated[int | None, typer.Option(min=0, help="Also delete files unused for so long.")] = None,
 ) -> None:
     """Compact small files and sweep what dead runs left behind; positions are restated first."""
-    from backfill_assets.app.operations import maintain as tend_table
+    from backfill_assets.app.operations import maintain as maintain_table
 
-    swept = tend_table(LocalProject(module).workspace(), name, vacuum_hours=vacuum_hours)
+    swept = maintain_table(LocalProject(module).workspace(), name, vacuum_hours=vacuum_hours)
     _say(
         {"name": name, "swept": swept},
         as_json=as_json,
