@@ -48,6 +48,8 @@ MODULES = [path for path in OURS if path.name != "__init__.py"]
 FOLDERS = sorted({path.parent for path in MODULES})
 PURE = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in {"core", "query", "declare", "errors.py"}]
 CORE = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] == "core"]
+APART = {"e2e", "support", "mutations"}
+"""Folders of `tests/` that mirror nothing: what is proven end to end, helpers, faults put into the product."""
 LAZY = {PACKAGE / "declare" / "declarations.py": {"dagster"}}
 """Modules that may import these for type checking, or inside one function."""
 
@@ -126,3 +128,11 @@ def test_every_folder_says_what_it_holds(folder: Path) -> None:
     folders = {path.parent.name for path in folder.glob("*/__init__.py")}
     listed = set(re.findall(r"^- `(\w+)`:", text, re.MULTILINE))
     assert listed == (folders if folder == PACKAGE else holds)
+
+
+def test_folders_of_tests_mirror_those_of_the_package() -> None:
+    tests = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py")}
+    mirrored = {folder for folder in tests if folder.parts[:1] and folder.parts[0] not in APART}
+    assert mirrored
+    assert {str(folder) for folder in mirrored if not (PACKAGE / folder / "__init__.py").is_file()} == set()
+    assert {str(folder) for folder in mirrored if not (ROOT / "tests" / folder / "__init__.py").is_file()} == set()

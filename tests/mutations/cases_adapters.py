@@ -8,10 +8,10 @@ KILLED = "tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_mos
 DELTA = "backfill_assets/adapters/delta/output.py"
 LEDGER = "backfill_assets/adapters/state/ledger.py"
 STAGING = "backfill_assets/adapters/delta/staging.py"
-REAL_COMMITS = "tests/test_real_commits.py"
+REAL_COMMITS = "tests/adapters/delta/test_real_commits.py"
 VERIFIED = "test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_they_were"
-REAL_LOGS = "tests/test_real_logs.py"
-PLANS = "tests/test_ledger.py"
+REAL_LOGS = "tests/adapters/delta/test_real_logs.py"
+PLANS = "tests/adapters/state/test_ledger.py"
 SWEEPING = f"{REAL_LOGS}::test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile"
 ODD_KEYS = (
     "tests/e2e/tables/test_snapshot_keys.py::"
@@ -26,7 +26,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/delta/spool.py",
         old="if sizes is None or found != sizes:",
         new="if sizes is None or found.keys() != sizes.keys():",
-        tests=("tests/test_spool.py",),
+        tests=("tests/adapters/delta/test_spool.py",),
     ),
     # Commits
     Mutation(
@@ -85,14 +85,16 @@ ADAPTERS: tuple[Mutation, ...] = (
         file=DELTA,
         old="missing = sorted(path for path, size in sizes.items() if found.get(path) != size)",
         new="missing = sorted(path for path in sizes if path not in found)",
-        tests=("tests/e2e/kills/test_commit_outcomes.py::test_what_becomes_of_a_commit[VACUUM_without_retention]",),
+        tests=(
+            "tests/e2e/kills/test_commit_outcomes.py::test_every_commit_ends_as_its_case_says[VACUUM_without_retention]",
+        ),
     ),
     Mutation(
         name="a put-if-absent replaces what is there",
         file="backfill_assets/adapters/storage/object_store.py",
         old='mode="create")',
         new='mode="overwrite")',
-        tests=("tests/test_created_tables.py",),
+        tests=("tests/adapters/delta/test_created_tables.py",),
     ),
     Mutation(
         name="statistics of floats leave out NaN",
@@ -142,7 +144,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         old="folder.epoch <= epoch and",
         new="folder.epoch <= epoch + 1 and",
         tests=(
-            "tests/test_staging_names.py",
+            "tests/core/epoch/test_staged_folders.py",
             "tests/e2e/kills/test_rivals.py::test_tending_vacuuming_and_expiring_take_nothing_from_a_stalled_run",
         ),
     ),
@@ -152,7 +154,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         old="(folder.epoch <= epoch and folder.name not in needed)",
         new="folder.epoch <= epoch",
         tests=(
-            "tests/test_rearranged.py",
+            "tests/core/strategies/test_rearranged.py",
             "tests/e2e/tables/test_rearranged.py::"
             "test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it",
         ),
@@ -255,14 +257,14 @@ ADAPTERS: tuple[Mutation, ...] = (
         file="backfill_assets/core/audit.py",
         old="unplanned = max(rebuilt, last - KEPT_PLANS)",
         new="unplanned = rebuilt",
-        tests=("tests/test_audit.py::test_plans_that_may_have_been_pruned_are_not_missed_and_younger_ones_are",),
+        tests=("tests/core/test_audit.py::test_plans_that_may_have_been_pruned_are_not_missed_and_younger_ones_are",),
     ),
     Mutation(
         name="no plan is missed",
         file="backfill_assets/core/audit.py",
         old="unplanned = max(rebuilt, last - KEPT_PLANS)",
         new="unplanned = max(rebuilt, last)",
-        tests=("tests/test_audit.py::test_a_plan_that_is_gone_from_the_ledger_is_named",),
+        tests=("tests/core/test_audit.py::test_a_plan_that_is_gone_from_the_ledger_is_named",),
     ),
     Mutation(
         name="the lease of a dead process holds until it expires",
@@ -304,6 +306,8 @@ ADAPTERS: tuple[Mutation, ...] = (
         file="backfill_assets/core/strategies/table_views.py",
         old="        for each in self.upstreams:\n            self._offer(each.name, plan.before.tables[each.name])\n",
         new="",
-        tests=("tests/test_snapshot_decider.py::test_a_table_that_was_made_again_between_plan_and_commit_is_seen",),
+        tests=(
+            "tests/core/strategies/test_snapshot.py::test_a_table_that_was_made_again_between_plan_and_commit_is_seen",
+        ),
     ),
 )

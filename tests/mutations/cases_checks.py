@@ -15,7 +15,7 @@ CHOOSING = "backfill_assets/app/choosing.py"
 ASSETS = "backfill_assets/defs/assets.py"
 SENSORS = "backfill_assets/defs/sensors.py"
 CLI = "backfill_assets/cli/commands.py"
-PURE = "tests/test_audit.py"
+PURE = "tests/core/test_audit.py"
 DAMAGE = "tests/e2e/damage/test_checks_catch.py"
 DAMAGED = "tests/e2e/damage/test_checks_catch.py::test_a_damaged_data_file_is_caught_by_just_the_checks_that_can_see_it"
 NEW_DAMAGE = (
@@ -60,7 +60,7 @@ CHECKS: tuple[Mutation, ...] = (
         file=AUDIT,
         old="        if each.start != start:\n",
         new="        if each.start > start:\n",
-        tests=("tests/test_audit_tables.py",),
+        tests=("tests/core/test_audit_tables.py",),
     ),
     Mutation(
         name="a phase that goes back is no violation",

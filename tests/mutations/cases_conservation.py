@@ -4,7 +4,7 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["CONSERVATION"]
 
-STAGED_COLUMNS = "tests/test_staged_columns.py"
+STAGED_COLUMNS = "tests/core/epoch/test_staged_columns.py"
 REFUSED = f"{STAGED_COLUMNS}::test_files_with_other_columns_are_refused_before_the_commit"
 
 CONSERVATION: tuple[Mutation, ...] = (

@@ -10,11 +10,11 @@ RUN = "backfill_assets/core/epoch/run.py"
 CONTROL = "backfill_assets/core/epoch/limits.py"
 POSITIONS = "backfill_assets/core/progress/positions.py"
 LAG = "backfill_assets/core/progress/lag.py"
-OUTCOMES = "tests/test_protocol_cases.py::test_what_becomes_of_a_commit"
-NEXT_RUN = "tests/test_protocol_cases.py::test_the_next_run_makes_it_right_or_refuses_what_is_not_ours"
-REAL_OUTCOMES = "tests/e2e/kills/test_commit_outcomes.py::test_what_becomes_of_a_commit"
-LIVES = "tests/test_lives.py"
-LOOP = "tests/test_run_loop.py"
+OUTCOMES = "tests/core/epoch/test_protocol_cases.py::test_every_commit_ends_as_its_case_says"
+NEXT_RUN = "tests/core/epoch/test_protocol_cases.py::test_the_next_run_makes_it_right_or_refuses_what_is_not_ours"
+REAL_OUTCOMES = "tests/e2e/kills/test_commit_outcomes.py::test_every_commit_ends_as_its_case_says"
+LIVES = "tests/core/epoch/test_lives.py"
+LOOP = "tests/core/epoch/test_run_loop.py"
 STALLED = "tests/e2e/kills/test_rivals.py::test_a_stalled_run_never_commits_over_what_others_did"
 
 CORE: tuple[Mutation, ...] = (
@@ -75,9 +75,9 @@ CORE: tuple[Mutation, ...] = (
         old="plan.before == last.position and _feasible(parts, plan):",
         new="plan.before == last.position:",
         tests=(
-            "tests/test_source_reads.py::"
+            "tests/core/strategies/test_source_reads.py::"
             "test_a_planned_epoch_whose_history_kafka_lost_since_is_read_from_bronze_instead",
-            "tests/e2e/tables/test_in_full.py::test_a_planned_version_that_was_vacuumed_gives_way_to_a_newer_one",
+            "tests/e2e/tables/test_full_refresh.py::test_a_planned_version_that_was_vacuumed_gives_way_to_a_newer_one",
         ),
     ),
     Mutation(
@@ -111,7 +111,7 @@ CORE: tuple[Mutation, ...] = (
         old="step is None or step.after == refused.after:",
         new="step is None or parts.decider.offsets(step.after) == parts.decider.offsets(refused.after):",
         tests=(
-            "tests/test_arrangement_run.py::"
+            "tests/core/strategies/test_arrangement_run.py::"
             "test_ranges_that_were_refused_are_read_anew_once_there_is_a_newer_version_of_them",
         ),
     ),
@@ -122,7 +122,7 @@ CORE: tuple[Mutation, ...] = (
         old="""    parts.decider.confirm(plan)
     parts.on_step("staged")""",
         new="""    parts.on_step("staged")""",
-        tests=("tests/test_ingest.py::test_a_topic_recreated_between_plan_and_read_is_refused",),
+        tests=("tests/core/strategies/test_ingest.py::test_a_topic_recreated_between_plan_and_read_is_refused",),
     ),
     Mutation(
         name="a run whose files a rival swept fails instead of being fenced",
@@ -182,7 +182,9 @@ CORE: tuple[Mutation, ...] = (
         file=PROTOCOL,
         old="if gives_up and _epoch(found) != _epoch(base):",
         new="if gives_up and found.life != base.life:",
-        tests=("tests/test_snapshot_once.py::test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on",),
+        tests=(
+            "tests/core/strategies/test_snapshot_once.py::test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on",
+        ),
     ),
     Mutation(
         name="rows that replace others are counted twice",
@@ -287,7 +289,7 @@ CORE: tuple[Mutation, ...] = (
         old="return plan is not None and not parts.decider.resumable(plan)",
         new="return plan is not None and plan.epoch > 1 and not parts.decider.resumable(plan)",
         tests=(
-            "tests/test_snapshot_once.py::"
+            "tests/core/strategies/test_snapshot_once.py::"
             "test_a_creation_that_died_is_given_up_for_a_new_life_unless_it_had_planned_nothing_or_was_committed",
             "tests/e2e/tables/test_snapshot_once.py::"
             "test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_and_leaves_nothing",
@@ -306,7 +308,7 @@ CORE: tuple[Mutation, ...] = (
         file=POSITIONS,
         old="if phase is Phase.CATCHING_UP and self.live >= self.next:",
         new="if phase is Phase.CATCHING_UP and self.live >= self.next - 1:",
-        tests=("tests/test_positions.py",),
+        tests=("tests/core/progress/test_positions.py",),
     ),
     Mutation(
         name="a partition that joins begins where bronze is",
@@ -314,8 +316,8 @@ CORE: tuple[Mutation, ...] = (
         old="return cls(phase=Phase.FINISHED, start=start, next=start, live=live, target=start)",
         new="return cls(phase=Phase.FINISHED, start=start, next=live, live=live, target=start)",
         tests=(
-            "tests/test_source_strategy.py::test_a_new_partition_joins_finished_and_comes_from_bronze_alone",
-            "tests/test_simulation.py",
+            "tests/core/strategies/test_source.py::test_a_new_partition_joins_finished_and_comes_from_bronze_alone",
+            "tests/core/test_simulation.py",
         ),
     ),
     Mutation(
@@ -324,8 +326,8 @@ CORE: tuple[Mutation, ...] = (
         old="""return moved.model_copy(update={"phase": Phase.CATCHING_UP}).settle()""",
         new="return moved.settle()",
         tests=(
-            "tests/test_positions.py",
-            "tests/test_source_strategy.py::test_history_ahead_of_a_moving_bronze_stops_there",
+            "tests/core/progress/test_positions.py",
+            "tests/core/strategies/test_source.py::test_history_ahead_of_a_moving_bronze_stops_there",
         ),
     ),
     Mutation(
@@ -333,7 +335,7 @@ CORE: tuple[Mutation, ...] = (
         file=POSITIONS,
         old="share = min(want, left // (len(waiting) - index))",
         new="share = min(want, budget // len(waiting))",
-        tests=("tests/test_shares.py",),
+        tests=("tests/core/strategies/test_shares.py",),
     ),
     # The lag bound and the forecast of retention
     Mutation(
@@ -341,21 +343,21 @@ CORE: tuple[Mutation, ...] = (
         file=LAG,
         old="        if pending_lag < left:\n",
         new="        if pending_lag != left:\n",
-        tests=("tests/test_lag.py::test_the_bound_never_grows",),
+        tests=("tests/core/progress/test_lag.py::test_the_bound_never_grows",),
     ),
     Mutation(
         name="a lag bound gives way by the whole time consumed",
         file=LAG,
         old="left = max(0, self.max_lag - half)",
         new="left = max(0, self.max_lag - elapsed)",
-        tests=("tests/test_lag.py",),
+        tests=("tests/core/progress/test_lag.py",),
     ),
     Mutation(
         name="a lag that shrinks too slowly counts as converging",
         file=LAG,
         old="converging=lags[-1] <= allowed,",
         new="converging=lags[-1] <= max(allowed, lags[0]),",
-        tests=("tests/test_lag.py",),
+        tests=("tests/core/progress/test_lag.py",),
     ),
     Mutation(
         name="a view's bound starts anew with every epoch",
@@ -363,7 +365,7 @@ CORE: tuple[Mutation, ...] = (
         old="bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound",
         new="bound = before.bound.start(at_first)",
         tests=(
-            "tests/test_snapshot_decider.py::test_every_file_and_every_version_is_read_once_whatever_comes_between",
+            "tests/core/strategies/test_snapshot.py::test_every_file_and_every_version_is_read_once_whatever_comes_between",
         ),
     ),
     Mutation(
@@ -371,6 +373,6 @@ CORE: tuple[Mutation, ...] = (
         file="backfill_assets/core/progress/retention.py",
         old="safe = min(files.safe, log.safe)",
         new="safe = files.safe",
-        tests=("tests/test_retention.py::test_the_change_log_may_be_what_is_lost_first",),
+        tests=("tests/core/progress/test_retention.py::test_the_change_log_may_be_what_is_lost_first",),
     ),
 )

@@ -8,19 +8,19 @@ PROTOCOL = "backfill_assets/core/epoch/protocol.py"
 SOURCE = "backfill_assets/core/strategies/source.py"
 AUDIT = "backfill_assets/core/audit.py"
 WORKSPACE = "backfill_assets/app/workspace.py"
-COMMITS = "tests/test_epoch_commits.py"
+COMMITS = "tests/core/epoch/test_epoch_commits.py"
 SPOOLED = f"{COMMITS}::test_parts_of_the_spool_stay_where_they_lie_and_new_ones_lie_with_the_attempt_that_captured_them"
-LOST = "tests/test_lives.py::test_a_lost_ledger_is_an_error_that_names_both_sides"
+LOST = "tests/core/epoch/test_lives.py::test_a_lost_ledger_is_an_error_that_names_both_sides"
 REFUSED = (
-    "tests/test_run_loop.py::"
+    "tests/core/epoch/test_run_loop.py::"
     "test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them"
 )
-READS = "tests/test_source_reads.py"
+READS = "tests/core/strategies/test_source_reads.py"
 LEVEL = (
-    "tests/test_source_strategy.py::"
+    "tests/core/strategies/test_source.py::"
     "test_a_view_is_live_when_no_row_of_bronze_waits_and_a_partition_that_joined_is_behind_until_it_is_read"
 )
-MEANS = "tests/test_declarations.py::test_a_declaration_that_means_something_else_has_another_fingerprint"
+MEANS = "tests/declare/test_declarations.py::test_a_declaration_that_means_something_else_has_another_fingerprint"
 
 EPOCHS: tuple[Mutation, ...] = (
     # What an epoch commits
@@ -149,7 +149,9 @@ EPOCHS: tuple[Mutation, ...] = (
         file="backfill_assets/core/progress/order.py",
         old="closed[name] = frozenset(direct).union(*(closed[each] for each in direct))",
         new="closed[name] = frozenset(direct)",
-        tests=("tests/test_backfill_order.py::test_what_comes_after_a_name_comes_after_all_that_it_waits_for",),
+        tests=(
+            "tests/core/progress/test_backfill_order.py::test_what_comes_after_a_name_comes_after_all_that_it_waits_for",
+        ),
     ),
     # What is told apart
     Mutation(
@@ -157,7 +159,9 @@ EPOCHS: tuple[Mutation, ...] = (
         file=AUDIT,
         old="if plan is not None and counted != stated:",
         new="if plan is not None and counted < stated:",
-        tests=("tests/test_audit_tables.py::test_steps_of_a_snapshot_and_its_change_log_that_are_not_sound_are_named",),
+        tests=(
+            "tests/core/test_audit_tables.py::test_steps_of_a_snapshot_and_its_change_log_that_are_not_sound_are_named",
+        ),
     ),
     Mutation(
         name="as many rows may be written as there were offsets",
@@ -165,7 +169,7 @@ EPOCHS: tuple[Mutation, ...] = (
         old="(after.rows_written > copies * after.rows_read and not estimated)",
         new="(after.rows_written > copies * offered and not estimated)",
         tests=(
-            "tests/test_audit.py::test_an_epoch_that_wrote_more_than_it_read_or_read_more_than_its_offsets_is_named",
+            "tests/core/test_audit.py::test_an_epoch_that_wrote_more_than_it_read_or_read_more_than_its_offsets_is_named",
         ),
     ),
     Mutation(

@@ -7,11 +7,11 @@ __all__ = ["FILES"]
 REPLAY = "backfill_assets/adapters/delta/log_replay.py"
 FILE_BOUNDS = "backfill_assets/adapters/delta/file_bounds.py"
 BOUNDS = "backfill_assets/core/epoch/bounds.py"
-REPLAYED = "tests/test_log_replay.py"
+REPLAYED = "tests/adapters/delta/test_log_replay.py"
 ALL_PARTS = f"{REPLAYED}::test_all_parts_of_a_checkpoint_are_read_and_one_that_lacks_a_part_is_none"
 BY_NAME = f"{REPLAYED}::test_a_deletion_vector_is_found_by_its_name_as_the_protocol_of_delta_has_it"
 PLAIN = f"{REPLAYED}::test_files_hold_all_columns_as_they_are_only_where_everything_of_the_protocol_is_known"
-CUT = "tests/test_bounds.py::test_a_text_of_one_letter_too_many_is_cut_and_raised_to_the_next_letter_that_there_is"
+CUT = "tests/core/epoch/test_bounds.py::test_a_text_of_one_letter_too_many_is_cut_and_raised_to_the_next_letter_that_there_is"
 
 FILES: tuple[Mutation, ...] = (
     # Checkpoints
@@ -91,7 +91,7 @@ FILES: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/delta/spool.py",
         old=""""files": [each.action for each in version.files],""",
         new=""""files": [each.action for each in version.files[:1]],""",
-        tests=("tests/test_spool.py::test_all_that_a_pinned_version_is_made_of_is_kept",),
+        tests=("tests/adapters/delta/test_spool.py::test_all_that_a_pinned_version_is_made_of_is_kept",),
     ),
     # Bounds
     Mutation(
@@ -99,14 +99,16 @@ FILES: tuple[Mutation, ...] = (
         file=FILE_BOUNDS,
         old="return naming(names) == text and set(names) <= boundable(table.schema().to_json()).keys()",
         new="return naming(names) == text",
-        tests=("tests/test_file_bounds.py::test_a_property_that_somebody_else_set_is_not_kept",),
+        tests=("tests/adapters/delta/test_file_bounds.py::test_a_property_that_somebody_else_set_is_not_kept",),
     ),
     Mutation(
         name="files that delta-rs writes have bounds of floats inside",
         file=FILE_BOUNDS,
         old="""        if isinstance(each.type, PrimitiveType) and each.type.type not in {"float", "double"}""",
         new="        if isinstance(each.type, PrimitiveType)",
-        tests=("tests/test_file_bounds.py::test_bounds_are_exact_after_appends_merges_an_overwrite_and_compaction",),
+        tests=(
+            "tests/adapters/delta/test_file_bounds.py::test_bounds_are_exact_after_appends_merges_an_overwrite_and_compaction",
+        ),
     ),
     Mutation(
         name="bounds may have a letter too many",

@@ -9,7 +9,7 @@ INGEST = "backfill_assets/core/strategies/ingest.py"
 SOURCE = "backfill_assets/core/strategies/source.py"
 COMPUTE = "backfill_assets/adapters/compute/source_compute.py"
 TRUNCATION = "backfill_assets/core/strategies/truncation.py"
-LOGS = "tests/test_truncation.py::"
+LOGS = "tests/core/strategies/test_truncation.py::"
 PUT_BACK = (
     "tests/e2e/kafka/test_truncated_logs.py::test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not"
 )
@@ -21,7 +21,7 @@ KAFKA: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/kafka/connector.py",
         old="while (moving := [key for key, each in found.items() if _moves(each)])",
         new="while (moving := [key for key, each in found.items() if _moves(each)][:0])",
-        tests=("tests/test_kafka_offers.py::test_a_partition_whose_leader_moves_is_asked_for_again",),
+        tests=("tests/adapters/kafka/test_kafka_offers.py::test_a_partition_whose_leader_moves_is_asked_for_again",),
     ),
     # Ingest
     Mutation(
@@ -30,7 +30,7 @@ KAFKA: tuple[Mutation, ...] = (
         old="joined = {partition: 0 for partition in offer.partitions if partition not in position.next}",
         new="joined = {at: held.end for at, held in offer.partitions.items() if at not in position.next}",
         tests=(
-            "tests/test_ingest.py::test_a_partition_that_joins_later_is_read_from_its_very_first_offset",
+            "tests/core/strategies/test_ingest.py::test_a_partition_that_joins_later_is_read_from_its_very_first_offset",
             "tests/e2e/kafka/test_kafka_realities.py::"
             "test_partitions_that_join_are_read_from_their_first_record_while_backfilling_and_while_live",
         ),
@@ -43,7 +43,7 @@ KAFKA: tuple[Mutation, ...] = (
         partition: max(offset, offer.partitions[partition].start) for partition, offset in {**position.next, **joined}.items()
     }""",
         tests=(
-            "tests/test_ingest.py::test_offsets_that_retention_removed_before_they_were_read_are_an_error_never_a_gap",
+            "tests/core/strategies/test_ingest.py::test_offsets_that_retention_removed_before_they_were_read_are_an_error_never_a_gap",
             "tests/e2e/kafka/test_kafka_realities.py::"
             "test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped",
         ),
@@ -54,7 +54,7 @@ KAFKA: tuple[Mutation, ...] = (
         old="if known is not None and found is not None and known != found:",
         new="if known is not None and found is not None and known != found and position.topic != offer.topic:",
         tests=(
-            "tests/test_ingest.py::test_a_recreated_topic_is_refused_even_where_its_offsets_fit",
+            "tests/core/strategies/test_ingest.py::test_a_recreated_topic_is_refused_even_where_its_offsets_fit",
             "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_made_again_is_never_taken_for_the_old_one",
         ),
     ),
@@ -64,7 +64,7 @@ KAFKA: tuple[Mutation, ...] = (
         old="if not held.start <= start <= held.end:",
         new="if not held.start <= start:",
         tests=(
-            "tests/test_ingest.py::test_a_start_beyond_the_end_is_refused",
+            "tests/core/strategies/test_ingest.py::test_a_start_beyond_the_end_is_refused",
             "tests/e2e/kafka/test_kafka_starts.py::"
             "test_a_start_that_the_topic_does_not_hold_is_refused_and_nothing_is_made",
         ),
@@ -74,7 +74,7 @@ KAFKA: tuple[Mutation, ...] = (
         file=INGEST,
         old="history=dict(starts),",
         new="history=dict(begin),",
-        tests=("tests/test_ingest.py::test_the_start_is_resolved_once_when_the_source_is_created",),
+        tests=("tests/core/strategies/test_ingest.py::test_the_start_is_resolved_once_when_the_source_is_created",),
     ),
     # A log that lost its end
     Mutation(
@@ -147,9 +147,9 @@ KAFKA: tuple[Mutation, ...] = (
         old="from_bronze[partition] = OffsetRange(start=state.next, end=state.next + share)",
         new="from_bronze[partition] = OffsetRange(start=state.next + 1, end=state.next + share)",
         tests=(
-            "tests/test_source_strategy.py::"
+            "tests/core/strategies/test_source.py::"
             "test_history_is_read_from_kafka_without_waiting_for_bronze_and_live_rows_below_it_are_dropped",
-            "tests/test_simulation.py",
+            "tests/core/test_simulation.py",
         ),
     ),
     Mutation(
@@ -157,7 +157,7 @@ KAFKA: tuple[Mutation, ...] = (
         file=SOURCE,
         old="partitions[partition] = state.read_history(reach.end)",
         new="partitions[partition] = state.read_history(wanted.end)",
-        tests=("tests/test_simulation.py", "tests/e2e/kafka/test_kafka_compaction.py"),
+        tests=("tests/core/test_simulation.py", "tests/e2e/kafka/test_kafka_compaction.py"),
     ),
     Mutation(
         name="a compacted topic is read from Kafka beyond the seam with bronze",
@@ -165,7 +165,7 @@ KAFKA: tuple[Mutation, ...] = (
         old="        end = min(end, ingested.begin[partition])",
         new="        end = min(end, ingested.next[partition])",
         tests=(
-            "tests/test_source_reads.py::"
+            "tests/core/strategies/test_source_reads.py::"
             "test_a_compacted_topic_with_bronze_new_is_read_from_kafka_up_to_where_bronze_begins",
             "tests/e2e/kafka/test_kafka_compaction.py",
         ),
@@ -176,7 +176,7 @@ KAFKA: tuple[Mutation, ...] = (
         old="    if held is None or lost:\n        earliest",
         new="    if held is None:\n        earliest",
         tests=(
-            "tests/test_source_reads.py::test_history_that_nobody_has_any_more_is_an_error_never_a_gap",
+            "tests/core/strategies/test_source_reads.py::test_history_that_nobody_has_any_more_is_an_error_never_a_gap",
             "tests/e2e/kafka/test_kafka_realities.py::"
             "test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped",
         ),
@@ -186,7 +186,7 @@ KAFKA: tuple[Mutation, ...] = (
         file=SOURCE,
         old="for_live = min(live, max(budget - history, budget // 2))",
         new="for_live = min(live, budget)",
-        tests=("tests/test_shares.py",),
+        tests=("tests/core/strategies/test_shares.py",),
     ),
     Mutation(
         name="a source that was reset under a view is read on",
@@ -194,7 +194,7 @@ KAFKA: tuple[Mutation, ...] = (
         old="if same_life and not went_back:",
         new="if not went_back:",
         tests=(
-            "tests/test_source_reads.py::test_a_source_that_was_reset_under_a_view_is_refused_by_its_incarnation",
+            "tests/core/strategies/test_source_reads.py::test_a_source_that_was_reset_under_a_view_is_refused_by_its_incarnation",
             "tests/e2e/kafka/test_kafka_records.py::"
             "test_an_empty_topic_gives_live_tables_and_a_reset_source_stops_its_views",
         ),
@@ -205,7 +205,7 @@ KAFKA: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/kafka/connector.py",
         old="if each.offset < least):",
         new="if each.offset < NO_SUCH_OFFSET and least < 0):",
-        tests=("tests/test_kafka_offers.py",),
+        tests=("tests/adapters/kafka/test_kafka_offers.py",),
     ),
     Mutation(
         name="records of aborted transactions are read",
@@ -248,7 +248,7 @@ KAFKA: tuple[Mutation, ...] = (
         old="""good = " WHERE _error IS NULL" if scope.records and scope.column("_error") else \"\"""",
         new="""good = " WHERE TRUE" if scope.records and scope.column("_error") else \"\"""",
         tests=(
-            "tests/test_rowwise.py::test_the_sql_keeps_the_users_text_reads_good_records_and_adds_the_hidden_key",
+            "tests/query/test_rowwise.py::test_the_sql_keeps_the_users_text_reads_good_records_and_adds_the_hidden_key",
             "tests/e2e/tables/test_apply.py::test_good_records_come_with_the_hidden_key",
         ),
     ),

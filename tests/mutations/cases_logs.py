@@ -11,13 +11,16 @@ LEDGER = "backfill_assets/adapters/state/ledger.py"
 STATE = "backfill_assets/adapters/state/state_store.py"
 KAFKA = "backfill_assets/adapters/kafka/connector.py"
 UPSTREAM = "backfill_assets/adapters/delta/upstream.py"
-REAL = "tests/test_real_commits.py"
-REAL_LOGS = "tests/test_real_logs.py"
-BOUNDS = "tests/test_file_bounds.py"
-PLANS = "tests/test_ledger.py"
-LEASES = "tests/test_state_store.py::test_a_lease_is_alive_as_long_as_it_is_held_and_renewed_and_its_process_is_there"
-OFFERS = "tests/test_kafka_offers.py"
-CHANGED = "tests/test_table_changes.py"
+REAL = "tests/adapters/delta/test_real_commits.py"
+REAL_LOGS = "tests/adapters/delta/test_real_logs.py"
+BOUNDS = "tests/adapters/delta/test_file_bounds.py"
+PLANS = "tests/adapters/state/test_ledger.py"
+LEASES = (
+    "tests/adapters/state/test_state_store.py::"
+    "test_a_lease_is_alive_as_long_as_it_is_held_and_renewed_and_its_process_is_there"
+)
+OFFERS = "tests/adapters/kafka/test_kafka_offers.py"
+CHANGED = "tests/adapters/delta/test_table_changes.py"
 SLIPPED_IN = (
     f"{REAL}::test_columns_and_rows_that_slipped_in_before_a_commit_are_an_external_write_and_properties_are_not"
 )

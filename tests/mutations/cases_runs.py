@@ -8,9 +8,9 @@ RUN = "backfill_assets/core/epoch/run.py"
 CONTROL = "backfill_assets/core/epoch/limits.py"
 TABLES = "backfill_assets/core/strategies/table_views.py"
 ARRANGEMENT = "backfill_assets/core/strategies/arrangement.py"
-BY_KEY = "tests/test_arrangement_decider.py"
-LOOP = "tests/test_run_loop.py"
-DECIDER = "tests/test_snapshot_decider.py"
+BY_KEY = "tests/core/strategies/test_arrangement.py"
+LOOP = "tests/core/epoch/test_run_loop.py"
+DECIDER = "tests/core/strategies/test_snapshot.py"
 
 RUNS: tuple[Mutation, ...] = (
     Mutation(
@@ -90,34 +90,34 @@ RUNS: tuple[Mutation, ...] = (
         file="backfill_assets/query/expressions.py",
         old="""return not any(found and not found[1] and found[0].type == "STRING" for found in columns)""",
         new="return not any(found for found in columns)",
-        tests=("tests/test_rowwise.py::test_what_is_not_row_wise_is_refused_with_its_code_and_a_hint",),
+        tests=("tests/query/test_rowwise.py::test_what_is_not_row_wise_is_refused_with_its_code_and_a_hint",),
     ),
     Mutation(
         name="a star means the hidden columns of a view too",
         file="backfill_assets/query/expressions.py",
         old="""if not column.name.startswith("__"))""",
         new="if column.name)",
-        tests=("tests/test_rowwise.py::test_a_star_over_a_view_leaves_its_hidden_columns_out",),
+        tests=("tests/query/test_rowwise.py::test_a_star_over_a_view_leaves_its_hidden_columns_out",),
     ),
     Mutation(
         name="parts of a union may have different keys",
         file="backfill_assets/query/rowwise.py",
         old="found = {keys[scope.upstream] for scope in scopes}",
         new="found = {keys[scope.upstream] for scope in scopes[:1]}",
-        tests=("tests/test_rowwise.py::test_parts_whose_tables_have_different_keys_are_refused",),
+        tests=("tests/query/test_rowwise.py::test_parts_whose_tables_have_different_keys_are_refused",),
     ),
     Mutation(
         name="parts over parts are told apart by one column",
         file="backfill_assets/query/rowwise.py",
         old="return next(name for name in names if name not in hidden)",
         new="return next(name for name in names if name)",
-        tests=("tests/test_rowwise.py::test_parts_over_parts_are_told_apart_by_a_column_of_their_own",),
+        tests=("tests/query/test_rowwise.py::test_parts_over_parts_are_told_apart_by_a_column_of_their_own",),
     ),
     Mutation(
         name="a number in GROUP BY means the next column",
         file="backfill_assets/query/grouping.py",
         old="return items[position - 1]",
         new="return items[min(position, len(items) - 1)]",
-        tests=("tests/test_aggregate_query.py::test_groups_are_found_by_expression_name_and_number",),
+        tests=("tests/query/test_aggregate_query.py::test_groups_are_found_by_expression_name_and_number",),
     ),
 )

@@ -47,14 +47,14 @@ SINCE_PASS: tuple[Mutation, ...] = (
         file=SCOPE,
         old="some[0].version, some[-1].version",
         new="some[0].version, some[0].version",
-        tests=("tests/test_proof_scope.py",),
+        tests=("tests/core/test_proof_scope.py",),
     ),
     Mutation(
         name="a check since the last pass does not see that history is read by key",
         file=SCOPE,
         old='version of its own": before.expected or after.expected,',
         new='version of its own": after.expected and not before.expected,',
-        tests=("tests/test_proof_scope.py",),
+        tests=("tests/core/test_proof_scope.py",),
     ),
     Mutation(
         name="a check since the last pass reads files that are gone",

@@ -11,9 +11,9 @@ TABLES = "backfill_assets/core/strategies/table_views.py"
 AUDIT = "backfill_assets/core/audit.py"
 CULPRITS = "backfill_assets/core/epoch/culprits.py"
 COMPUTE = "backfill_assets/adapters/compute/source_compute.py"
-PURE = "tests/test_skips.py"
-MODEL = "tests/test_skips_of_tables.py::test_the_view_is_its_query_over_all_rows_but_those_left_out"
-SEARCH = "tests/test_culprits.py"
+PURE = "tests/core/epoch/test_skips.py"
+MODEL = "tests/core/strategies/test_table_skips.py::test_the_view_is_its_query_over_all_rows_but_those_left_out"
+SEARCH = "tests/core/epoch/test_culprits.py"
 RECORDS = "tests/e2e/kafka/test_poison.py"
 ROWS = "tests/e2e/tables/test_poison_rows.py"
 CAUGHT = "tests/e2e/damage/test_skips_catch.py"
@@ -27,7 +27,7 @@ SKIPS: tuple[Mutation, ...] = (
         new="ahead = set(wanted.get(partition, ()))",
         tests=(
             f"{PURE}::test_what_was_read_keeps_its_list_and_all_else_follows_what_is_wanted",
-            "tests/test_simulation.py",
+            "tests/core/test_simulation.py",
         ),
     ),
     Mutation(
@@ -66,7 +66,7 @@ SKIPS: tuple[Mutation, ...] = (
         file=AUDIT,
         old="        *_skip_violations(before.position, after.position),\n",
         new="",
-        tests=("tests/test_audit.py::test_what_was_read_and_is_left_out_only_afterwards_or_no_more_is_named",),
+        tests=("tests/core/test_audit.py::test_what_was_read_and_is_left_out_only_afterwards_or_no_more_is_named",),
     ),
     # Rows of tables
     Mutation(
@@ -113,7 +113,9 @@ SKIPS: tuple[Mutation, ...] = (
         file=AUDIT,
         old="        if due != skips:\n",
         new="        if skips and due != skips:\n",
-        tests=("tests/test_audit_tables.py::test_a_list_of_keys_that_changed_without_their_rows_being_read_is_named",),
+        tests=(
+            "tests/core/test_audit_tables.py::test_a_list_of_keys_that_changed_without_their_rows_being_read_is_named",
+        ),
     ),
     Mutation(
         name="proofs expect the rows of keys that are left out",
@@ -142,6 +144,6 @@ SKIPS: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/compute/poison_search.py",
         old="    return _OF_VALUES.fullmatch(state) is not None",
         new="    return state is not None",
-        tests=("tests/test_poison_errors.py",),
+        tests=("tests/adapters/compute/test_poison_errors.py",),
     ),
 )

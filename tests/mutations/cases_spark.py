@@ -20,7 +20,7 @@ UNIQUE = (
     "tests/e2e/tables/test_snapshot_refusals.py::"
     "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later"
 )
-ONLY_WHAT_DIFFERS = "tests/e2e/tables/test_in_full.py::test_readers_are_told_only_what_differs_where_few_rows_do"
+ONLY_WHAT_DIFFERS = "tests/e2e/tables/test_full_refresh.py::test_readers_are_told_only_what_differs_where_few_rows_do"
 PRIMARY_KEY = "tests/e2e/tables/test_primary_key.py"
 IN_BOTH = f"{PRIMARY_KEY}::test_a_key_that_is_in_both_tables_is_refused_and_taken_in_once_it_is_gone_from_one"
 COLUMNS = "tests/e2e/tables/test_columns_that_come.py"
@@ -55,7 +55,7 @@ SPARK: tuple[Mutation, ...] = (
         old="columns=last.columns or parts.decider.columns(),",
         new="columns=parts.decider.columns(),",
         tests=(
-            "tests/test_arrangement_run.py::"
+            "tests/core/strategies/test_arrangement_run.py::"
             "test_what_columns_there_were_when_a_life_began_is_told_by_all_of_its_commits",
         ),
     ),
@@ -71,7 +71,7 @@ SPARK: tuple[Mutation, ...] = (
         file="backfill_assets/query/query.py",
         old="text = query.lower()",
         new='text = query.lower().replace(" as total", "")',
-        tests=("tests/test_query_columns.py",),
+        tests=("tests/query/test_query_columns.py",),
     ),
     # Reading exact rows
     Mutation(
@@ -121,7 +121,7 @@ SPARK: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/delta/log_replay.py",
         old="""elif action.get("remove") and""",
         new="""elif action.get("remove") and action["remove"].get("deletionVector") and""",
-        tests=("tests/test_log_replay.py",),
+        tests=("tests/adapters/delta/test_log_replay.py",),
     ),
     Mutation(
         name="deletes are not seen in a table's log",
@@ -197,7 +197,7 @@ SPARK: tuple[Mutation, ...] = (
         old="""{OPERATION}=insert"))""",
         new="""{OPERATION}=insert").limit(1))""",
         tests=(
-            "tests/e2e/tables/test_in_full.py::test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in",
+            "tests/e2e/tables/test_full_refresh.py::test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in",
         ),
     ),
     # A view that is computed anew
@@ -214,7 +214,7 @@ SPARK: tuple[Mutation, ...] = (
         old="2 * counted",
         new="0 * counted",
         tests=(
-            "tests/e2e/tables/test_in_full.py::"
+            "tests/e2e/tables/test_full_refresh.py::"
             "test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers",
         ),
     ),
@@ -239,7 +239,7 @@ SPARK: tuple[Mutation, ...] = (
         old="key_columns=hidden or key or primary_key,",
         new="key_columns=primary_key or hidden or key,",
         tests=(
-            "tests/test_rowwise.py::test_an_own_key_is_a_constraint_beside_where_a_row_came_from",
+            "tests/query/test_rowwise.py::test_an_own_key_is_a_constraint_beside_where_a_row_came_from",
             f"{PRIMARY_KEY}::test_a_key_that_moves_within_an_epoch_is_merged_by_where_it_came_from_by_either_engine",
         ),
     ),
@@ -314,7 +314,7 @@ SPARK: tuple[Mutation, ...] = (
         old="""f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")""",
         new="""f"IF({CHANGE.name} {IS_INSERT}, 1, 1)")""",
         tests=(
-            "tests/e2e/tables/test_in_full.py::"
+            "tests/e2e/tables/test_full_refresh.py::"
             "test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers",
             "tests/e2e/tables/test_aggregate_views.py::test_groups_follow_a_table_and_a_view_follows_the_groups",
         ),
@@ -360,7 +360,7 @@ SPARK: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/sql/broadcasts.py",
         old=" + _TEXT * self.bytes",
         new="",
-        tests=("tests/test_broadcasts.py",),
+        tests=("tests/adapters/sql/test_broadcasts.py",),
     ),
     Mutation(
         name="keys that do not fit in memory are sent to every task",

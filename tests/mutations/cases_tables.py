@@ -13,15 +13,15 @@ ARRANGEMENT = "backfill_assets/core/strategies/arrangement.py"
 REARRANGED = "backfill_assets/core/strategies/rearranged.py"
 IN_FULL = "backfill_assets/core/strategies/full_refresh.py"
 CHOOSE = "backfill_assets/core/choice/choose.py"
-SNAPSHOT_TESTS = "tests/test_snapshot_decider.py"
+SNAPSHOT_TESTS = "tests/core/strategies/test_snapshot.py"
 EVERY_FILE = f"{SNAPSHOT_TESTS}::test_every_file_and_every_version_is_read_once_whatever_comes_between"
 EVERY_KEY = (
-    "tests/test_arrangement_decider.py::"
+    "tests/core/strategies/test_arrangement.py::"
     "test_after_every_epoch_the_view_is_the_newest_version_as_far_as_its_keys_were_read"
 )
-DUPLICATE = "tests/test_arrangement_decider.py::test_filtering_by_the_cursor_after_the_epoch_counts_rows_twice"
+DUPLICATE = "tests/core/strategies/test_arrangement.py::test_filtering_by_the_cursor_after_the_epoch_counts_rows_twice"
 EVERY_SEGMENT = (
-    "tests/test_rearranged.py::"
+    "tests/core/strategies/test_rearranged.py::"
     "test_every_file_and_version_counts_once_though_the_log_forgets_each_as_soon_as_it_is_captured"
 )
 KEYS_ON_SPARK = (
@@ -32,7 +32,10 @@ EVERYTHING = (
     f"{SNAPSHOT_TESTS}::"
     "test_an_epoch_of_everything_takes_all_versions_of_all_tables_however_many_and_however_they_are_read"
 )
-DRAINED = "tests/test_rearranged.py::test_an_epoch_of_everything_that_drains_the_spool_goes_on_in_the_change_log"
+DRAINED = (
+    "tests/core/strategies/test_rearranged.py::"
+    "test_an_epoch_of_everything_that_drains_the_spool_goes_on_in_the_change_log"
+)
 CONTRACT = "tests/e2e/kills/test_contract.py::test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back"
 
 OVER_TABLES: tuple[Mutation, ...] = (
@@ -43,7 +46,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="        unfinished = [name for name, each in position.sources.items() if not each.backfilled]",
         new="        unfinished: list[str] = []",
         tests=(
-            "tests/test_backfill_order.py::"
+            "tests/core/progress/test_backfill_order.py::"
             "test_a_source_that_waits_is_not_read_before_or_after_a_restart_and_nothing_is_lost",
         ),
     ),
@@ -67,7 +70,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file=SNAPSHOT,
         old="number: OffsetRange(start=table.buckets[number].next, end=bucket.next)",
         new="number: OffsetRange(start=max(0, table.buckets[number].next - 1), end=bucket.next)",
-        tests=(EVERY_FILE, "tests/test_audit_tables.py"),
+        tests=(EVERY_FILE, "tests/core/test_audit_tables.py"),
     ),
     Mutation(
         name="another setting of buckets moves the files of a life",
@@ -93,7 +96,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file=CHANGE_LOG,
         old="first=part[0].version,",
         new="first=part[0].version + 1,",
-        tests=(EVERY_FILE, "tests/test_audit_tables.py"),
+        tests=(EVERY_FILE, "tests/core/test_audit_tables.py"),
     ),
     Mutation(
         name="versions with and without a change data feed are read alike",
@@ -119,7 +122,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         new="if stated is not None and stated < commit_ms:",
         tests=(
             f"{SNAPSHOT_TESTS}::test_another_table_another_life_and_a_table_put_back_are_refused",
-            "tests/test_rearranged.py",
+            "tests/core/strategies/test_rearranged.py",
         ),
     ),
     Mutation(
@@ -128,7 +131,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="version, commit_ms = position.held  #",
         new="version, commit_ms = position.version, position.commit_ms  #",
         tests=(
-            "tests/test_rearranged.py::"
+            "tests/core/strategies/test_rearranged.py::"
             "test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of_it_is_captured",
         ),
     ),
@@ -140,7 +143,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
                 raise""",
         new="                return False",
         tests=(
-            "tests/test_arrangement_decider.py::"
+            "tests/core/strategies/test_arrangement.py::"
             "test_a_plan_whose_version_is_gone_is_superseded_unless_the_log_is_gone_too",
         ),
     ),
@@ -184,7 +187,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="replace(turn, names=sorted(position.tables), budget=EVERYTHING)",
         new="replace(turn, names=sorted(position.tables))",
         tests=(
-            "tests/test_snapshot_once.py::test_one_step_reads_every_file_of_every_table_and_the_log_follows",
+            "tests/core/strategies/test_snapshot_once.py::test_one_step_reads_every_file_of_every_table_and_the_log_follows",
             "tests/e2e/tables/test_snapshot_once.py::"
             "test_nothing_is_visible_before_all_of_it_and_each_epoch_of_the_log_is_equal",
         ),
@@ -195,7 +198,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="replace(turn, names=sorted(position.tables), budget=EVERYTHING)",
         new="replace(turn, names=turn.names[:1], budget=EVERYTHING)",
         tests=(
-            "tests/test_snapshot_once.py::test_one_step_reads_every_file_of_every_table_and_the_log_follows",
+            "tests/core/strategies/test_snapshot_once.py::test_one_step_reads_every_file_of_every_table_and_the_log_follows",
             "tests/e2e/tables/test_snapshot_once.py::test_several_tables_and_groups_are_read_at_once_too",
         ),
     ),
@@ -204,7 +207,9 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file=ONCE,
         old="    bound: LagBound = field(default_factory=CountBound)\n",
         new="",
-        tests=("tests/test_snapshot_once.py::test_the_lag_is_counted_in_commits_and_the_bound_goes_down_by_each",),
+        tests=(
+            "tests/core/strategies/test_snapshot_once.py::test_the_lag_is_counted_in_commits_and_the_bound_goes_down_by_each",
+        ),
     ),
     Mutation(
         name="a snapshot that is read at once is resumed at an outdated version",
@@ -253,7 +258,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="range(start, start + table.buckets[at].next) for at, start",
         new="range(start, start + table.buckets[at].parts) for at, start",
         tests=(
-            "tests/test_arrangement_decider.py::"
+            "tests/core/strategies/test_arrangement.py::"
             "test_the_filter_is_the_rule_for_any_cursors_and_partitions_pairs_into_deletes_and_inserts",
             EVERY_KEY,
         ),
@@ -265,7 +270,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="else _first_of(spool.segments, shares.get(index, 0))",
         new="else _first_of(spool.segments[::-1], shares.get(index, 0))",
         tests=(
-            "tests/test_rearranged.py",
+            "tests/core/strategies/test_rearranged.py",
             "tests/e2e/tables/test_rearranged.py::"
             "test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it",
         ),
@@ -294,7 +299,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="if commit.bytes and room < 0:",
         new="if commit.bytes and room + commit.bytes < 0:",
         tests=(
-            "tests/test_rearranged.py::"
+            "tests/core/strategies/test_rearranged.py::"
             "test_a_spool_that_is_full_stops_by_name_and_goes_on_where_it_stopped_once_it_may_hold_more",
         ),
     ),
@@ -303,7 +308,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file=REARRANGED,
         old="        if self.finished(after):\n            tables",
         new="        if self.finished(position):\n            tables",
-        tests=("tests/test_rearranged.py",),
+        tests=("tests/core/strategies/test_rearranged.py",),
     ),
     # All there is, where fewer changes were refused
     Mutation(
@@ -347,7 +352,9 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file=IN_FULL,
         old="return _changed(waiting) > TIMES_HELD * held and rows <= MOST_EPOCHS * budget",
         new="return _changed(waiting) > TIMES_HELD * held",
-        tests=("tests/test_in_full.py::test_a_table_of_many_epochs_is_followed_so_that_it_can_be_interrupted",),
+        tests=(
+            "tests/core/strategies/test_full_refresh.py::test_a_table_of_many_epochs_is_followed_so_that_it_can_be_interrupted",
+        ),
     ),
     Mutation(
         name="tables that are read in full are read at the version before the changes",
@@ -355,8 +362,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="last=tables[name].version,",
         new="last=table.version,",
         tests=(
-            "tests/test_in_full.py::test_changes_that_outweigh_their_table_are_not_followed",
-            "tests/e2e/tables/test_in_full.py::"
+            "tests/core/strategies/test_full_refresh.py::test_changes_that_outweigh_their_table_are_not_followed",
+            "tests/e2e/tables/test_full_refresh.py::"
             "test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers",
         ),
     ),
@@ -365,7 +372,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file=IN_FULL,
         old="return deletes and _changed(waiting) > FEWEST_BYTES",
         new="return _changed(waiting) > FEWEST_BYTES",
-        tests=("tests/test_in_full.py",),
+        tests=("tests/core/strategies/test_full_refresh.py",),
     ),
     # The choice of a strategy
     Mutation(
@@ -373,14 +380,14 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file=CHOOSE,
         old="if _fits(limit) < SAFETY]",
         new="if _fits(limit) < 1.0]",
-        tests=("tests/test_choose.py::test_twice_the_need_is_the_border_of_what_retention_allows",),
+        tests=("tests/core/choice/test_choose.py::test_twice_the_need_is_the_border_of_what_retention_allows",),
     ),
     Mutation(
         name="the simplest strategy is taken whatever it costs",
         file=CHOOSE,
         old="return next((each.strategy for each in left if each.cost_seconds <= TIE * least), None)",
         new="return next((each.strategy for each in left if least >= 0), None)",
-        tests=("tests/test_choose_situations.py::test_the_choice_is_the_expected_one",),
+        tests=("tests/core/choice/test_choose_situations.py::test_the_choice_is_the_expected_one",),
     ),
     Mutation(
         name="the age of the pinned commit does not count",
@@ -388,7 +395,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="left = None if kept is None else kept - table.newest_commit_age_seconds",
         new="left = kept",
         tests=(
-            "tests/test_choose.py::test_the_age_of_the_newest_commit_counts_against_a_snapshot_that_is_read_for_long",
+            "tests/core/choice/test_choose.py::test_the_age_of_the_newest_commit_counts_against_a_snapshot_that_is_read_for_long",
         ),
     ),
     Mutation(
@@ -396,7 +403,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file=CHOOSE,
         old="""if each.strategy == "snapshot_once" and each.memory_bytes > work.memory_bytes:""",
         new="""if each.strategy == "snapshot_once" and each.memory_bytes > SAFETY * SAFETY * work.memory_bytes:""",
-        tests=("tests/test_choose_situations.py::test_the_choice_is_the_expected_one",),
+        tests=("tests/core/choice/test_choose_situations.py::test_the_choice_is_the_expected_one",),
     ),
     Mutation(
         name="a life does not begin with the strategy that was chosen",
@@ -411,7 +418,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="            self._check_strategy(position)\n",
         new="",
         tests=(
-            "tests/test_snapshot_decider.py::"
+            "tests/core/strategies/test_snapshot.py::"
             "test_history_is_read_on_by_the_strategy_that_began_it_and_a_live_view_by_any",
             "tests/e2e/kills/test_contract.py::"
             "test_a_view_abandoned_mid_way_is_reset_to_another_strategy_and_ends_exact",
@@ -422,6 +429,6 @@ OVER_TABLES: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/delta/table_facts.py",
         old="changes = sorted(found, key=lambda each: each.rows)[:-1]",
         new="changes = sorted(found, key=lambda each: each.rows)",
-        tests=("tests/test_table_facts.py",),
+        tests=("tests/adapters/delta/test_table_facts.py",),
     ),
 )

@@ -12,7 +12,7 @@ IN_PROCESS = (
     "tests/e2e/kafka/test_many_partitions.py::"
     "test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_in_process"
 )
-OF_FILES = "tests/test_bronze_files.py"
+OF_FILES = "tests/core/progress/test_bronze_files.py"
 WIDE = "tests/e2e/tables/test_wide_keys.py"
 BAD = "tests/e2e/kafka/test_records.py::test_a_bad_record_has_its_reason_and_raw_value_and_nothing_else"
 AS_PYTHON = "tests/e2e/kafka/test_records_as_json.py"
@@ -91,7 +91,7 @@ VALUES: tuple[Mutation, ...] = (
         file=SAME_KEY,
         old="WHEN isnan({value}) THEN {nan} ",
         new="",
-        tests=("tests/test_same_key.py", f"{FLOATS}::test_groups_by_floats_are_one_for_each_key"),
+        tests=("tests/adapters/delta/test_same_key.py", f"{FLOATS}::test_groups_by_floats_are_one_for_each_key"),
     ),
     Mutation(
         name="keys keep the sign of zero",

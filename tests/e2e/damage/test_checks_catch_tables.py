@@ -306,7 +306,7 @@ def test_another_bound_or_count_that_is_stated_of_a_file(
 
 
 @pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
-def test_an_epoch_that_was_left_out(copy: Project, name: str) -> None:
+def test_an_epoch_that_was_left_out_is_found(copy: Project, name: str) -> None:
     last = copy.record(name).epoch
     forge_commit(copy, name, epoch=last + 2)
     failed = outcomes_of(copy, name, "positions_contiguous", "ledger_matches_table")
@@ -322,7 +322,7 @@ def test_an_epoch_that_was_left_out(copy: Project, name: str) -> None:
         ("clicked", CommitKind.RESTATE),
     ],
 )
-def test_a_position_that_went_back(copy: Project, name: str, kind: CommitKind) -> None:
+def test_a_position_that_went_back_is_found(copy: Project, name: str, kind: CommitKind) -> None:
     record = copy.record(name)
     forge_commit(
         copy, name, kind=kind, epoch=record.epoch + (kind is CommitKind.EPOCH), position=set_back(record.position)
@@ -353,7 +353,7 @@ def test_a_file_of_a_bucket_that_was_skipped(copy: Project) -> None:
 
 
 @pytest.mark.parametrize("name", ["keyed", "added", "totals", "child"])
-def test_versions_that_were_skipped(copy: Project, name: str) -> None:
+def test_versions_that_were_skipped_are_found(copy: Project, name: str) -> None:
     append(copy, "events" if name == "added" else "orders", 300, 310)
     if name == "child":
         assert copy.refresh("totals").report.record.live
@@ -387,7 +387,7 @@ def test_another_table_or_version_than_was_pinned(copy: Project, name: str, chan
 
 
 @pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
-def test_a_record_that_was_restated_otherwise(copy: Project, name: str) -> None:
+def test_a_record_that_was_restated_otherwise_is_found(copy: Project, name: str) -> None:
     record = copy.record(name)
     for changes, check, said in (
         ({"rows_total": record.rows_total + 1}, "rows_conserved", f"epochs wrote {record.rows_total + 1} rows"),
@@ -442,7 +442,7 @@ def test_a_plan_of_the_ledger_that_was_lost_or_has_another_hash(copy: Project, n
 
 
 @pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))
-def test_a_hand_made_append(copy: Project, name: str) -> None:
+def test_a_hand_made_append_is_found(copy: Project, name: str) -> None:
     version = append_by_hand(copy, name)
     failed = outcomes_of(copy, name)
     assert set(failed) == set(CHECKS)

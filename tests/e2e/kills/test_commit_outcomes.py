@@ -138,7 +138,7 @@ def as_parameter(case: Case) -> Any:
 
 
 @pytest.mark.parametrize("case", [as_parameter(case) for case in CASES])
-def test_what_becomes_of_a_commit(shared: Project, case: Case) -> None:
+def test_every_commit_ends_as_its_case_says(shared: Project, case: Case) -> None:
     m = two_epochs(shared, f"view_{CASES.index(case)}")
     left, external = case.times, 0
 

@@ -140,7 +140,7 @@ def test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon(copied
     exact(copied, "copy", COPY, ["id", "v"], "base")
 
 
-def test_columns_that_are_mapped_by_name(lake: Lake) -> None:
+def test_columns_that_are_mapped_by_name_are_read(lake: Lake) -> None:
     lake.sql(
         "mapped",
         "CREATE TABLE {t} (id BIGINT, `old name` STRING, part STRING, gone INT) USING delta PARTITIONED BY (part) "

@@ -18,7 +18,7 @@ from backfill_assets.core.strategies.table_views import TablesDecider, TableUpst
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.testing.simulated_table import SimulatedOutput
 from backfill_assets.testing.simulation import Operator, World
-from tests.test_arrangement_decider import Lake, Moving, Rows, inside
+from tests.support.keyed_world import Lake, Moving, Rows, inside
 
 TARGET = "views/both"
 LETTERS: Rows = {(letter, None): 0 for letter in "abcdef"}

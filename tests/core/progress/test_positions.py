@@ -83,7 +83,9 @@ UPSTREAM_ROWS = {
 
 
 @pytest.mark.parametrize(("ref", "live", "offset", "after", "visible"), UPSTREAM_ROWS.values(), ids=UPSTREAM_ROWS)
-def test_each_row_of_the_upstream_table(ref: Ref, live: int, offset: int, after: Ref, visible: bool) -> None:
+def test_live_rows_move_a_partition_as_each_row_of_the_table_says(
+    ref: Ref, live: int, offset: int, after: Ref, visible: bool
+) -> None:
     assert handle_upstream_row(ref, offset) == (after, visible)
     before = as_partition(ref, live=live)
     moved = before.see_live(offset + 1)
@@ -101,7 +103,7 @@ BACKFILL_ROWS = {
 
 
 @pytest.mark.parametrize(("ref", "offset", "after"), BACKFILL_ROWS.values(), ids=BACKFILL_ROWS)
-def test_each_row_of_the_backfill_table(ref: Ref, offset: int, after: Ref) -> None:
+def test_history_moves_a_partition_as_each_row_of_the_table_says(ref: Ref, offset: int, after: Ref) -> None:
     assert handle_backfill_row(ref, offset) == (after, True)
     assert_corresponds(as_partition(ref, live=0).read_history(offset + 1), after, start=0)
 

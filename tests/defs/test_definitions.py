@@ -30,19 +30,19 @@ def graph_of(definitions: dg.Definitions) -> Any:
     return definitions.resolve_asset_graph()
 
 
-def test_assets_and_their_upstreams(definitions: dg.Definitions) -> None:
+def test_each_table_is_an_asset_that_depends_on_its_upstreams(definitions: dg.Definitions) -> None:
     graph = graph_of(definitions)
     found = {key.to_user_string(): sorted(map(str, map(key_text, graph.get(key).parent_keys))) for key in keys(graph)}
     assert found == {"kafka/orders": [], "sources/orders": ["kafka/orders"], "views/large": ["sources/orders"]}
     assert {key_text(key) for key in graph.materializable_asset_keys} == {"sources/orders", "views/large"}
 
 
-def test_checks_of_every_table(definitions: dg.Definitions) -> None:
+def test_every_table_has_its_checks(definitions: dg.Definitions) -> None:
     found = sorted(f"{key_text(key.asset_key)}:{key.name}" for key in graph_of(definitions).asset_check_keys)
     assert found == [f"{table}:{check}" for table in ("sources/orders", "views/large") for check in CHECKS]
 
 
-def test_jobs(definitions: dg.Definitions) -> None:
+def test_every_table_has_its_jobs(definitions: dg.Definitions) -> None:
     ours = [job.name for job in definitions.resolve_all_job_defs() if not job.name.startswith("__")]
     assert sorted(ours) == [
         "backfill_drop",

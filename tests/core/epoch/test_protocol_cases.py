@@ -25,7 +25,7 @@ def meddle(world: World, case: Case) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what.replace(" ", "_"))
-def test_what_becomes_of_a_commit(case: Case) -> None:
+def test_every_commit_ends_as_its_case_says(case: Case) -> None:
     world = make()
     outcomes = iter(case.outcomes)
     output = UnreliableOutput(SimulatedOutput(world.table(VIEW)), lambda: next(outcomes, Outcome.WORKED))

@@ -90,12 +90,12 @@ def test_what_is_to_be_watched_is_said_of_the_strategy_it_concerns(code: Code) -
 def test_every_code_has_an_example_and_stands_in_the_docs() -> None:
     assert {*OUT, *RISKS} == set(Code)
     assert {*HARD, *FORECAST} == set(OUT)
-    text = (Path(__file__).parent.parent / "docs" / "refusals.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "refusals.md").read_text(encoding="utf-8")
     listed = text[text.index("## Choosing a strategy") : text.index("## Errors")]
     assert set(re.findall(r"^\| `(\w+)`", listed, re.MULTILINE)) == set(Code)
 
 
-def test_the_words_of_a_choice() -> None:
+def test_a_choice_says_what_was_chosen_and_why() -> None:
     choice = chosen(table(rows=LARGE, log_retention_seconds=20 * MINUTE))
     assert choice.words == (
         "`rearranged` reads orders: it costs the least of what can. "
