@@ -15,6 +15,7 @@ from backfill_assets.core.epoch.protocol import STEPS, Parts, restate
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord
 from backfill_assets.core.epoch.skips import OffsetSkip, left_out_of
 from backfill_assets.core.progress.positions import IngestPosition
+from backfill_assets.core.progress.reads import KafkaRead
 from backfill_assets.errors import (
     BackfillError,
     ComputeError,
@@ -111,10 +112,25 @@ class Simulation:
         assert isinstance(look.record.position, IngestPosition)
         partition, end = self.random.choice(sorted(look.record.position.next.items()))
         if topic.compacted:
-            topic.compact(partition, [offset for offset in range(end) if self._often(0.3)])
+            taken = [offset for offset in range(end) if self._often(0.3)]
+            about_to_read = self._planned_from_kafka(topic.source, partition)
+            topic.compact(partition, [offset for offset in taken if offset not in about_to_read])
         else:
             topic.retain(partition, self.random.randint(0, end))
         self.note(f"{'compact' if topic.compacted else 'retain'} {topic.source}/{partition} below {end}")
+
+    def _planned_from_kafka(self, source: str, partition: int) -> set[int]:
+        """The offsets that epochs which are planned and not committed read from Kafka. What compaction takes of these is
+        in no view, as the docs say: an offset that is not there looks like one that never held a record."""
+        waiting = [
+            plan
+            for (target, life), plans in self.world.ledger.plans.items()
+            for plan in plans
+            if (last := self.world.table(target).commits[-1]).incarnation == life and plan.epoch > last.epoch
+        ]
+        reads = [read for plan in waiting for read in plan.offset_reads if isinstance(read, KafkaRead)]
+        ranges = [read.ranges[partition] for read in reads if read.source == source and partition in read.ranges]
+        return {offset for each in ranges for offset in range(each.start, each.end)}
 
     def refresh(self, target: str | None = None, *, depth: int = 0) -> None:
         target = target or self.random.choice((*SOURCES, *VIEWS))
