@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 
-from backfill_assets.declare.declarations import RefreshMode
+from backfill_assets.declare.model import RefreshMode
 from benchmarks.measure import Comparison, in_turns, timed
 from benchmarks.tables import COLUMNS, copy_of, make_table
 from benchmarks.world import World

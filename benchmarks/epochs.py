@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.app.operations import refresh
+from backfill_assets.app.refresh import refresh
 from backfill_assets.app.workspace import Declared, Table, Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import LogRecord, TopicState

@@ -23,7 +23,7 @@ from backfill_assets.app.workspace import Declared
 from backfill_assets.core.choice.choose import Choice
 from backfill_assets.core.choice.estimates import NEVER
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.declare.declarations import MaterializedView, Strategy
+from backfill_assets.declare.model import MaterializedView, Strategy
 from backfill_assets.errors import VersionsLostError
 from benchmarks.measure import Comparison
 from benchmarks.world import SCHEMA, World

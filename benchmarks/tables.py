@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from backfill_assets import delta_table, materialized_view
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.declare.declarations import MaterializedView, RefreshMode
+from backfill_assets.declare.model import MaterializedView, RefreshMode
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.world import World
 

@@ -18,11 +18,11 @@ from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.local.servers import down, up
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.state.state_store import StateStore
-from backfill_assets.app.operations import Refresh, refresh
+from backfill_assets.app.refresh import Refresh, refresh
 from backfill_assets.app.workspace import Declared, Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.run import create_if_missing
-from backfill_assets.declare.declarations import KafkaSource, MaterializedView
+from backfill_assets.declare.model import KafkaSource, MaterializedView
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -28,7 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 from backfill_assets.adapters.local.servers import down, up
-from backfill_assets.app.operations import Status, drop, status
+from backfill_assets.app.lifecycle import drop
+from backfill_assets.app.status import Status, status
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.cli.local_project import load_definitions
 from backfill_assets.defs.assets import workspace_in

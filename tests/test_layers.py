@@ -1,4 +1,5 @@
-"""The house: folders import downwards only, what decides never touches the world, every folder says what it holds."""
+"""The house: folders import downwards only, what decides never touches the world, all of it is
+small, and every folder says what it holds."""
 
 import ast
 import re
@@ -50,7 +51,15 @@ PURE = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] in {"core
 CORE = [path for path in MODULES if path.relative_to(PACKAGE).parts[0] == "core"]
 APART = {"e2e", "support", "mutations"}
 """Folders of `tests/` that mirror nothing: what is proven end to end, helpers, faults put into the product."""
-LAZY = {PACKAGE / "declare" / "declarations.py": {"dagster"}}
+EVERYTHING = sorted(
+    path
+    for folder in ("backfill_assets", "benchmarks", "examples", "resources", "scripts", "tests")
+    for path in (ROOT / folder).rglob("*.py")
+)
+LINES_OF_A_MODULE, LINES_OF_A_FUNCTION, DEEPEST = 400, 50, 3
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+BLOCKS = ast.If | ast.For | ast.While | ast.With | ast.Try | ast.Match
+LAZY = {PACKAGE / "declare" / "model.py": {"dagster"}}
 """Modules that may import these for type checking, or inside one function."""
 
 
@@ -136,3 +145,31 @@ def test_folders_of_tests_mirror_those_of_the_package() -> None:
     assert mirrored
     assert {str(folder) for folder in mirrored if not (PACKAGE / folder / "__init__.py").is_file()} == set()
     assert {str(folder) for folder in mirrored if not (ROOT / "tests" / folder / "__init__.py").is_file()} == set()
+
+
+def nesting(node: ast.AST, depth: int = 0) -> int:
+    """How deep blocks lie in each other below a node; `elif` is no deeper, and functions within count alone."""
+    deepest = depth
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, FUNCTIONS | ast.ClassDef):
+            continue
+        chained = isinstance(child, ast.If) and isinstance(node, ast.If) and node.orelse == [child]
+        deepest = max(deepest, nesting(child, depth + (isinstance(child, BLOCKS) and not chained)))
+    return deepest
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Its lines without its docstring, which may say as much as users need to know."""
+    end, text = function.end_lineno, function.body[0] if ast.get_docstring(function) is not None else None
+    assert end is not None
+    documented = text.end_lineno - text.lineno + 1 if text is not None and text.end_lineno is not None else 0
+    return end - function.lineno + 1 - documented
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=named)
+def test_modules_functions_and_blocks_are_small(path: Path) -> None:
+    text = path.read_text()
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, FUNCTIONS)]
+    assert text.count("\n") <= LINES_OF_A_MODULE
+    assert {node.name for node in functions if length(node) > LINES_OF_A_FUNCTION} == set()
+    assert {node.name for node in functions if nesting(node) > DEEPEST} == set()

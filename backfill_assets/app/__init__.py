@@ -1,13 +1,17 @@
 """Ties declarations to adapters: what can be done with a declared table.
 
 - `choosing`: which strategy a view's life begins with
+- `controls`: what an operator tells runs of a table
 - `dependents`: what the views that read a table ask of it
+- `dry_run`: what a refresh would do, without doing it
 - `heartbeat`: what a run does between its epochs
-- `operations`: what can be done with a declared table
+- `lifecycle`: the lives of a table
 - `proof_case`: what a check is made of
 - `proof_rows`: proof that a table's rows are those that its records, or its query, give
 - `proofs`: the checks of a table, each alone
+- `refresh`: a refresh
 - `skipping`: what an operator says of rows that a view is to leave out
+- `status`: how a declared table stands
 - `upstreams`: the Delta tables and views that one view reads
 - `workspace`: declared sources and views tied to the world
 """

@@ -12,7 +12,7 @@ from backfill_assets.core.choice.choose import Choice, choose
 from backfill_assets.core.choice.reasons import HARD
 from backfill_assets.core.epoch.costs import Costs, Strategy, TableFacts, epochs_ran
 from backfill_assets.core.epoch.limits import DEFAULT_CHUNK_ROWS
-from backfill_assets.declare.declarations import KafkaSource, MaterializedView
+from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.environment import spool_bytes
 from backfill_assets.errors import NoStrategyError
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from backfill_assets.app.workspace import Table, Workspace
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
-from backfill_assets.declare.declarations import MaterializedView
+from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import BackfillError, StillNeededError
 
 __all__ = ["awaited_view", "check_unneeded", "expire_log"]

@@ -7,7 +7,7 @@ from backfill_assets.adapters.proof.written import Written, written_between
 from backfill_assets.app.workspace import Table, Workspace
 from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.proof_scope import Everything
-from backfill_assets.declare.declarations import MaterializedView
+from backfill_assets.declare.model import MaterializedView
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.query import unique_keys
 from backfill_assets.query.rowwise import RowwiseQuery

@@ -18,7 +18,7 @@ from backfill_assets.core.progress.positions import IngestPosition, OffsetRange,
 from backfill_assets.core.progress.reads import size_of
 from backfill_assets.core.proof_scope import Everything, Since, followed, scope
 from backfill_assets.core.strategies.source import SourceUpstream
-from backfill_assets.declare.declarations import KafkaSource, MaterializedView
+from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.errors import UpstreamChangedError, VersionsLostError
 from backfill_assets.query.aggregate import AggregateQuery
 

@@ -18,7 +18,7 @@ from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry, conserved, conti
 from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.skips import left_out_words, standings
 from backfill_assets.core.proof_scope import Everything
-from backfill_assets.declare.declarations import MaterializedView
+from backfill_assets.declare.model import MaterializedView
 
 __all__ = ["CHECKS", "Outcome", "run_check"]
 

@@ -11,7 +11,7 @@ from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.records import Position, TableState
 from backfill_assets.core.epoch.skips import MOST_SKIPS, KeySkip, LeftOut, OffsetSkip, Skip, is_consumed, standings
 from backfill_assets.core.progress.positions import NamedKey, ViewPosition
-from backfill_assets.declare.declarations import KafkaSource, MaterializedView
+from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.errors import DeclarationError
 
 __all__ = ["Named", "left_out", "set_skips"]

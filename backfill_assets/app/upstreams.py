@@ -32,7 +32,7 @@ from backfill_assets.core.strategies.rearranged import RearrangedHistory
 from backfill_assets.core.strategies.snapshot import SnapshotHistory
 from backfill_assets.core.strategies.snapshot_once import SnapshotOnceHistory
 from backfill_assets.core.strategies.table_views import TablesDecider, TableUpstream
-from backfill_assets.declare.declarations import DeltaTable, MaterializedView, has_key
+from backfill_assets.declare.model import DeltaTable, MaterializedView, has_key
 from backfill_assets.environment import spool_bytes
 from backfill_assets.errors import QueryError, UpstreamChangedError, UpstreamNotLiveError, UpstreamRefusedError
 from backfill_assets.query.aggregate import AggregateQuery, is_aggregate

@@ -28,7 +28,8 @@ from backfill_assets.core.epoch.run import create_if_missing
 from backfill_assets.core.progress.positions import IngestPosition, OffsetRange
 from backfill_assets.core.strategies.ingest import IngestDecider
 from backfill_assets.core.strategies.source import SourceDecider, SourceUpstream
-from backfill_assets.declare.declarations import PARSER, DeltaTable, KafkaSource, MaterializedView, Start
+from backfill_assets.declare.arguments import Start
+from backfill_assets.declare.model import PARSER, DeltaTable, KafkaSource, MaterializedView
 from backfill_assets.errors import DeclarationError, UpstreamChangedError
 from backfill_assets.query.ddl import ddl
 from backfill_assets.query.query import Query

@@ -101,7 +101,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """How sources and views stand: phase, rows, percent, rate, ETA, lag per partition."""
-    from backfill_assets.app.operations import status as status_of
+    from backfill_assets.app.status import status as status_of
 
     project = LocalProject(module)
     workspace = project.workspace()
@@ -118,7 +118,7 @@ def status(
 @app.command()
 def plan(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
     """What the next epoch would read, and which strategy a new view would take and why; writes nothing."""
-    from backfill_assets.app.operations import plan as plan_of
+    from backfill_assets.app.dry_run import plan as plan_of
     from backfill_assets.core.epoch.limits import Limits
 
     found = plan_of(LocalProject(module).workspace(), name, Limits())
@@ -233,7 +233,7 @@ def skip(  # noqa: PLR0913, PLR0917  (options of a command)
 @app.command()
 def reset(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
     """Empty a source or view and begin a new life with the declaration as it is now."""
-    from backfill_assets.app.operations import reset as reset_table
+    from backfill_assets.app.lifecycle import reset as reset_table
 
     record = reset_table(LocalProject(module).workspace(), name)
     _say(
@@ -246,7 +246,7 @@ def reset(name: Name, module: Module = "definitions", as_json: AsJson = False) -
 @app.command()
 def drop(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
     """Delete a source's or view's data, plans and settings; a marker stays in the table's log."""
-    from backfill_assets.app.operations import drop as drop_table
+    from backfill_assets.app.lifecycle import drop as drop_table
 
     drop_table(LocalProject(module).workspace(), name)
     _say({"name": name, "dropped": True}, as_json=as_json, text=lambda: f"{name} is dropped")
@@ -255,7 +255,7 @@ def drop(name: Name, module: Module = "definitions", as_json: AsJson = False) ->
 @app.command()
 def rebuild(module: Module = "definitions", as_json: AsJson = False) -> None:
     """Make the ledger anew from the tables' own commits, after the state store was lost."""
-    from backfill_assets.app.operations import rebuild as rebuild_ledger
+    from backfill_assets.app.lifecycle import rebuild as rebuild_ledger
 
     rebuilt = rebuild_ledger(LocalProject(module).workspace())
     _say({"rebuilt": rebuilt}, as_json=as_json, text=lambda: f"rebuilt: {', '.join(rebuilt) or 'there are no tables'}")
@@ -269,7 +269,7 @@ def maintain(
     vacuum_hours: Annotated[int | None, typer.Option(min=0, help="Also delete files unused for so long.")] = None,
 ) -> None:
     """Compact small files and sweep what dead runs left behind; positions are restated first."""
-    from backfill_assets.app.operations import maintain as maintain_table
+    from backfill_assets.app.lifecycle import maintain as maintain_table
 
     swept = maintain_table(LocalProject(module).workspace(), name, vacuum_hours=vacuum_hours)
     _say(
@@ -304,7 +304,7 @@ def ui(
 
 
 def _control(module: str, name: str, *, as_json: bool, **change: Any) -> None:
-    from backfill_assets.app.operations import set_controls
+    from backfill_assets.app.controls import set_controls
 
     controls = set_controls(LocalProject(module).workspace(), name, by="cli", **change)
     rate = "no limit" if controls.rows_per_second is None else f"{controls.rows_per_second:g} rows/s"

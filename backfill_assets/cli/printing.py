@@ -7,7 +7,8 @@ from rich.console import Group
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from backfill_assets.app.operations import Planned, Status
+    from backfill_assets.app.dry_run import Planned
+    from backfill_assets.app.status import Status
     from backfill_assets.cli.summary import RunSummary
     from backfill_assets.core.epoch.skips import LeftOut
     from backfill_assets.core.progress.reads import Read

@@ -1,5 +1,6 @@
 """What users declare: sources, tables and views, as frozen values that are checked when they are made.
 
 - `arguments`: checks of arguments that all declarations share
-- `declarations`: what users declare
+- `declarations`: the functions that declare
+- `model`: what they give: sources, tables and views as frozen values
 """

@@ -1,14 +1,11 @@
-"""What users declare: sources and views, as frozen values that are checked when made.
+"""The functions that declare sources, tables and views, and the checks of what they are given.
 
-Owns the public declarations and their rules. Reads no data, opens no connection, and imports neither Dagster nor Spark,
-so that declaring is instant and works offline.
+Reads no data, opens no connection, and imports neither Dagster nor Spark, so that declaring is instant and works offline.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
+from typing import Unpack, get_args
 
-from backfill_assets.core.progress.order import Order
 from backfill_assets.declare.arguments import (
     Start,
     check_choice,
@@ -19,173 +16,28 @@ from backfill_assets.declare.arguments import (
     checked_start,
     wrong_argument,
 )
+from backfill_assets.declare.model import (
+    Bronze,
+    DeltaTable,
+    Isolation,
+    KafkaSource,
+    LabelArguments,
+    Labels,
+    MaterializedView,
+    RecordFormat,
+    RefreshMode,
+    Strategy,
+    TableStrategy,
+    Upstream,
+)
 from backfill_assets.errors import DeclarationError, QueryError
-from backfill_assets.query.aggregate import AggregateQuery, is_aggregate
+from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.query import Query, analyze, spelled
 
-if TYPE_CHECKING:
-    from dagster import AssetKey, AutomationCondition, FreshnessPolicy
-
-__all__ = [
-    "Bronze",
-    "DeltaTable",
-    "Isolation",
-    "KafkaSource",
-    "MaterializedView",
-    "RecordFormat",
-    "RefreshMode",
-    "Start",
-    "Strategy",
-    "Upstream",
-    "delta_table",
-    "has_key",
-    "kafka_source",
-    "materialized_view",
-]
-
-RecordFormat = Literal["json", "raw"]
-Bronze = Literal["all", "new"]
-Isolation = Literal["read_committed", "read_uncommitted"]
-TableStrategy = Literal["snapshot", "snapshot_once", "arrangement", "rearranged"]
-Strategy = Literal["auto", "source"] | TableStrategy
-RefreshMode = Literal["auto", "incremental"]
+__all__ = ["delta_table", "kafka_source", "materialized_view"]
 
 STRATEGIES = ("auto", "source", *get_args(TableStrategy))
-
-PARSER = 1
-"""The rules by which records become rows (`query/records.py`); another number is another parser to built tables."""
-
-METADATA_COLUMNS = (
-    Column("_partition", "INT"),
-    Column("_offset", "LONG"),
-    Column("_timestamp", "TIMESTAMP"),
-    Column("_key", "BINARY"),
-    Column("_headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>"),
-)
-ERROR_COLUMNS = (Column("_error", "STRING"), Column("_value", "BINARY"))
-
-
-class LabelArguments(TypedDict, total=False):
-    """The arguments that every declaration takes as Dagster names them; all may be left out."""
-
-    key: "AssetKey | Sequence[str] | str | None"
-    description: str | None
-    owners: Sequence[str]
-    tags: Mapping[str, str]
-    metadata: Mapping[str, Any]
-    group_name: str | None
-    automation_condition: "AutomationCondition[Any] | None"
-    freshness_policy: "FreshnessPolicy | None"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Labels:
-    """What Dagster shows beside an asset; each field is named as Dagster names it."""
-
-    key: "AssetKey | Sequence[str] | str | None" = None
-    description: str | None = None
-    owners: Sequence[str] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    group_name: str | None = None
-    automation_condition: "AutomationCondition[Any] | None" = None
-    freshness_policy: "FreshnessPolicy | None" = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class KafkaSource:
-    """A Kafka topic that is ingested once into an append-only Delta table (bronze); make it with `kafka_source`."""
-
-    name: str
-    topic: str
-    columns: tuple[Column, ...]
-    format: RecordFormat
-    start: Start
-    bronze: Bronze
-    isolation: Isolation
-    client_config: Mapping[str, str] = field(repr=False)
-    labels: Labels
-
-    @property
-    def target(self) -> str:
-        """The source's name in the state store and under the warehouse: `sources/<name>`."""
-        return f"sources/{self.name}"
-
-    @property
-    def key(self) -> "AssetKey":
-        """The asset key, for use in `deps` of other assets."""
-        return _asset_key(self.labels.key, ["sources", self.name])
-
-    @property
-    def bronze_columns(self) -> tuple[Column, ...]:
-        """All columns of the bronze table, in order."""
-        return (*METADATA_COLUMNS, *self.columns, *ERROR_COLUMNS)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeltaTable:
-    """A Delta table that somebody else writes, as an upstream of views; make it with `delta_table`."""
-
-    name: str
-    path: str
-    primary_key: tuple[str, ...]
-    labels: Labels
-
-    @property
-    def key(self) -> "AssetKey":
-        """The key of the asset that writes it, if it was given, else `["delta", name]`."""
-        return _asset_key(self.labels.key, ["delta", self.name])
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaterializedView:
-    """A Delta table that is kept equal to a query over its upstreams; make it with `materialized_view`.
-
-    `text` is the query in one spelling. `query` is what it means; None over Delta tables and views, whose columns are
-    known only where the tables are. `own_key` is the primary key that was named.
-    """
-
-    name: str
-    text: str
-    query: Query | None
-    upstreams: "tuple[Upstream, ...]"
-    own_key: tuple[str, ...] = ()
-    strategy: Strategy
-    refresh_mode: RefreshMode
-    backfill_order: Order = field(default_factory=dict)
-    labels: Labels
-
-    @property
-    def target(self) -> str:
-        """The view's name in the state store and under the warehouse: `views/<name>`."""
-        return f"views/{self.name}"
-
-    @property
-    def key(self) -> "AssetKey":
-        """The asset key, for use in `deps` of other assets."""
-        return _asset_key(self.labels.key, ["views", self.name])
-
-    @property
-    def sources(self) -> tuple[KafkaSource, ...]:
-        """The shared sources that it reads."""
-        return tuple(each for each in self.upstreams if isinstance(each, KafkaSource))
-
-    @property
-    def tables(self) -> "tuple[DeltaTable | MaterializedView, ...]":
-        """The Delta tables and views that it reads."""
-        return tuple(each for each in self.upstreams if not isinstance(each, KafkaSource))
-
-
-Upstream = KafkaSource | DeltaTable | MaterializedView
-
-
-def has_key(table: DeltaTable | MaterializedView) -> bool:
-    """Whether something identifies a row of a table, so that views over it can follow updates and deletes."""
-    if isinstance(table, DeltaTable):
-        return bool(table.primary_key)
-    own = bool(table.sources) or bool(table.own_key) or is_aggregate(table.text)
-    return own or all(has_key(each) for each in table.tables)
 
 
 def delta_table(
@@ -427,9 +279,3 @@ def _checked_upstreams(name: str, upstreams: object) -> "tuple[Upstream, ...]":
             "read the Kafka sources through views of their own, and those together with the tables",
         )
     return tuple(upstreams)
-
-
-def _asset_key(key: "AssetKey | Sequence[str] | str | None", default: list[str]) -> "AssetKey":
-    from dagster import AssetKey
-
-    return AssetKey(default) if key is None else AssetKey.from_coercible(key)

@@ -1,7 +1,7 @@
 """Sources and views as software-defined assets: one multi-asset, so that any selection is one step in one process.
 
 A run over a source and its views then shares one Spark session and one order (sources first), and a source with nothing
-new does not make Dagster skip the views below it. Only wiring here; `operations` does the work.
+new does not make Dagster skip the views below it. Only wiring here; `app.refresh` does the work.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,11 +15,13 @@ from sqlglot import transpile
 from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.state.state_store import StateStore
-from backfill_assets.app.operations import Listener, Refresh, plan, refresh
+from backfill_assets.app.dry_run import plan
+from backfill_assets.app.heartbeat import Listener
+from backfill_assets.app.refresh import Refresh, refresh
 from backfill_assets.app.workspace import Declared, Workspace
 from backfill_assets.core.epoch.limits import DEFAULT_CHUNK_ROWS, Limits, Stop
 from backfill_assets.core.epoch.records import CommitRecord
-from backfill_assets.declare.declarations import DeltaTable, KafkaSource, MaterializedView
+from backfill_assets.declare.model import DeltaTable, KafkaSource, MaterializedView
 from backfill_assets.defs.carried_checks import standing
 from backfill_assets.defs.dead_runs import mark_run, report_dead_runs
 from backfill_assets.defs.metadata import epoch_metadata, held_metadata, plan_metadata, refresh_metadata, summary_line

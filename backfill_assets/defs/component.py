@@ -17,17 +17,9 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from backfill_assets.declare.declarations import (
-    DeltaTable,
-    KafkaSource,
-    MaterializedView,
-    Start,
-    Strategy,
-    Upstream,
-    delta_table,
-    kafka_source,
-    materialized_view,
-)
+from backfill_assets.declare.arguments import Start
+from backfill_assets.declare.declarations import delta_table, kafka_source, materialized_view
+from backfill_assets.declare.model import DeltaTable, KafkaSource, MaterializedView, Strategy, Upstream
 from backfill_assets.defs.definitions import definitions_at
 from backfill_assets.errors import DeclarationError
 

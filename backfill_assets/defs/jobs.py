@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 import dagster as dg
 from pydantic import Field
 
-from backfill_assets.app.operations import drop, reset, set_controls
+from backfill_assets.app.controls import set_controls
+from backfill_assets.app.lifecycle import drop, reset
 from backfill_assets.app.workspace import Declared, Workspace
 from backfill_assets.defs.assets import OP_NAME, RESOURCE_KEYS, workspace_of
 from backfill_assets.defs.checks import CHEAP_TAG

@@ -5,7 +5,8 @@ from typing import Any
 
 import dagster as dg
 
-from backfill_assets.app.operations import Planned, Refresh
+from backfill_assets.app.dry_run import Planned
+from backfill_assets.app.refresh import Refresh
 from backfill_assets.core.epoch.limits import Stop
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.epoch.report import PartitionProgress, TableProgress, lag_numbers

@@ -17,7 +17,7 @@ from backfill_assets.adapters.state.state_store import Lease
 from backfill_assets.app.workspace import Declared, Workspace
 from backfill_assets.core.epoch.ports import Controls, TopicState
 from backfill_assets.core.epoch.records import CommitRecord, TableState
-from backfill_assets.declare.declarations import KafkaSource, MaterializedView
+from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.defs.assets import RESOURCE_KEYS, in_order, workspace_of
 from backfill_assets.defs.checks import CHEAP_TAG
 from backfill_assets.defs.dead_runs import UNFINISHED, report_dead_runs

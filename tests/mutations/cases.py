@@ -2,6 +2,7 @@
 
 from tests.mutations.cases_adapters import ADAPTERS
 from tests.mutations.cases_checks import CHECKS
+from tests.mutations.cases_choice import CHOICE
 from tests.mutations.cases_conservation import CONSERVATION
 from tests.mutations.cases_core import CORE
 from tests.mutations.cases_epochs import EPOCHS
@@ -10,6 +11,7 @@ from tests.mutations.cases_kafka import KAFKA
 from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_runs import RUNS
 from tests.mutations.cases_session import SESSION
+from tests.mutations.cases_shells import SHELLS
 from tests.mutations.cases_since import SINCE_PASS
 from tests.mutations.cases_skips import SKIPS
 from tests.mutations.cases_spark import SPARK
@@ -20,6 +22,6 @@ from tests.mutations.mutation import Mutation
 __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES, *CHECKS,
-    *SINCE_PASS, *SKIPS,
+    *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES,
+    *CHECKS, *SHELLS, *SINCE_PASS, *SKIPS,
 )  # fmt: skip

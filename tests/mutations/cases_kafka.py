@@ -10,6 +10,7 @@ SOURCE = "backfill_assets/core/strategies/source.py"
 COMPUTE = "backfill_assets/adapters/compute/source_compute.py"
 TRUNCATION = "backfill_assets/core/strategies/truncation.py"
 LOGS = "tests/core/strategies/test_truncation.py::"
+HISTORIES = "tests/core/strategies/test_truncation_histories.py::"
 PUT_BACK = (
     "tests/e2e/kafka/test_truncated_logs.py::test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not"
 )
@@ -82,7 +83,7 @@ KAFKA: tuple[Mutation, ...] = (
         file=TRUNCATION,
         old="            if now[partition] > epoch and partition in self._held",
         new="            if now[partition] > epoch + 9 and partition in self._held",
-        tests=(f"{LOGS}test_a_run_fails_just_where_something_that_was_read_was_replaced", PUT_BACK),
+        tests=(f"{HISTORIES}test_a_run_fails_just_where_something_that_was_read_was_replaced", PUT_BACK),
     ),
     Mutation(
         name="remembered records are not looked at",
@@ -103,7 +104,7 @@ KAFKA: tuple[Mutation, ...] = (
         file=TRUNCATION,
         old="epochs={**before.epochs, **offer.epochs},",
         new="epochs={**offer.epochs, **before.epochs},",
-        tests=(f"{LOGS}test_a_run_fails_just_where_something_that_was_read_was_replaced",),
+        tests=(f"{HISTORIES}test_a_run_fails_just_where_something_that_was_read_was_replaced",),
     ),
     Mutation(
         name="what was read is held against the log only where it is idle",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backfill_assets.declare.declarations import ERROR_COLUMNS, METADATA_COLUMNS
+from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.errors import QueryError
 from backfill_assets.query.aggregate import AggregateQuery, Call, analyze_aggregate, is_aggregate
 from backfill_assets.query.ddl import parse_schema

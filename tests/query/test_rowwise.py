@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.declare.declarations import ERROR_COLUMNS, METADATA_COLUMNS
+from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.query import reader_key, unique_keys

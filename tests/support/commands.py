@@ -24,7 +24,8 @@ LIMIT = 300
 LOADED = (
     "backfill_assets.cli.commands",
     "backfill_assets.defs.definitions",
-    "backfill_assets.app.operations",
+    "backfill_assets.app.lifecycle",
+    "backfill_assets.app.refresh",
     "backfill_assets.app.proofs",
     "dagster._core.execution.api",
     "deltalake",

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from backfill_assets.app.operations import Refresh
 from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.refresh import Refresh
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import Phase, SnapshotPosition, TablePosition, ViewPosition
-from backfill_assets.declare.declarations import Strategy, TableStrategy
+from backfill_assets.declare.model import Strategy, TableStrategy
 from tests.support.lake import Lake
 from tests.support.project import Project
 from tests.support.runner import LAKE_QUERY, declared, order_of, over_lake

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.runtime.session_settings import is_open
-from backfill_assets.app.operations import refresh
 from backfill_assets.app.proofs import CHECKS, run_check
+from backfill_assets.app.refresh import refresh
 from backfill_assets.app.workspace import Declared, Table, Workspace
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.lake import Lake

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from backfill_assets import delta_table, materialized_view
 from backfill_assets.core.progress.positions import SnapshotPosition
-from backfill_assets.declare.declarations import DeltaTable, MaterializedView
+from backfill_assets.declare.model import DeltaTable, MaterializedView
 from tests.support.project import Project
 
 FEED = {"delta.enableChangeDataFeed": "true"}

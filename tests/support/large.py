@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from backfill_assets.app.workspace import Table, Workspace
-from backfill_assets.declare.declarations import KafkaSource, MaterializedView
+from backfill_assets.declare.model import KafkaSource, MaterializedView
 from tests.support.lake import Lake
 
 __all__ = ["large"]

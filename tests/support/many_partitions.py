@@ -12,7 +12,7 @@ from backfill_assets.adapters.spark.resource import SparkResource, SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.core.progress.reads import BronzeRead
-from backfill_assets.declare.declarations import ERROR_COLUMNS, METADATA_COLUMNS
+from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.query.ddl import parse_schema
 
 __all__ = ["make_bronze", "results", "results_without_broadcasts", "wanted"]

@@ -17,8 +17,8 @@ from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.app.operations import Refresh, refresh
 from backfill_assets.app.proofs import Outcome, run_check
+from backfill_assets.app.refresh import Refresh, refresh
 from backfill_assets.app.workspace import Declared, Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord

@@ -22,7 +22,7 @@ from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.core.progress.reads import KafkaRead
-from backfill_assets.declare.declarations import KafkaSource
+from backfill_assets.declare.model import KafkaSource
 from tests.support.project import Project
 from tests.support.settings import SPARK
 

@@ -97,15 +97,7 @@ def run_epoch(parts: Parts, look: TableState, *, budget: int) -> CommitRecord | 
     if plan is None:
         return None
     parts.on_step("planned")
-    attempt = parts.new_id()
-    try:
-        staged = _stage(parts, plan, attempt, look)
-    except DuplicateKeyError:
-        corrected = _corrected(parts, last, plan)
-        if corrected is None:
-            raise
-        plan, attempt = corrected, parts.new_id()
-        staged = _stage(parts, plan, attempt, look)
+    plan, attempt, staged = _staged(parts, plan, look)
     mine = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
     parts.decider.confirm(plan)
     parts.on_step("staged")
@@ -139,6 +131,21 @@ def run_epoch(parts: Parts, look: TableState, *, budget: int) -> CommitRecord | 
     _commit(parts, record, staged, look)
     parts.on_step("committed")
     return record
+
+
+def _staged(parts: Parts, plan: Plan, look: TableState) -> tuple[Plan, str, Staged]:
+    """Stage a plan; where a key was there twice, and no more is, the plan over what there is by now. Which plan, attempt
+    and files it became."""
+    assert look.record is not None
+    attempt = parts.new_id()
+    try:
+        return plan, attempt, _stage(parts, plan, attempt, look)
+    except DuplicateKeyError:
+        corrected = _corrected(parts, look.record, plan)
+        if corrected is None:
+            raise
+    attempt = parts.new_id()
+    return corrected, attempt, _stage(parts, corrected, attempt, look)
 
 
 def check_look(parts: Parts, look: TableState) -> TableState:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.records import Plan, fingerprint
-from backfill_assets.core.progress.positions import BucketState, Key, SnapshotPosition, TablePosition
+from backfill_assets.core.progress.positions import BucketState, Key, KeyRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, KeyRead, Read
 from backfill_assets.core.strategies.arrangement import ArrangementHistory, done_ranges
 from backfill_assets.core.strategies.key_cuts import Span, by_files, by_sample
@@ -76,13 +76,14 @@ class View:
                 assert len({version in self.lake.table.plain for version in range(read.first, read.last + 1)}) == 1
                 within = done_ranges(after.tables["base"]) if self.with_new_cursor else read.within
                 for version in range(read.first, read.last + 1):
-                    for key, old, new in self.lake.table.changes(version):
-                        if within is None or inside(key, within):
-                            yield from (
-                                ((key, value), sign) for value, sign in ((old, -1), (new, 1)) if value is not None
-                            )
+                    yield from self._changes(version, within)
             case _:
                 raise AssertionError(read)
+
+    def _changes(self, version: int, within: Iterable[KeyRange] | None) -> Iterable[tuple[tuple[Key, int], int]]:
+        for key, old, new in self.lake.table.changes(version):
+            if within is None or inside(key, within):
+                yield from (((key, value), sign) for value, sign in ((old, -1), (new, 1)) if value is not None)
 
     def exact(self) -> bool:
         """Whether it holds what the recorded version does within what has been read."""

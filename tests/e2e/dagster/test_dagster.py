@@ -8,8 +8,9 @@ import pytest
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.runtime.tcp_ports import free_port
-from backfill_assets.app import heartbeat, operations
+from backfill_assets.app import heartbeat
 from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.status import status
 from backfill_assets.defs.checks import CHEAP_TAG
 from tests.support.dagster_project import DagsterProject, failure, materialized, observed, passed
 from tests.support.project import Project
@@ -195,7 +196,7 @@ def test_the_operator_pauses_throttles_resumes_resets_and_drops_by_jobs(shop: Da
     assert shop.control("reset", "even").success
     assert shop.project.record("even").incarnation != life
     assert shop.control("drop", "even").success
-    assert operations.status(shop.project.workspace(), "even").state == "dropped"
+    assert status(shop.project.workspace(), "even").state == "dropped"
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "throttle", "reset", "drop"])

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.operations import reset
+from backfill_assets.app.lifecycle import reset
 from backfill_assets.app.proofs import CHECKS, Outcome
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import IngestPosition, PartitionState, ViewPosition
-from backfill_assets.declare.declarations import KafkaSource
+from backfill_assets.declare.model import KafkaSource
 from tests.support.damage import (
     Change,
     alter_entry,

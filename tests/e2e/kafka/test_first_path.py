@@ -46,7 +46,7 @@ def test_a_refresh_with_nothing_new_writes_nothing_and_starts_no_spark(project: 
     project.refresh("orders")
     workspace = project.workspace()
     before = workspace.table(project.declared["orders"]).output.look().version
-    from backfill_assets.app.operations import refresh
+    from backfill_assets.app.refresh import refresh
 
     done = refresh(workspace, "orders", Limits(), run_id="idle")
     assert done.report.epochs == []

@@ -6,7 +6,7 @@ import pytest
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.core.epoch.limits import Limits, Stop
-from backfill_assets.declare.declarations import KafkaSource, MaterializedView
+from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.errors import BackfillError, OffsetsLostError, TopicRecreatedError
 from tests.support.broker import abort, add_partitions, commit, delete_before, end_of, recreate, transaction, wait_until
 from tests.support.damage import first, rewrite

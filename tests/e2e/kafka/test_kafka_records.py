@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.operations import reset
+from backfill_assets.app.lifecycle import reset
 from backfill_assets.errors import UpstreamChangedError
 from tests.support.project import SECONDS, Project
 

@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.core.progress.positions import IngestPosition
-from backfill_assets.declare.declarations import Start
+from backfill_assets.declare.arguments import Start
 from backfill_assets.errors import OffsetsLostError
 from tests.support.broker import delete_before
 from tests.support.project import SECONDS, Project

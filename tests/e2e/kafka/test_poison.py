@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.operations import reset, status
+from backfill_assets.app.lifecycle import reset
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.skipping import Named, left_out, set_skips
+from backfill_assets.app.status import status
 from backfill_assets.cli.printing import status_text
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.defs.metadata import refresh_metadata

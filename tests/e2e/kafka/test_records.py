@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backfill_assets.adapters.sql.kafka_records import parse_records
-from backfill_assets.declare.declarations import ERROR_COLUMNS, METADATA_COLUMNS
+from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.query.ddl import Column, ddl, parse_schema
 from tests.support.kafka_rows import WHEN, kafka_rows
 

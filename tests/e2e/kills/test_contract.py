@@ -9,7 +9,8 @@ from random import Random
 
 import pytest
 
-from backfill_assets.app.operations import reset, set_controls
+from backfill_assets.app.controls import set_controls
+from backfill_assets.app.lifecycle import reset
 from backfill_assets.core.epoch.costs import Strategy
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import STEPS

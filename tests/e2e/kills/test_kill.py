@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from backfill_assets.app.operations import maintain
+from backfill_assets.app.lifecycle import maintain
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.core.epoch.protocol import STEPS
 from tests.support.commits import epochs, losers

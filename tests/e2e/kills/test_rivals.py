@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.adapters.state.state_store import State
-from backfill_assets.app.operations import Refresh, drop, maintain, reset
+from backfill_assets.app.lifecycle import drop, maintain, reset
+from backfill_assets.app.refresh import Refresh
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.project import Project, forget_at_once

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.operations import drop, maintain, rebuild, reset, set_controls, status
+from backfill_assets.app.controls import set_controls
+from backfill_assets.app.lifecycle import drop, maintain, rebuild, reset
 from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.status import status
 from backfill_assets.app.workspace import Table
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.records import CommitRecord

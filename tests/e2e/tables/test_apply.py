@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
-from backfill_assets.declare.declarations import ERROR_COLUMNS, METADATA_COLUMNS
+from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column, ddl, parse_schema
 from backfill_assets.query.functions import REFUSED_FUNCTIONS

@@ -17,7 +17,7 @@ from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, KeyRead
 from backfill_assets.core.strategies.arrangement import done_ranges
-from backfill_assets.declare.declarations import MaterializedView
+from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import DuplicateKeyError, NoStrategyError, VersionsLostError
 from tests.support.lake import Lake
 

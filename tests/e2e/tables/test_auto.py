@@ -11,7 +11,7 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 from deltalake import DeltaTable
 
-from backfill_assets.app.operations import plan
+from backfill_assets.app.dry_run import plan
 from backfill_assets.core.choice.choose import Choice
 from backfill_assets.core.choice.reasons import Code
 from backfill_assets.core.epoch.costs import Strategy

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
-from backfill_assets.app.operations import reset
+from backfill_assets.app.lifecycle import reset
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.lake import Lake

@@ -9,8 +9,9 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import QueryBuilder
 
-from backfill_assets.app.operations import maintain, refresh
+from backfill_assets.app.lifecycle import maintain
 from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.refresh import refresh
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.bounds import checkpointed, longest_bound, stated, untrue
 from tests.support.lake import Lake

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute import differences
-from backfill_assets.app.operations import maintain
+from backfill_assets.app.lifecycle import maintain
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import STEPS

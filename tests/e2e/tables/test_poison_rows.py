@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.app.operations import reset
+from backfill_assets.app.lifecycle import reset
 from backfill_assets.app.skipping import Named, set_skips
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import ComputeError, DeclarationError, PoisonRowError

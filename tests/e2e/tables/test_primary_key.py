@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.app.operations import refresh
 from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.refresh import refresh
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import DuplicateKeyError
 from tests.support.damage import recompact

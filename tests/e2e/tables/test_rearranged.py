@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.app.operations import drop, refresh, reset
+from backfill_assets.app.lifecycle import drop, reset
 from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.refresh import refresh
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitRecord

@@ -9,7 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute.merge import merge_large
-from backfill_assets.app.operations import refresh, reset
+from backfill_assets.app.lifecycle import reset
+from backfill_assets.app.refresh import refresh
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import Staged
 from backfill_assets.errors import ExternalWriteError, QueryError

@@ -12,7 +12,7 @@ from deltalake import Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
 from backfill_assets.adapters.compute import key_checks
-from backfill_assets.app.operations import reset
+from backfill_assets.app.lifecycle import reset
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import (
     BackfillError,

@@ -10,7 +10,9 @@ from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.app import dependents
-from backfill_assets.app.operations import drop, maintain, reset, set_controls, status
+from backfill_assets.app.controls import set_controls
+from backfill_assets.app.lifecycle import drop, maintain, reset
+from backfill_assets.app.status import status
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, StillNeededError, UpstreamChangedError, UpstreamNotLiveError

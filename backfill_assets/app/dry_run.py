@@ -1,0 +1,53 @@
+"""What a refresh would do, without doing it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from backfill_assets.app.choosing import choice_of
+from backfill_assets.app.workspace import Workspace
+from backfill_assets.core.choice.choose import Choice
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.ports import NextEpoch
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.epoch.run import plan_next
+from backfill_assets.declare.model import MaterializedView
+
+__all__ = ["Planned", "plan"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What a refresh would do. `record`: the newest commit (None: not created yet); `step`: the next epoch, which should
+    take `expected_seconds` (None: nothing to do); `choice`: the strategy of a new life, of a view that is not live."""
+
+    record: CommitRecord | None
+    step: NextEpoch | None
+    choice: Choice | None
+    expected_seconds: float
+
+    def document(self) -> dict[str, Any]:
+        """The same as plain JSON."""
+        return {
+            "exists": self.record is not None,
+            "epoch": self.record.epoch if self.record else None,
+            "reads": [read.model_dump(mode="json") for read in self.step.reads] if self.step else [],
+            "expected_seconds": self.expected_seconds,
+            "choice": self.choice.model_dump(mode="json") if self.choice else None,
+        }
+
+
+def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
+    """What a refresh would do next, and for a view that is not live the strategy that a new life takes; writes nothing.
+
+    Errors: what choosing and deciding raise, such as `UpstreamRefusedError`.
+    """
+    declared = workspace.find(name)
+    table = workspace.table(declared)
+    look = table.output.look()
+    record = look.record if look.exists else None
+    step = None if record is None else plan_next(table.parts, record, limits)
+    choice = None
+    if isinstance(declared, MaterializedView) and (record is None or not record.live):
+        choice = choice_of(workspace, declared)
+    expected = 0.0 if step is None else table.parts.costs().expected_seconds(step.reads)
+    return Planned(record=record, step=step, choice=choice, expected_seconds=expected)

@@ -1,0 +1,86 @@
+"""The lives of a table: begun again, ended, kept in order while they last, and entered into the ledger once more."""
+
+import logging
+
+from backfill_assets.adapters.delta.staging import delete_data, sweep
+from backfill_assets.app.dependents import check_unneeded, expire_log
+from backfill_assets.app.workspace import Workspace
+from backfill_assets.core.epoch.protocol import begin_life, end_life, restate
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.errors import DroppedError, FencedError
+
+__all__ = ["drop", "maintain", "rebuild", "reset"]
+
+_log = logging.getLogger(__name__)
+
+
+def reset(workspace: Workspace, name: str) -> CommitRecord:
+    """Begin a new life: all data goes in one commit, and the next refresh reads history anew."""
+    table = workspace.table(workspace.find(name))
+    base = table.output.look_for_reset()
+    if not base.exists and (base.record is not None or not table.output.is_ours()):
+        raise DroppedError(
+            f"{table.target} does not exist, so there is nothing to reset", hint=f"`backfill refresh {name}` creates it"
+        )
+    table.schema()
+    record = begin_life(table.parts, base, table.parts.decider.begin(), incarnation=table.parts.new_id())
+    table.output.set_status("creating")  # the next refresh says that it is live, if only that
+    sweep(table.output.location, table.output.look)
+    return record
+
+
+def drop(workspace: Workspace, name: str) -> None:
+    """End a table's life: data, staged files, plans and settings go; a marker stays in the table's log."""
+    table = workspace.table(workspace.find(name))
+    base = table.output.look()
+    past = workspace.state.ledger().incarnations(table.target)  # before it ends: none that may begin afterwards
+    if base.exists:
+        end_life(table.parts, base)
+    if base.record is not None:
+        table.output.set_status("dropped")
+        if not delete_data(table.output.location, table.output.look):
+            return  # begun anew in the meantime: what is there now belongs to that life
+        workspace.state.forget(table.target, past)
+
+
+def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
+    """Keep a table's files few: sweep staged files, restate its positions, expire its log, compact, vacuum if asked to. And
+    its log true: bounds of files that are not exact go, whoever wrote them.
+
+    Files are swept first, as the log tells which of them were committed; then the positions are said again, so that they
+    outlive the log's older entries. Errors: `StillNeededError`, before anything is done, where vacuuming would take what a
+    view has still to read.
+    """
+    table = workspace.table(workspace.find(name))
+    if not table.output.look().exists:
+        return []
+    if vacuum_hours is not None:
+        check_unneeded(workspace, name, hours=vacuum_hours)
+    swept = sweep(table.output.location, table.output.look)
+    table.output.keep_bounds(thoroughly=True)
+    look = table.output.look()  # what is committed is made on the look before it
+    try:
+        restate(table.parts, look)
+    except FencedError:
+        if table.output.look().life != look.life:
+            raise
+        _log.info("%s: an epoch came in between, which says the positions as well", table.target)
+    expire_log(workspace, table)
+    if look.record is not None:
+        workspace.state.ledger().prune(look.record)
+    table.output.compact(2)
+    if vacuum_hours is not None:
+        table.output.vacuum(vacuum_hours)
+    return swept
+
+
+def rebuild(workspace: Workspace) -> list[str]:
+    """Enter every existing table's newest commit into the ledger, where it is not known there."""
+    rebuilt = []
+    for declared in workspace.declared.values():
+        table = workspace.table(declared)
+        look = table.output.look()
+        if look.record is not None and look.exists:
+            workspace.state.ledger().rebuild(look.record)
+            rebuilt.append(table.target)
+    return rebuilt

@@ -1,0 +1,171 @@
+"""A refresh: creates a table if need be, then works epoch by epoch until it has caught up or something stops it.
+
+The Dagster shell and the command line both call this, so that they behave the same.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from backfill_assets.adapters.delta.staging import spooled_folders, sweep
+from backfill_assets.adapters.spark.resource import do_nothing
+from backfill_assets.app.heartbeat import Heartbeat, Listener
+from backfill_assets.app.status import RATE_EPOCHS, lag_of, table_progress
+from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.protocol import check_look
+from backfill_assets.core.epoch.records import TableState
+from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
+from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
+from backfill_assets.core.epoch.skips import LeftOut, standings
+from backfill_assets.declare.model import KafkaSource
+from backfill_assets.errors import LeaseHeldError
+
+__all__ = ["Refresh", "refresh"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refresh:
+    """One refresh: what the run did and how the table stands after it.
+
+    `first_live`: this refresh is the first that found or brought the table live, so readers may start.
+    """
+
+    target: str
+    report: RunReport
+    first_live: bool
+    progress: Progress
+    partitions: list[PartitionProgress]
+    tables: list[TableProgress] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+
+def refresh(
+    workspace: Workspace,
+    name: str,
+    limits: Limits,
+    *,
+    run_id: str,
+    listener: Listener | None = None,
+) -> Refresh:
+    """Create a table if need be, then work epoch by epoch until it has caught up or something stops it.
+
+    Another living run of the same table makes this one stop at once (`Stop.LEASE_HELD`); a dead one's lease is taken
+    over.
+    """
+    listener = listener or Listener()
+    table = workspace.table(workspace.find(name))
+    lease = workspace.state.lease(table.target)
+    if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
+        return _held(workspace, table, lease.run_id)
+    taken_over = lease is not None and lease.held and lease.run_id != run_id
+    if lease is not None and taken_over:
+        listener.on_takeover(lease.run_id)
+    beat = Heartbeat(
+        workspace=workspace,
+        table=table,
+        run_id=run_id,
+        listener=listener,
+        endless=limits.until == "forever",
+        yields_to_views=limits.yield_to_views,
+    )
+    workspace.runner.on_wait = beat.beat
+    if taken_over or limits.until == "forever":
+        beat.beat()
+    try:
+        look = _at_work_on(table)
+        if look.record is not None and not look.record.live:
+            beat.beat()  # before it plans: another run might take what it plans for a dead run's, and begin anew
+        # A run that died may have left staged files, even of an epoch that it or another one committed.
+        beat.tidy_due = taken_over or _left_behind(table, look)
+        beat.spooled = _spooled(look)
+        done = run(table.parts, look, limits, beat)
+        if taken_over and beat.tidy_due:  # no epoch came, and nobody else will know that a run died here
+            sweep(table.output.location, table.output.look)
+        first_live = _made_live(table, done)
+    finally:
+        workspace.runner.on_wait = do_nothing
+        if beat.held:
+            _give_back(workspace, table, run_id)
+    return _refresh(workspace, table, done, first_live=first_live)
+
+
+def _at_work_on(table: Table) -> TableState:
+    """The table as it stands, created if need be, saying that it is in creation as long as it is not live, and of its
+    files only what is exact."""
+    look = create_if_missing(table.parts, table)
+    if look.record is not None and (look.record.epoch == 0 or spooled_folders(table.output.location) - _spooled(look)):
+        # what a creation that was given up had staged, or a run that died had drained
+        sweep(table.output.location, table.output.look)
+        look = check_look(table.parts, table.output.look())
+    if look.record is None:
+        return look
+    changed = not look.record.live and table.output.set_status("creating")
+    # A life that has just begun may have other columns than the one before.
+    changed |= table.output.keep_bounds(thoroughly=look.record.epoch == 0)
+    return check_look(table.parts, table.output.look()) if changed else look
+
+
+def _made_live(table: Table, done: RunReport) -> bool:
+    """Let the table say that it is live, if it is and this run may speak for it; tells whether it said otherwise."""
+    if done.stopped is Stop.FENCED or not done.record.live:
+        return False
+    look = table.output.look()
+    if look.life != (done.record.incarnation, True):
+        return False
+    return table.output.set_status("live")
+
+
+def _give_back(workspace: Workspace, table: Table, run_id: str) -> None:
+    """Give the lease back, unless a successor has taken it over."""
+    lease = workspace.state.lease(table.target)
+    if lease is not None and lease.run_id == run_id:
+        workspace.state.put_lease(table.target, run_id, held=False)
+
+
+def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live: bool) -> Refresh:
+    lag, _ = lag_of(table, done.record)
+    records = [*reversed(done.epochs[-RATE_EPOCHS:])] or [done.record]
+    name = table.declared.name
+    progress = progress_of(records, lag)
+    tables = table_progress(workspace, table, done.record, lag, progress)
+    for each in tables:
+        if each.level != "safe":
+            _log.warning("%s: %s: %s", table.target, each.upstream, each.forecast)
+    return Refresh(
+        target=table.target,
+        report=done,
+        first_live=first_live,
+        progress=progress,
+        tables=tables,
+        left_out=standings(done.record.position, workspace.state.skips(table.target)),
+        partitions=partitions_of(
+            done.record.position, lag or {}, source=name if isinstance(table.declared, KafkaSource) else ""
+        ),
+    )
+
+
+def _held(workspace: Workspace, table: Table, holder: str) -> Refresh:
+    look = table.output.look()
+    if look.record is None:
+        raise LeaseHeldError(
+            f"{table.target}: run {holder} is creating it at this moment", hint="wait for that run, or end it"
+        )
+    report = RunReport(record=look.record, stopped=Stop.LEASE_HELD, detail=f"run {holder} is at work on it")
+    return _refresh(workspace, table, report, first_live=False)
+
+
+def _spooled(look: TableState) -> set[str]:
+    """The staged folders in the view's spool that its newest commit needs."""
+    return set(look.record.spooled.values()) if look.record is not None else set()
+
+
+def _left_behind(table: Table, look: TableState) -> bool:
+    """Whether a run planned an epoch that was not committed: it may have left staged files."""
+    record = look.record
+    return (
+        record is not None
+        and table.parts.ledger.newest(record.target, record.incarnation, since=record.epoch) == record.epoch + 1
+    )

@@ -1,0 +1,95 @@
+"""How a declared table stands: its progress, its lag, what it waits for, and what stops it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.core.epoch.ports import Controls
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
+from backfill_assets.core.epoch.skips import LeftOut, standings
+from backfill_assets.declare.model import MaterializedView
+from backfill_assets.errors import BackfillError
+
+__all__ = ["RATE_EPOCHS", "Status", "lag_of", "status", "table_progress"]
+
+RATE_EPOCHS = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """How a declared table stands. `progress` is None while it has not been created; `problem` is what hides the rest.
+    `left_out` are the rows that an operator has it leave out, or wants it to."""
+
+    name: str
+    target: str
+    state: str
+    controls: Controls
+    progress: Progress | None = None
+    partitions: list[PartitionProgress] = field(default_factory=list)
+    tables: list[TableProgress] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    problem: str = ""
+
+    def queued(self) -> "Status":
+        """The same of a table that a submitted run is about to work on."""
+        at_rest = self.state in {"not created", "dropped", "waiting", "idle"}
+        return replace(self, state="queued") if at_rest else self
+
+
+def status(workspace: Workspace, name: str) -> Status:
+    """How a table stands, from its own commits, the state store and one look at its upstreams."""
+    table = workspace.table(workspace.find(name))
+    controls = workspace.state.controls(table.target)
+    lease = workspace.state.lease(table.target)
+    running = lease is not None and lease.alive(datetime.now(UTC))
+    known = Status(name=name, target=table.target, state="starting" if running else "not created", controls=controls)
+    try:
+        look = table.output.look()
+    except BackfillError as error:
+        return replace(known, state="broken", problem=error.message)
+    if look.record is None or not look.exists:
+        known = replace(known, left_out=standings(None, workspace.state.skips(table.target)))
+        absent = known if running or look.record is None else replace(known, state="dropped")
+        return absent if running else _waiting(workspace, table, absent)
+    lag, problem = lag_of(table, look.record)
+    progress = progress_of(table.output.records(RATE_EPOCHS), lag)
+    return replace(
+        known,
+        state="paused" if controls.paused else ("running" if running else "idle"),
+        progress=progress,
+        tables=table_progress(workspace, table, look.record, lag, progress),
+        partitions=[] if lag is None else partitions_of(look.record.position, lag, source=name),
+        left_out=standings(look.record.position, workspace.state.skips(table.target)),
+        problem=problem,
+    )
+
+
+def _waiting(workspace: Workspace, table: Table, absent: Status) -> Status:
+    """How a table stands that does not exist: a view may wait for another one, or be kept from its upstreams."""
+    declared = table.declared
+    if not isinstance(declared, MaterializedView) or not declared.tables:
+        return absent
+    try:
+        awaited = workspace.reads(declared).awaits()
+    except BackfillError as error:
+        return replace(absent, problem=error.message)
+    return replace(absent, state="waiting", problem=awaited) if awaited else absent
+
+
+def lag_of(table: Table, record: CommitRecord) -> tuple[Mapping[str, int] | None, str]:
+    """The lag by partition; None, and why, where upstreams cannot be asked."""
+    try:
+        return table.parts.decider.lag(record.position), ""
+    except BackfillError as error:
+        return None, error.message
+
+
+def table_progress(
+    workspace: Workspace, table: Table, record: CommitRecord, lag: Mapping[str, int] | None, progress: Progress
+) -> list[TableProgress]:
+    """Where a view stands in its Delta tables; nothing where there are none, or where they cannot be asked."""
+    if lag is None or not isinstance(table.declared, MaterializedView) or not table.declared.tables:
+        return []
+    return workspace.reads(table.declared).progress(record, lag, progress.rows_per_second)
