@@ -6,8 +6,8 @@ Structured Streaming keeps a checkpoint and writes to its Delta sink exactly onc
 from collections.abc import Iterator
 from pathlib import Path
 
-from backfill_assets.app.workspace import Declared
 from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.declare.model import Declared
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.stream import stream_of_topic, to_end, view_of
 from benchmarks.world import PARTITIONS, VIEW_COLUMNS, VIEW_SCHEMA, World, declared_over

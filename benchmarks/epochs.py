@@ -9,6 +9,7 @@ are written by pyarrow, so that Spark's own time does not hide what grows.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean
@@ -21,7 +22,9 @@ from deltalake import DeltaTable
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.refresh import refresh
-from backfill_assets.app.workspace import Declared, Table, Workspace
+from backfill_assets.app.sources import Sources
+from backfill_assets.app.table import Table
+from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import LogRecord, TopicState
 from backfill_assets.core.epoch.protocol import STEPS
@@ -29,6 +32,7 @@ from backfill_assets.core.epoch.records import Plan, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.core.progress.reads import KafkaRead
+from backfill_assets.declare.model import Declared
 from benchmarks.measure import Comparison
 from benchmarks.world import PARTITIONS, World, declared_over
 
@@ -83,19 +87,32 @@ class _MadeUp(Workspace):
 
     rows: int = 0
 
-    def topic(self, source: str) -> TopicState:
-        """The made-up topic."""
-        ends = {partition: OffsetRange(start=0, end=self.rows // PARTITIONS) for partition in range(PARTITIONS)}
-        return TopicState(topic=self.source(source).topic, topic_id=None, partitions=ends)
-
-    def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:  # noqa: ARG002
-        """None: there is no log."""
-        return {}
+    @cached_property
+    def sources(self) -> Sources:
+        """The made-up sources."""
+        made = _MadeUpSources(registry=self.registry, kafka=self.kafka, catalog=self)
+        made.rows = self.rows
+        return made
 
     def table(self, declared: Declared) -> Table:
         """The table with its compute replaced."""
         table = super().table(declared)
         return replace(table, parts=replace(table.parts, compute=_TinyCompute(table.output.location)))
+
+
+class _MadeUpSources(Sources):
+    """Sources of as many records as are asked for."""
+
+    rows: int = 0
+
+    def topic(self, source: str) -> TopicState:
+        """The made-up topic."""
+        ends = {partition: OffsetRange(start=0, end=self.rows // PARTITIONS) for partition in range(PARTITIONS)}
+        return TopicState(topic=self.registry.source(source).topic, topic_id=None, partitions=ends)
+
+    def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:  # noqa: ARG002
+        """None: there is no log."""
+        return {}
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,10 @@ from typing import Any, Protocol
 from deltalake import DeltaTable
 
 from backfill_assets import delta_table, kafka_source, materialized_view
-from backfill_assets.app.choosing import choice_of
-from backfill_assets.app.workspace import Declared
 from backfill_assets.core.choice.choose import Choice
 from backfill_assets.core.choice.estimates import NEVER
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.declare.model import MaterializedView, Strategy
+from backfill_assets.declare.model import Declared, MaterializedView, Strategy
 from backfill_assets.errors import VersionsLostError
 from benchmarks.measure import Comparison
 from benchmarks.world import SCHEMA, World
@@ -149,7 +147,7 @@ def _choice(world: World, folder: Path, declared: dict[str, Declared], situation
     workspace, view = world.workspace(folder, declared), declared["copy"]
     assert isinstance(view, MaterializedView)
     try:
-        return choice_of(workspace, view, chunk_rows=situation.chunk)
+        return workspace.chooser(view).choice(chunk_rows=situation.chunk)
     finally:
         workspace.runner.close()
 

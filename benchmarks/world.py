@@ -19,10 +19,10 @@ from backfill_assets.adapters.local.servers import down, up
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.app.refresh import Refresh, refresh
-from backfill_assets.app.workspace import Declared, Workspace
+from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.run import create_if_missing
-from backfill_assets.declare.model import KafkaSource, MaterializedView
+from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,7 +93,7 @@ class World:
         """Create tables empty, with their history still to be read."""
         workspace = self.workspace(folder, declared)
         for name in names:
-            table = workspace.table(workspace.find(name))
+            table = workspace.table(workspace.registry.find(name))
             create_if_missing(table.parts, table)
         workspace.runner.close()
 

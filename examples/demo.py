@@ -170,7 +170,7 @@ class Demo:
 
     def count(self, name: str) -> int:
         """Rows in a table, by delta-rs."""
-        loaded = self.workspace.store.place.table(self.workspace.find(name).target).load()
+        loaded = self.workspace.store.place.table(self.workspace.registry.find(name).target).load()
         return 0 if loaded is None else int(loaded.to_pyarrow_dataset().count_rows())
 
     def send(self, start: int, end: int, *, seconds: float = 0.0) -> None:
@@ -215,7 +215,7 @@ class Demo:
 
     def epoch(self, name: str) -> int:
         """The last committed epoch of a table; 0 while it is not there."""
-        record = self.workspace.table(self.workspace.find(name)).output.look().record
+        record = self.workspace.table(self.workspace.registry.find(name)).output.look().record
         return record.epoch if record is not None else 0
 
     def show(self, found: list[Status]) -> None:

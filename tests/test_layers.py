@@ -5,6 +5,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -173,3 +174,12 @@ def test_modules_functions_and_blocks_are_small(path: Path) -> None:
     assert text.count("\n") <= LINES_OF_A_MODULE
     assert {node.name for node in functions if length(node) > LINES_OF_A_FUNCTION} == set()
     assert {node.name for node in functions if nesting(node) > DEEPEST} == set()
+
+
+def test_no_modules_import_each_other_in_a_circle_not_even_for_type_checking() -> None:
+    known = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES}
+    graph = {name: {found for found, _ in imports(path) if found in known} for name, path in known.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))

@@ -2,12 +2,16 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.table_facts import table_facts
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.app.sources import Sources
+from backfill_assets.app.view_inputs import ViewInputs
 from backfill_assets.core.choice.choose import Choice, choose
 from backfill_assets.core.choice.reasons import HARD
 from backfill_assets.core.epoch.costs import Costs, Strategy, TableFacts, epochs_ran
@@ -16,10 +20,7 @@ from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.environment import spool_bytes
 from backfill_assets.errors import NoStrategyError
 
-if TYPE_CHECKING:
-    from backfill_assets.app.workspace import Workspace
-
-__all__ = ["choice_of", "decided", "learned_costs"]
+__all__ = ["Chooser", "learned_costs"]
 
 EPOCHS_LEARNED_FROM = 50
 
@@ -31,51 +32,66 @@ def learned_costs(output: DeltaOutput) -> Costs:
     return Costs.learned(epochs_ran(output.timed_records(EPOCHS_LEARNED_FROM)))
 
 
-def choice_of(workspace: "Workspace", view: MaterializedView, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Choice:
-    """The strategy for a view, with what each is expected to take. Reads metadata only, and writes nothing.
+@dataclass(frozen=True, kw_only=True)
+class Chooser:
+    """Chooses the strategy that a life of one view begins with. Reads metadata only, and writes nothing."""
 
-    Errors: `UpstreamRefusedError` where an upstream is not there, and what a broker that does not answer raises.
-    """
-    return choose(
-        _facts(workspace, view, chunk_rows),
-        costs=learned_costs(workspace.upstream(view).output),
-        chunk_rows=chunk_rows,
-        memory_bytes=workspace.spark.memory_bytes,
-        spool_bytes=spool_bytes(),
-        requested=None if view.strategy == "auto" else view.strategy,
-    )
+    view: MaterializedView
+    output: DeltaOutput
+    spark: SparkResource
+    sources: Sources
+    inputs: ViewInputs
 
+    def choice(self, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Choice:
+        """The strategy, with what each is expected to take.
 
-def decided(workspace: "Workspace", view: MaterializedView) -> Strategy:
-    """The strategy that a life of the view begins with. What is forecast to fail is only begun if asked for by name.
-
-    Errors: `NoStrategyError`, and those of `choice_of`.
-    """
-    choice = choice_of(workspace, view)
-    if choice.chosen is None:
-        first = choice.refusal
-        assert first is not None
-        raise NoStrategyError(
-            f"view {view.name!r}: {choice.words}",
-            hint=f"{first.remedy}; or name a strategy to go on at that risk"
-            if first.code not in HARD
-            else first.remedy,
-            reason=first.code,
-            ruled_out=[each.model_dump(mode="json") for each in choice.ruled_out],
+        Errors: `UpstreamRefusedError` where an upstream is not there, and what a broker that does not answer raises.
+        """
+        view = self.view
+        return choose(
+            self._facts(chunk_rows),
+            costs=learned_costs(self.output),
+            chunk_rows=chunk_rows,
+            memory_bytes=self.spark.memory_bytes,
+            spool_bytes=spool_bytes(),
+            requested=None if view.strategy == "auto" else view.strategy,
         )
-    found = choice.estimate_of(choice.chosen)
-    for risk in found.risks if found is not None else ():
-        _log.warning("view %r, strategy %r: %s: %s", view.name, choice.chosen, risk.code, risk.message)
-    return choice.chosen
+
+    def decided(self) -> Strategy:
+        """The strategy that is begun with. What is forecast to fail is only begun if asked for by name.
+
+        Errors: `NoStrategyError`, and those of `choice`.
+        """
+        choice = self.choice()
+        if choice.chosen is None:
+            first = choice.refusal
+            assert first is not None
+            raise NoStrategyError(
+                f"view {self.view.name!r}: {choice.words}",
+                hint=f"{first.remedy}; or name a strategy to go on at that risk"
+                if first.code not in HARD
+                else first.remedy,
+                reason=first.code,
+                ruled_out=[each.model_dump(mode="json") for each in choice.ruled_out],
+            )
+        found = choice.estimate_of(choice.chosen)
+        for risk in found.risks if found is not None else ():
+            _log.warning("view %r, strategy %r: %s: %s", self.view.name, choice.chosen, risk.code, risk.message)
+        return choice.chosen
+
+    def _facts(self, chunk_rows: int) -> Sequence[TableFacts]:
+        if self.view.sources:
+            return [_topic_facts(self.sources, source) for source in self.view.sources]
+        return _facts_of_tables(self.view, self.inputs.tables, chunk_rows)
 
 
-def _facts(workspace: "Workspace", view: MaterializedView, chunk_rows: int) -> Sequence[TableFacts]:
-    if view.sources:
-        return [_topic_facts(workspace, source) for source in view.sources]
-    now, reads = time.time(), workspace.reads(view)
+def _facts_of_tables(
+    view: MaterializedView, tables: Mapping[str, DeltaUpstream], chunk_rows: int
+) -> Sequence[TableFacts]:
+    now = time.time()
     return [
         table_facts(
-            reads.tables[each.name],
+            tables[each.name],
             kind="view" if isinstance(each, MaterializedView) else "table",
             chunk_rows=chunk_rows,
             now=now,
@@ -84,9 +100,9 @@ def _facts(workspace: "Workspace", view: MaterializedView, chunk_rows: int) -> S
     ]
 
 
-def _topic_facts(workspace: "Workspace", source: KafkaSource) -> TableFacts:
-    offer = workspace.topic(source.name)
-    rate = workspace.client(source).arrival_rate(offer, now=datetime.now(UTC))
+def _topic_facts(sources: Sources, source: KafkaSource) -> TableFacts:
+    offer = sources.topic(source.name)
+    rate = sources.client(source).arrival_rate(offer, now=datetime.now(UTC))
     return TableFacts(
         name=source.name,
         kind="topic",

@@ -14,7 +14,7 @@ def set_controls(
     workspace: Workspace, name: str, *, paused: bool | None = None, throttle: float | str | None = None, by: str
 ) -> Controls:
     """Pause or resume a table, or set its throttle (rows per second, or `"off"`); what is not named stays."""
-    target = workspace.find(name).target
+    target = workspace.registry.find(name).target
     controls = workspace.state.controls(target)
     if paused is not None:
         controls = replace(controls, paused=paused)

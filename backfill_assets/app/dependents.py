@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.app.table import Table
+from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
 from backfill_assets.declare.model import MaterializedView
@@ -24,7 +25,7 @@ def awaited_view(workspace: Workspace, name: str, *, run_id: str) -> str:
     run comes later by itself.
     """
     leases = workspace.state.leases()
-    for view in _readers(workspace, name):
+    for view in workspace.registry.readers(name):
         lease = leases.get(view.target)
         if lease is None or lease.run_id == run_id or not lease.alive(datetime.now(UTC)):
             continue
@@ -43,14 +44,14 @@ def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
 
     Errors: `StillNeededError`, naming the view.
     """
-    newest = workspace.upstream(workspace.find(name)).output.look().version
+    newest = workspace.upstream(workspace.registry.find(name)).output.look().version
     for view, read in _positions(workspace, name):
         version, commit_ms = _needed_since(read)
         behind = time.time() - commit_ms / 1000
         if behind <= hours * 3600:
             continue
         # Past the pinned version what is needed is the change log alone, and no file of mere maintenance.
-        if read.reads_pinned or any(each.rows for each in workspace.reads(view).commits(name, version, newest)):
+        if read.reads_pinned or any(each.rows for each in workspace.inputs(view).tables[name].commits(version, newest)):
             raise StillNeededError(
                 f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
                 f"{version} of {newest}, which is {behind / 3600:.1f} h old",
@@ -87,16 +88,10 @@ def _needed_since(read: TablePosition) -> tuple[int, int]:
 
 def _positions(workspace: Workspace, name: str) -> Iterator[tuple[MaterializedView, TablePosition]]:
     """The views that read table `name`, each with its position in it."""
-    for view in _readers(workspace, name):
+    for view in workspace.registry.readers(name):
         record = _record(workspace, view)
         if record is not None and isinstance(record.position, SnapshotPosition) and name in record.position.tables:
             yield view, record.position.tables[name]
-
-
-def _readers(workspace: Workspace, name: str) -> Iterator[MaterializedView]:
-    for each in workspace.declared.values():
-        if isinstance(each, MaterializedView) and name in {table.name for table in each.tables}:
-            yield each
 
 
 def _record(workspace: Workspace, view: MaterializedView) -> CommitRecord | None:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from backfill_assets.app.choosing import choice_of
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.choice.choose import Choice
 from backfill_assets.core.epoch.limits import Limits
@@ -41,13 +40,13 @@ def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
 
     Errors: what choosing and deciding raise, such as `UpstreamRefusedError`.
     """
-    declared = workspace.find(name)
+    declared = workspace.registry.find(name)
     table = workspace.table(declared)
     look = table.output.look()
     record = look.record if look.exists else None
     step = None if record is None else plan_next(table.parts, record, limits)
     choice = None
     if isinstance(declared, MaterializedView) and (record is None or not record.live):
-        choice = choice_of(workspace, declared)
+        choice = workspace.chooser(declared).choice()
     expected = 0.0 if step is None else table.parts.costs().expected_seconds(step.reads)
     return Planned(record=record, step=step, choice=choice, expected_seconds=expected)

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 def reset(workspace: Workspace, name: str) -> CommitRecord:
     """Begin a new life: all data goes in one commit, and the next refresh reads history anew."""
-    table = workspace.table(workspace.find(name))
+    table = workspace.table(workspace.registry.find(name))
     base = table.output.look_for_reset()
     if not base.exists and (base.record is not None or not table.output.is_ours()):
         raise DroppedError(
@@ -31,7 +31,7 @@ def reset(workspace: Workspace, name: str) -> CommitRecord:
 
 def drop(workspace: Workspace, name: str) -> None:
     """End a table's life: data, staged files, plans and settings go; a marker stays in the table's log."""
-    table = workspace.table(workspace.find(name))
+    table = workspace.table(workspace.registry.find(name))
     base = table.output.look()
     past = workspace.state.ledger().incarnations(table.target)  # before it ends: none that may begin afterwards
     if base.exists:
@@ -51,7 +51,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
     outlive the log's older entries. Errors: `StillNeededError`, before anything is done, where vacuuming would take what a
     view has still to read.
     """
-    table = workspace.table(workspace.find(name))
+    table = workspace.table(workspace.registry.find(name))
     if not table.output.look().exists:
         return []
     if vacuum_hours is not None:

@@ -9,8 +9,7 @@ from backfill_assets.adapters.proof.since import NOTHING, OfTables, records_sinc
 from backfill_assets.adapters.proof.tables import at_position, recomputed
 from backfill_assets.adapters.proof.written import Written
 from backfill_assets.app.proof_case import Case, Outcome, branches_of, is_aggregate, keys_of
-from backfill_assets.app.upstreams import TablesOf
-from backfill_assets.app.workspace import sources_of
+from backfill_assets.app.view_inputs import ViewInputs
 from backfill_assets.core.audit import Evidence, consumed, evidence
 from backfill_assets.core.epoch.ports import BronzeState, TopicState
 from backfill_assets.core.epoch.skips import left_out_of
@@ -18,7 +17,7 @@ from backfill_assets.core.progress.positions import IngestPosition, OffsetRange,
 from backfill_assets.core.progress.reads import size_of
 from backfill_assets.core.proof_scope import Everything, Since, followed, scope
 from backfill_assets.core.strategies.source import SourceUpstream
-from backfill_assets.declare.model import KafkaSource, MaterializedView
+from backfill_assets.declare.model import KafkaSource, MaterializedView, sources_of
 from backfill_assets.errors import UpstreamChangedError, VersionsLostError
 from backfill_assets.query.aggregate import AggregateQuery
 
@@ -64,7 +63,7 @@ def equal_to_records(case: Case) -> Outcome:
 def equal_to_query(case: Case, view: MaterializedView) -> Outcome:
     """A view over Delta tables against its query, computed anew over what was read of them since the last pass, or at the
     recorded versions (of a snapshot: files)."""
-    position, reads = case.record.position, case.workspace.reads(view)
+    position, reads = case.record.position, case.workspace.inputs(view)
     assert isinstance(position, SnapshotPosition)
     since = _read_since(case, position, reads)
     try:
@@ -79,7 +78,7 @@ def equal_to_query(case: Case, view: MaterializedView) -> Outcome:
 def _equal_since(case: Case, since: "_SinceTables") -> Outcome:
     runner, read = case.workspace.runner, since.read
     try:
-        result = tables_since(runner, case.workspace.reads(since.view).query, read, since.written)
+        result = tables_since(runner, case.workspace.inputs(since.view).query.present, read, since.written)
     except Exception:
         at_position(read.position, read.tables)  # groups that lose an extreme are read again, and may be gone
         raise
@@ -88,10 +87,10 @@ def _equal_since(case: Case, since: "_SinceTables") -> Outcome:
     return _compared(case, since.written, result, summary, derived_from=derived_from)
 
 
-def _equal_in_full(case: Case, position: SnapshotPosition, why: Everything, reads: TablesOf) -> Outcome:
+def _equal_in_full(case: Case, position: SnapshotPosition, why: Everything, reads: ViewInputs) -> Outcome:
     inputs = at_position(position, reads.tables)
     place = case.table.output.location
-    result = recomputed(case.workspace.runner, reads.query, inputs, place, case.look.version)
+    result = recomputed(case.workspace.runner, reads.query.present, inputs, place, case.look.version)
     summary = f"{result.rows_found} rows equal the query at the recorded versions"
     versions = {name: table.version for name, table in position.tables.items()}
     return _compared(case, why, result, summary, derived_from=versions)
@@ -105,7 +104,7 @@ class _SinceTables:
     versions: Mapping[str, tuple[int, int]]
 
 
-def _read_since(case: Case, position: SnapshotPosition, reads: TablesOf) -> _SinceTables | Everything:
+def _read_since(case: Case, position: SnapshotPosition, reads: ViewInputs) -> _SinceTables | Everything:
     """What was written to a view over tables since the last pass, and read of them; or why everything is to be proved."""
     written = case.written()
     if isinstance(written, Everything):
@@ -207,7 +206,7 @@ def _held(case: Case, source: KafkaSource, bronze: BronzeState | None) -> TopicS
     """What the topic holds of the records that were ingested: nothing, if it was made again since."""
     position = bronze.position if bronze is not None else case.record.position
     assert isinstance(position, IngestPosition)
-    found = case.workspace.topic(source.name)
+    found = case.workspace.sources.topic(source.name)
     return found if found.topic_id == position.topic_id else replace(found, partitions={})
 
 
@@ -239,7 +238,7 @@ def _by_branch(case: Case, ranges: Ranges) -> dict[int, dict[int, OffsetRange]]:
 
 
 def _bronze(case: Case, source: KafkaSource) -> BronzeState | None:
-    return case.workspace.bronze(source.name) if isinstance(case.table.declared, MaterializedView) else None
+    return case.workspace.sources.bronze(source.name) if isinstance(case.table.declared, MaterializedView) else None
 
 
 def _still_to_prove(consumed_now: Ranges, before: Ranges) -> dict[tuple[str, int], OffsetRange]:

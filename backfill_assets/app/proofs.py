@@ -13,7 +13,8 @@ from backfill_assets.adapters.proof.tables import find_duplicate_keys
 from backfill_assets.adapters.state.state_store import CheckPass
 from backfill_assets.app.proof_case import Case, LastPass, Outcome, branch_column_of, branches_of, keys_of
 from backfill_assets.app.proof_rows import equal_to_query, equal_to_records
-from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.app.table import Table
+from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry, conserved, contiguous, ledger_agrees
 from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.skips import left_out_words, standings
@@ -26,7 +27,7 @@ __all__ = ["CHECKS", "Outcome", "run_check"]
 def run_check(workspace: Workspace, name: str, check: str, *, full: bool) -> Outcome:
     """Run one check of one table. Without `full` it looks at what was written since it last passed in this life, as far as
     that tells it; what nobody touched is left to the full proof."""
-    table = workspace.table(workspace.find(name))
+    table = workspace.table(workspace.registry.find(name))
     look = table.output.look()
     if look.record is None or not look.exists:
         return Outcome(passed=False, summary=f"{table.target} has not been created, so there is nothing to check")

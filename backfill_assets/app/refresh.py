@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from backfill_assets.adapters.delta.staging import spooled_folders, sweep
 from backfill_assets.adapters.spark.resource import do_nothing
 from backfill_assets.app.heartbeat import Heartbeat, Listener
-from backfill_assets.app.status import RATE_EPOCHS, lag_of, table_progress
-from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.app.status import RATE_EPOCHS, lag_of
+from backfill_assets.app.table import Table
+from backfill_assets.app.table_progress import table_progress
+from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import check_look
 from backfill_assets.core.epoch.records import TableState
@@ -56,7 +58,7 @@ def refresh(
     over.
     """
     listener = listener or Listener()
-    table = workspace.table(workspace.find(name))
+    table = workspace.table(workspace.registry.find(name))
     lease = workspace.state.lease(table.target)
     if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
         return _held(workspace, table, lease.run_id)

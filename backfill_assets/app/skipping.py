@@ -65,7 +65,7 @@ def set_skips(workspace: Workspace, name: str, named: Named, *, undo: bool, by: 
 
 
 def _view(workspace: Workspace, name: str) -> MaterializedView:
-    declared = workspace.find(name)
+    declared = workspace.registry.find(name)
     if isinstance(declared, KafkaSource):
         raise _wrong(
             "name",
@@ -94,7 +94,7 @@ def _rows(workspace: Workspace, view: MaterializedView, named: Named) -> list[Sk
 
 def _key(workspace: Workspace, view: MaterializedView, name: str, named: Named) -> NamedKey:
     """The key that is named, in the order and the spelling that it has in positions."""
-    table = workspace.reads(view).tables[name]
+    table = workspace.inputs(view).tables[name]
     types = {column.name: column.type for column in table.columns()}
     columns = table.key()
     if not columns or not all(NAMEABLE.fullmatch(types[column]) for column in columns):
@@ -163,7 +163,7 @@ def _check_unread(workspace: Workspace, view: MaterializedView, skips: Sequence[
                 f"{view.name!r} has read {skip.words} already",
                 "it could be computed, and is in the view as far as the query takes it; leave it out by the query, and reset",
             )
-        known = workspace.bronze(skip.source).position.next
+        known = workspace.sources.bronze(skip.source).position.next
         if skip.partition not in known:
             found = ", ".join(map(str, sorted(known)))
             raise _wrong(

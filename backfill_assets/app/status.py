@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from backfill_assets.app.workspace import Table, Workspace
+from backfill_assets.app.table import Table
+from backfill_assets.app.table_progress import table_progress
+from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
@@ -12,7 +14,7 @@ from backfill_assets.core.epoch.skips import LeftOut, standings
 from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import BackfillError
 
-__all__ = ["RATE_EPOCHS", "Status", "lag_of", "status", "table_progress"]
+__all__ = ["RATE_EPOCHS", "Status", "lag_of", "status"]
 
 RATE_EPOCHS = 10
 
@@ -40,7 +42,7 @@ class Status:
 
 def status(workspace: Workspace, name: str) -> Status:
     """How a table stands, from its own commits, the state store and one look at its upstreams."""
-    table = workspace.table(workspace.find(name))
+    table = workspace.table(workspace.registry.find(name))
     controls = workspace.state.controls(table.target)
     lease = workspace.state.lease(table.target)
     running = lease is not None and lease.alive(datetime.now(UTC))
@@ -72,7 +74,7 @@ def _waiting(workspace: Workspace, table: Table, absent: Status) -> Status:
     if not isinstance(declared, MaterializedView) or not declared.tables:
         return absent
     try:
-        awaited = workspace.reads(declared).awaits()
+        awaited = workspace.inputs(declared).upstreams.awaits()
     except BackfillError as error:
         return replace(absent, problem=error.message)
     return replace(absent, state="waiting", problem=awaited) if awaited else absent
@@ -84,12 +86,3 @@ def lag_of(table: Table, record: CommitRecord) -> tuple[Mapping[str, int] | None
         return table.parts.decider.lag(record.position), ""
     except BackfillError as error:
         return None, error.message
-
-
-def table_progress(
-    workspace: Workspace, table: Table, record: CommitRecord, lag: Mapping[str, int] | None, progress: Progress
-) -> list[TableProgress]:
-    """Where a view stands in its Delta tables; nothing where there are none, or where they cannot be asked."""
-    if lag is None or not isinstance(table.declared, MaterializedView) or not table.declared.tables:
-        return []
-    return workspace.reads(table.declared).progress(record, lag, progress.rows_per_second)

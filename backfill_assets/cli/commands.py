@@ -105,11 +105,11 @@ def status(
 
     project = LocalProject(module)
     workspace = project.workspace()
-    names = [workspace.find(name).name] if name else list(workspace.declared)
+    names = [workspace.registry.find(name).name] if name else list(workspace.declared)
     with ThreadPoolExecutor(max_workers=8) as pool:  # a broker that does not answer is then waited for only once
         found = list(pool.map(lambda each: status_of(workspace, each), names))
     submitted = project.submitted(workspace)
-    found = [each.queued() if workspace.find(each.name).key in submitted else each for each in found]
+    found = [each.queued() if workspace.registry.find(each.name).key in submitted else each for each in found]
     _say(
         [asdict(each) for each in found], as_json=as_json, text=lambda: status_text(found, partitions=name is not None)
     )

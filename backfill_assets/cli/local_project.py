@@ -41,7 +41,7 @@ class LocalProject:
         from backfill_assets.defs.jobs import TABLES_JOB, refresh_run_config
 
         workspace = self.workspace()
-        keys = {workspace.find(name).key: name for name in names}
+        keys = {workspace.registry.find(name).key: name for name in names}
         return self._execute(
             TABLES_JOB, keys, refreshed=names, run_config=refresh_run_config(config), asset_selection=list(keys)
         )
@@ -61,7 +61,7 @@ class LocalProject:
         """Run every check of one table in one run of the instance."""
         from backfill_assets.defs.jobs import QUIET
 
-        return self._execute(f"verify_{name}", {self.workspace().find(name).key: name}, run_config=QUIET)
+        return self._execute(f"verify_{name}", {self.workspace().registry.find(name).key: name}, run_config=QUIET)
 
     def _execute(
         self, job: str, keys: "dict[dg.AssetKey, str]", *, refreshed: Sequence[str] = (), **arguments: Any

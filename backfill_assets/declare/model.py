@@ -23,6 +23,7 @@ __all__ = [
     "METADATA_COLUMNS",
     "PARSER",
     "Bronze",
+    "Declared",
     "DeltaTable",
     "Isolation",
     "KafkaSource",
@@ -35,6 +36,7 @@ __all__ = [
     "TableStrategy",
     "Upstream",
     "has_key",
+    "sources_of",
 ]
 
 RecordFormat = Literal["json", "raw"]
@@ -169,6 +171,10 @@ class MaterializedView:
 
 
 Upstream = KafkaSource | DeltaTable | MaterializedView
+"""What a view may read."""
+
+Declared = KafkaSource | MaterializedView
+"""What is built and kept: a table of the project."""
 
 
 def has_key(table: DeltaTable | MaterializedView) -> bool:
@@ -177,6 +183,11 @@ def has_key(table: DeltaTable | MaterializedView) -> bool:
         return bool(table.primary_key)
     own = bool(table.sources) or bool(table.own_key) or is_aggregate(table.text)
     return own or all(has_key(each) for each in table.tables)
+
+
+def sources_of(declared: Declared) -> tuple[KafkaSource, ...]:
+    """The sources whose records a table is made of."""
+    return (declared,) if isinstance(declared, KafkaSource) else declared.sources
 
 
 def _asset_key(key: "AssetKey | Sequence[str] | str | None", default: list[str]) -> "AssetKey":

@@ -18,10 +18,10 @@ from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.app.dry_run import plan
 from backfill_assets.app.heartbeat import Listener
 from backfill_assets.app.refresh import Refresh, refresh
-from backfill_assets.app.workspace import Declared, Workspace
+from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import DEFAULT_CHUNK_ROWS, Limits, Stop
 from backfill_assets.core.epoch.records import CommitRecord
-from backfill_assets.declare.model import DeltaTable, KafkaSource, MaterializedView
+from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, MaterializedView
 from backfill_assets.defs.carried_checks import standing
 from backfill_assets.defs.dead_runs import mark_run, report_dead_runs
 from backfill_assets.defs.metadata import epoch_metadata, held_metadata, plan_metadata, refresh_metadata, summary_line

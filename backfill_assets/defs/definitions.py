@@ -10,8 +10,7 @@ import dagster as dg
 from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.state.state_store import StateStore
-from backfill_assets.app.workspace import Declared
-from backfill_assets.declare.model import DeltaTable, KafkaSource, MaterializedView, Upstream
+from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, MaterializedView, Upstream
 from backfill_assets.defs.assets import TABLES_KEY, DeclaredTables, build_assets, in_order
 from backfill_assets.defs.checks import build_checks
 from backfill_assets.defs.jobs import build_jobs

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from backfill_assets.app.controls import set_controls
 from backfill_assets.app.lifecycle import drop, reset
-from backfill_assets.app.workspace import Declared, Workspace
+from backfill_assets.app.workspace import Workspace
+from backfill_assets.declare.model import Declared
 from backfill_assets.defs.assets import OP_NAME, RESOURCE_KEYS, workspace_of
 from backfill_assets.defs.checks import CHEAP_TAG
 from backfill_assets.errors import BackfillError

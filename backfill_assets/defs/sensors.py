@@ -14,10 +14,11 @@ from functools import cached_property
 import dagster as dg
 
 from backfill_assets.adapters.state.state_store import Lease
-from backfill_assets.app.workspace import Declared, Workspace
+from backfill_assets.app.sources import Sources
+from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import Controls, TopicState
 from backfill_assets.core.epoch.records import CommitRecord, TableState
-from backfill_assets.declare.model import KafkaSource, MaterializedView
+from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView
 from backfill_assets.defs.assets import RESOURCE_KEYS, in_order, workspace_of
 from backfill_assets.defs.checks import CHEAP_TAG
 from backfill_assets.defs.dead_runs import UNFINISHED, report_dead_runs
@@ -129,16 +130,25 @@ def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
     return reap_dead_runs
 
 
-@dataclass
 class _OneLook(Workspace):
     """A workspace that asks once for all topics that are reached in the same way, however many tables need them."""
+
+    @cached_property
+    def sources(self) -> Sources:
+        """What the shared sources offer, asked for once."""
+        return _AskedOnce(registry=self.registry, kafka=self.kafka, catalog=self)
+
+
+@dataclass
+class _AskedOnce(Sources):
+    """Sources whose topics are asked for together."""
 
     _seen: dict[str, TopicState | BackfillError] = field(default_factory=dict, init=False)
 
     def topic(self, source: str) -> TopicState:
         """The topic of a source as first seen."""
         if source not in self._seen:
-            self._seen |= self._asked(self.source(source))
+            self._seen |= self._asked(self.registry.source(source))
         found = self._seen[source]
         if isinstance(found, BackfillError):
             raise found
@@ -146,7 +156,7 @@ class _OneLook(Workspace):
 
     def _asked(self, source: KafkaSource) -> dict[str, TopicState | BackfillError]:
         """The topics of a source and of all that are reached as it is."""
-        sources = [each for each in self.declared.values() if isinstance(each, KafkaSource)]
+        sources = [each for each in self.registry.declared.values() if isinstance(each, KafkaSource)]
         alike = {
             each.name: (each.topic, each.isolation) for each in sources if each.client_config == source.client_config
         }

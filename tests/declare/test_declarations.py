@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from backfill_assets import build_definitions, delta_table, kafka_source, materialized_view
-from backfill_assets.app.workspace import Declared, fingerprint_of
-from backfill_assets.declare.model import KafkaSource, MaterializedView
+from backfill_assets.declare.fingerprints import fingerprint_of
+from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView
 from backfill_assets.defs.definitions import registry
 from backfill_assets.errors import DeclarationError, QueryError
 

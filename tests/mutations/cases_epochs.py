@@ -7,7 +7,7 @@ __all__ = ["EPOCHS"]
 PROTOCOL = "backfill_assets/core/epoch/protocol.py"
 SOURCE = "backfill_assets/core/strategies/source.py"
 AUDIT = "backfill_assets/core/audit.py"
-WORKSPACE = "backfill_assets/app/workspace.py"
+FINGERPRINTS = "backfill_assets/declare/fingerprints.py"
 COMMITS = "tests/core/epoch/test_epoch_commits.py"
 SPOOLED = f"{COMMITS}::test_parts_of_the_spool_stay_where_they_lie_and_new_ones_lie_with_the_attempt_that_captured_them"
 LOST = "tests/core/epoch/test_lives.py::test_a_lost_ledger_is_an_error_that_names_both_sides"
@@ -174,21 +174,21 @@ EPOCHS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a view does not depend on the columns of its sources",
-        file=WORKSPACE,
+        file=FINGERPRINTS,
         old="""                schema=[(name, parts["schema"]) for name, parts in upstreams],\n""",
         new="",
         tests=(MEANS,),
     ),
     Mutation(
         name="a view does not depend on the keys of its tables",
-        file=WORKSPACE,
+        file=FINGERPRINTS,
         old="key=[own, keys])",
         new="key=[own])",
         tests=(MEANS,),
     ),
     Mutation(
         name="a view does not depend on the key that it names itself",
-        file=WORKSPACE,
+        file=FINGERPRINTS,
         old="key=[own, keys])",
         new="key=[keys])",
         tests=(MEANS,),

@@ -8,7 +8,7 @@ PROOF_ROWS = "backfill_assets/app/proof_rows.py"
 REFRESH = "backfill_assets/app/refresh.py"
 LIFECYCLE = "backfill_assets/app/lifecycle.py"
 READERS = "backfill_assets/app/dependents.py"
-UPSTREAMS = "backfill_assets/app/upstreams.py"
+UPSTREAMS = "backfill_assets/app/table_upstreams.py"
 CHOOSING = "backfill_assets/app/choosing.py"
 ASSETS = "backfill_assets/defs/assets.py"
 SENSORS = "backfill_assets/defs/sensors.py"
@@ -104,10 +104,10 @@ SHELLS: tuple[Mutation, ...] = (
     Mutation(
         name="a strategy that is forecast to fail is begun unasked",
         file=CHOOSING,
-        old="    choice = choice_of(workspace, view)\n",
-        new="""    choice = choice_of(workspace, view)
-    if choice.chosen is None and choice.least_bad is not None:
-        return choice.least_bad
+        old="        choice = self.choice()\n",
+        new="""        choice = self.choice()
+        if choice.chosen is None and choice.least_bad is not None:
+            return choice.least_bad
 """,
         tests=(NOTHING_SAFE,),
     ),

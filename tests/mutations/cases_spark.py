@@ -42,9 +42,9 @@ SPARK: tuple[Mutation, ...] = (
     # Columns that come to an upstream
     Mutation(
         name="a view's query means the columns that its upstreams have now",
-        file="backfill_assets/app/upstreams.py",
-        old="return self._query_over(_as_columns(begun) or self.columns_now)",
-        new="return self._query_over(self.columns_now)",
+        file="backfill_assets/app/view_query.py",
+        old="return self._over(_as_columns(begun) or self.columns_now)",
+        new="return self._over(self.columns_now)",
         tests=(
             f"{COLUMNS}::test_an_alias_goes_on_meaning_what_it_meant_in_the_middle_of_history_and_after_it[snapshot]",
         ),
@@ -282,7 +282,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a life begins over two rows of the view's own key",
-        file="backfill_assets/app/upstreams.py",
+        file="backfill_assets/app/table_upstreams.py",
         old="if declared or key == query.primary_key]",
         new="if declared and key == query.key_columns]",
         tests=(

@@ -19,9 +19,10 @@ from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.proofs import Outcome, run_check
 from backfill_assets.app.refresh import Refresh, refresh
-from backfill_assets.app.workspace import Declared, Workspace
+from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.declare.model import Declared
 from tests.support.settings import SPARK
 
 SECONDS = 30

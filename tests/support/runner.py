@@ -19,9 +19,8 @@ from typing import Any, NoReturn
 
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.app.proofs import CHECKS
-from backfill_assets.app.workspace import Declared
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.declare.model import MaterializedView, Strategy
+from backfill_assets.declare.model import Declared, MaterializedView, Strategy
 from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.project import Project
 

@@ -79,7 +79,7 @@ def source_of(root: Path, topic: str) -> KafkaSource:
 
 def told(workspace: Workspace, topic: str) -> Iterator[str]:
     """What plans say, and the error of a client that the broker refuses."""
-    reader = workspace.reader(workspace.source("orders"))
+    reader = workspace.reader(workspace.registry.source("orders"))
     ranges = {0: OffsetRange(start=0, end=2)}
     read = KafkaRead(source="orders", topic=topic, isolation="read_committed", ranges=ranges)
     rows = workspace.runner.run(lambda spark: kafka_rows(spark, read, reader))

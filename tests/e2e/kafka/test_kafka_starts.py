@@ -55,11 +55,11 @@ def test_every_form_of_start_is_resolved_once_and_holds_for_views_too(project: P
         project.declare(source)
     workspace = project.workspace()
     for name in STARTS:
-        workspace.create_bronze(name)
+        workspace.sources.create_bronze(name)
     send_by_the_minute(project, topic, 8, 10)
     assert {name: start_of(project, name) for name in STARTS} == {name: held for name, (_, held) in STARTS.items()}
 
-    five, latest = workspace.source("at_five"), workspace.source("latest")
+    five, latest = workspace.registry.source("at_five"), workspace.registry.source("latest")
     query = "SELECT id FROM at_five UNION ALL SELECT id FROM latest"
     project.declare(materialized_view("both", query=query, upstreams=[five, latest]))
     project.refresh("both")

@@ -106,7 +106,7 @@ def test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not(broker:
     project.produce(lost, rows(4, 5, 6))
     for name in ("kept", "lost"):
         project.refresh(name)
-    client = project.workspace().client(project.workspace().source("lost"))
+    client = project.workspace().sources.client(project.workspace().registry.source("lost"))
     log = LogReader(client, isolation="read_committed")
     (before,) = offered(client, lost).epochs.values()
     (last,) = log.last_records(lost, {0: OffsetRange(start=4, end=6)}).values()
@@ -146,7 +146,7 @@ def test_a_cluster_put_back_with_its_metadata_is_refused_though_it_gives_epochs_
     def go_on(*transactions: Callable[[Project], None]) -> Project:
         broker.start()
         new = Project(project.root, project.servers, project.declared)
-        client = new.workspace().client(new.workspace().source("lost"))
+        client = new.workspace().sources.client(new.workspace().registry.source("lost"))
         offered(client, topic)
         for each in transactions:
             each(new)

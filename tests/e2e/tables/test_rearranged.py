@@ -134,7 +134,7 @@ def test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it(lake:
     forget(lake)
     assert position(lake.project.record("large")).backfilled
     with pytest.raises(VersionsLostError):
-        lake.project.workspace().reads(lake.declared("large")).tables["base"].commits(FILES, FILES + 1)
+        lake.project.workspace().inputs(lake.declared("large")).tables["base"].commits(FILES, FILES + 1)
     check(lake, "exactly_once")
     assert not lake.project.refresh("large", Limits(chunk_rows=1, max_rows=1)).report.record.live
     outcome = lake.project.check("large")

@@ -155,7 +155,7 @@ def only_planned_files(lake: Lake, taken: list[set[Path]]) -> Callable[[str], No
             assert plan is not None
             (read,) = plan.table_reads
             assert isinstance(read, SnapshotRead)
-            upstream = lake.project.workspace().reads(lake.declared("large")).tables["orders"]
+            upstream = lake.project.workspace().inputs(lake.declared("large")).tables["orders"]
             taken.append({folder / each.path for each in upstream.chosen(read)})
             move(set(folder.rglob("*.parquet")) - taken[-1], folder, aside)
         if step == "staged":

@@ -1,0 +1,74 @@
+"""Makes what decides a table's epochs, from its declaration and from what its upstreams offer."""
+
+from collections.abc import Callable
+
+from backfill_assets.core.epoch.costs import Strategy
+from backfill_assets.core.epoch.ports import KeyedTables, Upstreams
+from backfill_assets.core.epoch.skips import Skips
+from backfill_assets.core.strategies.arrangement import ArrangementHistory
+from backfill_assets.core.strategies.ingest import IngestDecider
+from backfill_assets.core.strategies.rearranged import RearrangedHistory
+from backfill_assets.core.strategies.snapshot import SnapshotHistory
+from backfill_assets.core.strategies.snapshot_once import SnapshotOnceHistory
+from backfill_assets.core.strategies.source import SourceDecider, SourceUpstream
+from backfill_assets.core.strategies.table_views import TablesDecider, TableUpstream
+from backfill_assets.declare.fingerprints import fingerprint_of
+from backfill_assets.declare.model import KafkaSource, MaterializedView, has_key
+from backfill_assets.environment import spool_bytes
+from backfill_assets.query.aggregate import is_aggregate
+
+__all__ = ["over_sources", "over_tables", "over_topic"]
+
+
+def over_topic(source: KafkaSource, upstreams: Upstreams) -> IngestDecider:
+    """What decides what a source ingests."""
+    return IngestDecider(
+        source=source.name,
+        topic=source.topic,
+        isolation=source.isolation,
+        keep_history=source.bronze == "all",
+        fingerprint=fingerprint_of(source),
+        upstreams=upstreams,
+    )
+
+
+def over_sources(view: MaterializedView, upstreams: Upstreams, skips: Skips) -> SourceDecider:
+    """What decides the epochs of a view over sources."""
+    return SourceDecider(
+        view=view.name,
+        sources=tuple(
+            SourceUpstream(name=source.name, topic=source.topic, isolation=source.isolation) for source in view.sources
+        ),
+        fingerprint=fingerprint_of(view),
+        upstreams=upstreams,
+        order=view.backfill_order,
+        skips=skips,
+    )
+
+
+def over_tables(
+    view: MaterializedView, tables: KeyedTables, choose: Callable[[], Strategy], skips: Skips
+) -> TablesDecider:
+    """What decides the epochs of a view over Delta tables and other views; `choose` is asked when a life begins."""
+    own = bool(view.own_key) or is_aggregate(view.text)
+    # A view without a key that is replaced could not be followed by those that read it.
+    keyed = own or all(map(has_key, view.tables))
+    return TablesDecider(
+        view=view.name,
+        upstreams=tuple(TableUpstream(name=each.name, keyed=own or has_key(each)) for each in view.tables),
+        fingerprint=fingerprint_of(view),
+        tables=tables,
+        histories={
+            "snapshot": SnapshotHistory(tables=tables),
+            "snapshot_once": SnapshotOnceHistory(tables=tables),
+            "arrangement": ArrangementHistory(tables=tables),
+            "rearranged": RearrangedHistory(
+                tables=tables, view=view.name, limit=spool_bytes(), at_once=is_aggregate(view.text)
+            ),
+        },
+        order=view.backfill_order,
+        strategy=view.strategy,
+        in_full=keyed and view.refresh_mode == "auto",
+        choose=choose,
+        skips=skips,
+    )

@@ -1,0 +1,47 @@
+"""A declared table with the parts that its epochs are made with, and how those see it that read it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from backfill_assets.adapters.delta.output import DeltaOutput, create_table
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.core.epoch.protocol import Parts
+from backfill_assets.declare.model import Declared, MaterializedView
+from backfill_assets.query.query import Query
+
+__all__ = ["Catalog", "Table"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One declared table with its parts; `ports.TableCreator` for its creation."""
+
+    declared: Declared
+    parts: Parts
+    output: DeltaOutput
+    runner: SparkRunner
+
+    @property
+    def target(self) -> str:
+        """`sources/<name>` or `views/<name>`."""
+        return self.declared.target
+
+    def schema(self) -> str:
+        """The table's Delta schema, as JSON."""
+        return self.output.schema()
+
+    def empty(self) -> None:
+        """Make the empty Delta table."""
+        create_table(self.output.location, self.output.schema())
+
+
+class Catalog(Protocol):
+    """The tables of a project, for those that read them."""
+
+    def upstream(self, declared: Declared) -> Table:
+        """A table that others read, kept for the run: looked at again, only its newer commits are loaded."""
+        ...
+
+    def bound(self, view: MaterializedView) -> Query:
+        """A view's query, tied to the columns that its upstreams have."""
+        ...

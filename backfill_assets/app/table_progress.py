@@ -1,0 +1,79 @@
+"""Where a view stands in each Delta table that it reads, with a forecast of whether what it needs outlives retention."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.app.table import Table
+from backfill_assets.app.view_inputs import ViewInputs
+from backfill_assets.app.workspace import Workspace
+from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.epoch.report import Progress, TableProgress
+from backfill_assets.core.progress.order import waits_for
+from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
+from backfill_assets.core.progress.retention import forecast
+from backfill_assets.core.strategies.arrangement import left_by_key
+from backfill_assets.declare.model import MaterializedView
+
+__all__ = ["table_progress"]
+
+
+def table_progress(
+    workspace: Workspace, table: Table, record: CommitRecord, lag: Mapping[str, int] | None, progress: Progress
+) -> list[TableProgress]:
+    """Where a view stands in its Delta tables; nothing where there are none, or where they cannot be asked."""
+    if lag is None or not isinstance(table.declared, MaterializedView) or not table.declared.tables:
+        return []
+    return _in_tables(workspace.inputs(table.declared), record, lag, progress.rows_per_second)
+
+
+def _in_tables(inputs: ViewInputs, record: CommitRecord, lag: Mapping[str, int], rate: float) -> list[TableProgress]:
+    """Where the view stands in each table, with a forecast of what is still to be read. `rate` is in rows a second."""
+    position = record.position
+    assert isinstance(position, SnapshotPosition)
+    unfinished = [name for name, table in position.tables.items() if not table.backfilled]
+    found = []
+    for name, table in sorted(position.tables.items()):
+        progress = _in_table(inputs.tables[name], table, lag.get(name, 0), rate)
+        awaited = waits_for(inputs.view.backfill_order, name, unfinished)
+        if awaited and not table.backfilled:
+            progress = replace(progress, phase="waiting", awaits=awaited)
+        found.append(progress)
+    return found
+
+
+def _in_table(upstream: DeltaUpstream, table: TablePosition, lag: int, rate: float) -> TableProgress:
+    newest = upstream.now()
+    done = table.backfilled and newest.version == table.version
+    files, log = upstream.retention()
+    captured = (table.held[1] - table.commit_ms) / 1000  # from when on the log is needed, after the pin
+    seen = forecast(
+        now=time.time(),
+        pinned_at=table.commit_ms / 1000,
+        left_rows=lag - left_by_key(table),  # what is read by key is read from what is newest
+        rows_per_second=rate or None,
+        file_retention_seconds=files + (captured if table.backfilled else 0),
+        log_retention_seconds=log + captured,
+    )
+    return TableProgress(
+        upstream=upstream.name,
+        phase="level" if done else _phase(table),
+        version=table.version,
+        newest=newest.version,
+        files_read=sum(bucket.next for bucket in table.buckets.values()),
+        files=sum(bucket.parts for bucket in table.buckets.values()),
+        lag_rows=lag,
+        lag_seconds=max(0, newest.commit_ms - table.held[1]) / 1000,
+        captured=table.spool.captured if table.spool else None,
+        spool_bytes=table.spool.bytes if table.spool else 0,
+        level="safe" if done else seen.level,
+        headroom_seconds=None if done else seen.headroom_seconds,
+        forecast="" if done else seen.message,
+    )
+
+
+def _phase(table: TablePosition) -> str:
+    if not table.backfilled:
+        return "keys" if table.expected else "snapshot"
+    return "spool" if table.spool else "change log"

@@ -1,0 +1,113 @@
+"""What the Delta tables and views that one view reads offer it: `ports.KeyedTables` over the real ones."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from backfill_assets.adapters.compute.key_checks import KeysAndLeftOut, check_unique
+from backfill_assets.adapters.compute.key_ranges import key_ranges
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.app.table import Catalog
+from backfill_assets.app.view_query import ViewQuery
+from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableSize, UpstreamState
+from backfill_assets.core.epoch.protocol import check_look
+from backfill_assets.core.epoch.records import UpstreamColumns
+from backfill_assets.core.progress.reads import TableRead
+from backfill_assets.declare.model import DeltaTable, MaterializedView
+from backfill_assets.errors import UpstreamChangedError, UpstreamNotLiveError
+from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.query import unique_keys
+
+__all__ = ["TableUpstreams"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableUpstreams:
+    """`ports.KeyedTables` for one view; and whether the views that it reads are live."""
+
+    view: MaterializedView
+    tables: Mapping[str, DeltaUpstream]
+    query: ViewQuery
+    catalog: Catalog
+    runner: SparkRunner
+
+    def table_now(self, name: str) -> UpstreamState:
+        """The newest version of a table; of a view, only if it is live."""
+        upstream = next(each for each in self.view.tables if each.name == name)
+        life = self.life(upstream) if isinstance(upstream, MaterializedView) else None
+        return replace(self.tables[name].now(), incarnation=life)
+
+    def columns(self) -> UpstreamColumns:
+        """The columns that a life which begins now depends on."""
+        return self.query.columns()
+
+    def files(self, name: str, version: int) -> Sequence[int]:
+        """Rows of each data file of a version."""
+        return self.tables[name].rows(version)
+
+    def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
+        """What each version after one and up to another changed."""
+        return self.tables[name].commits(after, until)
+
+    def size(self, name: str) -> TableSize:
+        """How much the newest version of a table holds."""
+        return self.tables[name].size()
+
+    def key_ranges(self, name: str, version: int) -> KeyRanges:
+        """The key of a version, cut into ranges. Errors: `UpstreamRefusedError` for a key that has no order."""
+        return key_ranges(self.runner, self.tables[name], version)
+
+    def commit_timestamp(self, name: str, version: int) -> int | None:
+        """When a version says that it was committed."""
+        return self.tables[name].commit_timestamp(version)
+
+    def check_readable(self, read: TableRead) -> None:
+        """Refuse a read whose files or versions are gone."""
+        self.tables[read.source].check_readable(read)
+
+    def check_keys(self, versions: Mapping[str, int], left_out: KeysLeftOut) -> None:
+        """Refuse versions in which a declared key is not unique. Views have unique keys already."""
+        declared = any(isinstance(each, DeltaTable) for each in self.view.tables)
+        query = self.query.now
+        if isinstance(query, AggregateQuery):
+            return  # groups are unique by themselves
+        keys = [key for key in unique_keys(query) if declared or key == query.primary_key]
+        if keys:
+            found = {name: (self.tables[name], version) for name, version in versions.items()}
+            wanted = KeysAndLeftOut(unique=keys, left_out=left_out)
+            check_unique(self.runner, self.view.target, query, found, wanted)
+
+    def awaits(self) -> str:
+        """Which view this one waits for before it reads anything, in a sentence; empty if for none."""
+        for each in self.view.tables:
+            if isinstance(each, MaterializedView):
+                try:
+                    self.life(each)
+                except UpstreamNotLiveError as error:
+                    return error.message
+        return ""
+
+    def life(self, upstream: MaterializedView) -> str:
+        """The incarnation of a view that is read. Errors: `UpstreamNotLiveError`, and where it was dropped or written to."""
+        table = self.catalog.upstream(upstream)
+        look = table.output.look()
+        if look.record is None or not look.exists:
+            if look.record is not None:
+                raise UpstreamChangedError(
+                    f"view {self.view.name!r}: view {upstream.name!r}, which it reads, was dropped",
+                    hint=f"`backfill refresh {upstream.name}` creates it anew; then `backfill reset {self.view.name}`",
+                )
+            raise UpstreamNotLiveError(
+                f"view {self.view.name!r} waits for view {upstream.name!r}, which was never created",
+                hint=f"`backfill refresh {upstream.name}` creates it; nothing was read",
+                waits_for=upstream.name,
+            )
+        record = check_look(table.parts, look).record
+        assert record is not None
+        if not record.live:
+            raise UpstreamNotLiveError(
+                f"view {self.view.name!r} waits for view {upstream.name!r}, which is not live yet",
+                hint=f"refresh {upstream.name} until it has caught up; nothing was read",
+                waits_for=upstream.name,
+            )
+        return record.incarnation

@@ -1,0 +1,87 @@
+"""What one view over Delta tables reads, wired: its tables, its query over them, what they offer and what computes them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+from backfill_assets.adapters.compute.source_compute import query_schema
+from backfill_assets.adapters.compute.table_compute import TableCompute
+from backfill_assets.adapters.delta.log_replay import Version
+from backfill_assets.adapters.delta.spool import kept_version
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
+from backfill_assets.app.table import Catalog
+from backfill_assets.app.table_upstreams import TableUpstreams
+from backfill_assets.app.view_query import ViewQuery
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.declare.model import DeltaTable, MaterializedView
+from backfill_assets.query.rowwise import CHANGE
+
+__all__ = ["ViewInputs"]
+
+
+@dataclass(kw_only=True)
+class ViewInputs:
+    """The inputs of one view, each opened when it is asked for. One object serves one run.
+
+    `place` is the warehouse, `root` the folder that paths of other tables are relative to.
+    """
+
+    view: MaterializedView
+    catalog: Catalog
+    runner: SparkRunner
+    place: Warehouse
+    root: Path
+
+    @cached_property
+    def tables(self) -> Mapping[str, DeltaUpstream]:
+        """The tables by name, each followed along its log."""
+        return {each.name: self._table(each) for each in self.view.tables}
+
+    @cached_property
+    def query(self) -> ViewQuery:
+        """The view's query over the tables."""
+        return ViewQuery(view=self.view, tables=self.tables, catalog=self.catalog)
+
+    @cached_property
+    def upstreams(self) -> TableUpstreams:
+        """What the tables offer."""
+        return TableUpstreams(
+            view=self.view, tables=self.tables, query=self.query, catalog=self.catalog, runner=self.runner
+        )
+
+    def compute(self, output: TableLocation) -> TableCompute:
+        """What carries out the view's plans."""
+        return TableCompute(runner=self.runner, output=output, upstreams=self.tables, query=self.query.of_life)
+
+    def schema(self) -> str:
+        """The Delta schema, as JSON, of the view. Errors: `UpstreamNotLiveError` where it reads a view without a table."""
+        for each in self.view.tables:
+            if isinstance(each, MaterializedView):
+                self.upstreams.life(each)
+        columns = {name: (*found, CHANGE) for name, found in self.query.columns_now.items()}
+        return query_schema(self.runner, self.query.now, columns)
+
+    def _kept(self, name: str, number: int) -> Version | None:
+        """A pinned version as the view's spool has it, for when the table's log has forgotten it."""
+        output = self.catalog.upstream(self.view).output
+        record = output.look().record
+        if record is None or not isinstance(record.position, SnapshotPosition):
+            return None
+        pinned = record.position.tables[name].pinned if name in record.position.tables else None
+        return kept_version(output.location, record.spooled, name) if pinned == number else None
+
+    def _table(self, upstream: DeltaTable | MaterializedView) -> DeltaUpstream:
+        place, kept = self.place, partial(self._kept, upstream.name)
+        if isinstance(upstream, MaterializedView):
+            return DeltaUpstream(
+                name=upstream.name,
+                location=place.table(upstream.target),
+                key=lambda: self.query.key_of(upstream),
+                kept=kept,
+            )
+        location = Warehouse.at(upstream.path, root=self.root, storage_options=place.storage_options)
+        found = TableLocation(uri=location.uri, storage_options=location.storage_options)
+        return DeltaUpstream(name=upstream.name, location=found, key=lambda: self.query.key_of(upstream), kept=kept)

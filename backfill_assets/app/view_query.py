@@ -1,0 +1,113 @@
+"""The query of a view over Delta tables, tied to the columns that these have."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.app.table import Catalog
+from backfill_assets.core.epoch.records import CommitKind, UpstreamColumns
+from backfill_assets.declare.model import DeltaTable, MaterializedView
+from backfill_assets.errors import QueryError, UpstreamRefusedError
+from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.query import Query, analyze, named_in, reader_key
+
+__all__ = ["ViewQuery"]
+
+
+@dataclass
+class ViewQuery:
+    """What a view's query means, in its present life, in any of its lives, and in one that begins now."""
+
+    view: MaterializedView
+    tables: Mapping[str, DeltaUpstream]
+    catalog: Catalog
+    _queries: dict[str, Query] = field(default_factory=dict, init=False)
+
+    @cached_property
+    def columns_now(self) -> Mapping[str, tuple[Column, ...]]:
+        """The columns of each table as a life that begins in this run takes them."""
+        return {name: table.columns() for name, table in self.tables.items()}
+
+    @property
+    def present(self) -> Query:
+        """The view's query over the columns that its tables had when its present life began. Errors: `QueryError`.
+
+        A column that came to a table since means nothing to the view: a name of the query goes on meaning what it meant.
+        """
+        record = self.catalog.upstream(self.view).output.look().record
+        begun = record.columns if record is not None and record.kind is not CommitKind.DROP else {}
+        return self._over(_as_columns(begun) or self.columns_now)
+
+    def of_life(self, incarnation: str) -> Query:
+        """The view's query in one of its lives, which is looked up once."""
+        if incarnation not in self._queries:
+            self._queries.clear()
+            self._queries[incarnation] = self.present
+        return self._queries[incarnation]
+
+    @property
+    def now(self) -> Query:
+        """The query of a life that begins in this run. Errors: `QueryError`."""
+        return self._over(self.columns_now)
+
+    def _over(self, columns: Mapping[str, tuple[Column, ...]]) -> Query:
+        keys = {each.name: self.key_of(each) for each in self.view.tables}
+        try:
+            analyzed = analyze(self.view.text, columns, keys, self.view.own_key)
+        except QueryError as error:
+            raise QueryError(
+                f"materialized_view {self.view.name!r}: {error.message}",
+                reason=error.reason,
+                hint=error.hint,
+                argument="query",
+            ) from None
+        if not self.view.own_key:
+            return analyzed
+        unknown = sorted(set(self.view.own_key) - set(analyzed.output_columns))
+        if unknown:
+            raise QueryError(
+                f"materialized_view {self.view.name!r}: the query does not give {', '.join(unknown)}",
+                reason="UNKNOWN_KEY",
+                hint=f"the query's columns are {', '.join(analyzed.output_columns)}",
+                argument="primary_key",
+            )
+        if isinstance(analyzed, AggregateQuery) and set(self.view.own_key) != set(analyzed.key_columns):
+            raise QueryError(
+                f"materialized_view {self.view.name!r}: an aggregate is keyed by its groups, "
+                f"({', '.join(analyzed.key_columns)}), expected as primary_key, found ({', '.join(self.view.own_key)})",
+                reason="UNKNOWN_KEY",
+                hint="leave primary_key out",
+                argument="primary_key",
+            )
+        return analyzed
+
+    def key_of(self, upstream: DeltaTable | MaterializedView) -> tuple[str, ...]:
+        """The columns that identify a row of a table, hidden ones of a view included; none if it declares none."""
+        if isinstance(upstream, MaterializedView):
+            return reader_key(self.catalog.bound(upstream))
+        columns = self.tables[upstream.name].columns()
+        unknown = sorted(set(upstream.primary_key) - {each.name for each in columns})
+        if unknown:
+            raise UpstreamRefusedError(
+                f"table {upstream.name!r} has no column {', '.join(unknown)}, which its primary_key names; it has "
+                f"{', '.join(each.name for each in columns)}",
+                hint="correct primary_key in delta_table(...)",
+                reason="UNKNOWN_KEY",
+            )
+        return upstream.primary_key
+
+    def columns(self) -> UpstreamColumns:
+        """The columns that a life which begins now depends on."""
+        return {
+            each.name: tuple(
+                (column.name, column.type)
+                for column in named_in(self.view.text, self.columns_now[each.name], self.key_of(each))
+            )
+            for each in self.view.tables
+        }
+
+
+def _as_columns(recorded: UpstreamColumns) -> dict[str, tuple[Column, ...]]:
+    return {table: tuple(Column(*column) for column in columns) for table, columns in recorded.items()}

@@ -1,0 +1,41 @@
+"""What a table's content depends on: the digests of its declaration, part by part, so that a change can be named."""
+
+from collections.abc import Mapping
+
+from backfill_assets.core.epoch.records import Fingerprint, fingerprint
+from backfill_assets.declare.arguments import Start
+from backfill_assets.declare.model import PARSER, Declared, DeltaTable, KafkaSource, MaterializedView
+from backfill_assets.query.ddl import ddl
+
+__all__ = ["fingerprint_of"]
+
+
+def fingerprint_of(declared: Declared) -> Fingerprint:
+    """The digests of all that a table's content depends on."""
+    match declared:
+        case KafkaSource():
+            return fingerprint(
+                topic=declared.topic,
+                schema=ddl(declared.columns),
+                parser=f"{declared.format}/{PARSER}",
+                start=_start_text(declared.start),
+                bronze=declared.bronze,
+                isolation=declared.isolation,
+            )
+        case MaterializedView():
+            upstreams = [(source.name, fingerprint_of(source)) for source in declared.sources]
+            if declared.query is None:
+                keys = [(each.name, each.primary_key) for each in declared.tables if isinstance(each, DeltaTable)]
+                own = {"checked": declared.own_key} if declared.own_key else ()
+                return fingerprint(query=declared.text, key=[own, keys])
+            return fingerprint(
+                query=declared.text,
+                key=declared.query.key_columns,
+                schema=[(name, parts["schema"]) for name, parts in upstreams],
+                parser=[(name, parts["parser"]) for name, parts in upstreams],
+            )
+
+
+def _start_text(start: Start) -> str:
+    """Equal starts give equal texts, in whatever order offsets were named."""
+    return str(dict(sorted(start.items())) if isinstance(start, Mapping) else start)
