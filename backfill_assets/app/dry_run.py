@@ -7,7 +7,7 @@ from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.choice.choose import Choice
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import NextEpoch
-from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.epoch.records import CommitRecord, Position
 from backfill_assets.core.epoch.run import plan_next
 from backfill_assets.declare.model import MaterializedView
 
@@ -20,7 +20,7 @@ class Planned:
     take `expected_seconds` (None: nothing to do); `choice`: the strategy of a new life, of a view that is not live."""
 
     record: CommitRecord | None
-    step: NextEpoch | None
+    step: NextEpoch[Position] | None
     choice: Choice | None
     expected_seconds: float
 

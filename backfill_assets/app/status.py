@@ -83,6 +83,6 @@ def _waiting(workspace: Workspace, table: Table, absent: Status) -> Status:
 def lag_of(table: Table, record: CommitRecord) -> tuple[Mapping[str, int] | None, str]:
     """The lag by partition; None, and why, where upstreams cannot be asked."""
     try:
-        return table.parts.decider.lag(record.position), ""
+        return table.parts.decider.lag(table.parts.position(record)), ""
     except BackfillError as error:
         return None, error.message

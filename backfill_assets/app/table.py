@@ -1,7 +1,7 @@
 """A declared table with the parts that its epochs are made with, and how those see it that read it."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from backfill_assets.adapters.delta.output import DeltaOutput, create_table
 from backfill_assets.adapters.spark.resource import SparkRunner
@@ -17,7 +17,7 @@ class Table:
     """One declared table with its parts; `ports.TableCreator` for its creation."""
 
     declared: Declared
-    parts: Parts
+    parts: Parts[Any]
     output: DeltaOutput
     runner: SparkRunner
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from backfill_assets.adapters.compute.merge import merge_large
 from backfill_assets.adapters.compute.source_compute import SourceReader, SparkCompute, columns_schema, query_schema
@@ -126,7 +126,7 @@ class Workspace:
             bronze=self.store.place.table(source.target),
         )
 
-    def _decider(self, declared: Declared) -> Decider:
+    def _decider(self, declared: Declared) -> Decider[Any]:
         if isinstance(declared, KafkaSource):
             return over_topic(declared, self.sources)
         skips = partial(self.state.skips, declared.target)

@@ -211,7 +211,8 @@ class _Tick:
         return look, look.record
 
     def _has_work(self, table: Declared, record: CommitRecord) -> bool:
-        return self.workspace.table(table).parts.decider.waits(record.position, live=record.live)
+        parts = self.workspace.table(table).parts
+        return parts.decider.waits(parts.position(record), live=record.live)
 
     def _live_views(self, source: KafkaSource, taken: Collection[dg.AssetKey]) -> list[Declared]:
         """The views that go along with their source: not those of another run, nor one that is still backfilling."""

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any
 
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import BronzeState, Controls, Decider, LogRecord, OnStep, Output, TopicState
@@ -136,7 +137,7 @@ class World:
         """What a source's bronze table holds; it is created if it is missing."""
         return _offered(self.create(f"sources/{source}"))
 
-    def decider(self, target: str) -> Decider:
+    def decider(self, target: str) -> Decider[Any]:
         """What decides a table's epochs, as the real one does."""
         kind, _, name = target.partition("/")
         if kind == "sources":
@@ -157,7 +158,7 @@ class World:
             skips=lambda: tuple(self.skips.get(target, ())),
         )
 
-    def parts(self, target: str, *, on_step: OnStep = _nothing, output: Output | None = None) -> Parts:
+    def parts(self, target: str, *, on_step: OnStep = _nothing, output: Output | None = None) -> Parts[Any]:
         """A new process at work on a table: all its objects are its own, the world is shared."""
         return Parts(
             decider=self.decider(target),
@@ -169,7 +170,7 @@ class World:
             on_step=on_step,
         )
 
-    def create(self, target: str, parts: Parts | None = None) -> TableState:
+    def create(self, target: str, parts: Parts[Any] | None = None) -> TableState:
         """A checked look at a table that is created if it is missing."""
         return create_if_missing(parts or self.parts(target), self.table(target))
 
@@ -179,7 +180,7 @@ class World:
         limits: Limits | None = None,
         *,
         operator: Operator | None = None,
-        parts: Parts | None = None,
+        parts: Parts[Any] | None = None,
     ) -> RunReport:
         """One run of a table, until it has caught up or something stops it."""
         mine = parts or self.parts(target)

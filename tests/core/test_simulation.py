@@ -7,6 +7,7 @@ what was done; `run(seed)` repeats it.
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -184,7 +185,7 @@ class Simulation:
         """A new life of a source begins at what Kafka still holds: never reset one whose topic was compacted."""
         return target in SOURCES and self.world.topics[target[-1]].compacted
 
-    def _parts(self, target: str, depth: int) -> Parts:
+    def _parts(self, target: str, depth: int) -> Parts[Any]:
         output = UnreliableOutput(
             SimulatedOutput(self.world.table(target)), outcomes_from(self.random, failing=self.random.choice((0, 0.4)))
         )

@@ -109,7 +109,7 @@ CORE: tuple[Mutation, ...] = (
         name="ranges that were refused are not read anew, as no row is counted that came to them",
         file=PROTOCOL,
         old="step is None or step.after == refused.after:",
-        new="step is None or parts.decider.offsets(step.after) == parts.decider.offsets(refused.after):",
+        new="step is None or parts.decider.offsets(step.after) == parts.decider.offsets(parts.planned(refused).after):",
         tests=(
             "tests/core/strategies/test_arrangement_run.py::"
             "test_ranges_that_were_refused_are_read_anew_once_there_is_a_newer_version_of_them",
@@ -119,7 +119,7 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="an upstream that was made again while it was read is not seen",
         file=PROTOCOL,
-        old="""    parts.decider.confirm(plan)
+        old="""    parts.decider.confirm(parts.planned(plan))
     parts.on_step("staged")""",
         new="""    parts.on_step("staged")""",
         tests=("tests/core/strategies/test_ingest.py::test_a_topic_recreated_between_plan_and_read_is_refused",),
@@ -286,8 +286,8 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="a creation that may not be resumed is resumed",
         file=RUN,
-        old="return plan is not None and not parts.decider.resumable(plan)",
-        new="return plan is not None and plan.epoch > 1 and not parts.decider.resumable(plan)",
+        old="return plan is not None and not parts.decider.resumable(parts.planned(plan))",
+        new="return plan is not None and plan.epoch > 1 and not parts.decider.resumable(parts.planned(plan))",
         tests=(
             "tests/core/strategies/test_snapshot_once.py::"
             "test_a_creation_that_died_is_given_up_for_a_new_life_unless_it_had_planned_nothing_or_was_committed",

@@ -37,8 +37,8 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="a dry run shows a plan that a run passes over",
         file=RUN,
-        old="if plan is not None and plan.before == record.position and parts.decider.resumable(plan):",
-        new="if plan is not None and parts.decider.resumable(plan):",
+        old="if plan is not None and plan.before == record.position and parts.decider.resumable(parts.planned(plan)):",
+        new="if plan is not None and parts.decider.resumable(parts.planned(plan)):",
         tests=(f"{LOOP}::test_a_dry_run_passes_over_a_plan_that_began_elsewhere_as_a_run_does",),
     ),
     Mutation(

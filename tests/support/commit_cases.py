@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from backfill_assets.core.epoch.protocol import COMMIT_TRIES, Parts, check_look, restate, run_epoch
 from backfill_assets.errors import BackfillError, ExternalWriteError, FencedError, StagingError, UnsettledCommitError
@@ -175,5 +176,5 @@ CASES = [
 ]
 
 
-def one_epoch(world: World, parts: Parts) -> None:
+def one_epoch(world: World, parts: Parts[Any]) -> None:
     run_epoch(parts, check_look(parts, world.create(VIEW, parts)), budget=100)

@@ -1,6 +1,7 @@
 """One topic `orders`, its source and a view over it, and short ways to ask about them."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def partition(world: World, number: int = 0) -> PartitionState:
     return position(world).sources["orders"].partitions[number]
 
 
-def step(world: World, *, budget: int = 100) -> NextEpoch | None:
+def step(world: World, *, budget: int = 100) -> NextEpoch[Any] | None:
     record = world.create(VIEW).record
     assert record is not None
     return world.decider(VIEW).next(record.position, live=record.live, budget=budget)
@@ -45,7 +46,7 @@ def offset_reads(found: Iterable[Read]) -> list[OffsetRead]:
     return of_offsets
 
 
-def reads(found: NextEpoch | Plan | None) -> dict[str, tuple[int, int]]:
+def reads(found: NextEpoch[Any] | Plan | None) -> dict[str, tuple[int, int]]:
     """From where the single partition is read, by kind: exclusive ends."""
     assert found is not None
     return {read.kind: (read.ranges[0].start, read.ranges[0].end) for read in offset_reads(found.reads)}

@@ -66,7 +66,7 @@ class Spooling(Follower):
             super().decider, histories={"rearranged": history}, strategy="rearranged", choose=lambda: "rearranged"
         )
 
-    def step(self, budget: int = PLENTY) -> NextEpoch | None:
+    def step(self, budget: int = PLENTY) -> NextEpoch[Any] | None:
         before = self.position
         found = super().step(budget)
         if found is None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -132,7 +133,7 @@ class Follower:
             skips=lambda: tuple(self.skips),
         )
 
-    def step(self, budget: int = PLENTY) -> NextEpoch | None:
+    def step(self, budget: int = PLENTY) -> NextEpoch[Any] | None:
         waits = self.decider.waits(self.position, live=self.live)
         found = self.decider.next(self.position, live=self.live, budget=budget)
         assert waits == (found is not None)

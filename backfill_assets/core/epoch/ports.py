@@ -6,7 +6,7 @@ Deciders get the reading ones only; the protocol alone can write.
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from backfill_assets.core.epoch.records import (
     CommitRecord,
@@ -37,13 +37,21 @@ __all__ = [
     "NextEpoch",
     "OnStep",
     "Output",
+    "P",
+    "PlannedEpoch",
     "TableSize",
     "Tables",
     "TopicState",
     "UpstreamState",
     "Upstreams",
+    "of_kind",
+    "planned",
 ]
 
+
+P = TypeVar("P", bound=Position)
+"""The kind of position that one table has."""
+P_co = TypeVar("P_co", bound=Position, covariant=True)
 
 EVERYTHING = sys.maxsize
 """A budget without a limit."""
@@ -203,25 +211,40 @@ class Upstreams(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitialState:
+class InitialState(Generic[P_co]):
     """How a new life begins: its first position, the offsets of its frozen history, and whether it is live at once."""
 
-    position: Position
+    position: P_co
     total: int
     live: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class NextEpoch:
+class NextEpoch(Generic[P_co]):
     """The next epoch as decided: what is read, the position after it, and whether the table is live then."""
 
     reads: tuple[Read, ...]
-    after: Position
+    after: P_co
     live: bool
 
 
-class Decider(Protocol):
-    """Decides what one table reads next. Knows its declaration and sees upstreams; writes nothing."""
+@dataclass(frozen=True, kw_only=True)
+class PlannedEpoch(Generic[P_co]):
+    """An epoch as an earlier plan has it: what is read, and the positions before and after it."""
+
+    reads: tuple[Read, ...]
+    before: P_co
+    after: P_co
+
+
+class Decider(Protocol[P]):
+    """Decides what one table, whose positions are of kind `P`, reads next. Knows its declaration and sees upstreams; writes
+    nothing."""
+
+    @property
+    def kind(self) -> type[P]:
+        """The kind of position that the table has."""
+        ...
 
     @property
     def target(self) -> str:
@@ -233,7 +256,7 @@ class Decider(Protocol):
         """The digests of the declaration that the table is built with."""
         ...
 
-    def begin(self) -> InitialState:
+    def begin(self) -> InitialState[P]:
         """Decide how a new life begins."""
         ...
 
@@ -241,40 +264,52 @@ class Decider(Protocol):
         """The columns that the upstreams have now, as far as a life that begins now depends on them."""
         ...
 
-    def next(self, position: Position, *, live: bool, budget: int) -> NextEpoch | None:
+    def next(self, position: P, *, live: bool, budget: int) -> NextEpoch[P] | None:
         """Decide the epoch after `position`, of at most `budget` offsets; None where there is nothing to do.
 
         With `EVERYTHING` it takes all that its tables hold once their history is read, whatever else bounds an epoch.
         """
         ...
 
-    def waits(self, position: Position, *, live: bool) -> bool:
+    def waits(self, position: P, *, live: bool) -> bool:
         """Whether `next` would find something to do, at whatever cost it takes to find out just that."""
         ...
 
-    def confirm(self, plan: Plan) -> None:
+    def confirm(self, plan: PlannedEpoch[P]) -> None:
         """Refuse a plan whose upstreams are no longer the ones that it was made for (recreated, reset, put back)."""
         ...
 
-    def resumable(self, plan: Plan) -> bool:
+    def resumable(self, plan: PlannedEpoch[P]) -> bool:
         """Whether a run that begins may redo a plan that it finds uncommitted; else the life is given up for a new one."""
         ...
 
-    def readable(self, plan: Plan) -> bool:
+    def readable(self, plan: PlannedEpoch[P]) -> bool:
         """Whether an earlier plan can be carried out: its inputs are there, and it leaves out what is to be left out now."""
         ...
 
-    def done(self, position: Position) -> int:
+    def done(self, position: P) -> int:
         """How many offsets have been consumed since the beginning of this life."""
         ...
 
-    def offsets(self, position: Position) -> Mapping[str, int]:
+    def offsets(self, position: P) -> Mapping[str, int]:
         """The next offset to read, by partition (`<source>/<partition>`)."""
         ...
 
-    def lag(self, position: Position) -> Mapping[str, int]:
+    def lag(self, position: P) -> Mapping[str, int]:
         """How many offsets are still to be read, by partition (`<source>/<partition>`)."""
         ...
+
+
+def of_kind(position: Position, kind: type[P]) -> P:
+    """A recorded position as the kind that its table has. A table of another kind was built with another fingerprint, so
+    no position of that gets here."""
+    assert isinstance(position, kind)
+    return position
+
+
+def planned(plan: Plan, kind: type[P]) -> PlannedEpoch[P]:
+    """A plan as those see it that know the kind of its positions."""
+    return PlannedEpoch(reads=plan.reads, before=of_kind(plan.before, kind), after=of_kind(plan.after, kind))
 
 
 class Output(Protocol):

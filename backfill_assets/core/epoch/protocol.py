@@ -13,6 +13,7 @@ reads and clean-up removes once another attempt has won; after 4, nothing is mis
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic
 
 from backfill_assets.core.epoch.costs import Costs
 from backfill_assets.core.epoch.ports import (
@@ -25,6 +26,10 @@ from backfill_assets.core.epoch.ports import (
     NextEpoch,
     OnStep,
     Output,
+    P,
+    PlannedEpoch,
+    of_kind,
+    planned,
 )
 from backfill_assets.core.epoch.records import (
     CommitKind,
@@ -64,10 +69,10 @@ def _no_step(_step: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
+class Parts(Generic[P]):
     """What an epoch is made with: one decider, the ports that act, and sources of time and identity."""
 
-    decider: Decider
+    decider: Decider[P]
     output: Output
     ledger: Ledger
     compute: Compute
@@ -81,8 +86,16 @@ class Parts:
         """The table's name as the command line takes it."""
         return self.decider.target.partition("/")[2]
 
+    def position(self, record: CommitRecord) -> P:
+        """The position that a commit of the table says."""
+        return of_kind(record.position, self.decider.kind)
 
-def run_epoch(parts: Parts, look: TableState, *, budget: int) -> CommitRecord | None:
+    def planned(self, plan: Plan) -> PlannedEpoch[P]:
+        """A plan of the table as its decider sees it."""
+        return planned(plan, self.decider.kind)
+
+
+def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord | None:
     """Walk the steps 1 to 4 once, from a checked look; return the commit, or None where there is nothing to do.
 
     Errors: `FencedError` where another run got ahead, `ExternalWriteError` where somebody else wrote beside the commit,
@@ -99,7 +112,7 @@ def run_epoch(parts: Parts, look: TableState, *, budget: int) -> CommitRecord | 
     parts.on_step("planned")
     plan, attempt, staged = _staged(parts, plan, look)
     mine = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
-    parts.decider.confirm(plan)
+    parts.decider.confirm(parts.planned(plan))
     parts.on_step("staged")
     deleted = last.rows_total if staged.replaces else staged.rows_deleted
     record = CommitRecord(
@@ -122,7 +135,7 @@ def run_epoch(parts: Parts, look: TableState, *, budget: int) -> CommitRecord | 
         columns=last.columns or parts.decider.columns(),
         spooled={part: plan.spooled.get(part, mine) for part in spooled_parts(plan.after)},
         total=last.total,
-        done=parts.decider.done(plan.after),
+        done=parts.decider.done(parts.planned(plan).after),
         expected_seconds=plan.expected_seconds,
         started_at=started,
         finished_at=parts.clock.now(),
@@ -133,7 +146,7 @@ def run_epoch(parts: Parts, look: TableState, *, budget: int) -> CommitRecord | 
     return record
 
 
-def _staged(parts: Parts, plan: Plan, look: TableState) -> tuple[Plan, str, Staged]:
+def _staged(parts: Parts[P], plan: Plan, look: TableState) -> tuple[Plan, str, Staged]:
     """Stage a plan; where a key was there twice, and no more is, the plan over what there is by now. Which plan, attempt
     and files it became."""
     assert look.record is not None
@@ -148,7 +161,7 @@ def _staged(parts: Parts, plan: Plan, look: TableState) -> tuple[Plan, str, Stag
     return corrected, attempt, _stage(parts, corrected, attempt, look)
 
 
-def check_look(parts: Parts, look: TableState) -> TableState:
+def check_look(parts: Parts[P], look: TableState) -> TableState:
     """Step 1: a look at a table that goes on, with everything that forbids going on as an error of its own."""
     record = look.record
     if record is None or not look.exists:
@@ -175,7 +188,7 @@ def check_look(parts: Parts, look: TableState) -> TableState:
 
 
 def begin_life(
-    parts: Parts, base: TableState, begin: InitialState, *, incarnation: str, gives_up: bool = False
+    parts: Parts[P], base: TableState, begin: InitialState[P], *, incarnation: str, gives_up: bool = False
 ) -> CommitRecord:
     """Give a table a new life: one commit that removes all data and is epoch 0 of a fresh incarnation.
 
@@ -203,7 +216,7 @@ def begin_life(
     return record
 
 
-def end_life(parts: Parts, base: TableState) -> CommitRecord:
+def end_life(parts: Parts[P], base: TableState) -> CommitRecord:
     """Drop a table: one commit that removes all data and marks the life as ended. The log itself stays."""
     assert base.record is not None
     record = base.record.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
@@ -211,7 +224,7 @@ def end_life(parts: Parts, base: TableState) -> CommitRecord:
     return record
 
 
-def restate(parts: Parts, base: TableState) -> CommitRecord:
+def restate(parts: Parts[P], base: TableState) -> CommitRecord:
     """Say the newest record again in a commit of its own, so that log clean-up cannot take it away.
 
     Checks the look: restating on top of an external write or a drop would hide it.
@@ -223,7 +236,7 @@ def restate(parts: Parts, base: TableState) -> CommitRecord:
     return record
 
 
-def _planned(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
+def _planned(parts: Parts[P], last: CommitRecord, budget: int) -> Plan | None:
     target, incarnation, epoch = last.target, last.incarnation, last.epoch + 1
     newest = parts.ledger.newest(target, incarnation, since=last.epoch)
     if newest is None and last.epoch > 0:
@@ -245,7 +258,7 @@ def _planned(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
     return _new_plan(parts, last, budget)
 
 
-def _left_behind(parts: Parts, last: CommitRecord, newest: int) -> FencedError | ExternalWriteError:
+def _left_behind(parts: Parts[P], last: CommitRecord, newest: int) -> FencedError | ExternalWriteError:
     """The ledger is more than an epoch ahead of the look: either rivals went on since, or the table was put back."""
     found = parts.output.look()
     if found.life != (last.incarnation, True) or (found.record is not None and found.record.epoch > last.epoch):
@@ -258,17 +271,18 @@ def _left_behind(parts: Parts, last: CommitRecord, newest: int) -> FencedError |
     )
 
 
-def _feasible(parts: Parts, plan: Plan) -> bool:
-    parts.decider.confirm(plan)
-    return parts.decider.readable(plan)
+def _feasible(parts: Parts[P], plan: Plan) -> bool:
+    epoch = parts.planned(plan)
+    parts.decider.confirm(epoch)
+    return parts.decider.readable(epoch)
 
 
-def _new_plan(parts: Parts, last: CommitRecord, budget: int) -> Plan | None:
-    step = parts.decider.next(last.position, live=last.live, budget=budget)
+def _new_plan(parts: Parts[P], last: CommitRecord, budget: int) -> Plan | None:
+    step = parts.decider.next(parts.position(last), live=last.live, budget=budget)
     return None if step is None else _entered(parts, last, step)
 
 
-def _entered(parts: Parts, last: CommitRecord, step: NextEpoch) -> Plan:
+def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
     """The plan of a step, entered into the ledger."""
     plan = Plan(
         target=last.target,
@@ -287,12 +301,12 @@ def _entered(parts: Parts, last: CommitRecord, step: NextEpoch) -> Plan:
     return plan
 
 
-def _corrected(parts: Parts, last: CommitRecord, refused: Plan) -> Plan | None:
+def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan) -> Plan | None:
     """A plan over all that there is now, in place of one that nobody can carry out, as its rows give a key twice.
 
     What corrects the rows comes after the versions that were planned; None where nothing came.
     """
-    step = parts.decider.next(last.position, live=last.live, budget=EVERYTHING)
+    step = parts.decider.next(parts.position(last), live=last.live, budget=EVERYTHING)
     if step is None or step.after == refused.after:
         return None
     if parts.ledger.newest(refused.target, refused.incarnation, since=last.epoch) != refused.epoch:
@@ -300,7 +314,7 @@ def _corrected(parts: Parts, last: CommitRecord, refused: Plan) -> Plan | None:
     return _entered(parts, last, step)
 
 
-def _stage(parts: Parts, plan: Plan, attempt: str, base: TableState) -> Staged:
+def _stage(parts: Parts[P], plan: Plan, attempt: str, base: TableState) -> Staged:
     """Step 3. Others who went on sweep the files under a run that is still at work: that is no failure of the run."""
     if not plan.reads:
         return Staged()
@@ -315,7 +329,7 @@ def _stage(parts: Parts, plan: Plan, attempt: str, base: TableState) -> Staged:
         raise
 
 
-def _commit(parts: Parts, record: CommitRecord, staged: Staged, base: TableState, *, gives_up: bool = False) -> None:
+def _commit(parts: Parts[P], record: CommitRecord, staged: Staged, base: TableState, *, gives_up: bool = False) -> None:
     """Step 4. Every error is unknown until a fresh look has judged it; only maintenance in between is tried again.
 
     With `gives_up`, a commit that ends a life is not tried again on a later epoch of it.
@@ -344,7 +358,7 @@ def _epoch(look: TableState) -> int | None:
     return look.record.epoch if look.record is not None else None
 
 
-def _verify(parts: Parts, record: CommitRecord, staged: Staged, base: TableState) -> None:
+def _verify(parts: Parts[P], record: CommitRecord, staged: Staged, base: TableState) -> None:
     """Check the staged files. Where they are gone because others went on and swept them, say that instead."""
     try:
         parts.output.verify(staged)

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol
 
 from backfill_assets.core.epoch.limits import Limits, Stop, TokenBucket
-from backfill_assets.core.epoch.ports import Controls, NextEpoch
+from backfill_assets.core.epoch.ports import Controls, NextEpoch, P
 from backfill_assets.core.epoch.protocol import Parts, begin_life, check_look, run_epoch
 from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.progress.positions import SnapshotPosition
@@ -80,7 +80,7 @@ class RunReport:
         return sum(each.rows_read for each in self.epochs)
 
 
-def create_if_missing(parts: Parts, make: "TableCreator") -> TableState:
+def create_if_missing(parts: Parts[P], make: "TableCreator") -> TableState:
     """Look at the table, and give it its first life (or the next one after a drop) where it has none.
 
     Everything that can be wrong with the declaration is found before anything is written. A life whose first commit was
@@ -100,7 +100,7 @@ def create_if_missing(parts: Parts, make: "TableCreator") -> TableState:
     return _begun(parts, make, look)
 
 
-def _begun(parts: Parts, make: "TableCreator", look: TableState) -> TableState:
+def _begun(parts: Parts[P], make: "TableCreator", look: TableState) -> TableState:
     """The table with the life that is begun here, or that a rival began first."""
     make.schema()
     begin, old = parts.decider.begin(), look.life
@@ -114,7 +114,7 @@ def _begun(parts: Parts, make: "TableCreator", look: TableState) -> TableState:
     return check_look(parts, look)
 
 
-def _abandoned(parts: Parts, look: TableState) -> bool:
+def _abandoned(parts: Parts[P], look: TableState) -> bool:
     """Whether a run planned the next epoch, did not commit it, and nobody may redo it.
 
     Asked once, when a run begins and before it plans anything itself: a run ends at most one life, and one that is
@@ -125,20 +125,20 @@ def _abandoned(parts: Parts, look: TableState) -> bool:
     if record.live or parts.ledger.newest(record.target, record.incarnation, since=record.epoch) != record.epoch + 1:
         return False
     plan = parts.ledger.plan(record.target, record.incarnation, record.epoch + 1)
-    return plan is not None and not parts.decider.resumable(plan)
+    return plan is not None and not parts.decider.resumable(parts.planned(plan))
 
 
-def plan_next(parts: Parts, record: CommitRecord, limits: Limits) -> NextEpoch | None:
+def plan_next(parts: Parts[P], record: CommitRecord, limits: Limits) -> NextEpoch[P] | None:
     """What the next epoch would read (a dry run): what is planned already and would be redone, else what is decided now."""
     epoch = record.epoch + 1
     if parts.ledger.newest(record.target, record.incarnation, since=record.epoch) == epoch:
         plan = parts.ledger.plan(record.target, record.incarnation, epoch)
-        if plan is not None and plan.before == record.position and parts.decider.resumable(plan):
-            return NextEpoch(reads=plan.reads, after=plan.after, live=plan.live)
-    return parts.decider.next(record.position, live=record.live, budget=limits.chunk_rows)
+        if plan is not None and plan.before == record.position and parts.decider.resumable(parts.planned(plan)):
+            return NextEpoch(reads=plan.reads, after=parts.planned(plan).after, live=plan.live)
+    return parts.decider.next(parts.position(record), live=record.live, budget=limits.chunk_rows)
 
 
-def run(parts: Parts, look: TableState, limits: Limits, between: RunHooks) -> RunReport:
+def run(parts: Parts[P], look: TableState, limits: Limits, between: RunHooks) -> RunReport:
     """Work on one table from a checked look on, until it has caught up or something stops it.
 
     "Caught up" is judged against what upstreams offered when the run started, so that a busy topic cannot keep a run
@@ -155,8 +155,8 @@ def run(parts: Parts, look: TableState, limits: Limits, between: RunHooks) -> Ru
 
 
 @dataclass
-class _Run:
-    parts: Parts
+class _Run(Generic[P]):
+    parts: Parts[P]
     limits: Limits
     between: RunHooks
     report: RunReport
@@ -222,9 +222,9 @@ class _Run:
     def _goal(self) -> Mapping[str, int]:
         """What has to be consumed. A view over tables that is not live gets there by becoming live, which takes what is
         newest then; its rows tell nothing, as changes of keys that are not read yet are never counted."""
-        position = self.report.record.position
-        if isinstance(position, SnapshotPosition) and not self.report.record.live:
+        if isinstance(self.report.record.position, SnapshotPosition) and not self.report.record.live:
             return {}
+        position = self.parts.position(self.report.record)
         offsets = self.parts.decider.offsets(position)
         return {
             partition: offsets.get(partition, 0) + lag for partition, lag in self.parts.decider.lag(position).items()
@@ -233,7 +233,7 @@ class _Run:
     def _reached(self, record: CommitRecord) -> bool:
         if isinstance(record.position, SnapshotPosition) and not record.live:
             return False  # a version that changed no row may still be left, which rows do not tell
-        offsets = self.parts.decider.offsets(record.position)
+        offsets = self.parts.decider.offsets(self.parts.position(record))
         return all(offsets.get(partition, 0) >= goal for partition, goal in self.goal.items())
 
     def _look_again(self) -> TableState:

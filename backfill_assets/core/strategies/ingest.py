@@ -7,8 +7,8 @@ joins later begins at its very first offset. Offsets that are gone before they w
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from backfill_assets.core.epoch.ports import InitialState, NextEpoch, TopicState, Upstreams
-from backfill_assets.core.epoch.records import Fingerprint, Plan, Position, UpstreamColumns
+from backfill_assets.core.epoch.ports import InitialState, NextEpoch, PlannedEpoch, TopicState, Upstreams
+from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
 from backfill_assets.core.progress.positions import IngestPosition, LogMark, OffsetRange, allocate
 from backfill_assets.core.progress.reads import KafkaRead
 from backfill_assets.core.strategies.truncation import ConsumedLog, mark, truncated
@@ -37,10 +37,14 @@ class IngestDecider:
     upstreams: Upstreams
 
     @property
+    def kind(self) -> type[IngestPosition]:
+        return IngestPosition
+
+    @property
     def target(self) -> str:
         return f"sources/{self.source}"
 
-    def begin(self) -> InitialState:
+    def begin(self) -> InitialState[IngestPosition]:
         offer = self.upstreams.topic(self.source)
         starts = self.upstreams.starts(self.source, offer)
         check_starts(self.source, offer, starts)
@@ -51,8 +55,7 @@ class IngestDecider:
     def columns(self) -> UpstreamColumns:
         return {}  # those of a topic are declared, so they are in the fingerprint
 
-    def next(self, position: Position, *, live: bool, budget: int) -> NextEpoch | None:
-        assert isinstance(position, IngestPosition)
+    def next(self, position: IngestPosition, *, live: bool, budget: int) -> NextEpoch[IngestPosition] | None:
         offer = self.upstreams.topic(self.source)
         check_topic(self.source, position, offer)
         planned = plan_ingest(self.source, position, offer, budget=budget)
@@ -68,39 +71,34 @@ class IngestDecider:
         read = KafkaRead(source=self.source, topic=self.topic, isolation=self.isolation, ranges=ranges)
         return NextEpoch(reads=(read,) if ranges else (), after=after, live=live or level)
 
-    def waits(self, position: Position, *, live: bool) -> bool:  # noqa: ARG002  (ports.Decider)
-        assert isinstance(position, IngestPosition)
+    def waits(self, position: IngestPosition, *, live: bool) -> bool:  # noqa: ARG002  (ports.Decider)
         offer = self.upstreams.topic(self.source)
         check_topic(self.source, position, offer)
         return plan_ingest(self.source, position, offer, budget=1) is not None
 
-    def confirm(self, plan: Plan) -> None:
-        assert isinstance(plan.before, IngestPosition)
+    def confirm(self, plan: PlannedEpoch[IngestPosition]) -> None:
         offer = self.upstreams.topic(self.source)
         check_topic(self.source, plan.before, offer)
         log = consumed_log(self.source, plan.before, offer, self.upstreams)
         if log.elected:
             check_log(log)
 
-    def resumable(self, plan: Plan) -> bool:  # noqa: ARG002  (all that was planned is)
+    def resumable(self, plan: PlannedEpoch[IngestPosition]) -> bool:  # noqa: ARG002  (all that was planned is)
         return True
 
-    def readable(self, plan: Plan) -> bool:
-        assert isinstance(plan.after, IngestPosition)
+    def readable(self, plan: PlannedEpoch[IngestPosition]) -> bool:
         offer = self.upstreams.topic(self.source)
         planned = consumed_log(self.source, plan.after, offer, self.upstreams)
-        return all(kafka_holds(offer, read.ranges) for read in plan.offset_reads) and not planned.replaced()
+        held = all(kafka_holds(offer, read.ranges) for read in plan.reads if isinstance(read, KafkaRead))
+        return held and not planned.replaced()
 
-    def done(self, position: Position) -> int:
-        assert isinstance(position, IngestPosition)
+    def done(self, position: IngestPosition) -> int:
         return sum(offset - position.begin[partition] for partition, offset in position.next.items())
 
-    def offsets(self, position: Position) -> Mapping[str, int]:
-        assert isinstance(position, IngestPosition)
+    def offsets(self, position: IngestPosition) -> Mapping[str, int]:
         return {f"{self.source}/{partition}": offset for partition, offset in sorted(position.next.items())}
 
-    def lag(self, position: Position) -> Mapping[str, int]:
-        assert isinstance(position, IngestPosition)
+    def lag(self, position: IngestPosition) -> Mapping[str, int]:
         offer = self.upstreams.topic(self.source)
         return {
             f"{self.source}/{partition}": max(0, held.end - position.next.get(partition, 0))

@@ -9,8 +9,8 @@ shared-source backfill in a streaming database, worked on ranges of offsets inst
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from backfill_assets.core.epoch.ports import BronzeState, InitialState, NextEpoch, TopicState, Upstreams
-from backfill_assets.core.epoch.records import Fingerprint, Plan, Position, UpstreamColumns
+from backfill_assets.core.epoch.ports import BronzeState, InitialState, NextEpoch, PlannedEpoch, TopicState, Upstreams
+from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
 from backfill_assets.core.epoch.skips import Skips, consumed_of, left_out_of, no_skips, offsets_left_out, offsets_of
 from backfill_assets.core.progress.order import Order, waits_for
 from backfill_assets.core.progress.positions import (
@@ -53,10 +53,14 @@ class SourceDecider:
     skips: Skips = no_skips
 
     @property
+    def kind(self) -> type[ViewPosition]:
+        return ViewPosition
+
+    @property
     def target(self) -> str:
         return f"views/{self.view}"
 
-    def begin(self) -> InitialState:
+    def begin(self) -> InitialState[ViewPosition]:
         positions = {}
         for source in self.sources:
             bronze = self.upstreams.create_bronze(source.name)
@@ -71,8 +75,7 @@ class SourceDecider:
     def columns(self) -> UpstreamColumns:
         return {}  # those of a topic are declared, so they are in the fingerprint
 
-    def next(self, position: Position, *, live: bool, budget: int) -> NextEpoch | None:
-        assert isinstance(position, ViewPosition)
+    def next(self, position: ViewPosition, *, live: bool, budget: int) -> NextEpoch[ViewPosition] | None:
         position = self._with_skips(position)
         offers = {source.name: self._offers(source, position.sources[source.name]) for source in self.sources}
         step = self._step(position, offers, live=live, budget=budget)
@@ -80,7 +83,6 @@ class SourceDecider:
             self._check_logs(name, position.sources[name], each, always=step is not None)
         if step is None:
             return None
-        assert isinstance(step.after, ViewPosition)
         sources = {
             name: self._marked(name, position.sources[name], after, offers[name], step)
             for name, after in step.after.sources.items()
@@ -89,7 +91,7 @@ class SourceDecider:
 
     def _step(
         self, position: ViewPosition, offers: "Mapping[str, Offers]", *, live: bool, budget: int
-    ) -> NextEpoch | None:
+    ) -> NextEpoch[ViewPosition] | None:
         def planned(source: SourceUpstream, share: int) -> tuple[tuple[Read, ...], SourcePosition]:
             return plan_source(self.view, source, position.sources[source.name], offers[source.name], budget=share)
 
@@ -148,7 +150,7 @@ class SourceDecider:
         return ConsumedLog(source=name, read=read, mark=position.log, offer=topic, upstreams=self.upstreams)
 
     def _marked(
-        self, name: str, before: SourcePosition, after: SourcePosition, offers: "Offers", step: NextEpoch
+        self, name: str, before: SourcePosition, after: SourcePosition, offers: "Offers", step: NextEpoch[ViewPosition]
     ) -> SourcePosition:
         """The position with the mark of those partitions that it has read beyond bronze."""
         ahead = {partition for partition, state in after.partitions.items() if state.next > state.live}
@@ -159,14 +161,11 @@ class SourceDecider:
         log = mark(narrowed(before.log, ahead), offers.topic, ranges, source=name, upstreams=self.upstreams)
         return after.model_copy(update={"log": narrowed(log, ahead)})
 
-    def waits(self, position: Position, *, live: bool) -> bool:
-        assert isinstance(position, ViewPosition)
+    def waits(self, position: ViewPosition, *, live: bool) -> bool:
         offers = {source.name: self._offers(source, position.sources[source.name]) for source in self.sources}
         return self._step(position, offers, live=live, budget=1) is not None
 
-    def confirm(self, plan: Plan) -> None:
-        assert isinstance(plan.after, ViewPosition)
-        assert isinstance(plan.before, ViewPosition)
+    def confirm(self, plan: PlannedEpoch[ViewPosition]) -> None:
         for read in plan.reads:
             bronze = self.upstreams.bronze(read.source)
             check_bronze(self.view, read.source, plan.after.sources[read.source], bronze)
@@ -176,18 +175,14 @@ class SourceDecider:
                 offers = Offers(bronze=bronze, topic=topic)
                 self._check_logs(read.source, plan.before.sources[read.source], offers, always=False)
 
-    def resumable(self, plan: Plan) -> bool:  # noqa: ARG002  (all that was planned is)
+    def resumable(self, plan: PlannedEpoch[ViewPosition]) -> bool:  # noqa: ARG002  (all that was planned is)
         return True
 
-    def readable(self, plan: Plan) -> bool:
-        assert isinstance(plan.before, ViewPosition)
-        assert isinstance(plan.after, ViewPosition)
+    def readable(self, plan: PlannedEpoch[ViewPosition]) -> bool:
         if left_out_of(self._with_skips(plan.before)) != left_out_of(plan.after):
             return False
         after = plan.after.sources
-        return all(
-            self._kafka_has(read, after[read.source]) for read in plan.offset_reads if isinstance(read, KafkaRead)
-        )
+        return all(self._kafka_has(read, after[read.source]) for read in plan.reads if isinstance(read, KafkaRead))
 
     def _kafka_has(self, read: KafkaRead, after: SourcePosition) -> bool:
         topic, bronze = self.upstreams.topic(read.source), self.upstreams.bronze(read.source)
@@ -199,24 +194,21 @@ class SourceDecider:
         )
         return kafka_holds(topic, read.ranges) and not any(log.replaced() for log in logs)
 
-    def done(self, position: Position) -> int:
-        assert isinstance(position, ViewPosition)
+    def done(self, position: ViewPosition) -> int:
         return sum(
             partition.next - partition.start
             for each in position.sources.values()
             for partition in each.partitions.values()
         )
 
-    def offsets(self, position: Position) -> Mapping[str, int]:
-        assert isinstance(position, ViewPosition)
+    def offsets(self, position: ViewPosition) -> Mapping[str, int]:
         return {
             f"{name}/{partition}": state.next
             for name, source in position.sources.items()
             for partition, state in sorted(source.partitions.items())
         }
 
-    def lag(self, position: Position) -> Mapping[str, int]:
-        assert isinstance(position, ViewPosition)
+    def lag(self, position: ViewPosition) -> Mapping[str, int]:
         lags = {}
         for name, source in position.sources.items():
             bronze = self.upstreams.bronze(name).position

@@ -7,7 +7,7 @@ is looked at that cannot be computed, unless it is still so after it was taken i
 
 from collections.abc import Iterable
 
-from backfill_assets.core.epoch.records import Plan, Position
+from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.epoch.skips import Skip, keys_of
 from backfill_assets.core.progress.positions import NamedKey, SnapshotPosition
 from backfill_assets.core.progress.reads import SkipRead, TableRead
@@ -15,9 +15,8 @@ from backfill_assets.core.progress.reads import SkipRead, TableRead
 __all__ = ["keys_left_out", "leaving_out", "left_out_alike", "skip_reads"]
 
 
-def leaving_out(position: Position, wanted: Iterable[Skip]) -> SnapshotPosition:
+def leaving_out(position: SnapshotPosition, wanted: Iterable[Skip]) -> SnapshotPosition:
     """The position with what an epoch that is planned now leaves out."""
-    assert isinstance(position, SnapshotPosition)
     asked = list(wanted)
     tables = {
         name: table.model_copy(update={"skipped": keys_of(asked, name)}) for name, table in position.tables.items()
@@ -25,10 +24,8 @@ def leaving_out(position: Position, wanted: Iterable[Skip]) -> SnapshotPosition:
     return position.model_copy(update={"tables": tables})
 
 
-def left_out_alike(one: Position, two: Position) -> bool:
+def left_out_alike(one: SnapshotPosition, two: SnapshotPosition) -> bool:
     """Whether two positions leave out the same."""
-    assert isinstance(one, SnapshotPosition)
-    assert isinstance(two, SnapshotPosition)
     return all(table.skipped == two.tables[name].skipped for name, table in one.tables.items())
 
 

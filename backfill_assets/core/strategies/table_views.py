@@ -10,8 +10,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from backfill_assets.core.epoch.ports import EVERYTHING, Commit, InitialState, NextEpoch, Tables, UpstreamState
-from backfill_assets.core.epoch.records import Fingerprint, Plan, Position, UpstreamColumns
+from backfill_assets.core.epoch.ports import (
+    EVERYTHING,
+    Commit,
+    InitialState,
+    NextEpoch,
+    PlannedEpoch,
+    Tables,
+    UpstreamState,
+)
+from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
 from backfill_assets.core.epoch.skips import Skips, keys_of, no_skips
 from backfill_assets.core.progress.lag import LagBound, TimeBound
 from backfill_assets.core.progress.order import Order, waits_for
@@ -105,10 +113,14 @@ class TablesDecider:
     skips: Skips = no_skips
 
     @property
+    def kind(self) -> type[SnapshotPosition]:
+        return SnapshotPosition
+
+    @property
     def target(self) -> str:
         return f"views/{self.view}"
 
-    def begin(self) -> InitialState:
+    def begin(self) -> InitialState[SnapshotPosition]:
         offers = {each.name: self.tables.table_now(each.name) for each in self.upstreams}
         wanted = self.skips()
         versions = {name: offer.version for name, offer in offers.items()}
@@ -125,8 +137,7 @@ class TablesDecider:
     def columns(self) -> UpstreamColumns:
         return self.tables.columns()
 
-    def next(self, position: Position, *, live: bool, budget: int) -> NextEpoch | None:
-        assert isinstance(position, SnapshotPosition)
+    def next(self, position: SnapshotPosition, *, live: bool, budget: int) -> NextEpoch[SnapshotPosition] | None:
         before, position = position, leaving_out(position, self.skips())
         offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
         history = self.histories[position.strategy]
@@ -154,8 +165,7 @@ class TablesDecider:
             self.tables.check_readable(read)
         return NextEpoch(reads=tuple(reads), after=after, live=live or (level and history.finished(after)))
 
-    def waits(self, position: Position, *, live: bool) -> bool:
-        assert isinstance(position, SnapshotPosition)
+    def waits(self, position: SnapshotPosition, *, live: bool) -> bool:
         offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
         if not live or not self.histories[position.strategy].finished(position):
             return True
@@ -165,12 +175,11 @@ class TablesDecider:
         changed = any(commit.rows for commits in oldest.values() for commit in commits)
         return changed or self._worth_passing(position, oldest)
 
-    def confirm(self, plan: Plan) -> None:
-        assert isinstance(plan.before, SnapshotPosition)
+    def confirm(self, plan: PlannedEpoch[SnapshotPosition]) -> None:
         for each in self.upstreams:
             self._offer(each.name, plan.before.tables[each.name])
 
-    def readable(self, plan: Plan) -> bool:
+    def readable(self, plan: PlannedEpoch[SnapshotPosition]) -> bool:
         """A plan over pinned versions has no other way: what is gone is an error, never a hole.
 
         Ranges of a key, and whole tables, are as well read from a newer version, and another list of what is left out
@@ -178,7 +187,8 @@ class TablesDecider:
         """
         if not left_out_alike(leaving_out(plan.before, self.skips()), plan.after):
             return False
-        for read in sorted(plan.table_reads, key=lambda each: not isinstance(each, KeyRead)):
+        reads = [each for each in plan.reads if isinstance(each, TableRead)]
+        for read in sorted(reads, key=lambda each: not isinstance(each, KeyRead)):
             try:
                 self.tables.check_readable(read)
             except VersionsLostError:
@@ -187,21 +197,17 @@ class TablesDecider:
                 raise
         return True
 
-    def resumable(self, plan: Plan) -> bool:
-        assert isinstance(plan.before, SnapshotPosition)
+    def resumable(self, plan: PlannedEpoch[SnapshotPosition]) -> bool:
         history = self.histories[plan.before.strategy]
         return history.resumable or history.finished(plan.before)
 
-    def done(self, position: Position) -> int:
-        assert isinstance(position, SnapshotPosition)
+    def done(self, position: SnapshotPosition) -> int:
         return sum(table.rows for table in position.tables.values())
 
-    def offsets(self, position: Position) -> Mapping[str, int]:
-        assert isinstance(position, SnapshotPosition)
+    def offsets(self, position: SnapshotPosition) -> Mapping[str, int]:
         return {name: table.rows for name, table in position.tables.items()}
 
-    def lag(self, position: Position) -> Mapping[str, int]:
-        assert isinstance(position, SnapshotPosition)
+    def lag(self, position: SnapshotPosition) -> Mapping[str, int]:
         lags = {}
         for each in self.upstreams:
             table = position.tables[each.name]

@@ -33,11 +33,11 @@ def at(*segments: int) -> SnapshotPosition:
 class Decided:
     """A decider of one step."""
 
-    step: NextEpoch
+    step: NextEpoch[Any]
     fingerprint: dict[str, str]
     target: str = VIEW
 
-    def next(self, _position: object, *, live: bool, budget: int) -> NextEpoch:  # noqa: ARG002  (ports.Decider)
+    def next(self, _position: object, *, live: bool, budget: int) -> NextEpoch[Any]:  # noqa: ARG002  (ports.Decider)
         return self.step
 
     def confirm(self, plan: Plan) -> None:
@@ -62,7 +62,9 @@ class Made:
         return self.staged
 
 
-def epoch(step: NextEpoch, staged: Staged, *, rows: int = 0, spooled: dict[str, str] | None = None) -> tuple[Any, Made]:
+def epoch(
+    step: NextEpoch[Any], staged: Staged, *, rows: int = 0, spooled: dict[str, str] | None = None
+) -> tuple[Any, Made]:
     """The commit of one epoch on a table of so many rows, and what was asked of Spark."""
     world, made = World(), Made(staged, [])
     table = world.table(VIEW)

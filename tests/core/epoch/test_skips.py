@@ -1,11 +1,13 @@
 """Rows that are left out: which an epoch leaves out is decided with its plan, and never changes of what has been read."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.epoch.ports import NextEpoch, TableSize
+from backfill_assets.core.epoch.ports import NextEpoch, TableSize, planned
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.epoch.skips import (
@@ -159,7 +161,7 @@ def listed(follower: Follower) -> tuple[NamedKey, ...]:
     return follower.position.tables["orders"].skipped
 
 
-def skip_read(step: NextEpoch | None) -> SkipRead:
+def skip_read(step: NextEpoch[Any] | None) -> SkipRead:
     assert step is not None
     (found,) = (read for read in step.reads if isinstance(read, SkipRead))
     return found
@@ -210,7 +212,7 @@ def test_tables_that_are_read_in_full_are_read_without_the_keys_of_the_new_list(
     step = world.step()
     assert step is not None
     assert [read.kind for read in step.reads] == ["full"]
-    plan = planned(step, world.position)
+    plan = plan_of(step, world.position)
     assert keys_left_out(plan, "orders") == [key(1).key]
 
 
@@ -222,17 +224,17 @@ def test_all_else_is_read_without_the_keys_of_the_old_list_and_of_the_new_one() 
     world.skips = {key(2)}
     step = world.step()
     assert step is not None
-    assert keys_left_out(planned(step, before), "orders") == [key(1).key, key(2).key]
+    assert keys_left_out(plan_of(step, before), "orders") == [key(1).key, key(2).key]
 
 
 def test_a_plan_of_another_list_is_superseded() -> None:
     world = follower(3)
     step = world.decider.next(world.position, live=False, budget=9)
     assert step is not None
-    plan = planned(step, world.position)
-    assert world.decider.readable(plan)
+    plan = plan_of(step, world.position)
+    assert world.decider.readable(planned(plan, SnapshotPosition))
     world.skips = {key(1)}
-    assert not world.decider.readable(plan)
+    assert not world.decider.readable(planned(plan, SnapshotPosition))
 
 
 def test_keys_stand_on_the_list_until_the_epoch_that_takes_them_in_again() -> None:
@@ -263,7 +265,7 @@ def test_a_row_is_told_in_words_and_as_the_command_takes_it() -> None:
     assert left_out_words(many) == "", "what only waits is not left out"
 
 
-def planned(step: NextEpoch, before: SnapshotPosition) -> Plan:
+def plan_of(step: NextEpoch[Any], before: SnapshotPosition) -> Plan:
     return Plan(
         target="views/large",
         incarnation="1" * 12,

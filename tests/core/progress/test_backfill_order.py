@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -77,7 +78,7 @@ def test_what_comes_after_a_name_comes_after_all_that_it_waits_for() -> None:
     assert after == {"facts": {"dimensions", "units"}, "dimensions": {"units"}}
 
 
-def ordered(world: World, after: Mapping[str, Sequence[str]]) -> Parts:
+def ordered(world: World, after: Mapping[str, Sequence[str]]) -> Parts[Any]:
     """A new process at work on the view, with an order."""
     parts = world.parts("views/both")
     assert isinstance(parts.decider, SourceDecider)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backfill_assets.core.epoch.ports import planned
 from backfill_assets.core.epoch.records import Plan, fingerprint
 from backfill_assets.core.progress.positions import BucketState, Key, KeyRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, KeyRead, Read
@@ -256,12 +257,12 @@ def test_a_plan_whose_version_is_gone_is_superseded_unless_the_log_is_gone_too()
         live=False,
     )
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
-    assert view.decider.readable(plan)
+    assert view.decider.readable(planned(plan, SnapshotPosition))
     table.gone = {1}
-    assert not view.decider.readable(plan)
+    assert not view.decider.readable(planned(plan, SnapshotPosition))
     table.gone, table.lost = set(), {1}
     with pytest.raises(VersionsLostError):
-        view.decider.readable(plan)
+        view.decider.readable(planned(plan, SnapshotPosition))
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(0, 40)), max_size=30), st.integers(2, 20))

@@ -1,9 +1,11 @@
 """Tables are read in full where what waits outweighs them, and then every version has been taken in, once."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.core.epoch.ports import NextEpoch, TableSize
+from backfill_assets.core.epoch.ports import NextEpoch, TableSize, planned
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import ChangesRead, FullRead
@@ -23,7 +25,7 @@ def level(*names: str, rows: int = 100) -> tuple[Lake, Follower]:
     return lake, follower
 
 
-def taken(follower: Follower, budget: int = PLENTY) -> NextEpoch:
+def taken(follower: Follower, budget: int = PLENTY) -> NextEpoch[Any]:
     step = follower.step(budget)
     assert step is not None
     return step
@@ -110,9 +112,9 @@ def test_a_plan_whose_version_is_gone_gives_way_to_one_over_a_newer_version() ->
         live=True,
     )
     assert plan.replaces
-    assert follower.decider.readable(plan)
+    assert follower.decider.readable(planned(plan, SnapshotPosition))
     lake.tables["a"].lost.add(1)
-    assert not follower.decider.readable(plan)
+    assert not follower.decider.readable(planned(plan, SnapshotPosition))
 
 
 COMMITS = st.lists(

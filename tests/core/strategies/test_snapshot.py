@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.core.epoch.ports import EVERYTHING, Commit, TableSize
+from backfill_assets.core.epoch.ports import EVERYTHING, Commit, TableSize, planned
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.progress.order import order_of
-from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.progress.positions import OffsetRange, SnapshotPosition
 from backfill_assets.core.progress.reads import ChangesRead, FullRead, SnapshotRead
 from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES
 from backfill_assets.core.strategies.table_views import EMPTY_MS, MOST_EMPTY_VERSIONS, MOST_LOOKED_AT, TablesDecider
@@ -316,7 +316,7 @@ def test_a_table_that_was_made_again_between_plan_and_commit_is_seen() -> None:
         after=step.after,
         live=step.live,
     )
-    follower.decider.confirm(plan)
+    follower.decider.confirm(planned(plan, SnapshotPosition))
     follower.lake.tables["a"].table_id = "second"
     with pytest.raises(UpstreamChangedError):
-        follower.decider.confirm(plan)
+        follower.decider.confirm(planned(plan, SnapshotPosition))

@@ -122,7 +122,7 @@ class NotResumed(IngestDecider):
     """A decider as it is, but for a first epoch that nobody may redo."""
 
     @classmethod
-    def of(cls, decider: Decider) -> Self:
+    def of(cls, decider: Decider[Any]) -> Self:
         assert isinstance(decider, IngestDecider)
         return cls(**vars(decider))
 
@@ -130,7 +130,7 @@ class NotResumed(IngestDecider):
         return plan.epoch > 1
 
 
-def parts(world: World, **given: Any) -> Parts:
+def parts(world: World, **given: Any) -> Parts[Any]:
     made = world.parts(SOURCE, **given)
     return replace(made, decider=NotResumed.of(made.decider))
 
@@ -177,7 +177,7 @@ def test_of_two_that_give_up_the_same_creation_one_begins_the_next_and_the_other
     begin = mine.decider.begin
 
     class Late(NotResumed):
-        def begin(self) -> InitialState:  # the rival is quicker by a plan, which is not given up again
+        def begin(self) -> InitialState[Any]:  # the rival is quicker by a plan, which is not given up again
             with pytest.raises(Crash):
                 orders.refresh(SOURCE, parts=replace(rival, on_step=CrashPoint("planned")))
             return begin()
@@ -196,7 +196,9 @@ def test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on() -> No
     mine, life = parts(orders), orders.table(SOURCE).look().life
 
     class Late(NotResumed):
-        def begin(self) -> InitialState:  # which takes as long as checking the keys: the slow one gets done meanwhile
+        def begin(
+            self,
+        ) -> InitialState[Any]:  # which takes as long as checking the keys: the slow one gets done meanwhile
             orders.refresh(SOURCE)
             return super().begin()
 

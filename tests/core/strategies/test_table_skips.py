@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from backfill_assets.core.epoch.ports import planned
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.epoch.skips import KeySkip
 from backfill_assets.core.progress.positions import NamedKey, SnapshotPosition, TablePosition
@@ -95,7 +96,7 @@ class Spoilt:
         if poison:
             self.failures += 1
             world.skips |= set(map(skip_of, poison))
-            assert not world.decider.readable(plan), "it is superseded"
+            assert not world.decider.readable(planned(plan, SnapshotPosition)), "it is superseded"
             return True
         for key, value, sign in events:
             self.view[key, value] += sign
