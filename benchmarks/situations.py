@@ -21,7 +21,7 @@ from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.core.choice.choose import Choice
 from backfill_assets.core.choice.estimates import NEVER
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.declare.model import Declared, MaterializedView, Strategy
+from backfill_assets.declare.model import Declared, DeclaredStrategy, MaterializedView
 from backfill_assets.errors import VersionsLostError
 from benchmarks.measure import Comparison
 from benchmarks.world import SCHEMA, World
@@ -79,7 +79,7 @@ SITUATIONS = (
 class Upstream(Protocol):
     """What a situation's view reads."""
 
-    def declared(self, strategy: Strategy) -> dict[str, Declared]:
+    def declared(self, strategy: DeclaredStrategy) -> dict[str, Declared]:
         """The view `copy` and what it reads."""
         ...
 
@@ -152,7 +152,7 @@ def _choice(world: World, folder: Path, declared: dict[str, Declared], situation
         workspace.runner.close()
 
 
-def _if_it_can(world: World, situation: Situation, strategy: Strategy) -> float:
+def _if_it_can(world: World, situation: Situation, strategy: DeclaredStrategy) -> float:
     """As `_measured`; `NEVER` where what the view had still to read was vacuumed."""
     try:
         return _measured(world, situation, strategy)
@@ -160,7 +160,7 @@ def _if_it_can(world: World, situation: Situation, strategy: Strategy) -> float:
         return NEVER
 
 
-def _measured(world: World, situation: Situation, strategy: Strategy) -> float:
+def _measured(world: World, situation: Situation, strategy: DeclaredStrategy) -> float:
     """Seconds that the view takes to be live; the upstream is made anew and changes in the same way for each strategy."""
     with _upstream(world, situation) as (folder, upstream):
         declared = upstream.declared(strategy)
@@ -197,7 +197,7 @@ class _Table:
         }
         rows.write.format("delta").options(**options).save(str(place))
 
-    def declared(self, strategy: Strategy) -> dict[str, Declared]:
+    def declared(self, strategy: DeclaredStrategy) -> dict[str, Declared]:
         orders = delta_table("orders", path=str(self.place), primary_key="id")
         query = f"SELECT {', '.join(COLUMNS)} FROM orders"
         return {"copy": materialized_view("copy", query=query, upstreams=[orders], strategy=strategy)}
@@ -230,7 +230,7 @@ class _Topic:
         self.end = situation.rows
         world.produce(self.name, self.end)
 
-    def declared(self, strategy: Strategy) -> dict[str, Declared]:
+    def declared(self, strategy: DeclaredStrategy) -> dict[str, Declared]:
         orders = kafka_source("orders", topic=self.name, schema=SCHEMA)
         query = "SELECT order_id AS id, customer, amount FROM orders"
         view = materialized_view("copy", query=query, upstreams=[orders], strategy=strategy)

@@ -41,15 +41,15 @@ class Heartbeat:
     listener: Listener
     endless: bool
     yields_to_views: bool
-    beaten: float = 0.0
-    told: float = field(default_factory=time.monotonic)
+    renewed_at: float = 0.0
+    last_reported: float = field(default_factory=time.monotonic)
     tidy_due: bool = False
     spooled: Set[str] = frozenset()
     epochs: int = 0
 
     def controls(self) -> Controls:
         if self.held:
-            self.beat()
+            self.renew_lease()
         return self.workspace.state.controls(self.table.target)
 
     def backpressure(self) -> str:
@@ -60,14 +60,14 @@ class Heartbeat:
     @property
     def held(self) -> bool:
         """Whether this run has taken the lease; one that finds nothing to do does not."""
-        return self.beaten > 0
+        return self.renewed_at > 0
 
-    def beat(self) -> None:
+    def renew_lease(self) -> None:
         """Take the lease, or renew it by time; called whenever Spark is to work, and between epochs from then on."""
         now = time.monotonic()
-        if self.held and now - self.beaten < HEARTBEAT_SECONDS:
+        if self.held and now - self.renewed_at < HEARTBEAT_SECONDS:
             return
-        self.beaten = now
+        self.renewed_at = now
         try:
             self.workspace.state.put_lease(self.table.target, self.run_id, held=True)
         except Exception:  # the lease is a courtesy: that it cannot be renewed must not end the work it announces
@@ -75,9 +75,9 @@ class Heartbeat:
 
     def after_epoch(self, record: CommitRecord) -> None:
         now = time.monotonic()
-        if now - self.told >= HEARTBEAT_SECONDS:
+        if now - self.last_reported >= HEARTBEAT_SECONDS:
             self.listener.on_commit(record)
-            self.told = now
+            self.last_reported = now
         if self.endless and record.live:
             self.endless = False
             if self.table.output.set_status("live"):

@@ -17,13 +17,13 @@ _log = logging.getLogger(__name__)
 def reset(workspace: Workspace, name: str) -> CommitRecord:
     """Begin a new life: all data goes in one commit, and the next refresh reads history anew."""
     table = workspace.table(workspace.registry.find(name))
-    base = table.output.look_for_reset()
-    if not base.exists and (base.record is not None or not table.output.is_ours()):
+    look = table.output.look_for_reset()
+    if not look.exists and (look.record is not None or not table.output.is_ours()):
         raise DroppedError(
             f"{table.target} does not exist, so there is nothing to reset", hint=f"`backfill refresh {name}` creates it"
         )
     table.schema()
-    record = begin_life(table.parts, base, table.parts.decider.begin(), incarnation=table.parts.new_id())
+    record = begin_life(table.parts, look, table.parts.decider.begin(), incarnation=table.parts.new_id())
     table.output.set_status("creating")  # the next refresh says that it is live, if only that
     sweep(table.output.location, table.output.look)
     return record
@@ -32,11 +32,11 @@ def reset(workspace: Workspace, name: str) -> CommitRecord:
 def drop(workspace: Workspace, name: str) -> None:
     """End a table's life: data, staged files, plans and settings go; a marker stays in the table's log."""
     table = workspace.table(workspace.registry.find(name))
-    base = table.output.look()
+    look = table.output.look()
     past = workspace.state.ledger().incarnations(table.target)  # before it ends: none that may begin afterwards
-    if base.exists:
-        end_life(table.parts, base)
-    if base.record is not None:
+    if look.exists:
+        end_life(table.parts, look)
+    if look.record is not None:
         table.output.set_status("dropped")
         if not delete_data(table.output.location, table.output.look):
             return  # begun anew in the meantime: what is there now belongs to that life

@@ -17,7 +17,7 @@ from backfill_assets.app.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry, conserved, contiguous, ledger_agrees
 from backfill_assets.core.epoch.records import CommitRecord, TableState
-from backfill_assets.core.epoch.skips import left_out_words, standings
+from backfill_assets.core.epoch.skips import left_out_words, rows_left_out
 from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.model import MaterializedView
 
@@ -44,7 +44,7 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool) -> Out
 
 def _saying_what_is_left_out(case: Case, outcome: Outcome) -> Outcome:
     """The outcome, with the rows that the table is without because an operator wants it so."""
-    rows = standings(case.record.position, case.workspace.state.skips(case.table.target))
+    rows = rows_left_out(case.record.position, case.workspace.state.skips(case.table.target))
     words = left_out_words(rows)
     if not words:
         return outcome

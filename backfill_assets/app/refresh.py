@@ -19,7 +19,7 @@ from backfill_assets.core.epoch.protocol import check_look
 from backfill_assets.core.epoch.records import TableState
 from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
-from backfill_assets.core.epoch.skips import LeftOut, standings
+from backfill_assets.core.epoch.skips import LeftOut, rows_left_out
 from backfill_assets.declare.model import KafkaSource
 from backfill_assets.errors import LeaseHeldError
 
@@ -65,7 +65,7 @@ def refresh(
     taken_over = lease is not None and lease.held and lease.run_id != run_id
     if lease is not None and taken_over:
         listener.on_takeover(lease.run_id)
-    beat = Heartbeat(
+    heartbeat = Heartbeat(
         workspace=workspace,
         table=table,
         run_id=run_id,
@@ -73,23 +73,23 @@ def refresh(
         endless=limits.until == "forever",
         yields_to_views=limits.yield_to_views,
     )
-    workspace.runner.on_wait = beat.beat
+    workspace.runner.on_wait = heartbeat.renew_lease
     if taken_over or limits.until == "forever":
-        beat.beat()
+        heartbeat.renew_lease()
     try:
         look = _at_work_on(table)
         if look.record is not None and not look.record.live:
-            beat.beat()  # before it plans: another run might take what it plans for a dead run's, and begin anew
+            heartbeat.renew_lease()  # before it plans: another run might take what it plans for a dead run's, and start over
         # A run that died may have left staged files, even of an epoch that it or another one committed.
-        beat.tidy_due = taken_over or _left_behind(table, look)
-        beat.spooled = _spooled(look)
-        done = run(table.parts, look, limits, beat)
-        if taken_over and beat.tidy_due:  # no epoch came, and nobody else will know that a run died here
+        heartbeat.tidy_due = taken_over or _left_behind(table, look)
+        heartbeat.spooled = _spooled(look)
+        done = run(table.parts, look, limits, heartbeat)
+        if taken_over and heartbeat.tidy_due:  # no epoch came, and nobody else will know that a run died here
             sweep(table.output.location, table.output.look)
         first_live = _made_live(table, done)
     finally:
         workspace.runner.on_wait = do_nothing
-        if beat.held:
+        if heartbeat.held:
             _give_back(workspace, table, run_id)
     return _refresh(workspace, table, done, first_live=first_live)
 
@@ -134,7 +134,7 @@ def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live:
     progress = progress_of(records, lag)
     tables = table_progress(workspace, table, done.record, lag, progress)
     for each in tables:
-        if each.level != "safe":
+        if each.retention_risk != "safe":
             _log.warning("%s: %s: %s", table.target, each.upstream, each.forecast)
     return Refresh(
         target=table.target,
@@ -142,7 +142,7 @@ def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live:
         first_live=first_live,
         progress=progress,
         tables=tables,
-        left_out=standings(done.record.position, workspace.state.skips(table.target)),
+        left_out=rows_left_out(done.record.position, workspace.state.skips(table.target)),
         partitions=partitions_of(
             done.record.position, lag or {}, source=name if isinstance(table.declared, KafkaSource) else ""
         ),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from backfill_assets.adapters.sql.keys import NAMEABLE, one_spelling
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.records import Position, TableState
-from backfill_assets.core.epoch.skips import MOST_SKIPS, KeySkip, LeftOut, OffsetSkip, Skip, is_consumed, standings
+from backfill_assets.core.epoch.skips import MOST_SKIPS, KeySkip, LeftOut, OffsetSkip, Skip, is_consumed, rows_left_out
 from backfill_assets.core.progress.positions import NamedKey, ViewPosition
 from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.errors import DeclarationError
@@ -40,7 +40,7 @@ def left_out(workspace: Workspace, name: str) -> list[LeftOut]:
     """The rows that a view leaves out, or is to leave out."""
     view = _view(workspace, name)
     look = workspace.table(view).output.look()
-    return standings(_position(look), workspace.state.skips(view.target))
+    return rows_left_out(_position(look), workspace.state.skips(view.target))
 
 
 def set_skips(workspace: Workspace, name: str, named: Named, *, undo: bool, by: str) -> list[LeftOut]:
@@ -155,7 +155,7 @@ def _check_unread(workspace: Workspace, view: MaterializedView, skips: Sequence[
     position = _position(workspace.table(view).output.look())
     if not isinstance(position, ViewPosition):
         return
-    out = {row.words for row in standings(position, ()) if row.is_out}
+    out = {row.words for row in rows_left_out(position, ()) if row.is_out}
     for skip in (each for each in skips if isinstance(each, OffsetSkip)):
         if is_consumed(position, skip) and skip.words not in out:
             raise _wrong(

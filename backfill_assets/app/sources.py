@@ -8,7 +8,7 @@ from backfill_assets.adapters.kafka.connector import KafkaClient, KafkaConnector
 from backfill_assets.adapters.kafka.log import LogReader
 from backfill_assets.app.registry import Registry
 from backfill_assets.app.table import Catalog
-from backfill_assets.core.epoch.ports import BronzeState, LogRecord, TopicState
+from backfill_assets.core.epoch.ports import BronzeState, LogRecord, TopicState, of_kind
 from backfill_assets.core.epoch.protocol import check_look
 from backfill_assets.core.epoch.records import TableState
 from backfill_assets.core.epoch.run import create_if_missing
@@ -86,5 +86,5 @@ class Sources:
 
 def _offered(look: TableState) -> BronzeState:
     assert look.record is not None
-    assert isinstance(look.record.position, IngestPosition)
-    return BronzeState(incarnation=look.record.incarnation, version=look.version, position=look.record.position)
+    position = of_kind(look.record.position, IngestPosition)
+    return BronzeState(incarnation=look.record.incarnation, version=look.version, position=position)

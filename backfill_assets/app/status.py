@@ -10,7 +10,7 @@ from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
-from backfill_assets.core.epoch.skips import LeftOut, standings
+from backfill_assets.core.epoch.skips import LeftOut, rows_left_out
 from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import BackfillError
 
@@ -52,7 +52,7 @@ def status(workspace: Workspace, name: str) -> Status:
     except BackfillError as error:
         return replace(known, state="broken", problem=error.message)
     if look.record is None or not look.exists:
-        known = replace(known, left_out=standings(None, workspace.state.skips(table.target)))
+        known = replace(known, left_out=rows_left_out(None, workspace.state.skips(table.target)))
         absent = known if running or look.record is None else replace(known, state="dropped")
         return absent if running else _waiting(workspace, table, absent)
     lag, problem = lag_of(table, look.record)
@@ -63,7 +63,7 @@ def status(workspace: Workspace, name: str) -> Status:
         progress=progress,
         tables=table_progress(workspace, table, look.record, lag, progress),
         partitions=[] if lag is None else partitions_of(look.record.position, lag, source=name),
-        left_out=standings(look.record.position, workspace.state.skips(table.target)),
+        left_out=rows_left_out(look.record.position, workspace.state.skips(table.target)),
         problem=problem,
     )
 

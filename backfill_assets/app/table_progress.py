@@ -8,6 +8,7 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.app.table import Table
 from backfill_assets.app.view_inputs import ViewInputs
 from backfill_assets.app.workspace import Workspace
+from backfill_assets.core.epoch.ports import of_kind
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.epoch.report import Progress, TableProgress
 from backfill_assets.core.progress.order import waits_for
@@ -30,8 +31,7 @@ def table_progress(
 
 def _in_tables(inputs: ViewInputs, record: CommitRecord, lag: Mapping[str, int], rate: float) -> list[TableProgress]:
     """Where the view stands in each table, with a forecast of what is still to be read. `rate` is in rows a second."""
-    position = record.position
-    assert isinstance(position, SnapshotPosition)
+    position = of_kind(record.position, SnapshotPosition)
     unfinished = [name for name, table in position.tables.items() if not table.backfilled]
     found = []
     for name, table in sorted(position.tables.items()):
@@ -58,7 +58,7 @@ def _in_table(upstream: DeltaUpstream, table: TablePosition, lag: int, rate: flo
     )
     return TableProgress(
         upstream=upstream.name,
-        phase="level" if done else _phase(table),
+        phase="caught up" if done else _phase(table),
         version=table.version,
         newest=newest.version,
         files_read=sum(bucket.next for bucket in table.buckets.values()),
@@ -67,7 +67,7 @@ def _in_table(upstream: DeltaUpstream, table: TablePosition, lag: int, rate: flo
         lag_seconds=max(0, newest.commit_ms - table.held[1]) / 1000,
         captured=table.spool.captured if table.spool else None,
         spool_bytes=table.spool.bytes if table.spool else 0,
-        level="safe" if done else seen.level,
+        retention_risk="safe" if done else seen.risk,
         headroom_seconds=None if done else seen.headroom_seconds,
         forecast="" if done else seen.message,
     )

@@ -184,16 +184,6 @@ def throttle(
     as_json: AsJson = False,
 ) -> None:
     """Limit how fast a source or view is worked on; holds until it is changed."""
-    if rows_per_second != "off":
-        try:
-            if float(rows_per_second) < 0:
-                raise ValueError(rows_per_second)
-        except ValueError:
-            raise DeclarationError(
-                f"throttle: expected rows per second or 'off', found {rows_per_second!r}",
-                hint="for example `backfill throttle revenue 5000` or `backfill throttle revenue off`",
-                argument="rows_per_second",
-            ) from None
     _control(module, name, as_json=as_json, throttle=rows_per_second)
 
 

@@ -54,7 +54,11 @@ def status_text(found: "Sequence[Status]", *, partitions: bool) -> Group:
                 f"{at.files_read:,}/{at.files:,}",
                 f"{at.lag_rows:,}",
                 f"{at.lag_seconds:,.0f}",
-                f"waits for {', '.join(at.awaits)}" if at.awaits else "" if at.level == "safe" else at.forecast,
+                f"waits for {', '.join(at.awaits)}"
+                if at.awaits
+                else ""
+                if at.retention_risk == "safe"
+                else at.forecast,
             )
         if upstreams.row_count:
             parts.append(upstreams)
@@ -65,9 +69,9 @@ def status_text(found: "Sequence[Status]", *, partitions: bool) -> Group:
 
 def left_out_text(rows: "Sequence[LeftOut]") -> Group:
     """A line for each row that a view leaves out, or is to leave out: the first ones."""
-    table = _table("left out", "standing")
+    table = _table("left out", "status")
     for row in rows[:MOST_ROWS]:
-        table.add_row(row.words, row.standing)
+        table.add_row(row.words, row.status)
     more = len(rows) - MOST_ROWS
     return Group(table, *([f"… and {more} more; --json names them all"] if more > 0 else []))
 

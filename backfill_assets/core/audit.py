@@ -220,7 +220,7 @@ def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[
                 f"the ledger planned another {part} than the table has"
                 for part, planned_so, found in (
                     ("position", entry.plan.after, record.position),
-                    ("standing (live or not)", entry.plan.live, record.live),
+                    ("live flag", entry.plan.live, record.live),
                     ("fingerprint", entry.plan.fingerprint, record.fingerprint),
                 )
                 if planned_so != found

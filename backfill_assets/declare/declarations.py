@@ -6,6 +6,7 @@ Reads no data, opens no connection, and imports neither Dagster nor Spark, so th
 from collections.abc import Mapping, Sequence
 from typing import Unpack, get_args
 
+from backfill_assets.core.epoch.costs import STRATEGIES, TableStrategy
 from backfill_assets.declare.arguments import (
     Start,
     check_choice,
@@ -18,6 +19,7 @@ from backfill_assets.declare.arguments import (
 )
 from backfill_assets.declare.model import (
     Bronze,
+    DeclaredStrategy,
     DeltaTable,
     Isolation,
     KafkaSource,
@@ -26,8 +28,6 @@ from backfill_assets.declare.model import (
     MaterializedView,
     RecordFormat,
     RefreshMode,
-    Strategy,
-    TableStrategy,
     Upstream,
 )
 from backfill_assets.errors import DeclarationError, QueryError
@@ -36,8 +36,6 @@ from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.query import Query, analyze, spelled
 
 __all__ = ["delta_table", "kafka_source", "materialized_view"]
-
-STRATEGIES = ("auto", "source", *get_args(TableStrategy))
 
 
 def delta_table(
@@ -141,7 +139,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     query: str,
     upstreams: Sequence[Upstream],
     primary_key: str | Sequence[str] | None = None,
-    strategy: Strategy = "auto",
+    strategy: DeclaredStrategy = "auto",
     refresh_mode: RefreshMode = "auto",
     backfill_order: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     **labels: Unpack[LabelArguments],
@@ -186,7 +184,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
         'views/large'
     """
     check_name("materialized_view", name)
-    check_choice("materialized_view", name, "strategy", strategy, STRATEGIES)
+    check_choice("materialized_view", name, "strategy", strategy, ("auto", *STRATEGIES))
     check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
     given = _checked_upstreams(name, upstreams)
     own_key = checked_key("materialized_view", name, primary_key)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from backfill_assets.core.epoch.costs import Strategy
 from backfill_assets.core.progress.order import Order
 from backfill_assets.declare.arguments import (
     Start,
@@ -24,6 +25,7 @@ __all__ = [
     "PARSER",
     "Bronze",
     "Declared",
+    "DeclaredStrategy",
     "DeltaTable",
     "Isolation",
     "KafkaSource",
@@ -32,8 +34,6 @@ __all__ = [
     "MaterializedView",
     "RecordFormat",
     "RefreshMode",
-    "Strategy",
-    "TableStrategy",
     "Upstream",
     "has_key",
     "sources_of",
@@ -42,8 +42,7 @@ __all__ = [
 RecordFormat = Literal["json", "raw"]
 Bronze = Literal["all", "new"]
 Isolation = Literal["read_committed", "read_uncommitted"]
-TableStrategy = Literal["snapshot", "snapshot_once", "arrangement", "rearranged"]
-Strategy = Literal["auto", "source"] | TableStrategy
+DeclaredStrategy = Literal["auto"] | Strategy
 RefreshMode = Literal["auto", "incremental"]
 
 PARSER = 1
@@ -144,7 +143,7 @@ class MaterializedView:
     query: Query | None
     upstreams: "tuple[Upstream, ...]"
     own_key: tuple[str, ...] = ()
-    strategy: Strategy
+    strategy: DeclaredStrategy
     refresh_mode: RefreshMode
     backfill_order: Order = field(default_factory=dict)
     labels: Labels

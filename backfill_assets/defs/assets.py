@@ -22,7 +22,7 @@ from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import DEFAULT_CHUNK_ROWS, Limits, Stop
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, MaterializedView
-from backfill_assets.defs.carried_checks import standing
+from backfill_assets.defs.carried_checks import carried_checks
 from backfill_assets.defs.dead_runs import mark_run, report_dead_runs
 from backfill_assets.defs.metadata import epoch_metadata, held_metadata, plan_metadata, refresh_metadata, summary_line
 from backfill_assets.errors import BackfillError, DeclarationError, LeaseHeldError, UpstreamNotLiveError
@@ -212,7 +212,7 @@ def _refresh(
     if done.report.stopped is not Stop.CAUGHT_UP or done.report.epochs:
         context.log_event(dg.AssetObservation(declared.key, metadata=metadata))
     if not done.report.epochs:
-        for evaluation in standing(context.instance, context.run.run_id, declared.key):
+        for evaluation in carried_checks(context.instance, context.run.run_id, declared.key):
             context.log_event(evaluation)
 
 

@@ -10,12 +10,12 @@ import dagster as dg
 
 from backfill_assets.app.proofs import CHECKS
 
-__all__ = ["standing"]
+__all__ = ["carried_checks"]
 
 _LOOK_BACK = 10
 
 
-def standing(instance: dg.DagsterInstance, run_id: str, asset: dg.AssetKey) -> Iterator[dg.AssetCheckEvaluation]:
+def carried_checks(instance: dg.DagsterInstance, run_id: str, asset: dg.AssetKey) -> Iterator[dg.AssetCheckEvaluation]:
     """The newest result, passed or not, of each check of an idle asset that this run planned and will skip."""
     for check in CHECKS:
         key = dg.AssetCheckKey(asset, check)

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from backfill_assets.declare.arguments import Start
 from backfill_assets.declare.declarations import delta_table, kafka_source, materialized_view
-from backfill_assets.declare.model import DeltaTable, KafkaSource, MaterializedView, Strategy, Upstream
+from backfill_assets.declare.model import DeclaredStrategy, DeltaTable, KafkaSource, MaterializedView, Upstream
 from backfill_assets.defs.definitions import definitions_at
 from backfill_assets.errors import DeclarationError
 
@@ -79,7 +79,7 @@ class ViewModel(_Labelled):
     query: str
     upstreams: list[str]
     primary_key: str | list[str] | None = None
-    strategy: Strategy = "auto"
+    strategy: DeclaredStrategy = "auto"
     refresh_mode: Literal["auto", "incremental"] = "auto"
     backfill_order: list[str] | dict[str, str | list[str]] | None = None
 

@@ -33,7 +33,7 @@ class ViewConfig(dg.Config):
 class ThrottleConfig(ViewConfig):
     """Which table, and how fast it may go."""
 
-    rows_per_second: float | None = Field(default=None, ge=0, description="None: no limit; 0: none at all.")
+    rows_per_second: float | None = Field(default=None, description="None: no limit; 0: none at all.")
 
 
 QUIET: Mapping[str, object] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

@@ -84,7 +84,7 @@ def _upstream_metadata(tables: list[TableProgress]) -> dict[str, Any]:
         "lag_rows": "int",
         "lag_seconds": "float",
         "spool_bytes": "int",
-        "level": "string",
+        "retention_risk": "string",
         "forecast": "string",
         "awaits": "string",
     }

@@ -172,7 +172,7 @@ def test_a_plan_that_another_one_replaced_is_named_and_a_superseded_one_is_not()
     ("change", "part"),
     [
         ({"after": at(7)}, "position"),
-        ({"live": False}, "standing (live or not)"),
+        ({"live": False}, "live flag"),
         ({"fingerprint": {"query": "0"}}, "fingerprint"),
     ],
 )

@@ -63,8 +63,8 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="rows that slipped in before Spark's own merge are not seen",
         file=DELTA,
-        old="if base is None or base >= at - 1:",
-        new="if base is None or base < at:",
+        old="if read_version is None or read_version >= at - 1:",
+        new="if read_version is None or read_version < at:",
         tests=(
             "tests/e2e/tables/test_snapshot_keys.py::"
             "test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon",

@@ -137,7 +137,7 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="staged files are not verified",
         file=PROTOCOL,
-        old="        _verify(parts, record, staged, base)\n",
+        old="        _verify(parts, record, staged, look)\n",
         new="",
         tests=(OUTCOMES, f"{REAL_OUTCOMES}[VACUUM_without_retention]"),
     ),
@@ -145,9 +145,9 @@ CORE: tuple[Mutation, ...] = (
         name="staged files are verified once and not before every try",
         file=PROTOCOL,
         old="""    for _ in range(COMMIT_TRIES):
-        _verify(parts, record, staged, base)
+        _verify(parts, record, staged, look)
 """,
-        new="""    _verify(parts, record, staged, base)
+        new="""    _verify(parts, record, staged, look)
     for _ in range(COMMIT_TRIES):
 """,
         tests=(OUTCOMES, f"{REAL_OUTCOMES}[VACUUM_without_retention]"),
@@ -180,8 +180,8 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="a life that went on is given up all the same",
         file=PROTOCOL,
-        old="if gives_up and _epoch(found) != _epoch(base):",
-        new="if gives_up and found.life != base.life:",
+        old="if gives_up and _epoch(found) != _epoch(look):",
+        new="if gives_up and found.life != look.life:",
         tests=(
             "tests/core/strategies/test_snapshot_once.py::test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on",
         ),
@@ -216,14 +216,14 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="an epoch of an old life is tried again on the new one",
         file=EPOCH,
-        old="if record is None or found.life != base.life or record.epoch > mine.epoch:",
+        old="if record is None or found.life != look.life or record.epoch > mine.epoch:",
         new="if record is None or record.epoch > mine.epoch:",
         tests=(OUTCOMES, STALLED),
     ),
     Mutation(
         name="of two resets at once both are carried out",
         file=EPOCH,
-        old="return Verdict.RETRY if found.life == base.life else Verdict.FENCED",
+        old="return Verdict.RETRY if found.life == look.life else Verdict.FENCED",
         new="return Verdict.RETRY",
         tests=(f"{LIVES}::test_of_two_resets_at_once_one_is_fenced",),
     ),

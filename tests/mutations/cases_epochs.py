@@ -55,14 +55,14 @@ EPOCHS: tuple[Mutation, ...] = (
     Mutation(
         name="a run fails because its table was reset meanwhile",
         file=PROTOCOL,
-        old="        if found.life != base.life:\n",
-        new="        if found.life != base.life and found.version < 0:\n",
+        old="        if found.life != look.life:\n",
+        new="        if found.life != look.life and found.version < 0:\n",
         tests=(f"{COMMITS}::test_a_run_whose_table_was_reset_while_it_computed_is_fenced_and_has_not_failed",),
     ),
     Mutation(
         name="a run fails because a rival committed its epoch and swept",
         file=PROTOCOL,
-        old="        _settled(parts.output.look(), record, base, [])\n        raise",
+        old="        _settled(parts.output.look(), record, look, [])\n        raise",
         new="        raise",
         tests=(f"{COMMITS}::test_a_run_whose_staged_files_a_rival_swept_after_it_committed_the_epoch_is_fenced",),
     ),

@@ -80,7 +80,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="a view is live before it has what came while its files were read",
         file=TABLES,
-        old="live=live or (level and history.finished(after))",
+        old="live=live or (caught_up and history.finished(after))",
         new="live=live or history.finished(after)",
         tests=(
             f"{SNAPSHOT_TESTS}::test_versions_that_came_during_the_snapshot_are_read_before_it_is_live",

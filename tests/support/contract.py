@@ -15,17 +15,18 @@ from deltalake import DeltaTable
 
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.refresh import Refresh
+from backfill_assets.core.epoch.costs import TableStrategy
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import Phase, SnapshotPosition, TablePosition, ViewPosition
-from backfill_assets.declare.model import Strategy, TableStrategy
+from backfill_assets.declare.model import DeclaredStrategy
 from tests.support.lake import Lake
 from tests.support.project import Project
 from tests.support.runner import LAKE_QUERY, declared, order_of, over_lake
 
 __all__ = ["CHANGES", "MOST_EPOCHS", "NOTHING", "ONE", "STRATEGIES", "TableWorld", "World", "world_of"]
 
-STRATEGIES: tuple[Strategy, ...] = ("source", *get_args(TableStrategy))
+STRATEGIES: tuple[DeclaredStrategy, ...] = ("source", *get_args(TableStrategy))
 ONE = Limits(chunk_rows=10, max_rows=10)
 """An epoch of ten rows, or a few that are smaller."""
 NOTHING = Limits(max_rows=0)
@@ -42,7 +43,7 @@ Rows = Counter[tuple[Any, ...]]
 class World(ABC):
     """A project with view `large` over an upstream of forty rows, read by one strategy."""
 
-    strategy: Strategy
+    strategy: DeclaredStrategy
     project: Project
 
     @abstractmethod
@@ -121,7 +122,7 @@ class World(ABC):
 class TableWorld(World):
     """A keyed Delta table with change data feed; a file holds ten rows, and files do not overlap in the key."""
 
-    def __init__(self, root: Path, strategy: Strategy, *, files: int = FILES) -> None:
+    def __init__(self, root: Path, strategy: DeclaredStrategy, *, files: int = FILES) -> None:
         self.lake = Lake(root)
         self.project, self.strategy = self.lake.project, strategy
         self.lake.append("base", pa.table({"id": pa.array([], pa.int64()), "v": pa.array([], pa.int64())}))
@@ -129,7 +130,7 @@ class TableWorld(World):
             self.insert(file * ROWS)
         self.declare(strategy)
 
-    def declare(self, strategy: Strategy) -> None:
+    def declare(self, strategy: DeclaredStrategy) -> None:
         """Declare the view with a strategy."""
         self.strategy = strategy
         self.project.declare(*over_lake(self.project.root, strategy))
@@ -225,7 +226,7 @@ class TopicWorld(World):
         return Counter((row["id"], row["amount"] * 2) for row in rows)
 
 
-def world_of(strategy: Strategy, root: Path, broker: str, **given: Any) -> World:
+def world_of(strategy: DeclaredStrategy, root: Path, broker: str, **given: Any) -> World:
     """The world of a strategy."""
     return TopicWorld(root, broker, **given) if strategy == "source" else TableWorld(root, strategy, **given)
 

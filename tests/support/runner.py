@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.declare.model import Declared, MaterializedView, Strategy
+from backfill_assets.declare.model import Declared, DeclaredStrategy, MaterializedView
 from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.project import Project
 
@@ -39,7 +39,7 @@ def declared(topic: str) -> list[Declared]:
     return [orders, large, slow]
 
 
-def over_lake(root: Path, strategy: Strategy = "auto") -> list[Declared]:
+def over_lake(root: Path, strategy: DeclaredStrategy = "auto") -> list[Declared]:
     """Views over a Delta table below `root`, one of them read by key."""
     table = delta_table("base", path=str(root / "lake" / "base"), primary_key="id")
     by_key = materialized_view("by_key", query=LAKE_QUERY, upstreams=[table], strategy="arrangement")

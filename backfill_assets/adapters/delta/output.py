@@ -167,12 +167,12 @@ class DeltaOutput:
 
         Spark takes the newest version for its merge, whichever was looked at.
         """
-        base = record.base
-        if base is None or base >= at - 1:
+        read_version = record.base
+        if read_version is None or read_version >= at - 1:
             return None
-        between = list(takewhile(lambda commit: commit[0] > base, before))
+        between = list(takewhile(lambda commit: commit[0] > read_version, before))
         changed = [number for number, actions in between if changes_data(actions)]
-        reshaped = self._reshaped(base, [each for commit in between for each in _described(*commit)])
+        reshaped = self._reshaped(read_version, [each for commit in between for each in _described(*commit)])
         return min(changed if reshaped is None else [*changed, reshaped], default=None)
 
     def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:

@@ -16,10 +16,11 @@ from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import BronzeRead, ChangesRead, FullRead, KafkaRead, Read, SpoolRead, size_of
 from backfill_assets.core.progress.value import Value
 
-__all__ = ["STRATEGIES", "Costs", "EpochRan", "Strategy", "TableFacts", "epochs_ran"]
+__all__ = ["STRATEGIES", "Costs", "EpochRan", "Strategy", "TableFacts", "TableStrategy", "epochs_ran"]
 
-Strategy = Literal["source", "snapshot", "snapshot_once", "rearranged", "arrangement"]
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+TableStrategy = Literal["snapshot", "snapshot_once", "rearranged", "arrangement"]
+Strategy = Literal["source"] | TableStrategy
+STRATEGIES: tuple[Strategy, ...] = ("source", *get_args(TableStrategy))
 """All strategies, the simplest first: of two that cost the same, the earlier one is taken."""
 
 Amount = Annotated[float, Field(ge=0, le=1e18)]

@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Literal
 
 from backfill_assets.core.epoch.ports import Clock
+from backfill_assets.errors import DeclarationError
 
-__all__ = ["Limits", "Stop", "TokenBucket"]
+__all__ = ["Limits", "Stop", "TokenBucket", "rate_of"]
 
 DEFAULT_CHUNK_ROWS = 1_000_000
 ROUNDING = 1e-6
@@ -43,6 +44,25 @@ class Limits:
     until: Literal["caught_up", "forever"] = "caught_up"
     dry_run: bool = False
     yield_to_views: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rows_per_second is not None:
+            rate_of(self.rows_per_second)
+
+
+def rate_of(throttle: float | str) -> float | None:
+    """A throttle as rows per second; None for `"off"`. Errors: `DeclarationError`."""
+    try:
+        rate = None if throttle == "off" else float(throttle)
+    except ValueError:
+        rate = math.nan
+    if rate is None or (math.isfinite(rate) and rate >= 0):
+        return rate
+    raise DeclarationError(
+        f"throttle: expected rows per second or 'off', found {throttle!r}",
+        hint="for example `backfill throttle revenue 5000` or `backfill throttle revenue off`; 0 lets nothing through",
+        argument="rows_per_second",
+    )
 
 
 @dataclass

@@ -188,7 +188,7 @@ def check_look(parts: Parts[P], look: TableState) -> TableState:
 
 
 def begin_life(
-    parts: Parts[P], base: TableState, begin: InitialState[P], *, incarnation: str, gives_up: bool = False
+    parts: Parts[P], look: TableState, begin: InitialState[P], *, incarnation: str, gives_up: bool = False
 ) -> CommitRecord:
     """Give a table a new life: one commit that removes all data and is epoch 0 of a fresh incarnation.
 
@@ -212,27 +212,27 @@ def begin_life(
         finished_at=now,
         created_at=now,
     )
-    _commit(parts, record, Staged(replaces=True), base, gives_up=gives_up)
+    _commit(parts, record, Staged(replaces=True), look, gives_up=gives_up)
     return record
 
 
-def end_life(parts: Parts[P], base: TableState) -> CommitRecord:
+def end_life(parts: Parts[P], look: TableState) -> CommitRecord:
     """Drop a table: one commit that removes all data and marks the life as ended. The log itself stays."""
-    assert base.record is not None
-    record = base.record.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
-    _commit(parts, record, Staged(replaces=True), base)
+    assert look.record is not None
+    record = look.record.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
+    _commit(parts, record, Staged(replaces=True), look)
     return record
 
 
-def restate(parts: Parts[P], base: TableState) -> CommitRecord:
+def restate(parts: Parts[P], look: TableState) -> CommitRecord:
     """Say the newest record again in a commit of its own, so that log clean-up cannot take it away.
 
     Checks the look: restating on top of an external write or a drop would hide it.
     """
-    check_look(parts, base)
-    assert base.record is not None
-    record = base.record.model_copy(update={"kind": CommitKind.RESTATE, "attempt": parts.new_id()})
-    _commit(parts, record, Staged(), base)
+    check_look(parts, look)
+    assert look.record is not None
+    record = look.record.model_copy(update={"kind": CommitKind.RESTATE, "attempt": parts.new_id()})
+    _commit(parts, record, Staged(), look)
     return record
 
 
@@ -314,38 +314,38 @@ def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan) -> Plan | Non
     return _entered(parts, last, step)
 
 
-def _stage(parts: Parts[P], plan: Plan, attempt: str, base: TableState) -> Staged:
+def _stage(parts: Parts[P], plan: Plan, attempt: str, look: TableState) -> Staged:
     """Step 3. Others who went on sweep the files under a run that is still at work: that is no failure of the run."""
     if not plan.reads:
         return Staged()
     try:
-        return parts.compute.stage(plan, attempt, at=base.version)
+        return parts.compute.stage(plan, attempt, at=look.version)
     except Exception as error:
         found = parts.output.look()
-        if found.life != base.life:
+        if found.life != look.life:
             raise _fenced(plan.target, "the table was reset or dropped while this run was at work") from error
         if found.record is not None and found.record.epoch >= plan.epoch:
             raise _fenced(plan.target, f"epoch {plan.epoch} was committed by another run") from error
         raise
 
 
-def _commit(parts: Parts[P], record: CommitRecord, staged: Staged, base: TableState, *, gives_up: bool = False) -> None:
+def _commit(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableState, *, gives_up: bool = False) -> None:
     """Step 4. Every error is unknown until a fresh look has judged it; only maintenance in between is tried again.
 
     With `gives_up`, a commit that ends a life is not tried again on a later epoch of it.
     """
     errors: list[Exception] = []
     for _ in range(COMMIT_TRIES):
-        _verify(parts, record, staged, base)
+        _verify(parts, record, staged, look)
         parts.on_step("verified")
         try:
             parts.output.commit(record, staged)
         except Exception as error:
             errors.append(error)
         found = parts.output.look()
-        if _settled(found, record, base, errors):
+        if _settled(found, record, look, errors):
             return
-        if gives_up and _epoch(found) != _epoch(base):
+        if gives_up and _epoch(found) != _epoch(look):
             raise _fenced(record.target, "the life that was to be given up goes on")
     raise UnsettledCommitError(
         f"{record.target}: the commit of epoch {record.epoch} did not go through in {COMMIT_TRIES} tries; the last error "
@@ -358,17 +358,17 @@ def _epoch(look: TableState) -> int | None:
     return look.record.epoch if look.record is not None else None
 
 
-def _verify(parts: Parts[P], record: CommitRecord, staged: Staged, base: TableState) -> None:
+def _verify(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableState) -> None:
     """Check the staged files. Where they are gone because others went on and swept them, say that instead."""
     try:
         parts.output.verify(staged)
     except StagingError:
-        _settled(parts.output.look(), record, base, [])
+        _settled(parts.output.look(), record, look, [])
         raise
 
 
-def _settled(found: TableState, record: CommitRecord, base: TableState, errors: Sequence[Exception]) -> bool:
-    verdict = judge(found, record, base)
+def _settled(found: TableState, record: CommitRecord, look: TableState, errors: Sequence[Exception]) -> bool:
+    verdict = judge(found, record, look)
     match verdict:
         case Verdict.LANDED:
             if errors:

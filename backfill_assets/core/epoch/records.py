@@ -226,8 +226,8 @@ class Verdict(StrEnum):
     EXTERNAL = "external"
 
 
-def judge(found: TableState, mine: CommitRecord, base: TableState) -> Verdict:
-    """Tell what became of the commit of `mine`, made on `base`, from a fresh look at the table. Never from an error.
+def judge(found: TableState, mine: CommitRecord, look: TableState) -> Verdict:
+    """Tell what became of the commit of `mine`, made on `look`, by what is `found` now. Never from an error.
 
     Another life or a later epoch means that others went on; our epoch by another attempt of the same plan is as good
     as ours; our epoch by another plan fences us; nothing but maintenance in between means trying again. A new life and
@@ -237,8 +237,8 @@ def judge(found: TableState, mine: CommitRecord, base: TableState) -> Verdict:
     if record is not None and _same_commit(record, mine):
         return Verdict.LANDED
     if mine.kind in {CommitKind.CREATE, CommitKind.DROP}:
-        return Verdict.RETRY if found.life == base.life else Verdict.FENCED
-    if record is None or found.life != base.life or record.epoch > mine.epoch:
+        return Verdict.RETRY if found.life == look.life else Verdict.FENCED
+    if record is None or found.life != look.life or record.epoch > mine.epoch:
         return Verdict.FENCED
     if record.epoch == mine.epoch and mine.kind is CommitKind.EPOCH:
         return Verdict.DONE_BY_OTHER if record.plan_hash == mine.plan_hash else Verdict.FENCED

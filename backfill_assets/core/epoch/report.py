@@ -45,8 +45,8 @@ class TableProgress:
     `awaits`: the upstreams whose history comes first, while it has not been its turn yet.
 
     `lag_seconds` is how far the view is behind in commit time; where changes are captured, how far that is: up to and
-    including version `captured`, with `spool_bytes` still to be applied. `level` and `forecast` say whether what it still
-    has to read outlives VACUUM and log clean-up, `headroom_seconds` by how much (None: not known, or nothing is left).
+    including version `captured`, with `spool_bytes` still to be applied. `retention_risk` and `forecast` say whether what it
+    still has to read outlives VACUUM and log clean-up, `headroom_seconds` by how much (None: not known, or nothing is left).
     """
 
     upstream: str
@@ -59,7 +59,7 @@ class TableProgress:
     lag_seconds: float
     captured: int | None = None
     spool_bytes: int = 0
-    level: str = "safe"
+    retention_risk: str = "safe"
     headroom_seconds: float | None = None
     forecast: str = ""
     awaits: Sequence[str] = ()

@@ -23,11 +23,11 @@ __all__ = [
     "MOST_SKIPS",
     "KeySkip",
     "LeftOut",
+    "LeftOutStatus",
     "OffsetSkip",
     "Offsets",
     "Skip",
     "Skips",
-    "Standing",
     "consumed_of",
     "is_consumed",
     "keys_of",
@@ -37,7 +37,7 @@ __all__ = [
     "offsets_left_out",
     "offsets_of",
     "read_skip",
-    "standings",
+    "rows_left_out",
 ]
 
 MOST_SKIPS = 1000
@@ -110,7 +110,7 @@ Skip = OffsetSkip | KeySkip
 Skips = Callable[[], Sequence[Skip]]
 """What an operator wants left out now."""
 
-Standing = Literal["left out", "waiting", "too late", "until reset", "coming back"]
+LeftOutStatus = Literal["left out", "waiting", "too late", "until reset", "coming back"]
 
 _SKIP: TypeAdapter[Skip] = TypeAdapter(Annotated[Skip, Field(discriminator="kind")])
 _SHOWN = 5
@@ -118,17 +118,17 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A row that is left out, or is to be, and how that stands (see `standings`)."""
+    """A row that is left out, or is to be, and which of both (see `rows_left_out`)."""
 
     source: str
     place: dict[str, Any]
     words: str
-    standing: Standing
+    status: LeftOutStatus
 
     @property
     def is_out(self) -> bool:
         """Whether the view is without it."""
-        return self.standing in {"left out", "until reset", "coming back"}
+        return self.status in {"left out", "until reset", "coming back"}
 
 
 def no_skips() -> Sequence[Skip]:
@@ -175,7 +175,7 @@ def left_out_of(position: Position | None) -> dict[str, Offsets]:
     return {name: source.skipped for name, source in position.sources.items() if source.skipped}
 
 
-def standings(position: Position | None, wanted: Iterable[Skip]) -> list[LeftOut]:
+def rows_left_out(position: Position | None, wanted: Iterable[Skip]) -> list[LeftOut]:
     """All that is left out at a position (None: before there is one) or wanted so, in order.
 
     `left out`: it was read and left out; `waiting`: it will be when it is read; `too late`: it was read before it was to be
@@ -189,7 +189,7 @@ def standings(position: Position | None, wanted: Iterable[Skip]) -> list[LeftOut
             source=skip.source,
             place=skip.place,
             words=skip.words,
-            standing=_standing(skip, position, held=skip in held, wanted=skip in asked),
+            status=_status(skip, position, held=skip in held, wanted=skip in asked),
         )
         for skip in sorted(asked | held, key=_place)
     ]
@@ -230,7 +230,7 @@ def _held(position: Position | None) -> set[Skip]:
     return {skip for skip in named if is_consumed(position, skip)}
 
 
-def _standing(skip: Skip, position: Position | None, *, held: bool, wanted: bool) -> Standing:
+def _status(skip: Skip, position: Position | None, *, held: bool, wanted: bool) -> LeftOutStatus:
     if held and not wanted:
         return "coming back" if isinstance(skip, KeySkip) else "until reset"
     if held:

@@ -106,7 +106,7 @@ class PartitionState(Value):
         return self.model_copy(update={"next": end})
 
     def settle(self) -> Self:
-        """Take the moves that need no rows: history at its target stops, a bronze that is level finishes."""
+        """Take the moves that need no rows: history at its target stops, a bronze that has reached it finishes."""
         phase = self.phase
         if phase is Phase.BACKFILLING and self.next >= self.target:
             phase = Phase.CATCHING_UP

@@ -39,7 +39,7 @@ class Forecast:
     files_safe_seconds: float
     log_safe_seconds: float
     headroom_seconds: float | None
-    level: Literal["safe", "warning", "lost_soon"]
+    risk: Literal["safe", "warning", "lost_soon"]
     message: str
 
 
@@ -56,7 +56,7 @@ def forecast(  # noqa: PLR0913  (each a fact of its own, given by name)
     """Compare the time that `left_rows` take with the time that the upstream's retention leaves.
 
     `oldest_needed_removed_at` is when the first file still needed was removed from the table; without it the pin, the
-    earliest that can be. The level is `lost_soon` if the rest cannot be read in time, or time is up already; `warning`
+    earliest that can be. The risk is `lost_soon` if the rest cannot be read in time, or time is up already; `warning`
     if less than a quarter of a retention would be to spare or, without an ETA, less than half of it is left.
     """
     removed_at = pinned_at if oldest_needed_removed_at is None else oldest_needed_removed_at
@@ -75,7 +75,7 @@ def forecast(  # noqa: PLR0913  (each a fact of its own, given by name)
         files_safe_seconds=files.safe,
         log_safe_seconds=log.safe,
         headroom_seconds=None if eta is None else safe - eta,
-        level="lost_soon" if safe < (eta or 0.0) else "warning" if short else "safe",
+        risk="lost_soon" if safe < (eta or 0.0) else "warning" if short else "safe",
         message=facts + advice if short else facts,
     )
 

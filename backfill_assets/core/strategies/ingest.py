@@ -67,9 +67,9 @@ class IngestDecider:
         ranges, after = planned
         known = mark(position.log, offer, ranges, source=self.source, upstreams=self.upstreams)
         after = after.model_copy(update={"log": known})
-        level = all(after.next[partition] >= held.end for partition, held in offer.partitions.items())
+        caught_up = all(after.next[partition] >= held.end for partition, held in offer.partitions.items())
         read = KafkaRead(source=self.source, topic=self.topic, isolation=self.isolation, ranges=ranges)
-        return NextEpoch(reads=(read,) if ranges else (), after=after, live=live or level)
+        return NextEpoch(reads=(read,) if ranges else (), after=after, live=live or caught_up)
 
     def waits(self, position: IngestPosition, *, live: bool) -> bool:  # noqa: ARG002  (ports.Decider)
         offer = self.upstreams.topic(self.source)

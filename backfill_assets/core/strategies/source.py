@@ -70,7 +70,7 @@ class SourceDecider:
             positions[source.name] = begin_source(source.name, bronze, topic)
         position = self._with_skips(ViewPosition(sources=positions))
         left = sum(_history_left(partition) for each in positions.values() for partition in each.partitions.values())
-        return InitialState(position=position, total=left, live=_level(position))
+        return InitialState(position=position, total=left, live=_caught_up(position))
 
     def columns(self) -> UpstreamColumns:
         return {}  # those of a topic are declared, so they are in the fingerprint
@@ -105,10 +105,10 @@ class SourceDecider:
         plans = {source.name: planned(source, shares.get(index, 0)) for index, source in enumerate(self.sources)}
         reads = tuple(read for each, _ in plans.values() for read in each)
         moved = ViewPosition(sources={name: after for name, (_, after) in plans.items()})
-        level = live or _level(moved)
-        if not reads and level == live:
+        now_live = live or _caught_up(moved)
+        if not reads and now_live == live:
             return None
-        return NextEpoch(reads=reads, after=moved, live=level)
+        return NextEpoch(reads=reads, after=moved, live=now_live)
 
     def _with_skips(self, position: ViewPosition) -> ViewPosition:
         """The position with what an epoch that is planned now leaves out."""
@@ -360,7 +360,7 @@ def _history_left(partition: PartitionState) -> int:
     return max(0, partition.target - partition.start)
 
 
-def _level(position: ViewPosition) -> bool:
+def _caught_up(position: ViewPosition) -> bool:
     """Whether the view equals its query at what was newest: no history left, no live row waiting."""
     return all(
         each.backfilled and all(s.phase is not Phase.FINISHED or s.next >= s.live for s in each.partitions.values())

@@ -157,13 +157,13 @@ class TablesDecider:
             return None
         reads, after = step or ([], position)
         reads = [*skip_reads(before, after), *reads] if not any(isinstance(each, FullRead) for each in reads) else reads
-        level = all(after.tables[name].version == offer.version for name, offer in offers.items())
+        caught_up = all(after.tables[name].version == offer.version for name, offer in offers.items())
         keyed = {each.name: each for each in self.upstreams}
         for read in reads:
             if isinstance(read, CaptureRead):
                 self._check_followable(keyed[read.source], self.tables.commits(read.source, read.first - 1, read.last))
             self.tables.check_readable(read)
-        return NextEpoch(reads=tuple(reads), after=after, live=live or (level and history.finished(after)))
+        return NextEpoch(reads=tuple(reads), after=after, live=live or (caught_up and history.finished(after)))
 
     def waits(self, position: SnapshotPosition, *, live: bool) -> bool:
         offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}

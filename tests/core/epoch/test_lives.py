@@ -62,10 +62,10 @@ def test_a_dropped_table_holds_nothing_and_says_so(world: World) -> None:
 
 def test_of_two_resets_at_once_one_is_fenced(world: World) -> None:
     parts = world.parts(SOURCE)
-    base = parts.output.look()
+    look = parts.output.look()
     world.reset(SOURCE)
     with pytest.raises(FencedError):
-        begin_life(parts, base, parts.decider.begin(), incarnation="late")
+        begin_life(parts, look, parts.decider.begin(), incarnation="late")
     assert "late" not in {each.incarnation for each in world.table(SOURCE).commits}
 
 
@@ -87,10 +87,10 @@ def test_of_two_creations_at_once_both_go_on_with_the_life_that_won(dropped: boo
 
 def test_a_drop_does_not_end_a_life_that_began_since(world: World) -> None:
     parts = world.parts(SOURCE)
-    base = parts.output.look()
+    look = parts.output.look()
     world.reset(SOURCE)
     with pytest.raises(FencedError):
-        end_life(parts, base)
+        end_life(parts, look)
     assert world.table(SOURCE).look().exists
 
 
@@ -99,14 +99,14 @@ def test_reset_and_drop_mind_neither_epochs_nor_external_writes_in_between(
     world: World, change: Callable[..., object]
 ) -> None:
     parts = world.parts(SOURCE)
-    base = parts.output.look()
+    look = parts.output.look()
     world.topics["orders"].append(0, "ef")
     world.refresh(SOURCE)
     world.table(SOURCE).write_external([])
     if change is begin_life:
-        begin_life(parts, base, parts.decider.begin(), incarnation="fresh")
+        begin_life(parts, look, parts.decider.begin(), incarnation="fresh")
     else:
-        end_life(parts, base)
+        end_life(parts, look)
     world.refresh(SOURCE)
     assert right(world)
 
@@ -123,11 +123,11 @@ def test_restating_says_the_newest_record_again_and_changes_nothing(world: World
 
 def test_restating_gives_way_to_an_epoch_that_was_committed_in_between(world: World) -> None:
     parts = world.parts(SOURCE)
-    base = parts.output.look()
+    look = parts.output.look()
     world.topics["orders"].append(0, "ef")
     world.refresh(SOURCE)
     with pytest.raises(FencedError):
-        restate(parts, base)
+        restate(parts, look)
     assert world.table(SOURCE).commits[-1].epoch == 3
 
 
@@ -195,12 +195,12 @@ def test_of_two_runs_that_plan_at_the_same_moment_the_slower_one_is_fenced(world
     slow = world.parts(SOURCE)
     newest = slow.ledger.newest
 
-    def beaten(target: str, incarnation: str, *, since: int = 0) -> int | None:
+    def overtaken(target: str, incarnation: str, *, since: int = 0) -> int | None:
         found = newest(target, incarnation, since=since)
         world.refresh(SOURCE)
         return found
 
-    slow.ledger.newest = beaten  # type: ignore[method-assign]
+    slow.ledger.newest = overtaken  # type: ignore[method-assign]
     report = world.refresh(SOURCE, parts=slow)
     assert (report.stopped.value, report.epochs) == ("fenced", [])
     assert "planned by another run" in report.detail

@@ -18,7 +18,7 @@ from backfill_assets.core.epoch.skips import (
     offsets_left_out,
     offsets_of,
     read_skip,
-    standings,
+    rows_left_out,
 )
 from backfill_assets.core.progress.positions import NamedKey, SnapshotPosition
 from backfill_assets.core.progress.reads import SkipRead
@@ -46,7 +46,7 @@ def left_out(world: World) -> Offsets:
 
 
 def stand(world: World) -> dict[int, str]:
-    return {each.place["offset"]: each.standing for each in standings(position(world), world.skips.get(VIEW, set()))}
+    return {each.place["offset"]: each.status for each in rows_left_out(position(world), world.skips.get(VIEW, set()))}
 
 
 @given(held=OFFSETS, wanted=OFFSETS, consumed=st.dictionaries(st.integers(0, 2), st.integers(0, 10)))
@@ -133,7 +133,7 @@ def test_what_was_left_out_stays_so_until_a_reset_takes_the_list_as_it_is_then()
 
 
 def test_before_there_is_a_position_all_that_is_wanted_waits() -> None:
-    assert [each.standing for each in standings(None, [skip(2), skip(1)])] == ["waiting", "waiting"]
+    assert [each.status for each in rows_left_out(None, [skip(2), skip(1)])] == ["waiting", "waiting"]
 
 
 def test_a_skip_may_name_a_partition_that_only_joins_later() -> None:
@@ -243,7 +243,7 @@ def test_keys_stand_on_the_list_until_the_epoch_that_takes_them_in_again() -> No
     world.finish()
 
     def stands(*wanted: KeySkip) -> list[tuple[str, str]]:
-        return [(each.words, each.standing) for each in standings(world.position, wanted)]
+        return [(each.words, each.status) for each in rows_left_out(world.position, wanted)]
 
     assert stands(key(1), key(2)) == [
         ("table orders, key id = 1", "left out"),
@@ -261,7 +261,7 @@ def test_a_row_is_told_in_words_and_as_the_command_takes_it() -> None:
     assert read_skip(row.model_dump(mode="json")) == row
     assert read_skip(skip(3).model_dump(mode="json")) == skip(3)
     assert row.id != KeySkip(source="a", key=(("id", "it's 1"), ("day", "null"))).id
-    many = standings(None, [skip(number) for number in range(9)])
+    many = rows_left_out(None, [skip(number) for number in range(9)])
     assert left_out_words(many) == "", "what only waits is not left out"
 
 

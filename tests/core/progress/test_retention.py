@@ -36,9 +36,9 @@ def test_enough_to_spare_is_safe() -> None:
 
 
 def test_less_than_a_quarter_of_the_retention_to_spare_is_a_warning() -> None:
-    assert ask(now=PIN + 4.25 * DAY).level == "safe"
+    assert ask(now=PIN + 4.25 * DAY).risk == "safe"
     late = ask(now=PIN + 4.5 * DAY)
-    assert (late.level, late.headroom_seconds) == ("warning", 1.5 * DAY)
+    assert (late.risk, late.headroom_seconds) == ("warning", 1.5 * DAY)
     assert late.message == (
         "864,000 rows of the pinned snapshot are left, 1.0 days at 10.0 rows per second. "
         "Its files are safe for 2.5 days and its change log is safe for 25.5 days: 1.5 days to spare. "
@@ -48,20 +48,20 @@ def test_less_than_a_quarter_of_the_retention_to_spare_is_a_warning() -> None:
 
 def test_more_work_than_time_is_lost_soon() -> None:
     slow = ask(rows_per_second=1.25)
-    assert (slow.level, slow.eta_seconds, slow.headroom_seconds) == ("lost_soon", 8 * DAY, -2 * DAY)
+    assert (slow.risk, slow.eta_seconds, slow.headroom_seconds) == ("lost_soon", 8 * DAY, -2 * DAY)
     assert slow.message.endswith(
         ": 2.0 days too little. Raise delta.deletedFileRetentionDuration on the upstream, or speed the backfill up."
     )
-    assert ask(now=PIN + 6 * DAY).level == "warning"
-    assert ask(now=PIN + 6 * DAY + 1).level == "lost_soon"
+    assert ask(now=PIN + 6 * DAY).risk == "warning"
+    assert ask(now=PIN + 6 * DAY + 1).risk == "lost_soon"
 
 
 @pytest.mark.parametrize("rate", [None, 0.0])
 def test_without_a_rate_half_of_the_retention_must_be_left(rate: float | None) -> None:
     early = ask(rows_per_second=rate, now=PIN + 3.5 * DAY)
-    assert (early.eta_seconds, early.headroom_seconds, early.level) == (None, None, "safe")
+    assert (early.eta_seconds, early.headroom_seconds, early.risk) == (None, None, "safe")
     late = ask(rows_per_second=rate, now=PIN + 3.5 * DAY + 1)
-    assert (late.eta_seconds, late.headroom_seconds, late.level) == (None, None, "warning")
+    assert (late.eta_seconds, late.headroom_seconds, late.risk) == (None, None, "warning")
     assert late.message == (
         "864,000 rows of the pinned snapshot are left, and how long they take is not known. "
         "Its files are safe for 3.5 days and its change log is safe for 26.5 days. "
@@ -71,18 +71,18 @@ def test_without_a_rate_half_of_the_retention_must_be_left(rate: float | None) -
 
 def test_a_retention_that_is_over_is_lost_soon_even_without_a_rate() -> None:
     over = ask(rows_per_second=None, now=PIN + 7 * DAY + 2 * HOUR)
-    assert (over.level, over.files_safe_seconds, over.headroom_seconds) == ("lost_soon", -2 * HOUR, None)
+    assert (over.risk, over.files_safe_seconds, over.headroom_seconds) == ("lost_soon", -2 * HOUR, None)
     assert "Its files are overdue for clean-up by 2.0 hours" in over.message
 
 
 def test_a_file_known_to_be_removed_later_is_safe_for_longer() -> None:
     found = ask(now=PIN + 6 * DAY, oldest_needed_removed_at=PIN + 5 * DAY)
-    assert (found.files_safe_seconds, found.headroom_seconds, found.level) == (6 * DAY, 5 * DAY, "safe")
+    assert (found.files_safe_seconds, found.headroom_seconds, found.risk) == (6 * DAY, 5 * DAY, "safe")
 
 
 def test_the_change_log_may_be_what_is_lost_first() -> None:
     found = ask(log_retention_seconds=2 * DAY)
-    assert (found.log_safe_seconds, found.headroom_seconds, found.level) == (DAY, 0.0, "warning")
+    assert (found.log_safe_seconds, found.headroom_seconds, found.risk) == (DAY, 0.0, "warning")
     assert "Raise delta.logRetentionDuration on the upstream" in found.message
     assert "deletedFile" not in found.message
 
@@ -94,13 +94,13 @@ def test_both_settings_are_named_where_both_are_short() -> None:
 
 def test_a_log_short_of_its_own_quarter_is_a_warning_though_the_files_have_less() -> None:
     found = ask(now=PIN + 23 * DAY, oldest_needed_removed_at=PIN + 22 * DAY)
-    assert (found.headroom_seconds, found.log_safe_seconds, found.level) == (5 * DAY, 7 * DAY, "warning")
+    assert (found.headroom_seconds, found.log_safe_seconds, found.risk) == (5 * DAY, 7 * DAY, "warning")
     assert "Raise delta.logRetentionDuration on the upstream" in found.message
 
 
 def test_with_no_rows_left_no_rate_is_needed() -> None:
     found = ask(left_rows=0, rows_per_second=None)
-    assert (found.eta_seconds, found.headroom_seconds, found.level) == (0.0, 6 * DAY, "safe")
+    assert (found.eta_seconds, found.headroom_seconds, found.risk) == (0.0, 6 * DAY, "safe")
     assert found.message.startswith("0 rows of the pinned snapshot are left, so it is read. ")
 
 

@@ -140,7 +140,7 @@ def recorded(cli: CommandLine) -> dict[str, list[tuple[str, int]]]:
 def test_what_a_view_is_to_leave_out_is_listed_and_taken_back(cli: CommandLine) -> None:
     assert cli.call("skip", "even") == "even leaves no row out\n"
     found = cli.json("skip", "even", "--partition", "1", "--offset", "3", "--offset", "4")
-    assert [(row["place"], row["standing"]) for row in found["left_out"]] == [
+    assert [(row["place"], row["status"]) for row in found["left_out"]] == [
         ({"partition": 1, "offset": 3}, "waiting"),
         ({"partition": 1, "offset": 4}, "waiting"),
     ]

@@ -281,7 +281,7 @@ def test_a_record_that_was_restated_otherwise_is_found(copy: Project, name: str)
     record = copy.record(name)
     for changes, check, said in (
         ({"rows_total": record.rows_total + 1}, "rows_conserved", f"epochs wrote {record.rows_total + 1} rows"),
-        ({"live": not record.live}, "ledger_matches_table", "planned another standing (live or not)"),
+        ({"live": not record.live}, "ledger_matches_table", "planned another live flag"),
         ({"fingerprint": {"query": "0"}}, "ledger_matches_table", "planned another fingerprint"),
     ):
         same = record.model_dump(include={"rows_total", "live", "fingerprint", "rows_read", "rows_written"})

@@ -35,7 +35,7 @@ def declare(project: Project, query: str = QUERY) -> str:
 def skip(project: Project, partition: int, *offsets: int, undo: bool = False) -> dict[str, str]:
     named = Named(partition=partition, offsets=offsets)
     found = set_skips(project.workspace(), "shares", named, undo=undo, by="test")
-    return {f"{row.place['partition']}/{row.place['offset']}": row.standing for row in found}
+    return {f"{row.place['partition']}/{row.place['offset']}": row.status for row in found}
 
 
 def poison(project: Project, **limits: Any) -> PoisonRowError:
@@ -77,7 +77,7 @@ def test_poison_records_are_named_left_out_and_shown_and_all_others_are_proved(p
 
     shown = refresh_metadata(done)
     assert (shown["rows_left_out"], "partition 0, offset 3" in shown["left_out"]) == (2, True)
-    assert [row.standing for row in status(project.workspace(), "shares").left_out] == ["left out"] * 2
+    assert [row.status for row in status(project.workspace(), "shares").left_out] == ["left out"] * 2
     assert status_text([status(project.workspace(), "shares")], partitions=False)
 
 

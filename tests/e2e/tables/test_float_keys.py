@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.app.refresh import refresh
+from backfill_assets.core.epoch.costs import TableStrategy
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.declare.model import TableStrategy
 from tests.support.damage import recompact
 from tests.support.lake import Lake
 from tests.support.large import large

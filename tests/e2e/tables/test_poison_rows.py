@@ -32,7 +32,7 @@ def skip(lake: Lake, *ids: object, undo: bool = False) -> dict[str, str]:
     for each in ids:
         named = Named(key=(f"id={each}",))
         found = set_skips(lake.project.workspace(), "shares", named, undo=undo, by="test")
-    return {each.place["key"]["id"]: each.standing for each in found}
+    return {each.place["key"]["id"]: each.status for each in found}
 
 
 def poison(lake: Lake, view: str = "shares") -> list[dict[str, str]]:

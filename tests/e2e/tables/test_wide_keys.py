@@ -11,9 +11,9 @@ from backfill_assets.adapters.compute.key_ranges import in_ranges
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.epoch.costs import TableStrategy
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.progress.positions import KeyRange
-from backfill_assets.declare.model import TableStrategy
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.settings import one_in_gate
