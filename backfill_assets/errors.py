@@ -109,13 +109,13 @@ class KafkaRefusedError(BackfillError):
 
 
 class TopicRecreatedError(BackfillError):
-    """The topic was deleted and made anew: its offsets mean other records now."""
+    """The topic was deleted and created again: its offsets mean other records now."""
 
     code = "TOPIC_RECREATED"
 
 
 class OffsetsLostError(BackfillError):
-    """Offsets that are still to be read are gone from Kafka and in no bronze table, or a start lies beyond the end."""
+    """Offsets that are still to be read are no longer in Kafka, and in no bronze table, or a start lies beyond the end."""
 
     code = "OFFSETS_LOST"
 
@@ -160,7 +160,7 @@ class StateLostError(BackfillError):
 
 
 class PositionsLostError(BackfillError):
-    """A table's log was cleaned up so far that none of our commits is left in it: how far it is cannot be told."""
+    """A table's log was cleaned up so far that none of our commits is left in it: how far it is cannot be known."""
 
     code = "POSITIONS_LOST"
 
@@ -220,7 +220,7 @@ class SpoolFullError(BackfillError):
 
 
 class VersionsLostError(BackfillError):
-    """Versions or data files of a Delta table that are still to be read are gone: vacuumed, or their log cleaned up."""
+    """Versions or data files of a Delta table that are still to be read are missing: vacuumed, or their log cleaned up."""
 
     code = "VERSIONS_LOST"
 

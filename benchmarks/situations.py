@@ -161,7 +161,7 @@ def _if_it_can(world: World, situation: Situation, strategy: DeclaredStrategy) -
 
 
 def _measured(world: World, situation: Situation, strategy: DeclaredStrategy) -> float:
-    """Seconds that the view takes to be live; the upstream is made anew and changes in the same way for each strategy."""
+    """Seconds that the view takes to be live; the upstream is created again and changes in the same way for each strategy."""
     with _upstream(world, situation) as (folder, upstream):
         declared = upstream.declared(strategy)
         limits = Limits(chunk_rows=situation.chunk, max_rows=situation.chunk)

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 def awaited_view(workspace: Workspace, name: str, *, run_id: str) -> str:
     """Which view, catching up in another run, table `name` is to wait for, in a sentence; empty if it may go on.
 
-    Only views at work count: a paused one does not move, a dead one would be waited for in vain, and one of the same
+    Only views at work count: a paused one does not move, a dead one would be waited for without end, and one of the same
     run comes later by itself.
     """
     leases = workspace.state.leases()

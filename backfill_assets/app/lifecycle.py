@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def reset(workspace: Workspace, name: str) -> CommitRecord:
-    """Begin a new life: all data goes in one commit, and the next refresh reads history anew."""
+    """Begin a new life: all data goes in one commit, and the next refresh reads history from scratch."""
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look_for_reset()
     if not look.exists and (look.record is not None or not table.output.is_ours()):
@@ -39,7 +39,7 @@ def drop(workspace: Workspace, name: str) -> None:
     if look.record is not None:
         table.output.set_status("dropped")
         if not delete_data(table.output.location, table.output.look):
-            return  # begun anew in the meantime: what is there now belongs to that life
+            return  # a new life began in the meantime: what is there now belongs to that life
         workspace.state.forget(table.target, past)
 
 
@@ -47,7 +47,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
     """Keep a table's files few: sweep staged files, restate its positions, expire its log, compact, vacuum if asked to. And
     its log true: bounds of files that are not exact go, whoever wrote them.
 
-    Files are swept first, as the log tells which of them were committed; then the positions are said again, so that they
+    Files are swept first, as the log tells which of them were committed; then the positions are restated, so that they
     outlive the log's older entries. Errors: `StillNeededError`, before anything is done, where vacuuming would take what a
     view has still to read.
     """

@@ -61,7 +61,7 @@ def equal_to_records(case: Case) -> Outcome:
 
 
 def equal_to_query(case: Case, view: MaterializedView) -> Outcome:
-    """A view over Delta tables against its query, computed anew over what was read of them since the last pass, or at the
+    """A view over Delta tables against its query, recomputed over what was read of them since the last pass, or at the
     recorded versions (of a snapshot: files)."""
     position, reads = case.record.position, case.workspace.inputs(view)
     assert isinstance(position, SnapshotPosition)

@@ -126,7 +126,9 @@ def _since(workspace: Workspace, table: Table, look: TableState, check: str) -> 
     if passed is None or record is None or passed.incarnation != record.incarnation:
         return Everything(reason="it has not passed in this life of the table")
     if passed.version > look.version:
-        return Everything(reason=f"it passed at version {passed.version}, and the table was put back since")
+        return Everything(
+            reason=f"it passed at version {passed.version}, and the table was restored to an older version since"
+        )
     # Not what was restated of that epoch since: that is to be proved.
     found = newest_record(table.output.location, passed.version, table.target)
     if found is None or (found.incarnation, found.epoch) != (passed.incarnation, passed.epoch):

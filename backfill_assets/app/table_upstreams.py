@@ -95,7 +95,7 @@ class TableUpstreams:
             if look.record is not None:
                 raise UpstreamChangedError(
                     f"view {self.view.name!r}: view {upstream.name!r}, which it reads, was dropped",
-                    hint=f"`backfill refresh {upstream.name}` creates it anew; then `backfill reset {self.view.name}`",
+                    hint=f"`backfill refresh {upstream.name}` creates it again; then `backfill reset {self.view.name}`",
                 )
             raise UpstreamNotLiveError(
                 f"view {self.view.name!r} waits for view {upstream.name!r}, which was never created",

@@ -229,7 +229,7 @@ def reset(name: Name, module: Module = "definitions", as_json: AsJson = False) -
     _say(
         {"name": name, "incarnation": record.incarnation},
         as_json=as_json,
-        text=lambda: f"{name} begins anew as {record.incarnation}; `backfill refresh {name}` fills it",
+        text=lambda: f"{name} starts over as {record.incarnation}; `backfill refresh {name}` fills it",
     )
 
 
@@ -244,7 +244,7 @@ def drop(name: Name, module: Module = "definitions", as_json: AsJson = False) ->
 
 @app.command()
 def rebuild(module: Module = "definitions", as_json: AsJson = False) -> None:
-    """Make the ledger anew from the tables' own commits, after the state store was lost."""
+    """Rebuild the ledger from the tables' own commits, after the state store was lost."""
     from backfill_assets.app.lifecycle import rebuild as rebuild_ledger
 
     rebuilt = rebuild_ledger(LocalProject(module).workspace())

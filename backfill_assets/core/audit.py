@@ -232,7 +232,7 @@ def _step(before: CommitRecord, after: CommitRecord, plan: Plan | None) -> list[
     was, now = consumed(before.position), consumed(after.position)
     place = _snapshot_place if isinstance(after.position, SnapshotPosition) else _partition
     violations = [
-        f"{place(key)} is gone"
+        f"{place(key)} is missing"
         for key in sorted(was.keys() - now.keys())
         if key[1] != CAPTURED or now[key[0], CHANGE_LOG].end < was[key].end  # a spool ends when it is drained
     ]

@@ -118,7 +118,7 @@ def test_a_position_that_goes_back_and_a_partition_that_is_gone_are_named() -> N
         "epoch 2: partition 0 of the topic went back from 5 to 4"
     ]
     gone = plan(2, at(5), at(), (5, 5))
-    assert contiguous([RECORDS[1], commit(gone)], []) == ["epoch 2: partition 0 of the topic is gone"]
+    assert contiguous([RECORDS[1], commit(gone)], []) == ["epoch 2: partition 0 of the topic is missing"]
 
 
 def test_a_partition_that_joins_counts_from_its_beginning() -> None:

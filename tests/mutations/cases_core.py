@@ -59,7 +59,7 @@ CORE: tuple[Mutation, ...] = (
         tests=(f"{LIVES}::test_of_two_runs_that_plan_at_the_same_moment_the_slower_one_is_fenced",),
     ),
     Mutation(
-        name="an epoch that a dead run planned is planned anew",
+        name="an epoch that a dead run planned is planned again",
         file=PROTOCOL,
         old="if plan is not None and plan.before == last.position and _feasible(parts, plan):",
         new="if plan is not None and plan.before != last.position and _feasible(parts, plan):",
@@ -106,13 +106,13 @@ CORE: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="ranges that were refused are not read anew, as no row is counted that came to them",
+        name="ranges that were refused are not read again, as no row is counted that came to them",
         file=PROTOCOL,
         old="step is None or step.after == refused.after:",
         new="step is None or parts.decider.offsets(step.after) == parts.decider.offsets(parts.planned(refused).after):",
         tests=(
             "tests/core/strategies/test_arrangement_run.py::"
-            "test_ranges_that_were_refused_are_read_anew_once_there_is_a_newer_version_of_them",
+            "test_ranges_that_were_refused_are_read_again_once_there_is_a_newer_version_of_them",
         ),
     ),
     # Stage
@@ -292,7 +292,7 @@ CORE: tuple[Mutation, ...] = (
             "tests/core/strategies/test_snapshot_once.py::"
             "test_a_creation_that_died_is_given_up_for_a_new_life_unless_it_had_planned_nothing_or_was_committed",
             "tests/e2e/tables/test_snapshot_once.py::"
-            "test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_and_leaves_nothing",
+            "test_a_creation_that_is_killed_at_any_step_starts_over_over_what_is_newest_and_leaves_nothing",
         ),
     ),
     Mutation(
@@ -360,7 +360,7 @@ CORE: tuple[Mutation, ...] = (
         tests=("tests/core/progress/test_lag.py",),
     ),
     Mutation(
-        name="a view's bound starts anew with every epoch",
+        name="a view's bound starts again with every epoch",
         file="backfill_assets/core/strategies/table_views.py",
         old="bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound",
         new="bound = before.bound.start(at_first)",

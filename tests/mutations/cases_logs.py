@@ -265,11 +265,11 @@ LOGS: tuple[Mutation, ...] = (
         tests=(f"{CHANGED}::test_a_version_that_the_log_forgot_is_known_by_what_was_kept_of_it",),
     ),
     Mutation(
-        name="a log that was made anew is followed from where the old one was",
+        name="a log that was recreated is followed from where the old one was",
         file="backfill_assets/adapters/storage/warehouse.py",
         old="self._commit(known[0]) == known:",
         new="self._commit(known[0]) is not None:",
-        tests=(f"{CHANGED}::test_a_log_that_was_made_anew_is_not_followed_from_where_the_old_one_was",),
+        tests=(f"{CHANGED}::test_a_log_that_was_recreated_is_not_followed_from_where_the_old_one_was",),
     ),
     # Ledger and leases
     Mutation(

@@ -98,7 +98,9 @@ SHELLS: tuple[Mutation, ...] = (
         file=READERS,
         old="        if record.position.behind:\n",
         new="        if record.live and record.position.behind:\n",
-        tests=(f"{CHAINS}::test_a_parent_that_heeds_its_views_ends_early_while_one_is_behind_its_bound_and_at_work",),
+        tests=(
+            f"{CHAINS}::test_a_parent_that_yields_to_its_views_ends_early_while_one_is_behind_its_bound_and_at_work",
+        ),
     ),
     # Which strategy is begun
     Mutation(

@@ -50,7 +50,7 @@ SPARK: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="each epoch records the columns of its upstreams anew",
+        name="each epoch records the columns of its upstreams again",
         file="backfill_assets/core/epoch/protocol.py",
         old="columns=last.columns or parts.decider.columns(),",
         new="columns=parts.decider.columns(),",
@@ -192,7 +192,7 @@ SPARK: tuple[Mutation, ...] = (
         tests=(UNIQUE,),
     ),
     Mutation(
-        name="a view that is computed anew takes a key twice",
+        name="a view that is recomputed takes a key twice",
         file=TABLE_COMPUTE,
         old="""{OPERATION}=insert"))""",
         new="""{OPERATION}=insert").limit(1))""",
@@ -200,16 +200,16 @@ SPARK: tuple[Mutation, ...] = (
             "tests/e2e/tables/test_full_refresh.py::test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in",
         ),
     ),
-    # A view that is computed anew
+    # A view that is recomputed
     Mutation(
-        name="a view that is computed anew is replaced however few rows differ",
+        name="a view that is recomputed is replaced however few rows differ",
         file=TABLE_COMPUTE,
         old="if query.key_columns and not mostly_differ(",
         new="if not query.key_columns and not mostly_differ(",
         tests=(ONLY_WHAT_DIFFERS,),
     ),
     Mutation(
-        name="a view that is computed anew is never replaced",
+        name="a view that is recomputed is never replaced",
         file="backfill_assets/adapters/compute/differences.py",
         old="2 * counted",
         new="0 * counted",
@@ -219,7 +219,7 @@ SPARK: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="rows that go are left out where a view is computed anew",
+        name="rows that go are left out where a view is recomputed",
         file="backfill_assets/adapters/compute/differences.py",
         old="unionByName(held.withColumn(CARRIED_CHANGE, go))",
         new="unionByName(held.withColumn(CARRIED_CHANGE, go).limit(0))",

@@ -114,7 +114,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="a table that was put back and written to again is read on",
+        name="a table that was restored to an older version and written to again is read on",
         file=TABLES,
         old="if stated not in {None, commit_ms}:",
         new="if stated is not None and stated < commit_ms:",
@@ -218,7 +218,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
             "tests/e2e/kills/test_contract.py::"
             "test_an_epoch_that_is_killed_at_step_after_step_is_committed_once[snapshot_once]",
             "tests/e2e/tables/test_snapshot_once.py::"
-            "test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_and_leaves_nothing",
+            "test_a_creation_that_is_killed_at_any_step_starts_over_over_what_is_newest_and_leaves_nothing",
         ),
     ),
     # Strategy `arrangement`

@@ -2,7 +2,7 @@
 
 - `broadcast_memory`: how much memory a Spark session has for what it broadcasts, and how much keys would take
 - `changes`: what Spark does with a view's query of whichever kind
-- `differences`: how a view that is computed anew differs from the rows that it holds
+- `differences`: how a view that is recomputed differs from the rows that it holds
 - `doubtful_bounds`: reading tables of others without trusting what their files state of columns whose bounds may not be exact
 - `key_checks`: keys that have to be unique, looked at before anything is committed
 - `key_ranges`: ranges of a Delta table's key

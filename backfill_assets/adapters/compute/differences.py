@@ -1,4 +1,4 @@
-"""How a view that is computed anew differs from the rows that it holds.
+"""How a view that is recomputed differs from the rows that it holds.
 
 A view that is replaced tells its readers that every row went and came. They are told what differs instead, unless most
 rows do.

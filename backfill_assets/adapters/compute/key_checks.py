@@ -132,7 +132,7 @@ def duplicate(plan: Plan, query: Query, key: Sequence[str], found: Sequence[KeyT
     return DuplicateKeyError(
         f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key ({', '.join(key)}), first: "
         f"{_named(query, found)}",
-        hint=f"nothing was written. {_remedy(query, key)} and refresh again: the epoch is then planned anew. Or declare "
+        hint=f"nothing was written. {_remedy(query, key)} and refresh again: the epoch is then planned again. Or declare "
         f"the columns that do identify a row, then `backfill reset {plan.target.partition('/')[2]}`",
         keys=_texts(found),
     )

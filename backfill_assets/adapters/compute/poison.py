@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Work", "computed"]
 
-_AGAIN = "run it again. If records or files were lost meanwhile, the next run plans anew and says so"
+_AGAIN = "run it again. If records or files were lost meanwhile, the next run makes a new plan and says so"
 
 _log = logging.getLogger(__name__)
 

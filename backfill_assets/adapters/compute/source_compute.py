@@ -50,7 +50,7 @@ __all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "que
 SMALL_EPOCH = 50_000
 """An epoch of fewer offsets is written as one file."""
 
-_TOLD_OF_FILES = ("path", "min._partition", "max._partition", "min._offset", "max._offset")
+_STATED_OF_FILES = ("path", "min._partition", "max._partition", "min._offset", "max._offset")
 
 _STORABLE = re.compile(
     r"boolean|byte|short|integer|long|float|double|decimal\(\d+,\d+\)|date|timestamp|timestamp_ntz|string|binary"
@@ -192,10 +192,10 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
         raise UpstreamChangedError(
             f"source {source.name!r}: expected its table at version {read.version} or later, found "
             f"{'none' if table is None else table.version()}",
-            hint="the warehouse was put back or moved; restore the source's table, or reset the source and its views",
+            hint="the warehouse is an older copy or was moved; restore the source's table, or reset the source and its views",
         )
     stated = pa.table(table.get_add_actions(flatten=True))
-    told = stated.select([name for name in _TOLD_OF_FILES if name in stated.column_names]).to_pylist()
+    told = stated.select([name for name in _STATED_OF_FILES if name in stated.column_names]).to_pylist()
     files = [
         BronzeFile(path=each["path"], partitions=_bounds(each, "_partition"), offsets=_bounds(each, "_offset"))
         for each in told

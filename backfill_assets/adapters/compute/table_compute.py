@@ -233,7 +233,7 @@ class TableCompute:
                 keep_version(self.output, folder, name, self.upstreams[name].version(table.pinned))
 
     def _groups(self, spark: "SparkSession", plan: Plan, at: int, folder: str) -> dict[str, int]:
-        """Stage the groups as they are to be; what cannot be taken away is computed anew from the last version read."""
+        """Stage the groups as they are to be; what cannot be taken away is recomputed from the last version read."""
         query = self.query(plan.incarnation)
         assert isinstance(query, AggregateQuery)
         ((name, rows),) = self._inputs(spark, plan, folder).items()

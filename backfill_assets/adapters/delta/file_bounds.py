@@ -30,7 +30,7 @@ _ENTRY = frozenset({
     "path", "partitionValues", "size", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
     "clusteringProvider",
 })  # fmt: skip
-"""What the protocol has of a file's entry, beside what is stated anew; checkpoints may hold more."""
+"""What the protocol has of a file's entry, beside what is stated here; checkpoints may hold more."""
 
 
 def are_exact(table: DeltaTable) -> bool:

@@ -127,21 +127,21 @@ class DeltaOutput:
         """Load the newest version and read its log back to the newest commit of ours.
 
         `PositionsLostError` where the log was cleaned up and holds no commit of ours any more: such a table is neither
-        new nor to be gone on with.
+        new nor to be resumed.
         """
         found = self.look_for_reset()
         if found.record is None and found.version >= 0 and read_commit(self.location.files(), 0) is None:
             raise PositionsLostError(
                 f"{self.target}: the table is at version {found.version}, but its log was cleaned up and holds none of its "
-                "epochs any more: how far it is cannot be told",
-                hint=f"`backfill reset {self.target.partition('/')[2]}` builds it anew; to keep it, restore its _delta_log "
+                "epochs any more: how far it is cannot be known",
+                hint=f"`backfill reset {self.target.partition('/')[2]}` rebuilds it; to keep it, restore its _delta_log "
                 "from a backup. Leave delta.enableExpiredLogCleanup off, so that it does not happen again",
                 version=found.version,
             )
         return found
 
     def look_for_reset(self) -> TableState:
-        """As `look`, for one who begins anew in any case: lost positions are as good as none."""
+        """As `look`, for one who starts over in any case: lost positions then count as none."""
         self._table = table = self._log.newest()
         if table is None:
             return TableState(version=-1)
@@ -274,7 +274,7 @@ class DeltaOutput:
         missing = sorted(path for path, size in sizes.items() if found.get(path) != size)
         if missing:
             raise StagingError(
-                f"{self.target}: {len(missing)} of {len(sizes)} staged files are gone or cut short, first {missing[0]}",
+                f"{self.target}: {len(missing)} of {len(sizes)} staged files are missing or cut short, first {missing[0]}",
                 hint="nothing was committed; run it again. If something vacuums the warehouse with no retention, stop it",
                 missing=missing,
             )

@@ -66,7 +66,7 @@ def _held(view: TableLocation, spooled: Mapping[str, str], name: str) -> list[st
     if sizes is None or found != sizes:
         gone = sorted(path for path, size in (sizes or {}).items() if found.get(path) != size)
         raise VersionsLostError(
-            f"captured changes are gone: expected the files of {place}, found that {gone[0] if gone else _FILES} is "
+            f"captured changes are missing: expected the files of {place}, found that {gone[0] if gone else _FILES} is "
             "missing or cut short",
             hint="nothing was skipped. Something other than this project deleted files of the view's spool; reset the view",
             segment=name,

@@ -225,7 +225,7 @@ class DeltaUpstream:
         inside = {unquote(path): number for path, number in paths.items() if "://" not in path and path[0] != "/"}
         for info in self.location.files().get_file_info(sorted(inside)):
             if info.type is not pafs.FileType.File:
-                raise self._lost(inside[info.path], f"its file {info.path} is gone")
+                raise self._lost(inside[info.path], f"its file {info.path} is missing")
 
     def _commit(self, number: int) -> Commit:
         """What a version changed. Its entry in the log is read once; what is needed to read the changes is kept."""

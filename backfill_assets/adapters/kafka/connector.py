@@ -31,7 +31,7 @@ __all__ = ["KafkaClient", "KafkaConnector", "java_settings"]
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 READING = {
-    # Only offsets that exist are ever read, so waiting for more is in vain: Kafka's half second for each partition.
+    # Only offsets that exist are ever read, so waiting for more is useless: Kafka's half second for each partition.
     "fetch.max.wait.ms": "10",
     # History is read in bulk: fewer and larger answers than Kafka's defaults for consumers that wait for each record.
     "max.poll.records": "5000",

@@ -1,4 +1,4 @@
-"""What the checks compute: rows derived anew, statistics of files against their rows.
+"""What the checks compute: rows derived again, statistics of files against their rows.
 
 - `file_statistics`: proof that a table's log tells the truth of its files
 - `rows`: proof by re-deriving

@@ -1,4 +1,4 @@
-"""Proof by re-deriving: the rows that a table must hold, computed anew from what upstreams hold, against those it has.
+"""Proof by re-deriving: the rows that a table must hold, recomputed from what upstreams hold, against those it has.
 
 Comparison is of multisets over all columns, in Spark. Where the records are read again is decided in `backfill.audit`.
 """
@@ -218,7 +218,7 @@ def _rounded(rows: "DataFrame", types: Mapping[str, str]) -> "DataFrame":
 
 
 def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
-    """The rows of the table, computed anew; None where there is nothing to read for a table without a query."""
+    """The rows of the table, recomputed; None where there is nothing to read for a table without a query."""
     inputs = bronze_inputs(spark, derived.reads, derived.sources, derived.left_out)
     if derived.query is None:
         return next(iter(inputs.values()), None)

@@ -57,7 +57,7 @@ def written_between(location: TableLocation, before: int, now: int) -> Written |
     if not all(map(is_plain_path, (*came, *went))):
         return Everything(reason="its files do not lie below it")
     if any(info.type is not pafs.FileType.File for info in location.files().get_file_info(went)):
-        return Everything(reason=f"files of version {before}, which passed, are gone")
+        return Everything(reason=f"files of version {before}, which passed, no longer exist")
     return Written(
         table=location,
         before=before,

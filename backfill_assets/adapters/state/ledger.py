@@ -67,7 +67,7 @@ class ObjectLedger:
         return entered
 
     def rebuild(self, record: CommitRecord) -> None:
-        """Enter a table's newest commit, so that a ledger that was lost or put back can go on from there."""
+        """Enter a table's newest commit, so that a ledger that was lost or restored can go on from there."""
         if record.epoch == 0 or self.newest(record.target, record.incarnation, since=record.epoch) is not None:
             return
         name = _name(record.target, record.incarnation, record.epoch, 0)

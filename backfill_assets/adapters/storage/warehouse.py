@@ -59,7 +59,7 @@ class TableLocation:
 class LoadedTable:
     """A table that is loaded once and from then on follows its log: only commits that are new are read.
 
-    A log that was put back or made anew since is seen by its commit of the known version, and loaded afresh.
+    A log that was restored or recreated since is seen by its commit of the known version, and loaded afresh.
     """
 
     location: TableLocation

@@ -215,7 +215,7 @@ def _risks(each: Estimate, work: Workload) -> Iterable[Risk]:
     if each.strategy == "snapshot_once":
         yield Risk(
             code=Code.NOT_RESUMABLE,
-            message="a run that is killed before the history is read starts anew; `snapshot` resumes",
+            message="a run that is killed before the history is read starts over; `snapshot` resumes",
         )
 
 
@@ -278,7 +278,7 @@ def _fits(limit: Limit) -> float:
 
 def _short(limit: Limit) -> str:
     left = in_words(max(0.0, limit.left or 0.0))
-    return f"{limit.what} of {limit.table} may be gone after {left} and must last {in_words(limit.needed)}"
+    return f"{limit.what} of {limit.table} may be deleted after {left} and must last {in_words(limit.needed)}"
 
 
 def _raise(short: Iterable[Limit]) -> str:
@@ -295,7 +295,7 @@ def _words(choice: Choice, work: Workload) -> str:
     named = choice.estimate_of(choice.chosen or choice.least_bad or "source")
     if named:
         sentences.append(_cost(named))
-        sentences += [f"Mind {risk.code}: {risk.message}." for risk in named.risks]
+        sentences += [f"Warning: {risk.code}: {risk.message}." for risk in named.risks]
     out = {each.strategy for each in choice.ruled_out}
     sentences += [
         f"`{each.strategy}` would take about {in_words(each.eta_seconds)}."
@@ -308,7 +308,7 @@ def _words(choice: Choice, work: Workload) -> str:
             continue  # that tables are not read as topics are, nor topics as tables, is no news to anybody
         grouped[each.code, each.reason, each.remedy].append(each.strategy)
     sentences += [
-        f"Not {_list([f'`{each}`' for each in strategies])} ({code}): {reason}. To have it, {remedy}."
+        f"Not {_list([f'`{each}`' for each in strategies])} ({code}): {reason}. Remedy: {remedy}."
         for (code, reason, remedy), strategies in grouped.items()
     ]
     return " ".join(sentences)

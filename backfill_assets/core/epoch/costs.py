@@ -92,7 +92,7 @@ class Costs(Value):
 
     `snapshot_rows_per_second`: a table's rows read and written; `scan_rows_per_second`: rows read and thrown away;
     `source_rows_per_second`: records read from Kafka, parsed and written; `merge_rows_per_second`: changed rows read
-    from the change log and merged; `rewrite_rows_per_second`: the view's rows in files that a merge has to write anew.
+    from the change log and merged; `rewrite_rows_per_second`: the view's rows in files that a merge has to rewrite.
 
     `epoch_seconds`: what an epoch that appends takes whatever it reads; `merge_seconds`: the same of one that merges;
     `version_seconds`: each version of a change log (assumed); `capture_seconds`: one capture into a spool (assumed).

@@ -276,7 +276,7 @@ class Decider(Protocol[P]):
         ...
 
     def confirm(self, plan: PlannedEpoch[P]) -> None:
-        """Refuse a plan whose upstreams are no longer the ones that it was made for (recreated, reset, put back)."""
+        """Refuse a plan whose upstreams are no longer the ones that it was made for (recreated, reset, restored)."""
         ...
 
     def resumable(self, plan: PlannedEpoch[P]) -> bool:

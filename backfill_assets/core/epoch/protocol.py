@@ -172,7 +172,7 @@ def check_look(parts: Parts[P], look: TableState) -> TableState:
     if look.external is not None:
         raise ExternalWriteError(
             f"{parts.decider.target}: version {look.external} of the table changed data, but was not written by an epoch",
-            hint=f"see DESCRIBE HISTORY for who wrote it. `backfill reset {parts.name}` builds the table anew; to keep "
+            hint=f"see DESCRIBE HISTORY for who wrote it. `backfill reset {parts.name}` rebuilds the table; to keep "
             f"it, restore the table's folder from a backup of version {look.external - 1}",
             version=look.external,
         )
@@ -180,7 +180,7 @@ def check_look(parts: Parts[P], look: TableState) -> TableState:
     if changed:
         raise DefinitionChangedError(
             f"{parts.decider.target}: {', '.join(changed)} changed since the table was built",
-            hint=f"`backfill reset {parts.name}` builds it anew with the new declaration; or put the old one back; or "
+            hint=f"`backfill reset {parts.name}` rebuilds it with the new declaration; or put the old one back; or "
             "declare the new one under another name beside it",
             changed=changed,
         )
@@ -243,7 +243,7 @@ def _planned(parts: Parts[P], last: CommitRecord, budget: int) -> Plan | None:
         newest = parts.ledger.newest(target, incarnation)
         raise StateLostError(
             f"{target}: the table is at epoch {last.epoch}, but the ledger knows {newest or 'none'} of its epochs",
-            hint="the state store was deleted, or BACKFILL_WAREHOUSE names another one. `backfill rebuild` makes it anew "
+            hint="the state store was deleted, or BACKFILL_WAREHOUSE names another one. `backfill rebuild` restores it "
             "from the tables' commits",
             expected=last.epoch,
             found=newest,
@@ -259,13 +259,14 @@ def _planned(parts: Parts[P], last: CommitRecord, budget: int) -> Plan | None:
 
 
 def _left_behind(parts: Parts[P], last: CommitRecord, newest: int) -> FencedError | ExternalWriteError:
-    """The ledger is more than an epoch ahead of the look: either rivals went on since, or the table was put back."""
+    """The ledger is more than an epoch ahead of the look: either rivals went on since, or the table is an older version."""
     found = parts.output.look()
     if found.life != (last.incarnation, True) or (found.record is not None and found.record.epoch > last.epoch):
         return _fenced(last.target, f"epoch {last.epoch + 1} was committed by another run")
     return ExternalWriteError(
-        f"{last.target}: the ledger planned epoch {newest}, but the table is only at epoch {last.epoch}: it was put back",
-        hint=f"`backfill reset {parts.name}` builds the table anew",
+        f"{last.target}: the ledger planned epoch {newest}, but the table is only at epoch {last.epoch}: it was "
+        "restored to an older version",
+        hint=f"`backfill reset {parts.name}` rebuilds the table",
         expected=newest,
         found=last.epoch,
     )
@@ -397,7 +398,7 @@ def _external(record: CommitRecord, version: int | None) -> ExternalWriteError:
     return ExternalWriteError(
         f"{record.target}: version {version} of the table changed data beside epoch {record.epoch}, but was not written by "
         "an epoch",
-        hint=f"`backfill reset {record.target.partition('/')[2]}` builds the table anew",
+        hint=f"`backfill reset {record.target.partition('/')[2]}` rebuilds the table",
         version=version,
     )
 

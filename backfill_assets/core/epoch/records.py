@@ -229,9 +229,9 @@ class Verdict(StrEnum):
 def judge(found: TableState, mine: CommitRecord, look: TableState) -> Verdict:
     """Tell what became of the commit of `mine`, made on `look`, by what is `found` now. Never from an error.
 
-    Another life or a later epoch means that others went on; our epoch by another attempt of the same plan is as good
+    Another life or a later epoch means that others went on; our epoch by another attempt of the same plan counts
     as ours; our epoch by another plan fences us; nothing but maintenance in between means trying again. A new life and
-    a drop end whatever the old life holds, so they mind neither its later epochs nor external writes.
+    a drop end whatever the old life holds, so they regard neither its later epochs nor external writes.
     """
     record = found.record
     if record is not None and _same_commit(record, mine):

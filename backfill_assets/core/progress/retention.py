@@ -29,7 +29,7 @@ MILLISECONDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """How long the rest takes and how long it may take, in seconds; below 0: may be gone for that long already.
+    """How long the rest takes and how long it may take, in seconds; below 0: may have passed that long ago.
 
     `eta_seconds` is None while no rate is known and rows are left, and then so is `headroom_seconds`, which is the
     smaller of the two safe times less the ETA. `message` says the same in words, with what to do unless all is safe.

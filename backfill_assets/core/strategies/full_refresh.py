@@ -1,6 +1,6 @@
 """Reading tables in full instead of a change log that outweighs them: whether, and what an epoch then reads.
 
-The view is computed anew at the newest of the versions that wait, and brought there in one commit. So catching up costs
+The view is recomputed at the newest of the versions that wait, and brought there in one commit. So catching up costs
 no more than computing the view once and comparing it, however long the change log has become.
 """
 
@@ -16,8 +16,8 @@ FEWEST_BYTES = 2**20
 """So many bytes of changes are followed in any case."""
 
 TIMES_HELD = 2.5
-"""How much larger than the tables their changes must be. Following costs more from about once on; but what is computed
-anew is compared with all rows of the view, and where most of them differ, the view's own feed, which others read, tells
+"""How much larger than the tables their changes must be. Following costs more from about once on; but what is
+recomputed is compared with all rows of the view, and where most of them differ, the view's own feed, which others read, tells
 that every row went and came. A table that was overwritten once, which makes a change log of twice its size, is followed."""
 
 MOST_EPOCHS = 8

@@ -140,7 +140,7 @@ class SourceDecider:
         if always or mine.elected:
             mine.check(
                 f"view {self.view!r}: source {name!r}",
-                hint=f"The source's table has none of them. `backfill reset {self.view}` builds the view anew",
+                hint=f"The source's table has none of them. `backfill reset {self.view}` rebuilds the view",
             )
 
     def _consumed(self, name: str, position: SourcePosition, topic: TopicState) -> ConsumedLog:
@@ -259,7 +259,7 @@ def check_bronze(view: str, source: str, position: SourcePosition, bronze: Bronz
     raise UpstreamChangedError(
         f"view {view!r}: source {source!r} was reset, recreated or restored: expected incarnation "
         f"{position.incarnation} at version {position.version} or later, {found}",
-        hint=f"`backfill reset {view}` builds the view anew over the source as it is now",
+        hint=f"`backfill reset {view}` rebuilds the view over the source as it is now",
         expected=position.incarnation,
         found=bronze.incarnation,
     )

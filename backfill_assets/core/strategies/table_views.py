@@ -243,7 +243,7 @@ class TablesDecider:
         version, commit_ms = position.held  # what was captured is as much of that history as what was consumed
         if offer.version < version:
             raise UpstreamChangedError(
-                f"view {self.view!r}: table {name!r} was put back to version {offer.version}; the view has consumed or "
+                f"view {self.view!r}: table {name!r} was restored to version {offer.version}; the view has consumed or "
                 f"captured it up to version {version}",
                 hint=f"restore the table's newer versions, or {redo}",
                 expected=version,
@@ -252,9 +252,9 @@ class TablesDecider:
         stated = self.tables.commit_timestamp(name, version)
         if stated not in {None, commit_ms}:
             raise UpstreamChangedError(
-                f"view {self.view!r}: table {name!r} was put back and written to again: the view has consumed or captured a "
-                f"version {version} that was committed at {commit_ms}, and the one there is of {stated} (milliseconds since "
-                "1970)",
+                f"view {self.view!r}: table {name!r} was restored to an older version and written to again: the view has "
+                f"consumed or captured a version {version} that was committed at {commit_ms}, and the one there is of "
+                f"{stated} (milliseconds since 1970)",
                 hint=f"restore the versions that were lost, or {redo}",
                 expected=commit_ms,
                 found=stated,
@@ -271,7 +271,7 @@ class TablesDecider:
             raise DefinitionChangedError(
                 f"view {self.view!r}: its history is being read by strategy {position.strategy!r}, but it is now declared "
                 f"with {self.strategy!r}",
-                hint=f"declare {position.strategy!r} or 'auto' to go on; or `backfill reset {self.view}` begins anew",
+                hint=f"declare {position.strategy!r} or 'auto' to go on; or `backfill reset {self.view}` starts over",
                 changed=["strategy"],
             )
 

@@ -57,10 +57,10 @@ def test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_the
         output.verify(staged.model_copy(update={"rows_written": 3}))
     place = Path(output.location.child(staged.files[0].path))
     place.write_bytes(place.read_bytes()[:-1])
-    with pytest.raises(StagingError, match="1 of 1 staged files are gone or cut short"):
+    with pytest.raises(StagingError, match="1 of 1 staged files are missing or cut short"):
         output.verify(staged)
     place.unlink()
-    with pytest.raises(StagingError, match="1 of 1 staged files are gone or cut short"):
+    with pytest.raises(StagingError, match="1 of 1 staged files are missing or cut short"):
         output.verify(staged)
 
 

@@ -95,7 +95,7 @@ def test_every_file_that_holds_changes_is_missed_when_it_is_gone(uri: str) -> No
         upstream(uri).check_readable(read(version, version))
         Path(uri, path).unlink()
         with pytest.raises(
-            VersionsLostError, match=f"version {version} can no longer be read: its file {path} is gone"
+            VersionsLostError, match=f"version {version} can no longer be read: its file {path} is missing"
         ):
             upstream(uri).check_readable(read(version, version))
 
@@ -194,7 +194,7 @@ def test_a_version_that_the_log_forgot_is_known_by_what_was_kept_of_it(uri: str)
     assert kept.version(0) == held
 
 
-def test_a_log_that_was_made_anew_is_not_followed_from_where_the_old_one_was(uri: str) -> None:
+def test_a_log_that_was_recreated_is_not_followed_from_where_the_old_one_was(uri: str) -> None:
     followed = LoadedTable(TableLocation(uri=uri))
     old = followed.newest()
     assert old is not None

@@ -39,7 +39,7 @@ OUT: dict[Code, tuple[Choice, set[str], str]] = {
     Code.RETENTION_TOO_SHORT: (
         chosen(table(rows=LARGE, log_retention_seconds=20 * MINUTE)),
         {"snapshot"},
-        "the change log of orders may be gone after 20.0 minutes and must last 10.8 minutes",
+        "the change log of orders may be deleted after 20.0 minutes and must last 10.8 minutes",
     ),
     Code.NOT_CONVERGING: (
         chosen(table(changes_per_second=10.0**6)),
@@ -76,7 +76,7 @@ def test_what_speaks_against_a_strategy_is_said_with_numbers_and_a_remedy(code: 
     assert {each.strategy for each in against} == strategies
     assert any(reason in each.reason for each in against), against
     told = code is not Code.WRONG_UPSTREAM  # which only speaks against a strategy that was asked for
-    assert all(each.remedy and (f"To have it, {each.remedy}." in choice.words) is told for each in against)
+    assert all(each.remedy and (f"Remedy: {each.remedy}." in choice.words) is told for each in against)
 
 
 @pytest.mark.parametrize("code", RISKS)
@@ -101,14 +101,14 @@ def test_a_choice_says_what_was_chosen_and_why() -> None:
         "`rearranged` reads orders: it costs the least of what can. "
         "It takes about 15.8 minutes in 1,001 epochs and reads 1,000,000,000 rows, 1.0 passes over the data, "
         "with a spool of 4.5 MiB. Retention leaves 12.9 minutes to spare. "
-        "Mind RETENTION_TIGHT: the change log of orders may be gone after 20.0 minutes and must last 7.1 minutes; "
+        "Warning: RETENTION_TIGHT: the change log of orders may be deleted after 20.0 minutes and must last 7.1 minutes; "
         "raise delta.logRetentionDuration of orders. "
         "`arrangement` would take about 1.2 days. "
-        "Not `snapshot` (RETENTION_TOO_SHORT): the change log of orders may be gone after 20.0 minutes and must last "
+        "Not `snapshot` (RETENTION_TOO_SHORT): the change log of orders may be deleted after 20.0 minutes and must last "
         "10.8 minutes (2 times that is asked for, as estimates may be wrong). "
-        "To have it, raise delta.logRetentionDuration of orders, or give Spark more cores. "
+        "Remedy: raise delta.logRetentionDuration of orders, or give Spark more cores. "
         "Not `snapshot_once` (TOO_LARGE_AT_ONCE): one epoch of 1,000,000,000 rows takes about 93.1 GiB, "
-        "and there are 4.0 GiB. To have it, use `snapshot`, which reads in chunks, or give Spark more memory."
+        "and there are 4.0 GiB. Remedy: use `snapshot`, which reads in chunks, or give Spark more memory."
     )
 
 
@@ -146,7 +146,7 @@ def test_what_is_forecast_to_fail_runs_if_asked_for_with_a_warning(
     assert choice.chosen == strategy != chosen(facts).chosen
     assert code in {risk.code for risk in estimate_of(choice, strategy).risks}
     assert strategy not in {each.strategy for each in choice.ruled_out}
-    assert f"Mind {code}: " in choice.words
+    assert f"Warning: {code}: " in choice.words
 
 
 def test_a_strategy_that_is_asked_for_is_taken_though_it_costs_more() -> None:
@@ -164,7 +164,7 @@ def test_the_age_of_the_newest_commit_counts_against_a_snapshot_that_is_read_for
     old = table(rows=LARGE, newest_commit_age_seconds=30 * DAY - 10 * MINUTE)
     assert chosen(old).chosen == "rearranged"
     reason = next(each.reason for each in chosen(old).ruled_out if each.strategy == "snapshot")
-    assert reason.startswith("the commit of the pinned version of orders may be gone after 10.0 minutes")
+    assert reason.startswith("the commit of the pinned version of orders may be deleted after 10.0 minutes")
 
 
 def test_a_table_that_stays_as_it_is_can_lose_nothing() -> None:

@@ -149,7 +149,7 @@ def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_endin
     assert (report.stopped, report.record.live) == (Stop.CAUGHT_UP, True)
 
 
-def test_ranges_that_were_refused_are_read_anew_once_there_is_a_newer_version_of_them() -> None:
+def test_ranges_that_were_refused_are_read_again_once_there_is_a_newer_version_of_them() -> None:
     view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
     view.parts = replace(view.parts, compute=Strict(view.lakes))
     view.add("b", "x")

@@ -135,7 +135,7 @@ def test_every_version_is_taken_in_once_however_it_is_read(
             assert all(isinstance(each, FullRead) for each in step.reads)
             assert {name: len(table.commits) for name, table in lake.tables.items()} == {
                 name: table.version for name, table in follower.position.tables.items()
-            }, "a view that is computed anew is at what is newest"
+            }, "a view that is recomputed is at what is newest"
     follower.finish(budgets[0])
     follower.assert_all_read_once()
     assert sum(follower.decider.lag(follower.position).values()) == 0

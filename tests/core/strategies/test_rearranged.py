@@ -231,7 +231,7 @@ def test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of
         Commit(version=at, commit_ms=77_000 + at, rows=9, deletes=False, feed=True)
         for at in range(kept + 1, newest + 1)
     )
-    with pytest.raises(UpstreamChangedError, match="put back"):
+    with pytest.raises(UpstreamChangedError, match="restored to"):
         follower.step(10)
 
 
@@ -263,7 +263,7 @@ def test_a_spool_that_is_given_up_before_it_is_drained_is_found_by_the_audit() -
     after = before.model_copy(
         update={"epoch": before.epoch + 1, "position": follower.position.model_copy(update={"tables": {"a": position}})}
     )
-    assert any("is gone" in each for each in contiguous([before, after], []))
+    assert any("is missing" in each for each in contiguous([before, after], []))
 
 
 def test_positions_name_what_they_need_of_the_spool_and_are_read_back() -> None:

@@ -260,8 +260,8 @@ def grown_again(table: Table) -> list[Commit]:
     [
         (lambda table: replace(table, table_id="second"), "another one"),
         (lambda table: replace(table, incarnation="life"), "reset or dropped"),
-        (lambda table: replace(table, commits=[]), "put back"),
-        (lambda table: replace(table, commits=grown_again(table)), "put back and written to again"),
+        (lambda table: replace(table, commits=[]), "was restored to version"),
+        (lambda table: replace(table, commits=grown_again(table)), "restored to an older version and written to again"),
     ],
 )
 def test_another_table_another_life_and_a_table_put_back_are_refused(

@@ -74,7 +74,7 @@ class Spoilt:
         self.world.skips ^= {skip_of(key)}
 
     def step(self) -> bool:
-        """One epoch; where its rows cannot be computed, their keys are left out, and it is planned anew."""
+        """One epoch; where its rows cannot be computed, their keys are left out, and it is planned again."""
         world = self.world
         found = world.decider.next(world.position, live=world.live, budget=2)
         assert world.decider.waits(world.position, live=world.live) == (found is not None)

@@ -169,7 +169,7 @@ def test_a_position_without_a_mark_is_taken_as_it_is_and_marked_from_then_on() -
     assert step.after.log.witnesses[0].offset == 3
 
 
-def test_a_plan_whose_offsets_hold_other_records_by_now_is_made_anew() -> None:
+def test_a_plan_whose_offsets_hold_other_records_by_now_is_made_again() -> None:
     world, topic = make(rows="abc")
     world.refresh(SOURCE)
     topic.append(0, "def")

@@ -108,7 +108,7 @@ def test_a_refresh_tells_of_tables_and_checks_and_dagster_records_it(cli: Comman
     assert recorded(cli) == {"backfill_tables": [("SUCCESS", 2)]}
 
 
-def test_a_view_is_verified_tended_rebuilt_reset_and_dropped(cli: CommandLine) -> None:
+def test_a_view_is_verified_maintained_rebuilt_reset_and_dropped(cli: CommandLine) -> None:
     cli.call("refresh", "orders", "even")
     verified = cli.json("verify", "even")
     assert (verified["tables"], [each["passed"] for each in verified["checks"]]) == ({}, [True] * len(CHECKS))

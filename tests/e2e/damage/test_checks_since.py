@@ -152,5 +152,5 @@ def test_where_the_files_that_passed_are_gone_everything_is_proved_and_the_outco
     Path(gone.removeprefix("file://")).unlink()
     outcome = cheap(lake, "keyed")
     assert outcome.passed
-    assert outcome.facts["scope"] == f"everything: files of version {version}, which passed, are gone"
+    assert outcome.facts["scope"] == f"everything: files of version {version}, which passed, no longer exist"
     assert outcome.facts["since_epoch"] == 0

@@ -119,7 +119,7 @@ def kill(world: World, processes: Processes, steps: Sequence[str], *, first: int
     assert len(plans) == len([step for step in steps if step != "looked"])
     assert plans[-1].hash == world.record.plan_hash
     assert len(set(lives)) == (len(plans) if again else 1), (
-        "what cannot be resumed begins anew, once for each run that had a plan"
+        "what cannot be resumed starts over, once for each run that had a plan"
     )
     assert again or len({plan.hash for plan in plans}) == 1, "one plan, which all redo as it stands"
 

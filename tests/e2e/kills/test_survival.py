@@ -56,7 +56,7 @@ def test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_witho
             attempt("large")
         assert "reset large" in caught.value.hint
     assert status(orders.workspace(), "large").state == "broken"
-    assert ids(orders) == Counter(range(24)), "nothing was begun anew in silence"
+    assert ids(orders) == Counter(range(24)), "nothing was begun again in silence"
     reset(orders.workspace(), "large")
     orders.refresh("large")
     assert_exact(orders, rows=24)

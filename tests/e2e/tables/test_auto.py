@@ -112,7 +112,7 @@ def test_a_topic_that_may_lose_records_before_they_are_read_is_begun_with_a_warn
     keep(world, "1")
     choice = planned(world)
     assert choice.chosen == "source", "there is no other way to read it, and waiting makes it worse"
-    assert f"Mind {Code.RETENTION_TOO_SHORT}: the records of orders may be gone after" in choice.words
+    assert f"Warning: {Code.RETENTION_TOO_SHORT}: the records of orders may be deleted after" in choice.words
     assert "raise retention.ms of orders" in choice.words
 
 

@@ -1,4 +1,4 @@
-"""Real tables whose changes outweigh them: the view is computed anew and replaces itself, in one commit."""
+"""Real tables whose changes outweigh them: the view is recomputed and replaces itself, in one commit."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -170,7 +170,7 @@ def test_a_key_that_is_there_twice_among_few_that_differ_is_refused(lake: Lake) 
 
 
 @pytest.mark.full
-def test_groups_and_several_tables_are_computed_anew_also_where_delta_has_to_read_them(tmp_path: Path) -> None:
+def test_groups_and_several_tables_are_recomputed_also_where_delta_has_to_read_them(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.sql(
         "parts",

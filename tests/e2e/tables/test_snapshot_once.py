@@ -75,7 +75,7 @@ def test_nothing_is_visible_before_all_of_it_and_each_epoch_of_the_log_is_equal(
 
 
 @pytest.mark.full
-def test_a_creation_that_is_killed_at_any_step_begins_anew_over_what_is_newest_and_leaves_nothing(
+def test_a_creation_that_is_killed_at_any_step_starts_over_over_what_is_newest_and_leaves_nothing(
     lake: Lake, processes: Processes
 ) -> None:
     lake.project.refresh("large", Limits(max_rows=0))

@@ -189,7 +189,7 @@ def test_what_is_lost_during_the_snapshot_is_an_error_and_a_reset_goes_on(
     lake.project.refresh("large", ONE)
     version = lose(lake)
     assert refused(lake, VersionsLostError).facts["version"] == version
-    begin_anew(lake)
+    begin_again(lake)
     assert lake.found("large", ["id"]) == lake.expected("large", "SELECT id FROM orders", "orders")
 
 
@@ -201,7 +201,7 @@ def test_versions_that_the_log_lost_after_the_view_was_live_are_named(lake: Lake
     assert refused(lake, VersionsLostError).facts["version"] == version
 
 
-def test_a_table_made_anew_at_the_same_path_is_another_one(lake: Lake) -> None:
+def test_a_table_recreated_at_the_same_path_is_another_one(lake: Lake) -> None:
     lake.append("orders", [{"id": at} for at in range(3)])
     lake.view("large", "SELECT id FROM orders", lake.table("orders"))
     lake.project.refresh("large")
@@ -210,7 +210,7 @@ def test_a_table_made_anew_at_the_same_path_is_another_one(lake: Lake) -> None:
     lake.append("orders", [{"id": 7}])
     expected: dict[str, Any] = {"found": str(Delta(lake.path("orders")).metadata().id)}
     assert expected.items() <= refused(lake, UpstreamChangedError).facts.items()
-    begin_anew(lake)
+    begin_again(lake)
     assert lake.found("large", ["id"]) == {(7,): 1}
     lake.append("orders", [{"id": 8}])
     lake.project.refresh("large")
@@ -218,6 +218,6 @@ def test_a_table_made_anew_at_the_same_path_is_another_one(lake: Lake) -> None:
     assert refused(lake, UpstreamChangedError).facts["found"] == 0
 
 
-def begin_anew(lake: Lake) -> None:
+def begin_again(lake: Lake) -> None:
     reset(lake.project.workspace(), "large")
     lake.project.refresh("large")

@@ -102,7 +102,7 @@ def test_a_diamond_is_exact_at_its_recorded_versions(lake: Lake) -> None:
     assert lake.project.refresh("diamond").report.epochs == []
 
 
-def test_a_parent_that_is_reset_or_dropped_is_seen_and_the_child_begins_anew(lake: Lake) -> None:
+def test_a_parent_that_is_reset_or_dropped_is_seen_and_the_child_starts_over(lake: Lake) -> None:
     refresh(lake, "first", "left")
     before = lake.project.record("left")
     reset(lake.project.workspace(), "first")
@@ -221,7 +221,7 @@ def test_a_view_over_a_view_that_kafka_feeds(project: Project) -> None:
     assert project.check("child").passed
 
 
-def test_a_parent_that_heeds_its_views_ends_early_while_one_is_behind_its_bound_and_at_work(lake: Lake) -> None:
+def test_a_parent_that_yields_to_its_views_ends_early_while_one_is_behind_its_bound_and_at_work(lake: Lake) -> None:
     def more(at: int) -> None:
         lake.append("base", [{"id": at, "v": at % 90, "name": "new"}])
         refresh(lake, "first")
