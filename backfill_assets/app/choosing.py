@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def learned_costs(output: DeltaOutput) -> Costs:
-    """The costs as a table's newest epochs, of whatever life, tell them."""
+    """The costs as a table's newest epochs, of whatever life, show them."""
     return Costs.learned(epochs_ran(output.timed_records(EPOCHS_LEARNED_FROM)))
 
 

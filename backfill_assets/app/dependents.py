@@ -98,6 +98,6 @@ def _record(workspace: Workspace, view: MaterializedView) -> CommitRecord | None
     """The newest commit of a view that goes on; None for one that does not, or cannot be looked at."""
     try:
         look = workspace.upstream(view).output.look()
-    except BackfillError:  # what is wrong with a reader is told by its own run, and holds up nobody else
+    except BackfillError:  # what is wrong with a reader is reported by its own run, and holds up nobody else
         return None
     return look.record if look.exists else None

@@ -1,4 +1,4 @@
-"""What a run does between its epochs: keep the lease, ask for control, tell of commits, keep the table's files few."""
+"""What a run does between its epochs: keep the lease, ask for control, report commits, keep the table's files few."""
 
 import logging
 import time

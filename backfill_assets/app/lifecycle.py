@@ -47,7 +47,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
     """Keep a table's files few: sweep staged files, restate its positions, expire its log, compact, vacuum if asked to. And
     its log true: bounds of files that are not exact go, whoever wrote them.
 
-    Files are swept first, as the log tells which of them were committed; then the positions are restated, so that they
+    Files are swept first, as the log says which of them were committed; then the positions are restated, so that they
     outlive the log's older entries. Errors: `StillNeededError`, before anything is done, where vacuuming would take what a
     view has still to read.
     """

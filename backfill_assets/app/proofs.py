@@ -26,7 +26,7 @@ __all__ = ["CHECKS", "Outcome", "run_check"]
 
 def run_check(workspace: Workspace, name: str, check: str, *, full: bool) -> Outcome:
     """Run one check of one table. Without `full` it looks at what was written since it last passed in this life, as far as
-    that tells it; what nobody touched is left to the full proof."""
+    that is known; what nobody touched is left to the full proof."""
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look()
     if look.record is None or not look.exists:

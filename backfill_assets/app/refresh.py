@@ -111,7 +111,7 @@ def _at_work_on(table: Table) -> TableState:
 
 
 def _made_live(table: Table, done: RunReport) -> bool:
-    """Let the table say that it is live, if it is and this run may speak for it; tells whether it said otherwise."""
+    """Let the table say that it is live, if it is and this run may speak for it; returns whether it said otherwise."""
     if done.stopped is Stop.FENCED or not done.record.live:
         return False
     look = table.output.look()

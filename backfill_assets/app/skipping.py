@@ -1,4 +1,4 @@
-"""What an operator says of rows that a view is to leave out: checked, recorded, and told as it stands.
+"""What an operator says of rows that a view is to leave out: checked, recorded, and listed with their status.
 
 It takes effect with the next epoch that is planned; see `backfill.skips` for what that means.
 """

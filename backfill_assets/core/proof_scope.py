@@ -1,7 +1,7 @@
 """What a check has to look at once more after it has passed: what was written and read since, or all of it.
 
 A view was equal to its query when the check passed. It still is if what was written since is what the query makes of what
-its tables changed since. Where that would cost more than everything, or cannot be told, everything is proved again.
+its tables changed since. Where that would cost more than everything, or is not known, everything is proved again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ def scope(
 
 
 def _unlike(before: TablePosition, after: TablePosition) -> str:
-    """Why what was read between two positions of a table cannot be told from them; empty where it can."""
+    """Why what was read between two positions of a table does not follow from them; empty where it can."""
     life = (before.table_id, before.incarnation, before.pinned) == (after.table_id, after.incarnation, after.pinned)
     same_cut = before.buckets.keys() == after.buckets.keys()
     onwards = same_cut and all(after.buckets[at].next >= bucket.next for at, bucket in before.buckets.items())

@@ -219,7 +219,7 @@ def _refresh(
 def _changed(done: Refresh) -> bool:
     """Whether readers have something new to read: the table is live, and this run brought it there or further.
 
-    A fenced run does not know what became of the table; the run that fenced it tells.
+    A fenced run does not know what became of the table; the run that fenced it does.
     """
     if done.report.stopped is Stop.FENCED:
         return False

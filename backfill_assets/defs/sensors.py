@@ -63,7 +63,7 @@ def build_sensors(declared: Mapping[str, Declared]) -> list[dg.SensorDefinition]
 def _new_data(
     name: str, description: str, declared: Mapping[str, Declared], *, serves: Collection[str]
 ) -> dg.SensorDefinition:
-    """A sensor that asks for the runs that some of the declared tables need, or tells for each why it needs none."""
+    """A sensor that asks for the runs that some of the declared tables need, or says for each why it needs none."""
 
     @dg.sensor(
         name=name,
@@ -228,7 +228,7 @@ class _Tick:
     def _is_live(self, view: MaterializedView) -> bool:
         try:
             seen = self._ready(view)
-        except BackfillError:  # the view's own turn tells; it does not keep its source from being refreshed
+        except BackfillError:  # reported at the view's own turn; it does not keep its source from being refreshed
             return False
         return not isinstance(seen, str) and seen[1].live
 

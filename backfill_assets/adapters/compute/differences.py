@@ -1,6 +1,6 @@
 """How a view that is recomputed differs from the rows that it holds.
 
-A view that is replaced tells its readers that every row went and came. They are told what differs instead, unless most
+To readers of a view that is replaced every row went and came. They see what differs instead, unless most
 rows do.
 """
 
@@ -21,7 +21,7 @@ SHARE = 16
 
 
 def differences(new: "DataFrame", held: "DataFrame") -> "DataFrame":
-    """Rows that come and rows that go, as Delta's change data feed tells them; one that does both is no change."""
+    """Rows that come and rows that go, as Delta's change data feed lists them; one that does both is no change."""
     from pyspark.sql import functions as F  # noqa: N812
 
     come, go = (F.lit(kind) for kind in ("insert", "delete"))

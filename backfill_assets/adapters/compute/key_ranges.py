@@ -48,7 +48,7 @@ def in_ranges(rows: "DataFrame", upstream: DeltaUpstream, ranges: Sequence[KeyRa
     """
     key = sortable_key(upstream)
     exact = _any([_inside(each, key) for each in ranges])
-    if key[0].type in FLOATING:  # statistics of files do not tell of NaN, which is the greatest
+    if key[0].type in FLOATING:  # statistics of files leave out NaN, which is the greatest
         return rows.where(exact)
     return rows.where(_any([_near(each, key[0]) for each in ranges])).where(exact)
 

@@ -195,10 +195,10 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
             hint="the warehouse is an older copy or was moved; restore the source's table, or reset the source and its views",
         )
     stated = pa.table(table.get_add_actions(flatten=True))
-    told = stated.select([name for name in _STATED_OF_FILES if name in stated.column_names]).to_pylist()
+    statistics = stated.select([name for name in _STATED_OF_FILES if name in stated.column_names]).to_pylist()
     files = [
         BronzeFile(path=each["path"], partitions=_bounds(each, "_partition"), offsets=_bounds(each, "_offset"))
-        for each in told
+        for each in statistics
     ]
     return [source.bronze.child(path) for path in files_of_ranges(files, read.ranges)]
 

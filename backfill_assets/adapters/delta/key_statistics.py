@@ -1,4 +1,4 @@
-"""Keys of Delta tables, as far as the log tells: whether they can be read in order, and where each file lies in it.
+"""Keys of Delta tables, as far as the log says: whether they can be read in order, and where each file lies in it.
 
 Values are texts that Spark casts to the column's type, instants microseconds since 1970, so that no session's time zone
 moves them.
@@ -27,7 +27,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def spans(upstream: DeltaUpstream, version: int, leading: Column) -> list[Span] | None:
-    """From where to where each file with rows goes in the leading key column; None where one does not tell."""
+    """From where to where each file with rows goes in the leading key column; None where one does not say."""
     files = zip(upstream.version(version).files, upstream.rows(version), strict=True)
     found = [_span(file, rows, leading) for file, rows in files if rows]
     known = [span for span in found if span is not None]

@@ -1,6 +1,6 @@
 """What a version of a Delta table is made of, action by action, as its log states it.
 
-delta-rs tells a version's files, but not the deletion vectors that belong to them; a reader of single files needs both.
+delta-rs gives a version's files, but not the deletion vectors that belong to them; a reader of single files needs both.
 So the log is replayed here, as the Delta protocol describes it ("Action Reconciliation"): the newest checkpoint at or
 below the version (of one file, of several, or with sidecars), then the commits after it.
 """

@@ -27,7 +27,7 @@ _HARMLESS = frozenset({
 
 
 def set_properties(location: TableLocation, properties: Mapping[str, str]) -> bool:
-    """Let a table have these properties; tells whether it had others.
+    """Let a table have these properties; returns whether it had others.
 
     Errors: `CommitFailedError` where others always commit first.
     """
@@ -41,7 +41,7 @@ def set_properties(location: TableLocation, properties: Mapping[str, str]) -> bo
 
 
 def put_properties(location: TableLocation, table: DeltaTable, properties: Mapping[str, str]) -> bool:
-    """Set properties in a commit on a loaded version; tells whether that was still the newest."""
+    """Set properties in a commit on a loaded version; returns whether that was still the newest."""
     if may_write(table):
         metadata = {"metaData": _metadata(table, properties)}
         return put_commit(location, table.version() + 1, "SET TBLPROPERTIES", [metadata])
@@ -56,7 +56,7 @@ def may_write(table: DeltaTable) -> bool:
 
 
 def put_commit(location: TableLocation, version: int, operation: str, actions: Iterable[Mapping[str, Any]]) -> bool:
-    """Write a commit unless there is one of that version already; tells whether it was written."""
+    """Write a commit unless there is one of that version already; returns whether it was written."""
     described = {
         "timestamp": int(time.time() * 1000),
         "operation": operation,

@@ -201,7 +201,7 @@ class DeltaOutput:
                 self.merge_large(self.location, record, staged)
                 self._log.forget()
         except Exception:
-            self._log.forget()  # what has become of the commit is told by a fresh load alone
+            self._log.forget()  # only a fresh load shows what has become of the commit
             raise
 
     def _bounds_suit(self, table: DeltaTable, staged: Staged) -> bool:
@@ -282,11 +282,11 @@ class DeltaOutput:
             check_columns(self.target, self._table, staged.files)
 
     def set_status(self, status: str) -> bool:
-        """Make the table say `creating`, `live` or `dropped` in its properties; tells whether it did not do so yet."""
+        """Make the table say `creating`, `live` or `dropped` in its properties; returns whether it did not do so yet."""
         return set_properties(self.location, {STATUS_PROPERTY: status})
 
     def keep_bounds(self, *, thoroughly: bool) -> bool:
-        """Make the log state bounds of just those columns whose bounds are exact and in all files; tells whether it did not
+        """Make the log state bounds of just those columns whose bounds are exact and in all files; returns whether it did not
         do so yet. Unless `thoroughly`, a table that says of itself that it does is believed."""
         assert self._table is not None
         return (thoroughly or not are_exact(self._table)) and mend(self.location)

@@ -88,7 +88,7 @@ def spooled_folders(location: TableLocation) -> set[str]:
 
 
 def delete_data(location: TableLocation, look: Callable[[], TableState]) -> bool:
-    """Delete what lies in a dropped table's folder except its log; tells whether the table is still dropped.
+    """Delete what lies in a dropped table's folder except its log; returns whether the table is still dropped.
 
     As with `sweep`, the folder is listed before the table is looked at: what a life begun in between writes is not
     among what was listed, and if there is such a life nothing is deleted at all. All lives share the spool's folder, so
@@ -134,9 +134,9 @@ def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
 
 
 def _maybe_committed(location: TableLocation, folders: Sequence[StagedFolder]) -> set[str]:
-    """The names of folders whose files were once committed, or may have been, as the log was cut off and does not tell.
+    """The names of folders whose files were once committed, or may have been, as the log was cut off and does not say.
 
-    It tells of an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life.
+    It covers an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life.
     """
     table = location.load()
     if table is None or not folders:

@@ -1,4 +1,4 @@
-"""What the log and properties of a Delta table tell of it, for the choice of a strategy. Reads no data."""
+"""What the log and properties of a Delta table say of it, for the choice of a strategy. Reads no data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -64,7 +64,7 @@ def table_facts(upstream: DeltaUpstream, *, kind: Literal["table", "view"], chun
 def rate_span(times: Sequence[float], *, now: float) -> float:
     """Over how many seconds the commits made at these times (newest first) are to be spread for a rate.
 
-    The time since the oldest of them, an hour at the least: fewer commits than are looked at tell of no rate in a shorter
+    The time since the oldest of them, an hour at the least: fewer commits than are looked at show no rate in a shorter
     time. Where so many were made that older ones were not looked at, the time that they took; of a table that has come to
     rest since, a day.
     """

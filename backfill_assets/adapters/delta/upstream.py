@@ -77,14 +77,14 @@ class _Changed:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the files themselves tell the changes: change files, or new files of rows none of which is hidden."""
+        """Whether the files themselves hold the changes: change files, or new files of rows none of which is hidden."""
         inserts = not self.removed and not any(each.deleted for each in self.added)
         return not self.described and (bool(self.feed) or inserts)
 
 
 @dataclass
 class DeltaUpstream:
-    """One Delta table that views read; `key` tells the columns that identify a row, as far as they are known, and `kept`
+    """One Delta table that views read; `key` gives the columns that identify a row, as far as they are known, and `kept`
     knows versions that the table's own log may have forgotten."""
 
     name: str
@@ -340,7 +340,7 @@ def _data_change(action: Mapping[str, Any], kind: str) -> bool:
 
 
 def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
-    """How many rows a commit changed, as the log lets it be told: exact for whole files, near for parts of them."""
+    """How many rows a commit changed, as far as the log says: exact for whole files, near for parts of them."""
     added = {each["add"]["path"]: each["add"] for each in actions if _data_change(each, "add")}
     removed = {each["remove"]["path"]: each["remove"] for each in actions if _data_change(each, "remove")}
     feed = [each["cdc"] for each in actions if "cdc" in each]

@@ -314,8 +314,8 @@ def _offer(
     """What a topic holds, from what Kafka answered; `topic` and `settings` as its client describes them."""
     held = {each.id: (lows[name, each.id].offset, ends[name, each.id].offset) for each in topic.partitions}
     epochs = {each.id: ends[name, each.id].leader_epoch for each in topic.partitions}
-    told = {key: settings[key].value for key in ("cleanup.policy", "retention.ms") if key in settings}
-    policy, kept = told.get("cleanup.policy") or "delete", int(told.get("retention.ms") or -1)
+    values = {key: settings[key].value for key in ("cleanup.policy", "retention.ms") if key in settings}
+    policy, kept = values.get("cleanup.policy") or "delete", int(values.get("retention.ms") or -1)
     return TopicState(
         topic=name,
         topic_id=str(topic.topic_id) if topic.topic_id is not None else None,

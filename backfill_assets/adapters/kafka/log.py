@@ -1,4 +1,4 @@
-"""What of a topic's log is still what it was: leader epochs and single records, as Kafka's consumer protocol tells them.
+"""What of a topic's log is still what it was: leader epochs and single records, as Kafka's consumer protocol gives them.
 
 An admin client cannot ask where a log ends for a leader epoch. A consumer asks before it reads at a position that names
 one, and fails where the log of that epoch ends below it; librdkafka does so when it is told to seek, not on assignment.

@@ -72,7 +72,7 @@ class SparkResource(ConfigurableResource[Any]):
 
 
 def do_nothing() -> None:
-    """What waiting for Spark does unless a run wants to be told."""
+    """What waiting for Spark does unless a run wants to know."""
 
 
 class SparkRunner:

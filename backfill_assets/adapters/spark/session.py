@@ -145,7 +145,7 @@ def _refused(remote: Remote, error: Exception) -> EnvironmentSetupError:
             f"the Spark Connect server at {remote.shown} asks for a token, and "
             f"{'ours is another one' if 'token=' in remote.full else 'none was given'}",
             hint="that of the server of `backfill up` is in .backfill/spark/token, and found if SPARK_REMOTE is not set; "
-            "that of another server can be told in SPARK_CONNECT_AUTHENTICATE_TOKEN",
+            "that of another server can be set in SPARK_CONNECT_AUTHENTICATE_TOKEN",
         )
     return EnvironmentSetupError(
         f"no Spark Connect server answered at {remote.shown}: {code}",

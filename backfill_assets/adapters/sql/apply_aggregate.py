@@ -262,7 +262,7 @@ def _only(plan: _Plan, rows: "DataFrame", keys: "DataFrame", *, few: bool) -> "D
 
 
 def _merged(plan: _Plan, partials: "DataFrame") -> "DataFrame":
-    """One row for each group; `__again` says that its states cannot be told from partial states."""
+    """One row for each group; `__again` says that its states do not follow from partial states."""
     count = f"sum(__count * {SIGN})"
     again = " OR ".join(f"({state.again})" for state in plan.states) or "FALSE"
     return partials.groupBy(*plan.groups).agg(

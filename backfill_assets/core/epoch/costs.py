@@ -29,13 +29,13 @@ Constant = Annotated[float, Field(ge=1e-3, le=1e18)]
 
 
 class TableFacts(Value):
-    """What metadata alone tells of one upstream: a Delta `table`, a `view` of this project, or a Kafka `topic`.
+    """What metadata alone says of one upstream: a Delta `table`, a `view` of this project, or a Kafka `topic`.
 
     `rows`, `bytes` (as stored) and `files` are those of the newest version; of a topic, the records and bytes that it
     holds. `append_only`: rows are never updated or deleted; `has_feed`: the change data feed is on; `keyed`: there is
     a declared primary key, or a view's own; `key_sortable`: its columns have an order. `clustering` is the share of
     the files that one key range of `chunk_rows` rows has to touch: about 1/chunks where the table is clustered by its
-    key, 1 where every range touches every file, None where there are no statistics to tell.
+    key, 1 where every range touches every file, None where there are no statistics.
 
     Retention is how long removed files and old commits are kept (of a topic, `log_retention_seconds` is how long its
     records are; None: for ever). Rates are means over the recent history, so a table that had no commit in it counts as
@@ -138,9 +138,9 @@ class Costs(Value):
     def learned(cls, history: Iterable[EpochRan]) -> Self:
         """The defaults corrected by epochs that ran: medians, so that a slow epoch or two change nothing.
 
-        Epochs too small for their rows to matter tell what an epoch takes at least, the others the rate. A constant
-        that fewer than three epochs tell of stays; none moves to less than a hundredth or more than a hundredfold.
-        Epochs without a length, or with negative numbers, tell nothing.
+        Epochs too small for their rows to matter show what an epoch takes at least, the others the rate. A constant
+        that fewer than three epochs measure stays; none moves to less than a hundredth or more than a hundredfold.
+        Epochs without a length, or with negative numbers, do not count.
         """
         costs = cls()
         kept = [
@@ -194,7 +194,7 @@ _SMALL = 0.1
 
 
 def _fit(epochs: Sequence[tuple[int, float]], rate: tuple[str, float], fixed: tuple[str, float]) -> dict[str, float]:
-    """What epochs of `rows` and `seconds` tell of the two named constants, given what is believed of them so far."""
+    """What epochs of `rows` and `seconds` say about the two named constants, given what is believed of them so far."""
     small = [seconds for rows, seconds in epochs if rows / rate[1] < _SMALL * fixed[1]]
     found: dict[str, float] = {}
     least = fixed[1]

@@ -64,8 +64,8 @@ KeysLeftOut = Mapping[str, Sequence[NamedKey]]
 class TopicState:
     """What a topic holds now: its identity and, per partition, the earliest offset and the end that may be read.
 
-    `epochs`: per partition the leader epoch that it is in, where brokers tell. `retention_seconds`: for how long it keeps its
-    records (None: for ever, or as long as no newer one has their key).
+    `epochs`: per partition the leader epoch that it is in, where brokers say so. `retention_seconds`: for how long it keeps
+    its records (None: for ever, or as long as no newer one has their key).
     """
 
     topic: str
@@ -78,7 +78,7 @@ class TopicState:
 
 @dataclass(frozen=True, kw_only=True)
 class LogRecord:
-    """A record of a topic: where it is, in which leader epoch it was written (None: not told), and a digest of it."""
+    """A record of a topic: where it is, in which leader epoch it was written (None: not known), and a digest of it."""
 
     offset: int
     epoch: int | None
@@ -193,7 +193,7 @@ class Upstreams(Protocol):
     def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
         """Partitions whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by partition.
 
-        Returns for each such partition the first offset that another leader has written since, as far as records tell.
+        Returns for each such partition the first offset that another leader has written since, as far as records show.
         """
         ...
 
@@ -344,7 +344,7 @@ class Ledger(Protocol):
         ...
 
     def append(self, plan: Plan) -> bool:
-        """Append a plan unless a rival planned the same epoch since `newest` was read; tells whether it was appended."""
+        """Append a plan unless a rival planned the same epoch since `newest` was read; returns whether it was appended."""
         ...
 
 

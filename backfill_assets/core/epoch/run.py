@@ -31,7 +31,7 @@ MOST_URGENT = 8
 
 
 class RunHooks(Protocol):
-    """What a run does between epochs: read what the operator set, tell how far it is, hear that it is to stop."""
+    """What a run does between epochs: read what the operator set, report how far it is, hear that it is to stop."""
 
     def controls(self) -> Controls:
         """What the operator has set."""
@@ -221,7 +221,7 @@ class _Run(Generic[P]):
 
     def _goal(self) -> Mapping[str, int]:
         """What has to be consumed. A view over tables that is not live gets there by becoming live, which takes what is
-        newest then; its rows tell nothing, as changes of keys that are not read yet are never counted."""
+        newest then; its rows prove nothing, as changes of keys that are not read yet are never counted."""
         if isinstance(self.report.record.position, SnapshotPosition) and not self.report.record.live:
             return {}
         position = self.parts.position(self.report.record)
@@ -232,7 +232,7 @@ class _Run(Generic[P]):
 
     def _reached(self, record: CommitRecord) -> bool:
         if isinstance(record.position, SnapshotPosition) and not record.live:
-            return False  # a version that changed no row may still be left, which rows do not tell
+            return False  # a version that changed no row may still be left, which rows do not show
         offsets = self.parts.decider.offsets(self.parts.position(record))
         return all(offsets.get(partition, 0) >= goal for partition, goal in self.goal.items())
 

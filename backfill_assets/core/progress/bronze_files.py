@@ -12,7 +12,7 @@ __all__ = ["BronzeFile", "files_of_ranges"]
 
 @dataclass(frozen=True, kw_only=True)
 class BronzeFile:
-    """A data file, and the lowest and highest partition and offset among its rows; None where its statistics do not tell."""
+    """A data file, and the lowest and highest partition and offset among its rows; None where its statistics do not say."""
 
     path: str
     partitions: tuple[int, int] | None
@@ -20,7 +20,7 @@ class BronzeFile:
 
 
 def files_of_ranges(files: Iterable[BronzeFile], ranges: Mapping[int, OffsetRange]) -> list[str]:
-    """The paths of the files that may hold a row of the ranges, by partition; those that do not tell among them.
+    """The paths of the files that may hold a row of the ranges, by partition; those without statistics among them.
 
     Ranges are looked at in the order of their starts, up to the last that begins within a file: for a file that is older
     than most ranges this is a few, and one of the very ranges that a file was written for is soon met.

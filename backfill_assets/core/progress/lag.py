@@ -5,7 +5,7 @@
 `TimeBound` gives way by half of the time consumed, so an upstream that waits for it runs at half speed and a lag of n
 epochs is gone after 2n. `CountBound` gives way by every commit consumed, so an upstream that waits for it stands still
 until all n are drained. Producers that write to Delta and Kafka cannot be made to wait. For them the bound is a goal:
-`converging` and `converging_commits` tell whether it is kept.
+`converging` and `converging_commits` say whether it is kept.
 
 Lags and times consumed are whole milliseconds, or whole commits. Owns no clock and reads no table.
 """
@@ -96,7 +96,7 @@ def converging(history: Sequence[tuple[float, int]]) -> Convergence:
     no trend and counts as converging. Errors: `ValueError` if no epoch is given.
     """
     if not history:
-        raise ValueError("whether a lag shrinks is told from at least one epoch, and none was given")
+        raise ValueError("whether a lag shrinks takes at least one epoch to say, and none was given")
     ordered = sorted(history, key=itemgetter(0))
     lags = [lag for _, lag in ordered]
     times = [round(1000 * (after - before)) for (before, _), (after, _) in pairwise(ordered)]
@@ -109,7 +109,7 @@ def converging_commits(history: Sequence[tuple[int, int]]) -> Convergence:
     The bound starts at the oldest lag given and shrinks by every commit consumed since. Errors: as `converging`.
     """
     if not history:
-        raise ValueError("whether a lag shrinks is told from at least one epoch, and none was given")
+        raise ValueError("whether a lag shrinks takes at least one epoch to say, and none was given")
     lags = [lag for _, lag in history]
     steps = [max(0, after - before) for (before, _), (after, _) in pairwise(history)]
     return _judged(CountBound.start(lags[0]), steps, lags, grace=0)

@@ -17,7 +17,7 @@ FEWEST_BYTES = 2**20
 
 TIMES_HELD = 2.5
 """How much larger than the tables their changes must be. Following costs more from about once on; but what is
-recomputed is compared with all rows of the view, and where most of them differ, the view's own feed, which others read, tells
+recomputed is compared with all rows of the view, and where most of them differ, the view's own feed, which others read, says
 that every row went and came. A table that was overwritten once, which makes a change log of twice its size, is followed."""
 
 MOST_EPOCHS = 8

@@ -26,7 +26,7 @@ BOUND_LETTERS = 16_384
 MOST_CHUNKS = 64
 """Into how many chunks a table is cut at the most to see how many files each touches."""
 FEWEST_STEPS = 8
-"""How finely the keys of a file are told apart at the least."""
+"""How finely the keys of a file are distinguished at the least."""
 
 TOLD_BYTES = 128
 """So much of a text is looked at; statistics have its first 32 letters."""

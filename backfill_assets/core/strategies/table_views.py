@@ -360,7 +360,7 @@ class TablesDecider:
 
 
 def begun(offer: UpstreamState, parts: Sequence[int]) -> TablePosition:
-    """The first position in a table at the version that it offers; `parts` tells how many parts each bucket has."""
+    """The first position in a table at the version that it offers; `parts` says how many parts each bucket has."""
     return TablePosition(
         table_id=offer.table_id,
         incarnation=offer.incarnation,

@@ -101,7 +101,7 @@ class ConsumedLog:
         return set(found), self._begins(other)
 
     def _begins(self, records: Mapping[int, LogRecord]) -> dict[int, int]:
-        """Where the leaders began that wrote these records; where that is not told, the first offset that is held."""
+        """Where the leaders began that wrote these records; where that is not known, the first offset that is held."""
         asked = {partition: (each.offset + 1, each.epoch - 1) for partition, each in records.items() if each.epoch}
         found = self.upstreams.diverged(self.source, asked) if asked else {}
         return {partition: found.get(partition, self._held[partition].start) for partition in records}
