@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from backfill_assets.core.epoch.ports import BronzeState, TopicState
+from backfill_assets.core.epoch.ports import BronzeState, TopicState, of_kind
 from backfill_assets.core.epoch.records import CommitRecord, Plan, Position
 from backfill_assets.core.progress.positions import (
     IngestPosition,
@@ -201,7 +201,7 @@ def _estimated(position: SnapshotPosition, after: Position) -> bool:
     counted before."""
     if position.backfilled or any(table.expected for table in position.tables.values()):
         return True
-    return not left_out_alike(position, after)
+    return not left_out_alike(position, of_kind(after, SnapshotPosition))
 
 
 def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[str]:

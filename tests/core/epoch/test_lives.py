@@ -175,7 +175,7 @@ def test_a_table_put_back_by_one_epoch_redoes_that_epoch_as_it_was_planned(world
 def test_a_table_put_back_by_more_than_one_epoch_is_an_error(world: World) -> None:
     world.table(SOURCE).put_back(world.table(SOURCE).version - 2)
     with pytest.raises(
-        ExternalWriteError, match=r"ledger planned epoch 2, but the table is only at epoch 0: it was put"
+        ExternalWriteError, match=r"ledger planned epoch 2, but the table is only at epoch 0: it was restored"
     ):
         world.refresh(SOURCE)
 

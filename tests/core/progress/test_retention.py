@@ -29,7 +29,7 @@ def test_enough_to_spare_is_safe() -> None:
         files_safe_seconds=6 * DAY,
         log_safe_seconds=29 * DAY,
         headroom_seconds=5 * DAY,
-        level="safe",
+        risk="safe",
         message="864,000 rows of the pinned snapshot are left, 1.0 days at 10.0 rows per second. "
         "Its files are safe for 6.0 days and its change log is safe for 29.0 days: 5.0 days to spare.",
     )

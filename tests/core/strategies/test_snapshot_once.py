@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.epoch.ports import Decider, InitialState
+from backfill_assets.core.epoch.ports import Decider, InitialState, PlannedEpoch
 from backfill_assets.core.epoch.protocol import STEPS, Parts
-from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord
 from backfill_assets.core.epoch.report import lag_numbers
 from backfill_assets.core.epoch.run import create_if_missing
 from backfill_assets.core.progress.lag import CountBound
-from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.positions import IngestPosition, SnapshotPosition
 from backfill_assets.core.progress.reads import SnapshotRead
 from backfill_assets.core.strategies.ingest import IngestDecider
 from backfill_assets.core.strategies.snapshot_once import SnapshotOnceHistory
@@ -126,8 +126,8 @@ class NotResumed(IngestDecider):
         assert isinstance(decider, IngestDecider)
         return cls(**vars(decider))
 
-    def resumable(self, plan: Plan) -> bool:
-        return plan.epoch > 1
+    def resumable(self, plan: PlannedEpoch[IngestPosition]) -> bool:
+        return plan.before.next != plan.before.begin
 
 
 def parts(world: World, **given: Any) -> Parts[Any]:
