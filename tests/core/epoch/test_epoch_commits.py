@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from backfill_assets.core.epoch.limits import Stop
-from backfill_assets.core.epoch.ports import NextEpoch
+from backfill_assets.core.epoch.ports import NextEpoch, PlannedEpoch
 from backfill_assets.core.epoch.protocol import restate, run_epoch
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan, Staged, TableState, changed_parts
 from backfill_assets.core.progress.positions import Segment, SnapshotPosition, Spool, TablePosition
@@ -36,11 +36,12 @@ class Decided:
     step: NextEpoch[Any]
     fingerprint: dict[str, str]
     target: str = VIEW
+    kind: type[SnapshotPosition] = SnapshotPosition
 
     def next(self, _position: object, *, live: bool, budget: int) -> NextEpoch[Any]:  # noqa: ARG002  (ports.Decider)
         return self.step
 
-    def confirm(self, plan: Plan) -> None:
+    def confirm(self, plan: PlannedEpoch[SnapshotPosition]) -> None:
         pass
 
     def columns(self) -> dict[str, Any]:

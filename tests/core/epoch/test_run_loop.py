@@ -306,6 +306,7 @@ class Resting:
 
     fingerprint: dict[str, str]
     target: str = VIEW
+    kind: type[SnapshotPosition] = SnapshotPosition
     budgets: list[int] = field(default_factory=list)
 
     def next(self, _position: object, *, live: bool, budget: int) -> None:  # noqa: ARG002  (ports.Decider)
