@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from backfill_assets.adapters.delta.output import DeltaOutput, create_table
 from backfill_assets.adapters.spark.resource import SparkRunner
-from backfill_assets.core.epoch.protocol import Parts
+from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.declare.model import Declared, MaterializedView
 from backfill_assets.query.query import Query
 

@@ -24,8 +24,8 @@ from backfill_assets.app.registry import Registry
 from backfill_assets.app.sources import Sources
 from backfill_assets.app.table import Table
 from backfill_assets.app.view_inputs import ViewInputs
+from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Compute, Decider, OnStep
-from backfill_assets.core.epoch.protocol import Parts
 from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView, sources_of
 from backfill_assets.query.query import Query
 

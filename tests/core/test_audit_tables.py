@@ -119,7 +119,7 @@ def test_steps_of_a_snapshot_and_its_change_log_that_are_sound(
         (table(1, 0), table(2, 0), [files(b0=(0, 2))], "bucket 0 of t moved from 1 to 2, but the plan read 0 to 2"),
         (table(0, 0), table(1, 1), [files(b0=(0, 1))], "bucket 1 of t moved from 0 to 1, but the plan read nothing"),
         (table(0, 2), table(0, 1), [], "bucket 1 of t went back from 2 to 1"),
-        (table(0, 0), table(0), [], "bucket 1 of t is gone"),
+        (table(0, 0), table(0), [], "bucket 1 of t is missing"),
         (
             table(*DONE),
             table(*DONE, version=6, changes=5),
@@ -167,7 +167,7 @@ def test_steps_of_a_snapshot_and_its_change_log_that_are_sound(
             "the plan read ('new',) of t, the position is of ('id',)",
         ),
         (SnapshotPosition(tables={}), table(*DONE), [], "table t joined"),
-        (table(*DONE), SnapshotPosition(tables={}), [], "the change log of t is gone"),
+        (table(*DONE), SnapshotPosition(tables={}), [], "the change log of t is missing"),
     ],
 )
 def test_steps_of_a_snapshot_and_its_change_log_that_are_not_sound_are_named(

@@ -4,6 +4,7 @@
 - `costs`: what the choice of a strategy is made from
 - `culprits`: finds the rows that cannot be computed among many, by halves, with bounded effort
 - `limits`: how fast and how long a run works
+- `parts`: what the epochs of one table are made with
 - `ports`: the small interfaces that the deciding code names and that adapters in `resources` (or simulations) implement
 - `protocol`: the one protocol
 - `records`: the values of the epoch protocol

@@ -11,25 +11,14 @@ reads and clean-up removes once another attempt has won; after 4, nothing is mis
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Generic
+from collections.abc import Sequence
 
-from backfill_assets.core.epoch.costs import Costs
+from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import (
     EVERYTHING,
-    Clock,
-    Compute,
-    Decider,
     InitialState,
-    Ledger,
     NextEpoch,
-    OnStep,
-    Output,
     P,
-    PlannedEpoch,
-    of_kind,
-    planned,
 )
 from backfill_assets.core.epoch.records import (
     CommitKind,
@@ -54,7 +43,7 @@ from backfill_assets.errors import (
     UnsettledCommitError,
 )
 
-__all__ = ["STEPS", "Parts", "begin_life", "check_look", "end_life", "restate", "run_epoch"]
+__all__ = ["STEPS", "begin_life", "check_look", "end_life", "restate", "run_epoch"]
 
 STEPS = ("looked", "planned", "staged", "verified", "committed")
 """The moments at which a test may kill the process, in order."""
@@ -62,37 +51,6 @@ STEPS = ("looked", "planned", "staged", "verified", "committed")
 COMMIT_TRIES = 8
 
 _log = logging.getLogger(__name__)
-
-
-def _no_step(_step: str) -> None:
-    return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parts(Generic[P]):
-    """What an epoch is made with: one decider, the ports that act, and sources of time and identity."""
-
-    decider: Decider[P]
-    output: Output
-    ledger: Ledger
-    compute: Compute
-    clock: Clock
-    new_id: Callable[[], str]
-    costs: Callable[[], Costs] = Costs
-    on_step: OnStep = field(default=_no_step)
-
-    @property
-    def name(self) -> str:
-        """The table's name as the command line takes it."""
-        return self.decider.target.partition("/")[2]
-
-    def position(self, record: CommitRecord) -> P:
-        """The position that a commit of the table says."""
-        return of_kind(record.position, self.decider.kind)
-
-    def planned(self, plan: Plan) -> PlannedEpoch[P]:
-        """A plan of the table as its decider sees it."""
-        return planned(plan, self.decider.kind)
 
 
 def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord | None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol
 
 from backfill_assets.core.epoch.limits import Limits, Stop, TokenBucket
+from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Controls, NextEpoch, P
-from backfill_assets.core.epoch.protocol import Parts, begin_life, check_look, run_epoch
+from backfill_assets.core.epoch.protocol import begin_life, check_look, run_epoch
 from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import ExternalWriteError, FencedError

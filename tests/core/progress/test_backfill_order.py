@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.epoch.protocol import Parts
+from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.progress.order import order_of, waits_for
 from backfill_assets.core.progress.positions import ViewPosition
 from backfill_assets.core.strategies.source import SourceDecider

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Decider, InitialState, PlannedEpoch
-from backfill_assets.core.epoch.protocol import STEPS, Parts
+from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord
 from backfill_assets.core.epoch.report import lag_numbers
 from backfill_assets.core.epoch.run import create_if_missing
