@@ -12,10 +12,12 @@ from backfill_assets.core.strategies.snapshot import SnapshotHistory
 from backfill_assets.core.strategies.snapshot_once import SnapshotOnceHistory
 from backfill_assets.core.strategies.source import SourceDecider, SourceUpstream
 from backfill_assets.core.strategies.table_views import TablesDecider, TableUpstream
+from backfill_assets.core.strategies.whole_history import WholeHistory
 from backfill_assets.declare.fingerprints import fingerprint_of
 from backfill_assets.declare.model import KafkaSource, MaterializedView, has_key
 from backfill_assets.environment import spool_bytes
 from backfill_assets.query.aggregate import is_aggregate
+from backfill_assets.query.relational import is_relational
 
 __all__ = ["over_sources", "over_tables", "over_topic"]
 
@@ -50,7 +52,8 @@ def over_tables(
     view: MaterializedView, tables: KeyedTables, choose: Callable[[], Strategy], skips: Skips
 ) -> TablesDecider:
     """What decides the epochs of a view over Delta tables and other views; `choose` is asked when a life begins."""
-    own = bool(view.own_key) or is_aggregate(view.text)
+    whole = is_relational(view.text)
+    own = bool(view.own_key) or whole or is_aggregate(view.text)
     # A view without a key that is replaced could not be followed by those that read it.
     keyed = own or all(map(has_key, view.tables))
     return TablesDecider(
@@ -60,7 +63,7 @@ def over_tables(
         tables=tables,
         histories={
             "snapshot": SnapshotHistory(tables=tables),
-            "snapshot_once": SnapshotOnceHistory(tables=tables),
+            "snapshot_once": WholeHistory(tables=tables) if whole else SnapshotOnceHistory(tables=tables),
             "arrangement": ArrangementHistory(tables=tables),
             "rearranged": RearrangedHistory(
                 tables=tables, view=view.name, limit=spool_bytes(), at_once=is_aggregate(view.text)
@@ -69,6 +72,7 @@ def over_tables(
         order=view.backfill_order,
         strategy=view.strategy,
         in_full=keyed and view.refresh_mode == "auto",
+        whole=whole,
         choose=choose,
         skips=skips,
     )

@@ -11,9 +11,10 @@ from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.model import MaterializedView
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.query import unique_keys
+from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.rowwise import RowwiseQuery
 
-__all__ = ["Case", "LastPass", "Outcome", "branch_column_of", "branches_of", "is_aggregate", "keys_of"]
+__all__ = ["Case", "LastPass", "Outcome", "branch_column_of", "branches_of", "copies_of", "is_aggregate", "keys_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +72,14 @@ def branches_of(case: Case) -> list[str]:
     if not isinstance(declared, MaterializedView):
         return [""]
     query = case.workspace.bound(declared)
-    return list(query.upstreams) if isinstance(query, AggregateQuery) else [each.upstream for each in query.branches]
+    return [each.upstream for each in query.branches] if isinstance(query, RowwiseQuery) else list(query.upstreams)
+
+
+def copies_of(case: Case) -> int | None:
+    """How many rows of the table one row of its upstreams may become; None: any number."""
+    declared = case.table.declared
+    whole = isinstance(declared, MaterializedView) and isinstance(case.workspace.bound(declared), RelationalQuery)
+    return None if whole else len(branches_of(case))
 
 
 def is_aggregate(case: Case) -> bool:

@@ -20,6 +20,7 @@ from backfill_assets.core.strategies.source import SourceUpstream
 from backfill_assets.declare.model import KafkaSource, MaterializedView, sources_of
 from backfill_assets.errors import UpstreamChangedError, VersionsLostError
 from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.relational import RelationalQuery
 
 __all__ = ["equal_to_query", "equal_to_records"]
 
@@ -106,6 +107,8 @@ class _SinceTables:
 
 def _read_since(case: Case, position: SnapshotPosition, reads: ViewInputs) -> _SinceTables | Everything:
     """What was written to a view over tables since the last pass, and read of them; or why everything is to be proved."""
+    if isinstance(reads.query.present, RelationalQuery):
+        return Everything(reason="the query is one over whole tables")
     written = case.written()
     if isinstance(written, Everything):
         return written

@@ -11,7 +11,7 @@ from backfill_assets.adapters.proof.rows import footer_rows, stated_rows
 from backfill_assets.adapters.proof.since import key_twice_since
 from backfill_assets.adapters.proof.tables import find_duplicate_keys
 from backfill_assets.adapters.state.state_store import CheckPass
-from backfill_assets.app.proof_case import Case, LastPass, Outcome, branch_column_of, branches_of, keys_of
+from backfill_assets.app.proof_case import Case, LastPass, Outcome, branch_column_of, branches_of, copies_of, keys_of
 from backfill_assets.app.proof_rows import equal_to_query, equal_to_records
 from backfill_assets.app.table import Table
 from backfill_assets.app.workspace import Workspace
@@ -85,7 +85,7 @@ def rows_conserved(case: Case) -> Outcome:
     records = _records(case)
     location = case.table.output.location
     held = footer_rows(location) if case.last is None else stated_rows(location)
-    violations = [*conserved(records, held, copies=len(branches_of(case))), *_misstated(case)]
+    violations = [*conserved(records, held, copies=copies_of(case)), *_misstated(case)]
     return _outcome(violations, f"all {held} rows are accounted for", rows=held)
 
 

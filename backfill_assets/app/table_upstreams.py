@@ -17,6 +17,7 @@ from backfill_assets.declare.model import DeltaTable, MaterializedView
 from backfill_assets.errors import UpstreamChangedError, UpstreamNotLiveError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.query import unique_keys
+from backfill_assets.query.relational import RelationalQuery
 
 __all__ = ["TableUpstreams"]
 
@@ -69,8 +70,8 @@ class TableUpstreams:
         """Refuse versions in which a declared key is not unique. Views have unique keys already."""
         declared = any(isinstance(each, DeltaTable) for each in self.view.tables)
         query = self.query.now
-        if isinstance(query, AggregateQuery):
-            return  # groups are unique by themselves
+        if isinstance(query, AggregateQuery | RelationalQuery):
+            return  # groups are unique by themselves, and rows of several tables are looked at when they are staged
         keys = [key for key in unique_keys(query) if declared or key == query.primary_key]
         if keys:
             found = {name: (self.tables[name], version) for name, version in versions.items()}

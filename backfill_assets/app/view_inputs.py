@@ -54,7 +54,13 @@ class ViewInputs:
 
     def compute(self, output: TableLocation) -> TableCompute:
         """What carries out the view's plans."""
-        return TableCompute(runner=self.runner, output=output, upstreams=self.tables, query=self.query.of_life)
+        return TableCompute(
+            runner=self.runner,
+            output=output,
+            upstreams=self.tables,
+            query=self.query.of_life,
+            prefers_rules=self.view.refresh_mode == "incremental",
+        )
 
     def schema(self) -> str:
         """The Delta schema, as JSON, of the view. Errors: `UpstreamNotLiveError` where it reads a view without a table."""

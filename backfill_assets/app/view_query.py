@@ -66,7 +66,7 @@ class ViewQuery:
         if not self.view.own_key:
             return analyzed
         unknown = sorted(set(self.view.own_key) - set(analyzed.output_columns))
-        if unknown:
+        if unknown and analyzed.output_columns:
             raise QueryError(
                 f"materialized_view {self.view.name!r}: the query does not give {', '.join(unknown)}",
                 reason="UNKNOWN_KEY",

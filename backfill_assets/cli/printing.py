@@ -161,8 +161,9 @@ def _read_lines(read: "Read") -> list[str]:
             kind = "files with" if isinstance(read, SnapshotRead) else "key ranges with about"
             return [f"{read.source} at version {read.version}: {parts:,} {kind} {read.rows:,} rows"]
         case FullRead():
+            whole = f"{read.source} at version {read.last} in full: about {read.held:,} rows"
             changes = f"about {read.rows:,} changed rows since version {read.first - 1}"
-            return [f"{read.source} at version {read.last} in full: about {read.held:,} rows, instead of {changes}"]
+            return [f"{whole}, instead of {changes}" if read.first <= read.last else whole]
         case SkipRead():
             keys = f"{len(read.out):,} that are left out from now on, {len(read.back):,} that are taken in again"
             return [f"{read.source}: the rows of keys, {keys}"]

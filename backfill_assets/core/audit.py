@@ -20,11 +20,13 @@ from backfill_assets.core.progress.positions import (
 from backfill_assets.core.progress.reads import (
     BronzeRead,
     CaptureRead,
+    FullRead,
     KafkaRead,
     KeyRead,
     Read,
     SkipRead,
     SnapshotRead,
+    TableRead,
     size_of,
 )
 from backfill_assets.core.strategies.source import SourceUpstream
@@ -173,10 +175,10 @@ def evidence(
     return Evidence(reads=tuple(reads), unprovable=unprovable, subset=held.compacted)
 
 
-def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: int) -> list[str]:
+def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: int | None) -> list[str]:
     """Rows written by epochs add up to the table's, and no epoch wrote more than it read.
 
-    `copies`: rows that one record may become at the most (1 for a source; the branches of a view's query).
+    `copies`: rows that one record may become at the most (1 for a source; the branches of a view's query; None: any number).
     """
     violations = []
     if records and records[-1].rows_total != rows_in_table:
@@ -187,7 +189,8 @@ def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: in
             violations.append(f"epoch {after.epoch}: total {after.rows_total} is not {before.rows_total} + {net}")
         estimated = isinstance(before.position, SnapshotPosition) and _estimated(before.position, after.position)
         offered = after.done - before.done
-        if after.rows_read > offered or (after.rows_written > copies * after.rows_read and not estimated):
+        most = None if copies is None or estimated else copies * after.rows_read
+        if after.rows_read > offered or (most is not None and after.rows_written > most):
             violations.append(
                 f"epoch {after.epoch}: {after.rows_written} rows were written of {after.rows_read} read from {offered} "
                 f"{'rows of tables' if isinstance(after.position, SnapshotPosition) else 'offsets'}"
@@ -295,10 +298,20 @@ def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
             for bucket, each in table.ranges.items():
                 found.setdefault((table.source, bucket), []).append(each)
         elif not isinstance(table, SkipRead):
+            for bucket, each in _unread(plan, table).items():
+                found.setdefault((table.source, bucket), []).append(each)
             versions = OffsetRange.model_construct(start=table.first - 1, end=table.last)  # of any plan, sound or not
             place = CAPTURED if isinstance(table, CaptureRead) else CHANGE_LOG
             found.setdefault((table.source, place), []).append(versions)
     return found
+
+
+def _unread(plan: Plan, read: TableRead) -> dict[int, OffsetRange]:
+    """The rest of a table's history: a read of all of the table is one of that, too."""
+    if not (isinstance(read, FullRead) and isinstance(plan.before, SnapshotPosition)):
+        return {}
+    buckets = plan.before.tables[read.source].buckets if read.source in plan.before.tables else {}
+    return {at: OffsetRange(start=each.next, end=each.parts) for at, each in buckets.items() if not each.done}
 
 
 def _covers(ranges: Sequence[OffsetRange], start: int, end: int) -> bool:

@@ -15,6 +15,7 @@ from backfill_assets.declare.arguments import (
 from backfill_assets.query.aggregate import is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query
+from backfill_assets.query.relational import is_relational
 
 if TYPE_CHECKING:
     from dagster import AssetKey, AutomationCondition, FreshnessPolicy
@@ -180,7 +181,7 @@ def has_key(table: DeltaTable | MaterializedView) -> bool:
     """Whether something identifies a row of a table, so that views over it can follow updates and deletes."""
     if isinstance(table, DeltaTable):
         return bool(table.primary_key)
-    own = bool(table.sources) or bool(table.own_key) or is_aggregate(table.text)
+    own = bool(table.sources) or bool(table.own_key) or is_aggregate(table.text) or is_relational(table.text)
     return own or all(has_key(each) for each in table.tables)
 
 

@@ -2,12 +2,17 @@
 
 - `aggregate`: reads an aggregate query
 - `ddl`: column lists as Spark writes them
+- `determinism`: refuses what gives other rows when it is computed again
 - `expressions`: checks the expressions of one part of a query, and names the columns that it gives
 - `functions`: the Spark functions that a row-wise query cannot use, by name and by the reason why
 - `grouping`: finds groups and aggregates in the words of a query, and rewrites its SELECT list over them
+- `linear`: which places of a query may be bound to a table's changes alone
+- `occurrences`: where a query names its upstreams
 - `parsing`: splits a query's text into its row-wise parts
 - `query`: a view's query of whichever kind
 - `refusals`: why a query cannot be maintained
+- `relational`: reads a query of any shape
 - `rowwise`: reads a row-wise query
 - `spelling`: one spelling for a query's text
+- `ties`: makes orders total where the result depends on which of several equal rows comes first
 """

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from sqlglot import exp
+from sqlglot import Token, exp
 
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column
+from backfill_assets.query.determinism import refused_calls
 from backfill_assets.query.expressions import (
     Scope,
     check_expressions,
@@ -30,7 +31,7 @@ from backfill_assets.query.parsing import Part, parse, parse_parts, tokenize
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import backquoted, canonical_text, sliced
 
-__all__ = ["CLAUSES", "AggregateQuery", "Call", "analyze_aggregate", "is_aggregate"]
+__all__ = ["CLAUSES", "AggregateQuery", "Call", "analyze_aggregate", "check_groups", "is_aggregate"]
 
 CLAUSES: Final = ("group", "having")
 """The clauses that a part of an aggregate query may have; what they hold is judged here."""
@@ -94,13 +95,8 @@ def analyze_aggregate(query: str, tables: Mapping[str, tuple[Column, ...]], *, r
     Errors: `QueryError` with a `reason` (see `refusals`) if the query is wrong or not one that is maintained.
     """
     tokens = tokenize(query)
-    parts = parse_parts(query, tokens, clauses=CLAUSES)
-    if len(parts) > 1:
-        raise refusal("AGGREGATE_UNION", "the query has UNION ALL of parts that aggregate")
-    part = parts[0]
+    part = check_groups(query, tokens)
     scope = scope_of(part, tables, records=records)
-    _check_clauses(part)
-    _check_calls(part)
     check_expressions(part, scope, aggregates=FUNCTIONS)
     given = outputs(part, scope, named=True)
     columns = checked_columns(given)
@@ -112,7 +108,7 @@ def analyze_aggregate(query: str, tables: Mapping[str, tuple[Column, ...]], *, r
     written = tuple(selected.rewritten(item) for item in items)
     named = {*named_columns(part, scope), *(["_error"] if records else [])}
     analyzed = AggregateQuery(
-        text=canonical_text(query, tokens, parts),
+        text=canonical_text(query, tokens, [part]),
         upstreams=(scope.upstream,),
         key_columns=tuple(_key(number, written, columns) for number in range(len(groups))),
         output_columns=columns,
@@ -127,6 +123,19 @@ def analyze_aggregate(query: str, tables: Mapping[str, tuple[Column, ...]], *, r
     )
     _check_rows(analyzed, scope)
     return analyzed
+
+
+def check_groups(query: str, tokens: list[Token]) -> Part:
+    """The one part of a query, as far as its text tells that groups are kept by rules. Errors: `QueryError`."""
+    parts = parse_parts(query, tokens, clauses=CLAUSES)
+    if len(parts) > 1:
+        raise refusal("AGGREGATE_UNION", "the query has UNION ALL of parts that aggregate")
+    _check_clauses(parts[0])
+    _check_calls(parts[0])
+    for name, reason in refused_calls(parts[0].tokens):
+        if reason == "GENERATOR":
+            raise refusal(reason, f"the query calls {name}()")
+    return parts[0]
 
 
 def _check_clauses(part: Part) -> None:

@@ -4,16 +4,16 @@ Owns how names are resolved, as Spark does it: without case, first a column of t
 left in the same SELECT list. Types are Spark's business.
 """
 
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.spark import Spark
+from sqlglot import exp
 
 from backfill_assets.query.ddl import Column, invalid_name_characters
-from backfill_assets.query.functions import CURRENT_WORDS, REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
+from backfill_assets.query.determinism import CURRENT_NODES, reads_clock, refused_calls
+from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.parsing import Part
 from backfill_assets.query.refusals import nearest, refusal
 
@@ -27,18 +27,10 @@ __all__ = [
     "name_parts",
     "named_columns",
     "outputs",
-    "refused_calls",
     "scope_of",
 ]
 
 _UNSEEN: Final = frozenset({"_error", "_value"})
-_LIKES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
-_QUANTIFIERS: Final = frozenset({"any", "some"})
-_CURRENT: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
-# Spark replaces these words by the clock's time wherever a text becomes a date or a timestamp, also by itself.
-_CLOCK_TEXT: Final = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-_KEEPS_TEXT: Final = (exp.Alias, exp.Select, exp.If, exp.Case, exp.Concat, exp.DPipe, exp.Bracket)
-_COMPARES: Final = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
 
 
 @dataclass(frozen=True)
@@ -108,10 +100,10 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
     _check_calls(part, aggregates)
     for node in part.select.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over a record")
-    for node in part.select.find_all(*_CURRENT):
+    for node in part.select.find_all(*CURRENT_NODES):
         raise refusal("NOT_DETERMINISTIC", f"the query has {node.sql('spark')}, which is not the same every time")
     for literal in part.select.find_all(exp.Literal):
-        if _reads_clock(literal, scope):
+        if reads_clock(literal, partial(_is_text, scope)):
             raise refusal("NOT_DETERMINISTIC", f"the query has the text {literal.this!r}, which means the clock's time")
     aliases: set[str] = set()
     for item in part.select.expressions:
@@ -155,36 +147,15 @@ def named_columns(part: Part, scope: Scope) -> set[str]:
     return {resolved[0].name for resolved in found if resolved}
 
 
-def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
-    """The calls of functions that have a reason to be refused, each with that reason."""
-    # By token, not by sqlglot's functions: it knows fewer names than Spark, and takes some names for other functions.
-    for index, token in enumerate(tokens[:-1]):
-        name = token.text.lower()
-        if tokens[index + 1].token_type != TokenType.L_PAREN or token.token_type == TokenType.STRING:
-            continue
-        if name in _QUANTIFIERS and index and tokens[index - 1].token_type in _LIKES:
-            continue
-        if name in REFUSED_FUNCTIONS:
-            yield name, REFUSED_FUNCTIONS[name]
-        if name in ZERO_ARGUMENT_CLOCKS and tokens[index + 2].token_type == TokenType.R_PAREN:
-            yield name, "NOT_DETERMINISTIC"
-
-
 def _check_calls(part: Part, accepted: Collection[str]) -> None:
     for name, reason in refused_calls(part.tokens):
         if name not in accepted:
             raise refusal(reason, f"the query calls {name}()")
 
 
-def _reads_clock(literal: exp.Literal, scope: Scope) -> bool:
-    if not literal.is_string or not _CLOCK_TEXT.match(literal.this):
-        return False
-    parent = literal.parent
-    if isinstance(parent, _COMPARES):
-        sides = [side for side in (parent.this, parent.args.get("expression")) if side is not None]
-        columns = [scope.resolve(name_parts(side)) for side in sides if isinstance(side, exp.Column)]
-        return not any(found and not found[1] and found[0].type == "STRING" for found in columns)
-    return not isinstance(parent, _KEEPS_TEXT)
+def _is_text(scope: Scope, column: exp.Column) -> bool:
+    found = scope.resolve(name_parts(column))
+    return found is not None and not found[1] and found[0].type == "STRING"
 
 
 def _check_names(expression: exp.Expr, scope: Scope, aliases: Collection[str]) -> None:

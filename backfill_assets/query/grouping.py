@@ -10,7 +10,8 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp, parse_one
 
-from backfill_assets.query.expressions import Output, Scope, lambda_parameters, name_parts, refused_calls
+from backfill_assets.query.determinism import refused_calls
+from backfill_assets.query.expressions import Output, Scope, lambda_parameters, name_parts
 from backfill_assets.query.parsing import Part
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import Word, backquoted, words_of

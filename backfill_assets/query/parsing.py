@@ -6,6 +6,7 @@ changes some Spark functions. Refuses every clause that is not row-wise; what th
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from sqlglot import Token, TokenType, exp
@@ -82,6 +83,9 @@ def tokenize(query: str) -> list[Token]:
         raise refusal("NOT_A_QUERY", "the query is empty")
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
         raise refusal("NOT_A_QUERY", "the query has several statements")
+    for token, following in pairwise(tokens):
+        if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
+            token.token_type = TokenType.VAR  # the function window(), which sqlglot takes for the clause
     return tokens
 
 

@@ -8,12 +8,18 @@ from backfill_assets.query.aggregate import CLAUSES, AggregateQuery, analyze_agg
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.expressions import check_used, scope_of
 from backfill_assets.query.parsing import parse_parts, tokenize
+from backfill_assets.query.relational import (
+    RelationalQuery,
+    analyze_relational,
+    is_relational,
+    spelled_relational,
+)
 from backfill_assets.query.rowwise import CHANGE, RowwiseQuery, analyze_rowwise
 from backfill_assets.query.spelling import backquoted, canonical_text
 
-__all__ = ["Query", "analyze", "input_columns", "named_in", "reader_key", "spelled", "unique_keys"]
+__all__ = ["Query", "analyze", "input_columns", "is_constrained", "named_in", "reader_key", "spelled", "unique_keys"]
 
-Query = RowwiseQuery | AggregateQuery
+Query = RowwiseQuery | AggregateQuery | RelationalQuery
 
 _BEFORE_ALL = {TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.ALL, TokenType.DISTINCT}
 
@@ -29,6 +35,8 @@ def analyze(
     Without `keys` the upstreams are shared sources; with it they are Delta tables with these key columns. `primary_key`
     are columns of the view that identify its rows; groups have a key of their own. Errors: `QueryError` with a `reason`.
     """
+    if keys is not None and is_relational(query):
+        return analyze_relational(query, tables, primary_key)
     if is_aggregate(query):
         return analyze_aggregate(query, tables, records=keys is None)
     return analyze_rowwise(query, tables, keys, primary_key)
@@ -37,6 +45,12 @@ def analyze(
 def reader_key(query: Query) -> tuple[str, ...]:
     """The columns of a view that identify its rows for those who read it; none where rows are only ever added."""
     return (isinstance(query, RowwiseQuery) and query.primary_key) or query.key_columns
+
+
+def is_constrained(query: Query) -> bool:
+    """Whether its rows may come to have a key twice, so that it has to be looked at. Groups, and rows that are known by what
+    they hold, are unique by themselves."""
+    return isinstance(query, RowwiseQuery) or (isinstance(query, RelationalQuery) and bool(query.primary_key))
 
 
 def unique_keys(query: Query) -> tuple[tuple[str, ...], ...]:
@@ -78,6 +92,8 @@ def input_columns(query: Query) -> dict[str, tuple[Column, ...]]:
     """The columns of each upstream that a query was analyzed over, as far as it needs them."""
     if isinstance(query, AggregateQuery):
         return {query.upstreams[0]: query.columns}
+    if isinstance(query, RelationalQuery):
+        return dict(query.columns)
     return {
         branch.upstream: tuple(column for column in branch.columns if column != CHANGE) for branch in query.branches
     }
@@ -88,6 +104,8 @@ def spelled(query: str, upstreams: Sequence[str]) -> str:
 
     Errors: `QueryError`.
     """
+    if is_relational(query):
+        return spelled_relational(query, upstreams)
     tokens = tokenize(query)
     parts = parse_parts(query, tokens, clauses=CLAUSES if is_aggregate(query) else ())
     tables: dict[str, tuple[Column, ...]] = dict.fromkeys(upstreams, ())

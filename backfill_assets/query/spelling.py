@@ -3,7 +3,7 @@
 By token and not by sqlglot's rendering, which may change from version to version.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -12,7 +12,7 @@ from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.parsing import Part
 
-__all__ = ["Word", "backquoted", "canonical_text", "sliced", "words_of"]
+__all__ = ["Word", "backquoted", "canonical_text", "joined_words", "sliced", "words_of"]
 
 _TIGHT_BEFORE: Final = frozenset({",", ")", ".", "[", "]", "::"})
 _TEXTS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
@@ -52,7 +52,7 @@ def words_of(query: str, tokens: Sequence[Token], kept: Collection[int] = ()) ->
 def canonical_text(query: str, tokens: Sequence[Token], parts: Sequence[Part]) -> str:
     """The query with one spelling: equal where only white space, comments and the case of other names differ."""
     # UNION ALL takes the names that its first part gives.
-    return _joined([word.text for word in words_of(query, tokens, _name_givers(parts[0]))])
+    return joined_words(word.text for word in words_of(query, tokens, _name_givers(parts[0])))
 
 
 def backquoted(name: str) -> str:
@@ -83,9 +83,11 @@ def _is_field(item: exp.Expr) -> bool:
     return isinstance(item, exp.Column) and len(item.parts) > 1
 
 
-def _joined(words: list[str]) -> str:
-    text = words[0]
-    for before, word in pairwise(words):
+def joined_words(words: Iterable[str]) -> str:
+    """The text of words, with one space between them where it takes any."""
+    every = list(words)
+    text = every[0]
+    for before, word in pairwise(every):
         tight = before in _TIGHT_AFTER or word in _TIGHT_BEFORE
         text += word if tight else f" {word}"
     return text

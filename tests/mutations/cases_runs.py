@@ -88,8 +88,8 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="a text that a time is compared with may mean the clock's",
         file="backfill_assets/query/expressions.py",
-        old="""return not any(found and not found[1] and found[0].type == "STRING" for found in columns)""",
-        new="return not any(found for found in columns)",
+        old="""return found is not None and not found[1] and found[0].type == "STRING\"""",
+        new="return found is not None",
         tests=("tests/query/test_rowwise.py::test_what_is_not_row_wise_is_refused_with_its_code_and_a_hint",),
     ),
     Mutation(

@@ -115,7 +115,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a table that was restored to an older version and written to again is read on",
-        file=TABLES,
+        file="backfill_assets/core/strategies/same_table.py",
         old="if stated not in {None, commit_ms}:",
         new="if stated is not None and stated < commit_ms:",
         tests=(
@@ -125,7 +125,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a table put back behind what was captured is read on",
-        file=TABLES,
+        file="backfill_assets/core/strategies/same_table.py",
         old="version, commit_ms = position.held  #",
         new="version, commit_ms = position.version, position.commit_ms  #",
         tests=(
@@ -174,8 +174,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="many versions of mere maintenance are never passed over",
         file=TABLES,
-        old="if live and empty and not self._worth_passing(position, waiting):",
-        new="if live and empty:",
+        old="if live and empty and not again and not self._worth_passing(position, waiting):",
+        new="if live and empty and not again:",
         tests=(f"{SNAPSHOT_TESTS}::test_maintenance_alone_is_passed_over_only_when_much_of_it_waits",),
     ),
     # Strategy `snapshot_once`

@@ -107,4 +107,30 @@ VALUES: tuple[Mutation, ...] = (
         new="return value",
         tests=(f"{FLOATS}::test_floats_inside_of_a_key_have_one_form_too",),
     ),
+    Mutation(
+        name="sums that were never made are compared by ten digits",
+        file="backfill_assets/adapters/proof/tables.py",
+        old="rounded=not isinstance(query, RowwiseQuery)",
+        new="rounded=True",
+        tests=(
+            "tests/e2e/damage/test_rows_compare.py::test_the_last_bit_of_a_float_counts_where_nothing_was_added_up",
+        ),
+    ),
+    Mutation(
+        name="a row without partition or offset was proved before",
+        file="backfill_assets/adapters/proof/rows.py",
+        old="""return f"coalesce({' OR '.join(inside) or 'FALSE'}, FALSE)\"""",
+        new="""return f"({' OR '.join(inside) or 'FALSE'})\"""",
+        tests=("tests/e2e/kafka/test_many_partitions.py::test_a_row_without_partition_or_offset_is_in_no_range",),
+    ),
+    Mutation(
+        name="records that Kafka loses while they are read are left out",
+        file="backfill_assets/adapters/compute/source_compute.py",
+        old=""".option("failOnDataLoss", "true")""",
+        new=""".option("failOnDataLoss", "false")""",
+        tests=(
+            "tests/e2e/kafka/test_kafka_realities.py::"
+            "test_records_that_are_lost_between_plan_and_reading_fail_the_epoch",
+        ),
+    ),
 )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import analyze, input_columns, named_in
 from backfill_assets.query.rowwise import RowwiseQuery
@@ -51,6 +52,7 @@ def told(query: str, columns: tuple[Column, ...]) -> object:
     if isinstance(analyzed, RowwiseQuery):
         parts = [ALL_OF_T.sub("t", branch.sql) for branch in analyzed.branches]
         return (parts, analyzed.key_columns, analyzed.output_columns)
+    assert isinstance(analyzed, AggregateQuery)
     return (analyzed.groups, analyzed.arguments, analyzed.outputs, analyzed.columns)
 
 

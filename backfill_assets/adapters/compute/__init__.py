@@ -10,6 +10,7 @@
 - `poison`: runs what computes a plan, and turns what Spark says against it into errors of ours
 - `poison_search`: finds the rows of an epoch's input that Spark refuses for their values
 - `recorded_rows`: the rows of a Delta table that a view stands for at one of its positions
+- `relational_changes`: how a view over several tables changes, from what changed in them
 - `source_compute`: carries out a plan's reads with Spark and stages the rows
 - `table_compute`: carries out a plan over Delta tables with Spark
 - `table_rows`: the rows of a Delta table that a read names

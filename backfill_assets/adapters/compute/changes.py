@@ -15,6 +15,7 @@ from backfill_assets.core.epoch.bounds import MAX_TEXT
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
 from backfill_assets.query.query import Query
+from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE
 from backfill_assets.query.spelling import backquoted
 
@@ -59,6 +60,10 @@ def batch(query: Query, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
         from backfill_assets.adapters.sql.apply_aggregate import stored
 
         return stored(query, inputs[query.upstreams[0]])
+    if isinstance(query, RelationalQuery):
+        from backfill_assets.adapters.sql.apply_relational import apply_relational
+
+        return apply_relational(query, inputs)
     from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
 
     return apply_rowwise(query, inputs).drop(CARRIED_CHANGE)

@@ -23,6 +23,7 @@ from backfill_assets.core.epoch.records import Plan
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query, input_columns, unique_keys
+from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.rowwise import RowwiseQuery
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ __all__ = [
     "check_unique",
     "duplicate",
 ]
+
+Constrained = RowwiseQuery | RelationalQuery
+"""A query whose rows may have a key twice."""
 
 KEY_BYTES = "__key_bytes"
 """Among the counts of staged changes: how many bytes the texts and nested values in their keys take."""
@@ -59,7 +63,7 @@ class KeysAndLeftOut:
 def check_unique(
     runner: SparkRunner,
     target: str,
-    query: RowwiseQuery,
+    query: Constrained,
     versions: Mapping[str, tuple[DeltaUpstream, int]],
     keys: KeysAndLeftOut,
 ) -> None:
@@ -97,7 +101,7 @@ def check_unique(
             )
 
 
-def check_rows(plan: Plan, query: RowwiseQuery, rows: "DataFrame") -> None:
+def check_rows(plan: Plan, query: Constrained, rows: "DataFrame") -> None:
     """Refuse rows, all that a view is to hold, of which two have the same key. Errors: `DuplicateKeyError`."""
     for key in unique_keys(query):
         found = duplicate_keys(rows, key, branch=query.branch_column, most=NAMED_KEYS)
@@ -106,7 +110,7 @@ def check_rows(plan: Plan, query: RowwiseQuery, rows: "DataFrame") -> None:
 
 
 def check_changes(
-    plan: Plan, query: RowwiseQuery, changes: "DataFrame", held: "DataFrame", counts: Mapping[str, int]
+    plan: Plan, query: Constrained, changes: "DataFrame", held: "DataFrame", counts: Mapping[str, int]
 ) -> None:
     """Refuse changes, one for each of the keys that they are merged by, that leave two rows of a key in what a view holds.
 
@@ -139,7 +143,7 @@ def duplicate(plan: Plan, query: Query, key: Sequence[str], found: Sequence[KeyT
 
 
 def _meeting(
-    query: RowwiseQuery, key: Sequence[str], changes: "DataFrame", held: "DataFrame", *, few: bool
+    query: Constrained, key: Sequence[str], changes: "DataFrame", held: "DataFrame", *, few: bool
 ) -> "DataFrame":
     """The rows that changes bring, and those that stay beside them though they have one of their keys."""
     columns = list(map(quoted, dict.fromkeys((*key, *query.key_columns))))
@@ -158,7 +162,7 @@ def _having(
     return semi_join(left, right, {name: name for name in key}, few=few, how=how)
 
 
-def _size(query: RowwiseQuery, counts: Mapping[str, int]) -> Keys:
+def _size(query: Constrained, counts: Mapping[str, int]) -> Keys:
     """The keys of changes, of every kind together."""
     columns = {name for key in unique_keys(query) for name in key}
     rows = sum(counts[each] for each in ("insert", "update", "delete"))

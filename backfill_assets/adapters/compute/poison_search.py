@@ -20,6 +20,7 @@ from backfill_assets.core.progress.positions import NamedKey
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query
+from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.spelling import backquoted
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def poison_rows(
     rows: int,
 ) -> Suspects:
     """Which of about so many `rows` of tables, by name, the query cannot compute to the view's `columns`: by their keys."""
+    if isinstance(query, RelationalQuery):
+        return Suspects(complete=False, unnamed=("rows of several tables together",))
     if rows > MOST_SEARCHED:
         return _too_many(rows)
     found: list[Culprit] = []

@@ -10,9 +10,9 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.core.progress.positions import OffsetRange, TablePosition
 from backfill_assets.core.progress.reads import SnapshotRead
-from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, input_columns
+from backfill_assets.query.rowwise import RowwiseQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +48,7 @@ def recorded(upstream: DeltaUpstream, table: TablePosition) -> Recorded:
 def with_key(query: Query, upstream: DeltaUpstream) -> tuple[Column, ...]:
     """The columns of an upstream that a query is analyzed over, and those of its key, by which rows are left out."""
     columns = input_columns(query)[upstream.name]
-    if not isinstance(query, AggregateQuery):
+    if isinstance(query, RowwiseQuery):
         return columns  # a row-wise query carries the key
     missing = set(upstream.key()) - {column.name for column in columns}
     return (*columns, *(column for column in upstream.columns() if column.name in missing)) if missing else columns

@@ -33,6 +33,14 @@ from backfill_assets.adapters.compute.key_checks import (
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
 from backfill_assets.adapters.compute.recorded_rows import recorded, recorded_rows, with_key
+from backfill_assets.adapters.compute.relational_changes import (
+    IS_INSERT,
+    Changed,
+    by_copies,
+    changed_rows,
+    changes_readable,
+    relational_changes,
+)
 from backfill_assets.adapters.compute.source_compute import SMALL_EPOCH
 from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
 from backfill_assets.adapters.compute.version_rows import rows_at
@@ -43,7 +51,7 @@ from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.records import Plan, Staged, spooled_parts
+from backfill_assets.core.epoch.records import Plan, Rule, Staged, spooled_parts
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
 from backfill_assets.core.progress.reads import (
@@ -59,18 +67,21 @@ from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import ComputeError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl, quoted
-from backfill_assets.query.query import Query, unique_keys
-from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
+from backfill_assets.query.query import Query, is_constrained, unique_keys
+from backfill_assets.query.relational import RelationalQuery
+from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["TableCompute"]
 
-IS_INSERT = "IN ('insert', 'update_postimage')"
-"""What Delta's change data feed says of a row that is there after the change; any other is gone."""
+MOST_CHANGED = 3
+"""Changes are followed where all tables hold so many times their rows: beyond a third, computing everything costs less."""
 
 DUPLICATE = "__twice"
+LINEAR = "__linear"
+"""Among the counts of what was staged: it was made of changes alone."""
 REPLACED = "__replaced"
 """Among the counts of what was staged: whether it is all that the view is to hold."""
 
@@ -83,6 +94,8 @@ class TableCompute:
     output: TableLocation
     upstreams: Mapping[str, DeltaUpstream]
     query: Callable[[str], Query]
+    prefers_rules: bool = False
+    """Whether what changed is followed wherever a rule allows, and not only where it is little."""
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute what the plan does to the view at version `at`.
@@ -111,7 +124,13 @@ class TableCompute:
             rows_deleted=counts["delete"],
             key=self.query(plan.incarnation).key_columns,
             replaces=bool(counts.get(REPLACED)),
+            rule=self._rule(plan, counts),
         )
+
+    def _rule(self, plan: Plan, counts: Mapping[str, int]) -> Rule:
+        if not isinstance(self.query(plan.incarnation), RelationalQuery):
+            return ""
+        return "linear" if LINEAR in counts else "full"
 
     def _check_there(self, plan: Plan) -> None:
         """See that all is there that Spark may have read. Before it reads, only what it reads in any case is looked for."""
@@ -135,9 +154,11 @@ class TableCompute:
         if not plan.consumed:
             return {"insert": 0, "update": 0, "delete": 0}
         if plan.replaces:
-            return self._in_full(spark, plan, folder, at)
+            whole = isinstance(query, RelationalQuery) and self._linear(spark, plan, folder, at)
+            return whole or self._in_full(spark, plan, folder, at)
         if isinstance(query, AggregateQuery):
             return self._groups(spark, plan, at, folder)
+        assert isinstance(query, RowwiseQuery)
         result = apply_rowwise(query, self._inputs(spark, plan, folder))
         if not _may_meet_old_rows(plan) or not query.key_columns:
             rows = result.selectExpr(*view_columns(self.output))
@@ -150,8 +171,8 @@ class TableCompute:
         chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
         counts = write_changes(chosen, place, DUPLICATE, MOVED, tasks=_tasks(plan.offsets), more=width)
-        if isinstance(query, AggregateQuery):
-            return counts  # groups are unique by themselves
+        if isinstance(query, AggregateQuery) or not is_constrained(query):
+            return counts
         if counts[DUPLICATE]:
             twice = rows.where(DUPLICATE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
             raise duplicate(plan, query, query.key_columns, [KeyTwice(key=tuple(row), rows=2) for row in twice])
@@ -171,9 +192,41 @@ class TableCompute:
         if query.key_columns and not mostly_differ(new, old, query.key_columns, rows=compared):
             return self._changes(spark, plan, _consolidated(differences(new, old), *unique_keys(query)), folder, at)
         counts = write_new(new, place, tasks=_tasks(held))
-        if counts["insert"] and not isinstance(query, AggregateQuery):
+        if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             check_rows(plan, query, spark.read.parquet(f"{place}/{OPERATION}=insert"))
         return {**counts, REPLACED: 1}
+
+    def _linear(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+        """Stage what changes do to a view whose query is linear in them; nothing where that does not fit."""
+        query = self.query(plan.incarnation)
+        assert isinstance(query, RelationalQuery)
+        reads = [each for each in plan.reads if isinstance(each, FullRead)]
+        changed = [each for each in reads if each.first <= each.last and each.rows]
+        if not self._fits(plan, query, reads, changed):
+            return {}
+        found = {
+            each.source: self._changed(spark, plan, each, f"{folder}/{INPUTS}/changes/{each.source}")
+            for each in changed
+        }
+        changes = relational_changes(query, self._inputs(spark, plan, folder), found)
+        if not query.primary_key:
+            rows = sum(each.rows for each in changed)
+            changes = by_copies(changes, rows_at(spark, self.output, at), rows=rows)
+        counts = self._changes(spark, plan, _consolidated(changes, *unique_keys(query)), folder, at)
+        return {**counts, LINEAR: 1}
+
+    def _changed(self, spark: "SparkSession", plan: Plan, read: FullRead, folder: str) -> Changed:
+        place = Scratch(table=self.output, path=f"{folder}/{INPUTS}/changes/{read.source}")
+        return changed_rows(spark, self.upstreams[read.source], read, self._columns(plan, read.source), place)
+
+    def _fits(self, plan: Plan, query: RelationalQuery, reads: Sequence[FullRead], changed: Sequence[FullRead]) -> bool:
+        """Whether changes are to be followed: they can be read, and are few beside what the tables hold."""
+        if not changed or not query.is_linear_in([each.source for each in changed]):
+            return False
+        if any(keys_left_out(plan, each.source) for each in reads):
+            return False
+        few = MOST_CHANGED * sum(each.rows for each in changed) <= sum(each.held for each in reads)
+        return (few or self.prefers_rules) and changes_readable(self.upstreams, changed)
 
     def _inputs(self, spark: "SparkSession", plan: Plan, folder: str) -> "dict[str, DataFrame]":
         found: dict[str, list[DataFrame]] = {}

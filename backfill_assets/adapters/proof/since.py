@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import OPERATION, KeyTwice, duplicate_keys, kept, signed, view_columns
+from backfill_assets.adapters.compute.relational_changes import IS_INSERT
 from backfill_assets.adapters.compute.source_compute import bronze_inputs
-from backfill_assets.adapters.compute.table_compute import IS_INSERT
 from backfill_assets.adapters.compute.table_rows import Scratch, rows_done, table_rows
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
@@ -76,6 +76,7 @@ def tables_since(runner: SparkRunner, query: Query, read: OfTables, written: Wri
         try:
             if isinstance(query, AggregateQuery):
                 return _groups(spark, query, _changes(spark, query, read, inputs), written)
+            assert isinstance(query, RowwiseQuery)
             return _rows(spark, query, inputs, written)
         finally:
             delete_folder(written.table, inside)

@@ -69,12 +69,13 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
     memory_bytes: int,
     spool_bytes: int,
     requested: Strategy | None = None,
+    whole: bool = False,
 ) -> Choice:
     """Choose the cheapest strategy that is not ruled out, the simplest of those within 5 %.
 
     With `requested`, or where only one strategy reads such upstreams (topics), that one or nothing: a forecast that
-    speaks against it becomes a risk of its estimate. The order of `facts` does not matter. Errors: `ValueError` without
-    facts, or with `chunk_rows` below 1.
+    speaks against it becomes a risk of its estimate. `whole`: the query is computed over whole tables. The order of
+    `facts` does not matter. Errors: `ValueError` without facts, or with `chunk_rows` below 1.
     """
     if not facts or chunk_rows < 1:
         raise ValueError(
@@ -88,7 +89,7 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
         memory_bytes=memory_bytes,
         spool_bytes=spool_bytes,
     )
-    unfit = {strategy: reason for strategy in STRATEGIES if (reason := _reads(strategy, work))}
+    unfit = {strategy: reason for strategy in STRATEGIES if (reason := _reads(strategy, work, whole=whole))}
     fitting = [strategy for strategy in STRATEGIES if strategy not in unfit]
     named = requested or (fitting[0] if len(fitting) == 1 else None)
     estimates = [estimate(strategy, work) for strategy in fitting]
@@ -111,8 +112,8 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
     return decided.model_copy(update={"words": _words(decided, work)})
 
 
-def _reads(strategy: Strategy, work: Workload) -> RuledOut | None:
-    """Why a strategy does not read upstreams of these kinds at all."""
+def _reads(strategy: Strategy, work: Workload, *, whole: bool) -> RuledOut | None:
+    """Why a strategy does not read upstreams of these kinds at all, or not for a query over `whole` tables."""
     topics = [table.name for table in work.facts if table.kind == "topic"]
     tables = [table.name for table in work.facts if table.kind != "topic"]
     if topics and tables:
@@ -123,13 +124,22 @@ def _reads(strategy: Strategy, work: Workload) -> RuledOut | None:
             remedy="make a view over the topics, and read that view beside the tables",
         )
     if (strategy == "source") == bool(topics):
-        return None
+        return _in_parts(strategy) if whole and strategy not in {"source", "snapshot_once"} else None
     expected = "Kafka topics" if tables else "Delta tables and views"
     return RuledOut(
         strategy=strategy,
         code=Code.WRONG_UPSTREAM,
         reason=f"only {expected} are read so, and not {_list(tables or topics)}",
         remedy="use `source` for topics, and one of the other strategies for tables and views",
+    )
+
+
+def _in_parts(strategy: Strategy) -> RuledOut:
+    return RuledOut(
+        strategy=strategy,
+        code=Code.WHOLE_TABLES,
+        reason="the query takes rows of all of its tables together, and history would be read in parts",
+        remedy="use `snapshot_once`",
     )
 
 

@@ -16,6 +16,7 @@ class Code(StrEnum):
     NO_CHANGE_FEED = "NO_CHANGE_FEED"
     NO_KEY = "NO_KEY"
     KEY_NOT_SORTABLE = "KEY_NOT_SORTABLE"
+    WHOLE_TABLES = "WHOLE_TABLES"
 
     RETENTION_TOO_SHORT = "RETENTION_TOO_SHORT"
     NOT_CONVERGING = "NOT_CONVERGING"
@@ -31,7 +32,14 @@ class Code(StrEnum):
     NOT_RESUMABLE = "NOT_RESUMABLE"
 
 
-HARD = (Code.WRONG_UPSTREAM, Code.MULTIPLE_UPSTREAMS, Code.NO_CHANGE_FEED, Code.NO_KEY, Code.KEY_NOT_SORTABLE)
+HARD = (
+    Code.WRONG_UPSTREAM,
+    Code.MULTIPLE_UPSTREAMS,
+    Code.NO_CHANGE_FEED,
+    Code.NO_KEY,
+    Code.KEY_NOT_SORTABLE,
+    Code.WHOLE_TABLES,
+)
 """Codes of what cannot work: refused even where it is asked for."""
 FORECAST = (Code.RETENTION_TOO_SHORT, Code.NOT_CONVERGING, Code.TOO_LARGE_AT_ONCE, Code.SPOOL_TOO_SMALL)
 """Codes of what is expected to fail, the worst first: never chosen, but a warning where it is asked for."""

@@ -101,6 +101,10 @@ def spooled_parts(position: Position) -> list[str]:
     return position.spooled if isinstance(position, SnapshotPosition) else []
 
 
+Rule = Literal["", "full", "linear"]
+"""How an epoch of a query over whole tables was computed."""
+
+
 class CommitKind(StrEnum):
     """What a commit of ours is."""
 
@@ -116,7 +120,8 @@ class CommitRecord(Value):
     Times are seconds since 1970, UTC. `total` is the number of offsets (of Delta tables: rows) in the frozen history of
     this life; `done` how many of all since its beginning have been consumed; `rows_written` the rows that were inserted
     or replaced (`rows_updated` of them replaced), `rows_deleted` those deleted, `rows_total` the rows that the table
-    then holds. `engine` says what made the commit: `append` of staged files, `overwrite` with them, or a merge by key in
+    then holds. `rule` says how a query over whole tables was kept: `full`, or `linear` from the changes alone; empty for
+    other queries. `engine` says what made the commit: `append` of staged files, `overwrite` with them, or a merge by key in
     `delta-rs` or `spark`.
     `columns` are those of the upstreams, as far as the query may mean them, when this life began: what its names mean.
     `spooled` says in which staged folder each part of the spool lies that the position needs. `base` is the version that
@@ -140,6 +145,7 @@ class CommitRecord(Value):
     rows_deleted: int = 0
     rows_total: int = 0
     engine: str = "append"
+    rule: Rule = ""
     columns: UpstreamColumns = Field(default_factory=dict)
     spooled: dict[str, str] = Field(default_factory=dict)
     total: int = 0
@@ -179,6 +185,7 @@ class Staged(Value):
     rows_bad: int = 0
     key: tuple[str, ...] = ()
     replaces: bool = False
+    rule: Rule = ""
 
     @property
     def rows(self) -> int:

@@ -6,10 +6,12 @@
 - `ingest`: a shared source
 - `key_cuts`: cuts a table's key into ranges of about the same number of rows
 - `rearranged`: strategy `rearranged`
+- `same_table`: whether a Delta table is still the one that a view has read
 - `snapshot`: strategy `snapshot`
 - `snapshot_once`: strategy `snapshot_once`
 - `source`: strategy `source`
 - `table_skips`: keys of Delta tables that a view leaves out, in every version of the table
 - `table_views`: views over Delta tables and other views
 - `truncation`: whether the records below a position are still those that were read
+- `whole_history`: the history of a query that is computed over whole tables
 """

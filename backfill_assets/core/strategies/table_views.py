@@ -8,6 +8,7 @@ that: every epoch takes all versions that wait, up to its budget, and the lag bo
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from backfill_assets.core.epoch.ports import (
@@ -17,6 +18,7 @@ from backfill_assets.core.epoch.ports import (
     NextEpoch,
     PlannedEpoch,
     Tables,
+    TableSize,
     UpstreamState,
 )
 from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
@@ -27,8 +29,9 @@ from backfill_assets.core.progress.positions import BucketState, SnapshotPositio
 from backfill_assets.core.progress.reads import CaptureRead, FullRead, KeyRead, TableRead
 from backfill_assets.core.strategies.change_log import by_feed, changes_of, within
 from backfill_assets.core.strategies.full_refresh import cheaper_to_refresh, may_outweigh, read_in_full
+from backfill_assets.core.strategies.same_table import check_same
 from backfill_assets.core.strategies.table_skips import leaving_out, left_out_alike, skip_reads
-from backfill_assets.errors import DefinitionChangedError, UpstreamChangedError, UpstreamRefusedError, VersionsLostError
+from backfill_assets.errors import DefinitionChangedError, UpstreamRefusedError, VersionsLostError
 
 __all__ = ["BUCKETS", "EpochBudget", "History", "Step", "TableUpstream", "TablesDecider", "begun"]
 
@@ -97,7 +100,8 @@ class TablesDecider:
     """Decides the epochs of one view over Delta tables and other views.
 
     `strategy` is the declared one; a life keeps the one that it began with until its history is read. `choose` is asked
-    which one that is. With `in_full`, tables whose changes outweigh what they hold may be read in full instead.
+    which one that is. With `in_full`, tables whose changes outweigh what they hold may be read in full instead; with `whole`
+    they always are, as the query takes rows of all tables together.
     `skips` is asked what to leave out, when an epoch is planned.
     """
 
@@ -110,6 +114,7 @@ class TablesDecider:
     order: Order = field(default_factory=dict)
     strategy: str = "auto"
     in_full: bool = True
+    whole: bool = False
     skips: Skips = no_skips
 
     @property
@@ -142,7 +147,8 @@ class TablesDecider:
         offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
         history = self.histories[position.strategy]
         if history.finished(position):
-            step = self._read_log(position, offers, budget, live=live)
+            again = self.whole and bool(skip_reads(before, position))
+            step = self._read_log(position, offers, budget, live=live, again=again)
         else:
             self._check_strategy(position)
             reads, after = history.read(
@@ -223,42 +229,7 @@ class TablesDecider:
     def _offer(self, name: str, position: TablePosition) -> UpstreamState:
         """What a table offers, after refusing one that is not the one that the position speaks of."""
         offer = self.tables.table_now(name)
-        redo = f"`backfill reset {self.view}` takes a new snapshot of what is there now"
-        if offer.table_id != position.table_id:
-            raise UpstreamChangedError(
-                f"view {self.view!r}: table {name!r} is another one than the view was built from: expected table id "
-                f"{position.table_id}, found {offer.table_id}",
-                hint=f"put the old table back, or {redo}",
-                expected=position.table_id,
-                found=offer.table_id,
-            )
-        if offer.incarnation != position.incarnation:
-            raise UpstreamChangedError(
-                f"view {self.view!r}: {name!r} was reset or dropped since: expected incarnation "
-                f"{position.incarnation}, found {offer.incarnation}",
-                hint=redo,
-                expected=position.incarnation,
-                found=offer.incarnation,
-            )
-        version, commit_ms = position.held  # what was captured is as much of that history as what was consumed
-        if offer.version < version:
-            raise UpstreamChangedError(
-                f"view {self.view!r}: table {name!r} was restored to version {offer.version}; the view has consumed or "
-                f"captured it up to version {version}",
-                hint=f"restore the table's newer versions, or {redo}",
-                expected=version,
-                found=offer.version,
-            )
-        stated = self.tables.commit_timestamp(name, version)
-        if stated not in {None, commit_ms}:
-            raise UpstreamChangedError(
-                f"view {self.view!r}: table {name!r} was restored to an older version and written to again: the view has "
-                f"consumed or captured a version {version} that was committed at {commit_ms}, and the one there is of "
-                f"{stated} (milliseconds since 1970)",
-                hint=f"restore the versions that were lost, or {redo}",
-                expected=commit_ms,
-                found=stated,
-            )
+        check_same(self.view, name, position, offer, partial(self.tables.commit_timestamp, name))
         return offer
 
     def _in_turn(self, position: SnapshotPosition) -> list[str]:
@@ -276,24 +247,31 @@ class TablesDecider:
             )
 
     def _read_log(
-        self, position: SnapshotPosition, offers: Mapping[str, UpstreamState], budget: int, *, live: bool
+        self, position: SnapshotPosition, offers: Mapping[str, UpstreamState], budget: int, *, live: bool, again: bool
     ) -> tuple[list[TableRead], SnapshotPosition] | None:
-        """Waiting versions up to the budget, at least one of each table; None where nothing waits.
+        """Waiting versions up to the budget, at least one of each table; None where nothing waits, and nothing is to be
+        computed `again`.
 
-        Or all versions at once, by reading the tables in full, where that is less work than following what they changed.
+        Or all versions at once, by reading the tables in full: where that is less work than following what they changed,
+        and where the query is computed over whole tables.
         """
         waiting = self._looked_at(position, offers, most=EVERYTHING if budget == EVERYTHING else MOST_LOOKED_AT)
         empty = not any(commit.rows for commits in waiting.values() for commit in commits)
-        if live and empty and not self._worth_passing(position, waiting):
+        if live and empty and not again and not self._worth_passing(position, waiting):
             return None
-        if self.in_full and may_outweigh(waiting):
-            sizes = {each.name: self.tables.size(each.name) for each in self.upstreams}
-            if cheaper_to_refresh(waiting, sizes, budget):
-                every = self._looked_at(position, offers, most=EVERYTHING)
-                reads, after = read_in_full(position, every, sizes)
-                return reads, _bounded(position, after, offers)
+        if again or (self.whole and not empty) or (not self.whole and self._outweighed(waiting, budget)):
+            every = self._looked_at(position, offers, most=EVERYTHING)
+            reads, after = read_in_full(position, every, self._sizes())
+            return reads, _bounded(position, after, offers)
         reads, after = self._follow(position, waiting, budget)
         return reads, _bounded(position, after, offers)
+
+    def _outweighed(self, waiting: Mapping[str, Sequence[Commit]], budget: int) -> bool:
+        """Whether the tables are better read in full than what waits of their change logs."""
+        return self.in_full and may_outweigh(waiting) and cheaper_to_refresh(waiting, self._sizes(), budget)
+
+    def _sizes(self) -> dict[str, TableSize]:
+        return {each.name: self.tables.size(each.name) for each in self.upstreams}
 
     def _follow(
         self,

@@ -36,6 +36,11 @@ OUT: dict[Code, tuple[Choice, set[str], str]] = {
         {"arrangement"},
         "a column of the key of items is binary or nested, which has no order",
     ),
+    Code.WHOLE_TABLES: (
+        chosen(table(), whole=True),
+        TABLES - {"snapshot_once"},
+        "the query takes rows of all of its tables together",
+    ),
     Code.RETENTION_TOO_SHORT: (
         chosen(table(rows=LARGE, log_retention_seconds=20 * MINUTE)),
         {"snapshot"},

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from tests.support.damage import rewrite
+from tests.support.damage import recompact, rewrite
+from tests.support.lake import Lake
 from tests.support.project import Project
 
 pytestmark = pytest.mark.e2e
@@ -105,3 +106,19 @@ def test_every_change_of_a_value_is_seen_and_zero_has_no_sign(
     proof = values.check("every")
     assert (proof.facts["missing"], proof.facts["unexpected"]) == (seen, seen), proof
     assert proof.passed == (seen == 0)
+
+
+def test_the_last_bit_of_a_float_counts_where_nothing_was_added_up(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.append("base", [{"id": at, "price": 0.1} for at in range(3)])
+    lake.view("copied", "SELECT id, price FROM base", lake.table("base"))
+    lake.view("summed", "SELECT id, sum(price) AS price FROM base GROUP BY id", lake.table("base"))
+
+    def last_bit(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{**row, "price": 0.10000000000000002 if row["id"] == 1 else row["price"]} for row in found]
+
+    for name, seen in (("copied", 1), ("summed", 0)):
+        lake.project.refresh(name)
+        recompact(lake.project, name, last_bit)
+        proof = lake.project.check(name)
+        assert (proof.facts["missing"], proof.facts["unexpected"]) == (seen, seen), name

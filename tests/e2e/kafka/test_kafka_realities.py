@@ -7,7 +7,7 @@ import pytest
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.declare.model import KafkaSource, MaterializedView
-from backfill_assets.errors import BackfillError, OffsetsLostError, TopicRecreatedError
+from backfill_assets.errors import BackfillError, ComputeError, OffsetsLostError, TopicRecreatedError
 from tests.support.broker import abort, add_partitions, commit, delete_before, end_of, recreate, transaction, wait_until
 from tests.support.damage import first, rewrite
 from tests.support.project import Project
@@ -122,6 +122,22 @@ def test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped(proj
     rewrite(project, "copy", first(lambda _row: {"id": -1}))
     proof = project.check("copy")
     assert (proof.passed, proof.facts["derived_from"], proof.facts["missing"]) == (False, "bronze", 1)
+
+
+def test_records_that_are_lost_between_plan_and_reading_fail_the_epoch(project: Project) -> None:
+    topic = project.topic(partitions=1)
+    declare(project, topic)
+    project.produce(topic, rows(*range(10)))
+
+    def lose(step: str) -> None:
+        if step == "planned":
+            delete_before(project, topic, 5)
+
+    with pytest.raises(ComputeError):
+        project.refresh("orders", on_step=lose)
+    assert project.rows("orders") == Counter()
+    with pytest.raises(OffsetsLostError, match=r"offset 0.* still holds is 5"):
+        project.refresh("orders")
 
 
 def test_partitions_that_join_are_read_from_their_first_record_while_backfilling_and_while_live(

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from backfill_assets.adapters.proof.rows import Proof, _inside
 from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.proofs import CHECKS
+from backfill_assets.core.progress.positions import OffsetRange
 from tests.support.many_partitions import make_bronze, results, results_without_broadcasts, wanted
 from tests.support.over_connect import over_connect
 from tests.support.processes import Processes
@@ -35,6 +38,17 @@ def test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_in_proc
     runner = SparkRunner(lambda: spark)
     assert results(runner, bronze) == wanted()
     runner.close()
+
+
+def test_a_row_without_partition_or_offset_is_in_no_range(spark: "SparkSession") -> None:
+    ranges = {0: {0: OffsetRange(start=0, end=5)}}
+    proof = Proof(
+        table=TableLocation(uri="/"), version=0, partition_column="_partition", offset_column="_offset", left_out=ranges
+    )
+    keys = [(0, 4), (0, 5), (1, 0), (0, None), (None, 4), (None, None)]
+    rows = spark.createDataFrame(keys, "_partition INT, _offset BIGINT")
+    left = rows.where(f"NOT {_inside(proof, ranges)}").collect()
+    assert Counter(map(tuple, left)) == Counter(keys[1:])
 
 
 def test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_over_spark_connect(

@@ -1,0 +1,144 @@
+"""How a view over several tables changes, from what changed in them, where its query is linear in each place that changed.
+
+The old result becomes the new one place by place: those before it are bound to the new rows, the place itself to the rows
+that came and to those that went, and those after it to the old rows. A table that is named twice is two places. The sum of
+all is the change of the view, exactly (the telescoping rule of incremental view maintenance).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.compute.broadcast_memory import touched_fit
+from backfill_assets.adapters.compute.differences import differences
+from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.core.progress.reads import ChangesRead, FullRead
+from backfill_assets.core.strategies.change_log import by_feed
+from backfill_assets.errors import VersionsLostError
+from backfill_assets.query.ddl import Column, quoted
+from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
+from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["IS_INSERT", "Changed", "by_copies", "changed_rows", "changes_readable", "relational_changes"]
+
+IS_INSERT = "IN ('insert', 'update_postimage')"
+"""What Delta's change data feed says of a row that is there after the change; any other is gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """What became of a table: the rows that `come` and those that `go` (None: there are none), and all `old` ones."""
+
+    come: "DataFrame"
+    go: "DataFrame | None"
+    old: "Callable[[], DataFrame]"
+
+
+def relational_changes(
+    query: RelationalQuery, new: "Mapping[str, DataFrame]", changed: Mapping[str, Changed]
+) -> "DataFrame":
+    """The rows that come to a view and those that go from it, as Delta's change data feed tells them; a row may do both.
+
+    `new` are all rows of all tables. The query must be linear in each place that names one of those that `changed`.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from backfill_assets.adapters.sql.apply_relational import computed_rows
+
+    parts = []
+    for number, name in enumerate(query.occurrences):
+        if name not in changed:
+            continue
+        others = [_beside(query, number, at, new, changed) for at in range(len(query.occurrences))]
+        for kind, rows in (("insert", changed[name].come), ("delete", changed[name].go)):
+            if rows is not None:
+                bound = [*others[:number], rows, *others[number + 1 :]]
+                parts.append(computed_rows(query, bound).withColumn(CARRIED_CHANGE, F.lit(kind)))
+    return reduce(lambda some, more: some.unionAll(more), parts)
+
+
+def _beside(
+    query: RelationalQuery, number: int, at: int, new: "Mapping[str, DataFrame]", changed: Mapping[str, Changed]
+) -> "DataFrame":
+    """What place `at` is bound to while place `number` is bound to changes."""
+    name, parts = query.occurrences[at], query.linearity.parts
+    if parts[at] != parts[number]:
+        return new[name].where("FALSE")
+    return changed[name].old() if at > number and name in changed else new[name]
+
+
+def changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequence[FullRead]) -> bool:
+    """Whether all files are there that tell what changed between the versions of these reads, and what there was before."""
+    try:
+        for read in reads:
+            upstreams[read.source].check_whole(read.first - 1)
+            for part in _versions(upstreams[read.source], read):
+                upstreams[read.source].check_readable(part)
+    except VersionsLostError:
+        return False
+    return True
+
+
+def changed_rows(
+    spark: "SparkSession", upstream: DeltaUpstream, read: FullRead, columns: Sequence[Column], place: Scratch
+) -> Changed:
+    """What became of a table between the versions of a read. `place` is a folder for this alone."""
+
+    def rows(part: FullRead | ChangesRead, name: str) -> "DataFrame":
+        return table_rows(spark, upstream, part, columns, Scratch(table=place.table, path=f"{place.path}/{name}"))
+
+    parts = [rows(part, str(part.first)) for part in _versions(upstream, read)]
+    found = reduce(lambda some, more: some.unionByName(more), parts)
+    deletes = any(commit.deletes for commit in upstream.commits(read.first - 1, read.last))
+    before = read.model_copy(update={"last": read.first - 1})
+    return Changed(
+        come=found.where(f"{CHANGE.name} {IS_INSERT}"),
+        go=found.where(f"NOT {CHANGE.name} {IS_INSERT}") if deletes else None,
+        old=lambda: rows(before, "before"),
+    )
+
+
+def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
+    """What changed between the versions of a read, in parts that are read alike."""
+    commits = upstream.commits(read.first - 1, read.last)
+    return [
+        ChangesRead(
+            source=read.source,
+            table_id=read.table_id,
+            first=part[0].version,
+            last=part[-1].version,
+            rows=sum(commit.rows for commit in part),
+        )
+        for part in by_feed(commits)
+        if any(commit.rows for commit in part)
+    ]
+
+
+def by_copies(changes: "DataFrame", held: "DataFrame", *, rows: int) -> "DataFrame":
+    """Changes of a view whose rows are known by their hash and copy, from those of its visible rows, about so many.
+
+    Of each hash that is touched, the rows that are held and the changes make the rows that are to be; these are numbered
+    again, and what differs is the change.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from backfill_assets.adapters.sql.apply_relational import hashed, numbered
+    from backfill_assets.adapters.sql.semi_join import semi_join
+
+    visible = [name for name in changes.columns if name != CARRIED_CHANGE]
+    columns = list(map(quoted, visible))
+    came = changes.groupBy(*columns).agg(F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias("__n"))
+    net = hashed(came.where("__n <> 0"), visible)
+    touched = net.select(ROW_HASH).distinct()
+    old = semi_join(held, touched, {ROW_HASH: ROW_HASH}, few=touched_fit(touched, most=rows))
+    both = old.select(*columns, F.lit(1).cast("bigint").alias("__n")).unionByName(net.select(*columns, "__n"))
+    left = both.groupBy(*columns).agg(F.sum("__n").alias("__n")).where("__n <> 0")
+    gone = F.raise_error(F.lit("a row is to go from the view that is not in it"))
+    times = F.sequence(F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint")))
+    copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)
+    return differences(numbered(copies, visible), old.select(*columns, ROW_HASH, COPY))

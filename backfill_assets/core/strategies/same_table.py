@@ -1,0 +1,54 @@
+"""Whether a Delta table is still the one that a view has read: the same life of it, not put back and written to again."""
+
+from collections.abc import Callable
+
+from backfill_assets.core.epoch.ports import UpstreamState
+from backfill_assets.core.progress.positions import TablePosition
+from backfill_assets.errors import UpstreamChangedError
+
+__all__ = ["check_same"]
+
+
+def check_same(
+    view: str, name: str, position: TablePosition, offer: UpstreamState, timestamp: Callable[[int], int | None]
+) -> None:
+    """Refuse a table that is not the one that a position speaks of; `timestamp` tells when a version was committed.
+
+    Errors: `UpstreamChangedError`.
+    """
+    redo = f"`backfill reset {view}` takes a new snapshot of what is there now"
+    if offer.table_id != position.table_id:
+        raise UpstreamChangedError(
+            f"view {view!r}: table {name!r} is another one than the view was built from: expected table id "
+            f"{position.table_id}, found {offer.table_id}",
+            hint=f"put the old table back, or {redo}",
+            expected=position.table_id,
+            found=offer.table_id,
+        )
+    if offer.incarnation != position.incarnation:
+        raise UpstreamChangedError(
+            f"view {view!r}: {name!r} was reset or dropped since: expected incarnation "
+            f"{position.incarnation}, found {offer.incarnation}",
+            hint=redo,
+            expected=position.incarnation,
+            found=offer.incarnation,
+        )
+    version, commit_ms = position.held  # what was captured is as much of that history as what was consumed
+    if offer.version < version:
+        raise UpstreamChangedError(
+            f"view {view!r}: table {name!r} was restored to version {offer.version}; the view has consumed or "
+            f"captured it up to version {version}",
+            hint=f"restore the table's newer versions, or {redo}",
+            expected=version,
+            found=offer.version,
+        )
+    stated = timestamp(version)
+    if stated not in {None, commit_ms}:
+        raise UpstreamChangedError(
+            f"view {view!r}: table {name!r} was restored to an older version and written to again: the view has consumed or "
+            f"captured a version {version} that was committed at {commit_ms}, and the one there is of {stated} (milliseconds "
+            "since 1970)",
+            hint=f"restore the versions that were lost, or {redo}",
+            expected=commit_ms,
+            found=stated,
+        )

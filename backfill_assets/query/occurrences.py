@@ -1,0 +1,119 @@
+"""Where a query names its upstreams: each place is an occurrence, found by sqlglot and cut out by its position in the text.
+
+The text is never rendered again: an occurrence is bound to rows by putting a name into its place.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from backfill_assets.query.refusals import nearest, refusal
+from backfill_assets.query.spelling import backquoted
+
+__all__ = ["Occurrence", "bound", "occurrences"]
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A place in the query's text, from `start` to before `end`, that names an upstream; `alias` is empty if it has none."""
+
+    upstream: str
+    start: int
+    end: int
+    alias: str = ""
+    written: str = ""
+
+
+def occurrences(root: exp.Expr, upstreams: Sequence[str]) -> tuple[Occurrence, ...]:
+    """All places where a query names one of its upstreams, in the order of the text.
+
+    A name of WITH hides an upstream of the same name, wherever it is seen. Errors: `QueryError` for a table that is neither.
+    """
+    found = sorted({_occurrence(table, upstreams) for table in _tables(root)}, key=lambda each: each.start)
+    return tuple(found)
+
+
+def bound(query: str, found: Sequence[Occurrence], name: Callable[[int], str], *, escape: bool = False) -> str:
+    """The query's text with the name of its number in the place of each occurrence, under the name that it had.
+
+    With `escape`, braces of the text are doubled, for `str.format`.
+
+    Example:
+        >>> bound("SELECT a FROM t", [Occurrence("t", 14, 15, written="t")], lambda at: f"t_{at}")
+        'SELECT a FROM t_0 AS `t`'
+    """
+    parts: list[str] = []
+    at = 0
+    for number, each in enumerate(found):
+        text = query[at : each.start]
+        parts.append(_escaped(text) if escape else text)
+        parts.append(name(number) if each.alias else f"{name(number)} AS {backquoted(each.written)}")
+        at = each.end
+    parts.append(_escaped(query[at:]) if escape else query[at:])
+    return "".join(parts)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _occurrence(table: exp.Table, upstreams: Sequence[str]) -> Occurrence:
+    written = ".".join(each.name for each in table.parts)
+    same = [name for name in upstreams if name.lower() == written.lower()]
+    name = written if written in upstreams else same[0] if len(same) == 1 else None
+    if name is None:
+        raise refusal(
+            "UNKNOWN_UPSTREAM",
+            f"the query reads from {written!r}, which is not an upstream of the view",
+            hint=nearest(written, list(upstreams)),
+        )
+    return Occurrence(
+        upstream=name,
+        start=table.parts[0].meta["start"],
+        end=table.parts[-1].meta["end"] + 1,
+        alias=str(table.alias),
+        written=str(table.name),
+    )
+
+
+def _tables(root: exp.Expr) -> Iterator[exp.Table]:
+    """The tables that are upstreams, in scope by scope; what is no upstream and no name of WITH is refused."""
+    small = _in_small_letters(root)
+    try:
+        scopes = traverse_scope(small)
+    except SqlglotError as error:
+        raise refusal("SYNTAX", f"the query cannot be read: {error}") from None
+    named = {id(table): table for scope in scopes for table in _sources(scope)}
+    defined = {each.alias for each in small.find_all(exp.CTE)}
+    for table in small.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier):
+            continue  # a function in FROM
+        if id(table) in named:
+            yield table
+        elif table.args.get("db") or table.name not in defined:
+            raise refusal(
+                "UNSUPPORTED",
+                f"the query reads from {table.name!r} in a place that is not understood",
+                hint="name it in FROM or JOIN",
+            )
+
+
+def _sources(scope: Scope) -> Iterator[exp.Table]:
+    for source in scope.sources.values():
+        if isinstance(source, exp.Table):
+            yield source
+
+
+def _in_small_letters(root: exp.Expr) -> exp.Expr:
+    """A copy in which names of WITH, and the tables that may mean them, are spelled alike: Spark does not tell case."""
+    small = root.copy()
+    defined = {each.alias.lower() for each in small.find_all(exp.CTE)}
+    for cte in small.find_all(exp.CTE):
+        cte.args["alias"].this.set("this", cte.alias.lower())
+    for table in small.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and not table.args.get("db") and table.name.lower() in defined:
+            table.this.set("this", table.name.lower())
+    return small

@@ -1,0 +1,209 @@
+"""Reads a query of any shape: joins, subqueries, windows, set operations, groups of groups.
+
+There are rules for single rows (`rowwise`) and for groups of one upstream (`aggregate`). Any other query that is
+deterministic is computed over whole upstreams, and the view is brought to the result by what differs. The user's text is
+kept: only the places where it names upstreams are bound to rows.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from sqlglot import Token, exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from backfill_assets.errors import QueryError
+from backfill_assets.query.aggregate import check_groups, is_aggregate
+from backfill_assets.query.ddl import Column, invalid_name_characters
+from backfill_assets.query.determinism import check_deterministic, refused_calls
+from backfill_assets.query.expressions import check_used
+from backfill_assets.query.linear import NOWHERE, Linearity, linearity
+from backfill_assets.query.occurrences import Occurrence, bound, occurrences
+from backfill_assets.query.parsing import parse, parse_parts, tokenize
+from backfill_assets.query.refusals import refusal
+from backfill_assets.query.spelling import joined_words, words_of
+from backfill_assets.query.ties import completed
+
+__all__ = ["COPY", "ROW_HASH", "RelationalQuery", "analyze_relational", "is_relational", "spelled_relational"]
+
+ROW_HASH: Final = "__row_hash"
+COPY: Final = "__copy"
+"""Which of several equal rows it is, from 1: with the hash of a row the key of a view that has no other."""
+
+_RULES_END: Final = frozenset({
+    "AGGREGATE",
+    "AGGREGATE_DISTINCT",
+    "AGGREGATE_FILTER",
+    "AGGREGATE_FUNCTION",
+    "AGGREGATE_NESTED",
+    "AGGREGATE_PLACE",
+    "AGGREGATE_UNION",
+    "CTE",
+    "DISTINCT",
+    "GENERATOR",
+    "GROUP_BY",
+    "GROUPING_SETS",
+    "HAVING",
+    "JOIN",
+    "NO_GROUP_BY",
+    "ORDER_LIMIT",
+    "SUBQUERY",
+    "UNSUPPORTED",
+    "WINDOW",
+})
+"""Reasons for which the rules for rows and for groups do not apply to a query, although it may be a good one."""
+
+
+@dataclass(frozen=True)
+class RelationalQuery:
+    """A query of any shape, ready to run.
+
+    `text` is the query with one spelling. `template` is the user's text with `{occurrence_<n>}` where it names upstreams,
+    `occurrences` the upstream of each, `linearity` in which of them the query is linear. `columns` are those of each
+    upstream that `*` stands for. `output_columns` are empty where only Spark can tell them. `key_columns` are the
+    view's own key, or the hash of a row and its copy's number.
+    """
+
+    text: str
+    upstreams: tuple[str, ...]
+    key_columns: tuple[str, ...]
+    output_columns: tuple[str, ...]
+    columns: Mapping[str, tuple[Column, ...]] = field(repr=False)
+    template: str = field(repr=False)
+    occurrences: tuple[str, ...] = field(repr=False)
+    primary_key: tuple[str, ...] = ()
+    linearity: Linearity = NOWHERE
+
+    def is_linear_in(self, upstreams: Collection[str]) -> bool:
+        """Whether the query is linear in each place that names one of these upstreams."""
+        return all(number in self.linearity.linear for number, name in enumerate(self.occurrences) if name in upstreams)
+
+    @property
+    def branch_column(self) -> str:
+        """Its parts are not told apart."""
+        return ""
+
+
+@lru_cache(maxsize=1024)
+def is_relational(query: str) -> bool:
+    """Whether neither the rules for rows nor those for groups apply to a query, as far as its text tells.
+
+    Example:
+        >>> is_relational("SELECT a FROM t"), is_relational("SELECT a FROM t JOIN u USING (id)")
+        (False, True)
+    """
+    try:
+        tokens = tokenize(query)
+        if is_aggregate(query):
+            check_groups(query, tokens)
+        else:
+            _check_rows(query, tokens)
+    except QueryError as error:
+        return error.reason in _RULES_END
+    return False
+
+
+def _check_rows(query: str, tokens: list[Token]) -> None:
+    """Refuse what the rules for single rows do not take, as far as the text tells."""
+    for part in parse_parts(query, tokens):
+        if part.select.find(exp.Window):
+            raise refusal("WINDOW", "the query has a window function (OVER)")
+        for name, reason in refused_calls(part.tokens):
+            raise refusal(reason, f"the query calls {name}()")
+
+
+def analyze_relational(
+    query: str, tables: Mapping[str, tuple[Column, ...]], primary_key: tuple[str, ...] = ()
+) -> RelationalQuery:
+    """Read a query over `tables`, all columns of each upstream by its name. `primary_key` are columns of the view.
+
+    Errors: `QueryError` with a `reason` if the query is wrong, or would not give the same rows again.
+    """
+    query, tokens, root = _read(query)
+    found = occurrences(root, list(tables))
+    upstreams = tuple(dict.fromkeys(each.upstream for each in found))
+    if not found:
+        raise refusal("UNKNOWN_UPSTREAM", "the query reads no upstream")
+    check_used(upstreams, tables)
+    check_deterministic(root, tokens, {(each.name.lower(), each.type) for some in tables.values() for each in some})
+    visible = {name: tuple(each for each in tables[name] if not each.name.startswith("__")) for name in upstreams}
+    return RelationalQuery(
+        text=_spelled(query, tokens, root),
+        upstreams=upstreams,
+        key_columns=primary_key or (ROW_HASH, COPY),
+        output_columns=_outputs(root, found, visible),
+        columns=visible,
+        template=bound(query, found, lambda at: f"{{occurrence_{at}}}", escape=True),
+        occurrences=tuple(each.upstream for each in found),
+        primary_key=primary_key,
+        linearity=linearity(root, tokens, found),
+    )
+
+
+def spelled_relational(query: str, upstreams: Sequence[str]) -> str:
+    """The query in one spelling, after checking as much of it as can be told without the upstreams' columns.
+
+    Errors: `QueryError`.
+    """
+    query, tokens, root = _read(query)
+    found = occurrences(root, upstreams)
+    check_used(tuple(each.upstream for each in found), dict.fromkeys(upstreams, ()))
+    check_deterministic(root, tokens)
+    return _spelled(query, tokens, root)
+
+
+def _read(query: str) -> tuple[str, list[Token], exp.Expr]:
+    """The query with total orders, its tokens, and what they mean."""
+    tokens = tokenize(query)
+    text = completed(query, tokens, parse(query, tokens))
+    tokens = tokenize(text)
+    return text, tokens, parse(text, tokens)
+
+
+def _spelled(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
+    # The case of a name may be part of the result, wherever it is.
+    names = {
+        node.meta.get("start", -1)
+        for node in root.find_all(exp.Identifier)
+        if not isinstance(node.parent, exp.Table | exp.TableAlias)
+    }
+    return joined_words(word.text for word in words_of(query, tokens, names))
+
+
+def _outputs(
+    root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]
+) -> tuple[str, ...]:
+    """The names of the view's columns. Errors: `QueryError` for a name that is missing, there twice, or not to be stored."""
+    names = list(root.named_selects) if isinstance(root, exp.Query) else []
+    for name in names:
+        _check_name(name)
+    if "*" in names:
+        names = _expanded(root, found, tables)
+    small = [name.lower() for name in names]
+    if twice := [name for name in names if small.count(name.lower()) > 1]:
+        raise refusal("DUPLICATE_COLUMN", f"the query gives the column {twice[0]!r} more than once")
+    return tuple(names)
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise refusal("UNNAMED_COLUMN", "a column of the query has no name")
+    if name.startswith("__"):
+        raise refusal("COLUMN_NAME", f"the query's column {name!r} begins with `__`, which is for hidden columns")
+    if name != "*" and (wrong := invalid_name_characters(name)):
+        raise refusal("COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not take: {wrong!r}")
+
+
+def _expanded(root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]) -> list[str]:
+    """The names with each `*` replaced by its columns; none where only Spark can tell."""
+    schema: dict[str, object] = {
+        each.written: {column.name: column.type for column in tables[each.upstream]} for each in found if each.written
+    }
+    try:
+        qualified = qualify(root.copy(), schema=schema, dialect="spark", validate_qualify_columns=False)
+    except SqlglotError:
+        return []
+    names = list(qualified.named_selects) if isinstance(qualified, exp.Query) else []
+    return [] if "*" in names else names

@@ -1,0 +1,218 @@
+"""Makes orders total where the result depends on which of several equal rows comes first: LIMIT, row_number(), ROWS frames.
+
+An `ORDER BY` of a window is completed by all columns of its rows, that of a `LIMIT` by all columns of the result. Rows that
+are equal in all of these may change places without a trace. The completed text is the query: what users see in `plan`,
+what is computed, and what proofs compare with.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sqlglot import Token, TokenType, exp
+
+from backfill_assets.query.refusals import refusal
+
+__all__ = ["completed"]
+
+_TAKES_ORDER: Final = frozenset({
+    "any_value",
+    "first",
+    "first_value",
+    "lag",
+    "last",
+    "last_value",
+    "lead",
+    "nth_value",
+    "ntile",
+    "row_number",
+})
+"""Window functions whose result depends on the order of rows that are equal by ORDER BY."""
+
+_ALL_COLUMNS: Final = "struct(*)"
+_WRITE_WINDOW: Final = "write the window after OVER, with ORDER BY"
+_FRAMES: Final = frozenset({TokenType.ROWS, TokenType.RANGE})
+_LIMITS: Final = frozenset({TokenType.LIMIT, TokenType.OFFSET})
+_OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
+_CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
+
+
+def completed(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
+    """The query's text with total orders wherever it takes them. A text that is completed stays as it is.
+
+    Errors: `QueryError` where an order cannot be completed.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> from sqlglot.dialects.spark import Spark
+        >>> text = "SELECT a, b FROM t ORDER BY a LIMIT 2"
+        >>> completed(text, Spark.Tokenizer().tokenize(text), parse_one(text, read="spark"))
+        'SELECT a, b FROM t ORDER BY a, 1, 2 LIMIT 2'
+    """
+    added = dict([*_windows(tokens, root), *_limits(tokens, root)])
+    text = query
+    for at, more in sorted(added.items(), reverse=True):
+        before = text[: at + 1]
+        if not _squeezed(before).endswith(_squeezed(more)):
+            text = f"{before}{more}{text[at + 1 :]}"
+    return text
+
+
+def _windows(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]]:
+    """Where the last character of a window's ORDER BY is, and what comes after it."""
+    for over, token in enumerate(tokens):
+        if token.token_type != TokenType.OVER:
+            continue
+        name, inside = _called(tokens, over), list(_inside(tokens, over + 1))
+        if name not in _TAKES_ORDER and not any(tokens[at].token_type == TokenType.ROWS for at in inside):
+            continue
+        if not inside:
+            raise _not_total(f"the query calls {name}() over a named window, or rows in no order", _WRITE_WINDOW)
+        start = next((at for at in inside if tokens[at].token_type == TokenType.ORDER_BY), None)
+        node = _window_between(root, tokens[inside[0]].start, tokens[inside[-1]].end)
+        if start is None or node is None:
+            raise _not_total(f"the query calls {name}() over rows in no order", "give the window an ORDER BY")
+        _check_place(node, name)
+        end = next((at for at in inside if at > start and tokens[at].token_type in _FRAMES), inside[-1] + 1)
+        yield tokens[end - 1].end, f", {_ALL_COLUMNS}"
+
+
+def _window_between(root: exp.Expr, start: int, end: int) -> exp.Expr | None:
+    """The window whose columns are all between two places in the text."""
+    for node in root.find_all(exp.Window):
+        parts = [part for name in ("partition_by", "order") for part in _listed(node.args.get(name))]
+        places = [at for part in parts for at in _places(part)]
+        if places and start <= min(places) and max(places) <= end:
+            return node
+    return None
+
+
+def _listed(found: object) -> list[exp.Expr]:
+    some = found if isinstance(found, list) else [found]
+    return [each for each in some if isinstance(each, exp.Expr)]
+
+
+def _places(node: exp.Expr) -> list[int]:
+    """Where the names in a part of the query are."""
+    return [int(each.meta["start"]) for each in node.find_all(exp.Identifier) if "start" in each.meta]
+
+
+def _check_place(node: exp.Expr, name: str) -> None:
+    select = node.find_ancestor(exp.Select)
+    qualifies = node.find_ancestor(exp.Qualify) is not None
+    if qualifies or (select is not None and select.args.get("group")):
+        place = "QUALIFY" if qualifies else "a SELECT with GROUP BY"
+        hint = "compute it over a subquery: SELECT … FROM (SELECT …, row_number() OVER (…) AS n FROM (…)) WHERE n = 1"
+        raise _not_total(f"the query calls {name}() in {place}, where its order cannot be completed", hint)
+
+
+def _limits(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]]:
+    """Where the last character of the ORDER BY before a LIMIT is, and what comes after it."""
+    queries = [node for node in root.find_all(exp.Query) if node.args.get("order")]
+    if any(not node.args.get("order") for node in root.find_all(exp.Query) if _is_limited(node)):
+        raise _not_total("the query has LIMIT without ORDER BY", "say which rows come first: ORDER BY … LIMIT n")
+    windows = {
+        at
+        for index, token in enumerate(tokens)
+        if token.token_type == TokenType.OVER
+        for at in _inside(tokens, index + 1)
+    }
+    found = [
+        index
+        for index, token in enumerate(tokens)
+        if token.token_type == TokenType.ORDER_BY and index not in windows and not _within(tokens, index)
+    ]
+    if len(queries) != len(found) and any(map(_is_limited, queries)):
+        raise _not_total("the query's orders cannot be told apart", _WRITE_WINDOW)
+    for node, start in zip(sorted(queries, key=_before_order), found, strict=False):
+        if _is_limited(node):
+            yield tokens[_end_of_order(tokens, start)].end, _ordinals(node)
+
+
+def _is_limited(node: exp.Expr) -> bool:
+    return bool(node.args.get("limit") or node.args.get("offset"))
+
+
+def _before_order(node: exp.Expr) -> tuple[int, int]:
+    """What comes last in the text before a query's ORDER BY; of queries that end in the same place, the inner one first."""
+    own = {
+        id(each)
+        for name in ("order", "limit", "offset")
+        for part in _listed(node.args.get(name))
+        for each in part.walk()
+    }
+    names = [each for each in node.find_all(exp.Identifier) if id(each) not in own and "start" in each.meta]
+    return max((int(each.meta["start"]) for each in names), default=-1), -node.depth
+
+
+def _ordinals(node: exp.Expr) -> str:
+    names = list(node.named_selects) if isinstance(node, exp.Query) else []
+    if not names or "*" in names:
+        raise _not_total("the query has LIMIT over *", "name the columns one by one")
+    return "".join(f", {at}" for at in range(1, len(names) + 1))
+
+
+def _within(tokens: Sequence[Token], index: int) -> bool:
+    """Whether an ORDER BY is that of WITHIN GROUP, or of a named window."""
+    depth = 0
+    for at in range(index - 1, -1, -1):
+        depth += tokens[at].token_type in _CLOSES
+        if tokens[at].token_type in _OPENS:
+            if depth == 0:
+                before = tokens[at - 1].text.lower() if at else ""
+                return before in {"group", "within group", "as"} and not _begins_query(tokens, at + 1)
+            depth -= 1
+    return False
+
+
+def _begins_query(tokens: Sequence[Token], at: int) -> bool:
+    return tokens[at].token_type in {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN}
+
+
+def _inside(tokens: Sequence[Token], opening: int) -> Iterator[int]:
+    """The tokens between a bracket and its partner; none where there is no bracket."""
+    if opening >= len(tokens) or tokens[opening].token_type != TokenType.L_PAREN:
+        return
+    depth = 0
+    for at in range(opening + 1, len(tokens)):
+        if tokens[at].token_type in _CLOSES:
+            if depth == 0:
+                return
+            depth -= 1
+        yield at
+        depth += tokens[at].token_type in _OPENS
+
+
+def _called(tokens: Sequence[Token], over: int) -> str:
+    """The function that a window is of: the word before the brackets before OVER, FILTER aside."""
+    at, depth = over - 1, 0
+    while at >= 0 and tokens[at].token_type != TokenType.R_PAREN:
+        at -= 1  # IGNORE NULLS
+    while at > 0:
+        depth += tokens[at].token_type in _CLOSES
+        depth -= tokens[at].token_type in _OPENS
+        if depth == 0 and tokens[at].token_type == TokenType.L_PAREN:
+            name = tokens[at - 1].text.lower()
+            if name != "filter":
+                return name
+            return _called(tokens, at - 1)
+        at -= 1
+    return ""
+
+
+def _end_of_order(tokens: Sequence[Token], start: int) -> int:
+    """The last token of an ORDER BY: before LIMIT, OFFSET, a closing bracket or the end."""
+    depth = 0
+    for at in range(start + 1, len(tokens)):
+        kind = tokens[at].token_type
+        if depth == 0 and (kind in _LIMITS or kind in _CLOSES):
+            return at - 1
+        depth += (kind in _OPENS) - (kind in _CLOSES)
+    return len(tokens) - 1
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.lower().split())
+
+
+def _not_total(message: str, hint: str) -> Exception:
+    return refusal("ORDER_NOT_TOTAL", f"{message}, so the result would depend on chance", hint=hint)

@@ -1,0 +1,57 @@
+"""Where a query is linear: where its result over changes is the change of its result."""
+
+import pytest
+
+from backfill_assets.query.linear import linearity
+from backfill_assets.query.occurrences import occurrences
+from backfill_assets.query.parsing import parse, tokenize
+
+CASES = [
+    ("SELECT a.x FROM a JOIN b ON a.x = b.x", {0, 1}, (0, 0)),
+    ("SELECT a.x FROM a, b CROSS JOIN c", {0, 1, 2}, (0, 0, 0)),
+    ("SELECT * FROM a NATURAL JOIN b", {0, 1}, (0, 0)),
+    ("SELECT a.x FROM a JOIN a AS again USING (x)", {0, 1}, (0, 0)),
+    ("SELECT a.x FROM a LEFT JOIN b ON a.x = b.x JOIN c ON c.x = a.x", {0, 2}, (0, 0, 0)),
+    ("SELECT b.x FROM a JOIN c ON a.x = c.x RIGHT JOIN b ON a.x = b.x", {2}, (0, 0, 0)),
+    ("SELECT a.x FROM a FULL JOIN b ON a.x = b.x", set(), (0, 0)),
+    ("SELECT a.x FROM a FULL JOIN b ON a.x = b.x JOIN c ON a.x = c.x", {2}, (0, 0, 0)),
+    ("SELECT x FROM a LEFT SEMI JOIN b ON a.x = b.x", {0}, (0, 0)),
+    ("SELECT x FROM a LEFT ANTI JOIN b ON a.x = b.x", {0}, (0, 0)),
+    ("SELECT x, e FROM a LATERAL VIEW explode(y) AS e", {0}, (0,)),
+    ("SELECT a.x FROM a, b UNION ALL (SELECT x FROM c UNION ALL SELECT x FROM a)", {0, 1, 2, 3}, (0, 0, 1, 2)),
+]
+NOWHERE = [
+    "SELECT a.x FROM a, b UNION SELECT x FROM c",
+    "SELECT a.x FROM a, b UNION ALL SELECT 1",
+    "SELECT a.x FROM a, b UNION ALL SELECT r.id FROM range(3) r LEFT JOIN c ON c.x = r.id",
+    "SELECT a.x FROM a, b UNION ALL SELECT x FROM (SELECT 1 AS x) LEFT JOIN c USING (x)",
+    "SELECT a.x FROM a WHERE x IN (SELECT x FROM b)",
+    "SELECT a.x, (SELECT max(x) FROM b) AS m FROM a",
+    "SELECT a.x FROM a JOIN (SELECT DISTINCT x FROM b) USING (x)",
+    "SELECT a.x FROM a JOIN (b LEFT JOIN c USING (x)) USING (x)",
+    "SELECT a.x, count(*) AS n FROM a, b GROUP BY a.x",
+    "SELECT count(*) AS n FROM a, b",
+    "SELECT DISTINCT a.x FROM a, b",
+    "SELECT a.x, rank() OVER (ORDER BY a.x) AS n FROM a, b",
+    "SELECT a.x FROM a, b ORDER BY 1 LIMIT 2",
+    "SELECT x FROM a EXCEPT ALL SELECT x FROM b",
+    "WITH c AS (SELECT x FROM a) SELECT c.x FROM c, b",
+]
+
+
+def found(query: str) -> tuple[set[int], tuple[int, ...]]:
+    tokens = tokenize(query)
+    root = parse(query, tokens)
+    names = [name for name in "abc" if any(token.text == name for token in tokens)]
+    each = linearity(root, tokens, occurrences(root, names))
+    return set(each.linear), each.parts
+
+
+@pytest.mark.parametrize(("query", "linear", "parts"), CASES)
+def test_each_side_of_a_join_that_is_kept_is_linear(query: str, linear: set[int], parts: tuple[int, ...]) -> None:
+    assert found(query) == (linear, parts)
+
+
+@pytest.mark.parametrize("query", NOWHERE)
+def test_a_query_that_looks_at_rows_together_or_gives_some_of_nothing_is_linear_nowhere(query: str) -> None:
+    assert found(query)[0] == set()

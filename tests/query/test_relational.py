@@ -1,0 +1,186 @@
+"""Queries of any shape: which they are, where they name their upstreams, and what is refused of them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backfill_assets.errors import QueryError
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.occurrences import bound, occurrences
+from backfill_assets.query.parsing import parse, tokenize
+from backfill_assets.query.query import analyze, is_constrained, reader_key, spelled, unique_keys
+from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery, is_relational
+from tests.support.queries_world import QUERIES, tables_of
+
+T = (Column("id", "BIGINT"), Column("name", "STRING"), Column("at", "TIMESTAMP"), Column("__hidden", "BIGINT"))
+TABLES = {"t": T, "u": T}
+
+
+def analyzed(query: str, primary_key: tuple[str, ...] = ()) -> RelationalQuery:
+    names = [name for name in TABLES if any(token.text.lower() == name for token in tokenize(query))]
+    found = analyze(query, dict.fromkeys(names, T), dict.fromkeys(names, ("id",)), primary_key)
+    assert isinstance(found, RelationalQuery)
+    return found
+
+
+def named(query: str) -> list[str]:
+    return [query[each.start : each.end] for each in occurrences(parse(query, tokenize(query)), list(TABLES))]
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_each_query_of_the_world_is_one_that_no_rule_keeps(name: str) -> None:
+    assert is_relational(QUERIES[name])
+    names = tables_of(QUERIES[name])
+    assert spelled(spelled(QUERIES[name], names), names) == spelled(QUERIES[name], names)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM t WHERE id > 1",
+        "SELECT id FROM t UNION ALL SELECT id FROM u",
+        "SELECT name, count(*) AS n FROM t GROUP BY name",
+        "SELECT id FROM",
+        "DELETE FROM t",
+    ],
+)
+def test_what_the_rules_keep_and_what_is_no_query_is_left_to_them(query: str) -> None:
+    assert not is_relational(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT a.id FROM t a JOIN `U` AS b ON a.id = b.id", ["t", "`U`"]),
+        ("SELECT id FROM t, t AS again", ["t", "t"]),
+        ("WITH u AS (SELECT id FROM u) SELECT t.id FROM t JOIN U USING (id)", ["u", "t"]),
+        ("WITH x AS (SELECT id FROM t), y AS (SELECT id FROM x) SELECT id FROM y JOIN u USING (id)", ["t", "u"]),
+        ("SELECT id FROM t WHERE id IN (SELECT id FROM u WHERE u.id = t.id)", ["t", "u"]),
+        ("SELECT id, (SELECT max(id) FROM u) AS most FROM t", ["u", "t"]),
+        ("SELECT id FROM t LATERAL VIEW explode(array(1)) e AS x", ["t"]),
+        ("SELECT t.id FROM range(3) r JOIN t ON t.id = r.id", ["t"]),
+        ("SELECT id FROM (SELECT id FROM t UNION SELECT id FROM u)", ["t", "u"]),
+        ("SELECT id FROM (t JOIN u USING (id))", ["t", "u"]),
+    ],
+)
+def test_each_place_that_names_an_upstream_is_found_and_no_name_of_with(query: str, found: list[str]) -> None:
+    assert named(query) == found
+
+
+def test_only_the_places_are_replaced_and_each_keeps_its_name() -> None:
+    query = "WITH t AS (SELECT id FROM t) SELECT t.id, 't' AS text, u.name FROM t JOIN u ON t.id = u.id"
+    assert analyzed(query).template == (
+        "WITH t AS (SELECT id FROM {occurrence_0} AS `t`) SELECT t.id, 't' AS text, u.name FROM t "
+        "JOIN {occurrence_1} AS `u` ON t.id = u.id"
+    )
+    assert analyzed("SELECT o.id, '{x}' AS b FROM t o, u").template == (
+        "SELECT o.id, '{{x}}' AS b FROM {occurrence_0} o, {occurrence_1} AS `u`"
+    )
+
+
+@given(st.lists(st.sampled_from(["t", "u"]), min_size=1, max_size=6))
+def test_binding_to_the_own_names_changes_nothing_but_adds_them(names: list[str]) -> None:
+    query = "SELECT 1 AS one FROM " + ", ".join(f"{name} AS n{at}" for at, name in enumerate(names))
+    found = occurrences(parse(query, tokenize(query)), list(TABLES))
+    assert [each.upstream for each in found] == names
+    assert bound(query, found, lambda at: names[at]) == query
+
+
+def test_rows_without_a_key_are_known_by_their_hash_and_with_one_by_it() -> None:
+    query = "SELECT t.id AS one, u.id AS two FROM t, u"
+    plain, keyed = analyzed(query), analyzed(query, ("one",))
+    assert (plain.key_columns, plain.output_columns) == ((ROW_HASH, COPY), ("one", "two"))
+    assert (keyed.key_columns, unique_keys(keyed), reader_key(keyed)) == (("one",), (("one",),), ("one",))
+    assert (is_constrained(plain), is_constrained(keyed)) == (False, True)
+
+
+def test_a_star_means_what_users_see() -> None:
+    assert analyzed("SELECT * FROM t LEFT ANTI JOIN u ON t.id = u.id").output_columns == ("id", "name", "at")
+    assert [column.name for column in analyzed("SELECT t.* FROM t, u").columns["t"]] == ["id", "name", "at"]
+
+
+REFUSED = [
+    ("NOT_DETERMINISTIC", "SELECT t.id, rand() AS r FROM t, u"),
+    ("NOT_DETERMINISTIC", "SELECT t.id, current_date AS d FROM t, u"),
+    ("NOT_DETERMINISTIC", "SELECT t.id FROM t, u WHERE t.at > now()"),
+    ("NOT_DETERMINISTIC", "SELECT t.id FROM t, u WHERE t.at > 'today'"),
+    ("NOT_DETERMINISTIC", "SELECT t.id FROM t TABLESAMPLE (10 PERCENT), u"),
+    ("NOT_DETERMINISTIC", "SELECT t.id, session_user AS s FROM t, u"),
+    ("ORDER_DEPENDENT", "SELECT name, first(id) AS f FROM t JOIN u USING (name) GROUP BY name"),
+    ("ORDER_DEPENDENT", "SELECT name, collect_list(id) AS f FROM (SELECT * FROM t) GROUP BY name"),
+    ("ORDER_DEPENDENT", "SELECT name, max_by(id, at) AS f FROM t GROUP BY name HAVING count(*) > 1"),
+    ("ORDER_NOT_TOTAL", "SELECT id FROM t LIMIT 3"),
+    ("ORDER_NOT_TOTAL", "SELECT id, row_number() OVER () AS n FROM t"),
+    ("ORDER_NOT_TOTAL", "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY at) = 1"),
+    ("ORDER_NOT_TOTAL", "SELECT name, row_number() OVER (ORDER BY count(*)) AS n FROM t GROUP BY name"),
+    ("UNSUPPORTED", "SELECT /*+ BROADCAST(u) */ t.id FROM t, u"),
+    ("UNSUPPORTED", "SELECT t.id FROM t VERSION AS OF 1, u"),
+    ("UNKNOWN_UPSTREAM", "SELECT t.id FROM t, nowhere"),
+    ("UNUSED_UPSTREAM", "SELECT a.id FROM t a, t b"),
+    ("UNNAMED_COLUMN", "SELECT count(*) FROM t, u"),
+    ("DUPLICATE_COLUMN", "SELECT t.id, u.ID FROM t, u"),
+    ("COLUMN_NAME", "SELECT t.id AS __id FROM t, u"),
+    ("COLUMN_NAME", "SELECT t.id AS `a b` FROM t, u"),
+]
+
+
+@pytest.mark.parametrize(("reason", "query"), REFUSED)
+def test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint(reason: str, query: str) -> None:
+    names = ["t", "u"] if reason == "UNUSED_UPSTREAM" or " u" in query or ", " in query.partition("FROM")[2] else ["t"]
+    with pytest.raises(QueryError) as caught:
+        analyze(query, dict.fromkeys(names, T), dict.fromkeys(names, ("id",)))
+    assert (caught.value.reason, bool(caught.value.hint)) == (reason, True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT t.id FROM t, u WHERE t.name = 'today'",
+        "SELECT t.id, 'today' AS day FROM t, u",
+        "SELECT name, array_sort(collect_list(id)) AS ids FROM (SELECT * FROM t) GROUP BY name",
+        "SELECT name, size(collect_set(id)) AS ids FROM (SELECT * FROM t) GROUP BY name",
+    ],
+)
+def test_what_only_looks_so_is_taken(query: str) -> None:
+    assert analyzed(query).output_columns
+
+
+COMPLETED = [
+    (
+        "SELECT id, row_number() OVER (PARTITION BY name ORDER BY at DESC) AS n FROM t",
+        "OVER (PARTITION BY name ORDER BY at DESC, struct(*)) AS n",
+    ),
+    ("SELECT id, lag(id) IGNORE NULLS OVER (ORDER BY at) AS n FROM t", "OVER (ORDER BY at, struct(*)) AS n"),
+    (
+        "SELECT sum(id) FILTER (WHERE id > 1) OVER (ORDER BY at ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n FROM t",
+        "OVER (ORDER BY at, struct(*) ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    ),
+    ("SELECT id, name FROM t ORDER BY at LIMIT 3", "ORDER BY at, 1, 2 LIMIT 3"),
+    ("SELECT id FROM t UNION SELECT id FROM u ORDER BY 1 LIMIT 3", "ORDER BY 1, 1 LIMIT 3"),
+    (
+        "WITH x AS (SELECT id, name FROM t ORDER BY 1 LIMIT 2) "
+        "SELECT id FROM (SELECT id FROM x ORDER BY 1 LIMIT 1) ORDER BY 1",
+        "t ORDER BY 1, 1, 2 LIMIT 2) SELECT id FROM (SELECT id FROM x ORDER BY 1, 1 LIMIT 1) ORDER BY 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "part"), COMPLETED)
+def test_orders_that_results_depend_on_are_made_total_once(query: str, part: str) -> None:
+    names = [name for name in TABLES if f"FROM {name}" in query]
+    text = spelled(query, names)
+    assert part.lower().replace(" ", "") in text.lower().replace(" ", "")
+    assert spelled(text, names) == text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, rank() OVER (PARTITION BY name ORDER BY at) AS n FROM t",
+        "SELECT id, sum(id) OVER (PARTITION BY name) AS n FROM t",
+        "SELECT id, sum(id) OVER (ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS n FROM t",
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) AS p FROM t",
+    ],
+)
+def test_orders_that_no_result_depends_on_stay_as_they_are(query: str) -> None:
+    assert "struct" not in spelled(query, ["t"])
