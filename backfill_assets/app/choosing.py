@@ -19,7 +19,6 @@ from backfill_assets.core.epoch.limits import DEFAULT_CHUNK_ROWS
 from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.environment import spool_bytes
 from backfill_assets.errors import NoStrategyError
-from backfill_assets.query.relational import is_relational
 
 __all__ = ["Chooser", "learned_costs"]
 
@@ -56,7 +55,7 @@ class Chooser:
             memory_bytes=self.spark.memory_bytes,
             spool_bytes=spool_bytes(),
             requested=None if view.strategy == "auto" else view.strategy,
-            whole=is_relational(view.text),
+            whole=view.whole,
         )
 
     def decided(self) -> Strategy:

@@ -17,7 +17,6 @@ from backfill_assets.declare.fingerprints import fingerprint_of
 from backfill_assets.declare.model import KafkaSource, MaterializedView, has_key
 from backfill_assets.environment import spool_bytes
 from backfill_assets.query.aggregate import is_aggregate
-from backfill_assets.query.relational import is_relational
 
 __all__ = ["over_sources", "over_tables", "over_topic"]
 
@@ -52,7 +51,7 @@ def over_tables(
     view: MaterializedView, tables: KeyedTables, choose: Callable[[], Strategy], skips: Skips
 ) -> TablesDecider:
     """What decides the epochs of a view over Delta tables and other views; `choose` is asked when a life begins."""
-    whole = is_relational(view.text)
+    whole = view.whole
     own = bool(view.own_key) or whole or is_aggregate(view.text)
     # A view without a key that is replaced could not be followed by those that read it.
     keyed = own or all(map(has_key, view.tables))

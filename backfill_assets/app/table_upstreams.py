@@ -13,7 +13,7 @@ from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, Tab
 from backfill_assets.core.epoch.protocol import check_look
 from backfill_assets.core.epoch.records import UpstreamColumns
 from backfill_assets.core.progress.reads import TableRead
-from backfill_assets.declare.model import DeltaTable, MaterializedView
+from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, MaterializedView
 from backfill_assets.errors import UpstreamChangedError, UpstreamNotLiveError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.query import unique_keys
@@ -35,7 +35,7 @@ class TableUpstreams:
     def table_now(self, name: str) -> UpstreamState:
         """The newest version of a table; of a view, only if it is live."""
         upstream = next(each for each in self.view.tables if each.name == name)
-        life = self.life(upstream) if isinstance(upstream, MaterializedView) else None
+        life = None if isinstance(upstream, DeltaTable) else self.life(upstream)
         return replace(self.tables[name].now(), incarnation=life)
 
     def columns(self) -> UpstreamColumns:
@@ -81,31 +81,34 @@ class TableUpstreams:
     def awaits(self) -> str:
         """Which view this one waits for before it reads anything, in a sentence; empty if for none."""
         for each in self.view.tables:
-            if isinstance(each, MaterializedView):
+            if not isinstance(each, DeltaTable):
                 try:
                     self.life(each)
                 except UpstreamNotLiveError as error:
                     return error.message
         return ""
 
-    def life(self, upstream: MaterializedView) -> str:
-        """The incarnation of a view that is read. Errors: `UpstreamNotLiveError`, and where it was dropped or written to."""
-        table = self.catalog.upstream(upstream)
+    def life(self, upstream: Declared) -> str:
+        """The incarnation of a view, or source, that is read as a table.
+
+        Errors: `UpstreamNotLiveError`, and where it was dropped or written to.
+        """
+        table, kind = self.catalog.upstream(upstream), "source" if isinstance(upstream, KafkaSource) else "view"
         look = table.output.look()
         if look.record is None or not look.exists:
             if look.record is not None:
                 raise UpstreamChangedError(
-                    f"view {self.view.name!r}: view {upstream.name!r}, which it reads, was dropped",
+                    f"view {self.view.name!r}: {kind} {upstream.name!r}, which it reads, was dropped",
                     hint=f"`backfill refresh {upstream.name}` creates it again; then `backfill reset {self.view.name}`",
                 )
             raise UpstreamNotLiveError(
-                f"view {self.view.name!r} waits for view {upstream.name!r}, which was never created",
+                f"view {self.view.name!r} waits for {kind} {upstream.name!r}, which was never created",
                 hint=f"`backfill refresh {upstream.name}` creates it; nothing was read",
                 waits_for=upstream.name,
             )
         record = check_look(table.parts, look).record
         assert record is not None
-        if not record.live:
+        if not record.live and isinstance(upstream, MaterializedView):
             raise UpstreamNotLiveError(
                 f"view {self.view.name!r} waits for view {upstream.name!r}, which is not live yet",
                 hint=f"refresh {upstream.name} until it has caught up; nothing was read",

@@ -16,7 +16,7 @@ from backfill_assets.app.table import Catalog
 from backfill_assets.app.table_upstreams import TableUpstreams
 from backfill_assets.app.view_query import ViewQuery
 from backfill_assets.core.progress.positions import SnapshotPosition
-from backfill_assets.declare.model import DeltaTable, MaterializedView
+from backfill_assets.declare.model import DeltaTable, MaterializedView, Upstream
 from backfill_assets.query.rowwise import CHANGE
 
 __all__ = ["ViewInputs"]
@@ -65,7 +65,7 @@ class ViewInputs:
     def schema(self) -> str:
         """The Delta schema, as JSON, of the view. Errors: `UpstreamNotLiveError` where it reads a view without a table."""
         for each in self.view.tables:
-            if isinstance(each, MaterializedView):
+            if not isinstance(each, DeltaTable):
                 self.upstreams.life(each)
         columns = {name: (*found, CHANGE) for name, found in self.query.columns_now.items()}
         return query_schema(self.runner, self.query.now, columns)
@@ -79,9 +79,9 @@ class ViewInputs:
         pinned = record.position.tables[name].pinned if name in record.position.tables else None
         return kept_version(output.location, record.spooled, name) if pinned == number else None
 
-    def _table(self, upstream: DeltaTable | MaterializedView) -> DeltaUpstream:
+    def _table(self, upstream: Upstream) -> DeltaUpstream:
         place, kept = self.place, partial(self._kept, upstream.name)
-        if isinstance(upstream, MaterializedView):
+        if not isinstance(upstream, DeltaTable):
             return DeltaUpstream(
                 name=upstream.name,
                 location=place.table(upstream.target),

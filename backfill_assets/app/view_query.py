@@ -7,11 +7,12 @@ from functools import cached_property
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.app.table import Catalog
 from backfill_assets.core.epoch.records import CommitKind, UpstreamColumns
-from backfill_assets.declare.model import DeltaTable, MaterializedView
+from backfill_assets.declare.model import KafkaSource, MaterializedView, Upstream
 from backfill_assets.errors import QueryError, UpstreamRefusedError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, analyze, named_in, reader_key
+from backfill_assets.query.relational import ERROR
 
 __all__ = ["ViewQuery"]
 
@@ -55,7 +56,8 @@ class ViewQuery:
     def _over(self, columns: Mapping[str, tuple[Column, ...]]) -> Query:
         keys = {each.name: self.key_of(each) for each in self.view.tables}
         try:
-            analyzed = analyze(self.view.text, columns, keys, self.view.own_key)
+            records = [each.name for each in self.view.tables if isinstance(each, KafkaSource)]
+            analyzed = analyze(self.view.text, columns, keys, self.view.own_key, records)
         except QueryError as error:
             raise QueryError(
                 f"materialized_view {self.view.name!r}: {error.message}",
@@ -83,8 +85,10 @@ class ViewQuery:
             )
         return analyzed
 
-    def key_of(self, upstream: DeltaTable | MaterializedView) -> tuple[str, ...]:
+    def key_of(self, upstream: Upstream) -> tuple[str, ...]:
         """The columns that identify a row of a table, hidden ones of a view included; none if it declares none."""
+        if isinstance(upstream, KafkaSource):
+            return ("_partition", "_offset")
         if isinstance(upstream, MaterializedView):
             return reader_key(self.catalog.bound(upstream))
         columns = self.tables[upstream.name].columns()
@@ -98,12 +102,16 @@ class ViewQuery:
             )
         return upstream.primary_key
 
+    def _always_read(self, upstream: Upstream) -> tuple[str, ...]:
+        """The columns that are read whether the query names them or not."""
+        return (*self.key_of(upstream), ERROR.name) if isinstance(upstream, KafkaSource) else self.key_of(upstream)
+
     def columns(self) -> UpstreamColumns:
         """The columns that a life which begins now depends on."""
         return {
             each.name: tuple(
                 (column.name, column.type)
-                for column in named_in(self.view.text, self.columns_now[each.name], self.key_of(each))
+                for column in named_in(self.view.text, self.columns_now[each.name], self._always_read(each))
             )
             for each in self.view.tables
         }

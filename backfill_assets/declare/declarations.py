@@ -34,6 +34,7 @@ from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.query import Query, analyze, spelled
+from backfill_assets.query.relational import is_relational
 
 __all__ = ["delta_table", "kafka_source", "materialized_view"]
 
@@ -146,15 +147,18 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
 ) -> MaterializedView:
     """Declare a Delta table that is kept equal to a Spark SQL query over its upstreams.
 
-    The query is row-wise (`SELECT` expressions with `WHERE`, and `UNION ALL` of such parts), or it aggregates one upstream
-    (`GROUP BY` with `count`, `sum`, `avg`, `min`, `max`). The view's key is, in this order: its groups; `primary_key`; the
-    key of its upstreams, carried in hidden columns where the query leaves it out. Of Kafka sources that key is where each
-    record came from, `(_partition, _offset)`, and only good records are seen (`_error IS NULL`).
+    Any deterministic query is kept. A row-wise one (`SELECT` expressions with `WHERE`, and `UNION ALL` of such parts) and one
+    that aggregates one upstream (`GROUP BY` with `count`, `sum`, `avg`, `min`, `max`) follow changes alone. So do joins,
+    where they are linear in what changed; other queries are computed over whole tables, and only what differs is committed
+    (`docs/queries.md`). The view's key is, in this order: its groups; `primary_key`; the key of its upstreams, carried in
+    hidden columns where the query leaves it out; the hash of a row and the number of its copy. Of Kafka sources that key is
+    where each record came from, `(_partition, _offset)`, and only good records are seen (`_error IS NULL`).
 
     Args:
         name: Names the view in queries of others; the asset is `["views", name]` unless `key` is given.
         query: Spark SQL that names the upstreams.
-        upstreams: Kafka sources; or Delta tables and other views.
+        upstreams: Kafka sources, Delta tables and other views, mixed as one likes. A query of any shape, or over sources and
+            tables together, reads the tables of its sources, which keep all records for that (`bronze="all"`).
         primary_key: Columns of the view that identify a row, over Delta tables and views; refused over Kafka sources.
         strategy: How history is read. Kafka sources have one strategy, `"source"`. Delta tables and views are read
             from a pinned version, in chunks (`"snapshot"`) or in one commit (`"snapshot_once"`); from a pinned version
@@ -188,7 +192,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
     given = _checked_upstreams(name, upstreams)
     own_key = checked_key("materialized_view", name, primary_key)
-    over_kafka = isinstance(given[0], KafkaSource)
+    over_kafka = all(isinstance(each, KafkaSource) for each in given) and not is_relational(query)
     if strategy != "auto" and (strategy == "source") is not over_kafka:
         fitting = "'source'" if over_kafka else f"one of {', '.join(map(repr, get_args(TableStrategy)))}"
         raise wrong_argument(
@@ -229,11 +233,25 @@ def _check_own_key(name: str, own_key: tuple[str, ...], query: Query) -> None:
 
 def _analyzed(query: str, upstreams: "tuple[Upstream, ...]") -> tuple[str, Query | None]:
     """The query's text in one spelling, and what it means where the upstreams' columns are declared."""
-    columns = {each.name: each.bronze_columns for each in upstreams if isinstance(each, KafkaSource)}
-    if columns:
-        analyzed = analyze(query, columns)
+    sources = [each for each in upstreams if isinstance(each, KafkaSource)]
+    if is_relational(query) or 0 < len(sources) < len(upstreams):
+        _check_kept(sources)
+        return spelled(query, [each.name for each in upstreams], whole=True), None
+    if sources:
+        analyzed = analyze(query, {each.name: each.bronze_columns for each in sources})
         return analyzed.text, analyzed
     return spelled(query, [each.name for each in upstreams]), None
+
+
+def _check_kept(sources: "Sequence[KafkaSource]") -> None:
+    """A query over whole tables reads those of its sources, which have to hold all records then."""
+    for source in sources:
+        if source.bronze != "all":
+            raise QueryError(
+                f"the query reads the table of source {source.name!r}, which keeps new records alone (bronze='new')",
+                reason="NOT_KEPT",
+                hint=f"declare kafka_source({source.name!r}, bronze='all')",
+            )
 
 
 def _source_columns(name: str, schema: str, record_format: RecordFormat) -> tuple[Column, ...]:
@@ -268,12 +286,4 @@ def _checked_upstreams(name: str, upstreams: object) -> "tuple[Upstream, ...]":
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
         raise wrong_argument("materialized_view", name, "upstreams", f"{', '.join(twice)} is there twice", hint)
-    if len({isinstance(each, KafkaSource) for each in upstreams}) > 1:
-        raise wrong_argument(
-            "materialized_view",
-            name,
-            "upstreams",
-            f"{', '.join(names)} are Kafka sources and Delta tables mixed",
-            "read the Kafka sources through views of their own, and those together with the tables",
-        )
     return tuple(upstreams)

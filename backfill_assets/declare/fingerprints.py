@@ -27,7 +27,13 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
             if declared.query is None:
                 keys = [(each.name, each.primary_key) for each in declared.tables if isinstance(each, DeltaTable)]
                 own = {"checked": declared.own_key} if declared.own_key else ()
-                return fingerprint(query=declared.text, key=[own, keys])
+                read = [(each.name, fingerprint_of(each)) for each in declared.tables if isinstance(each, KafkaSource)]
+                return fingerprint(
+                    query=declared.text,
+                    key=[own, keys],
+                    **({"schema": [(name, parts["schema"]) for name, parts in read]} if read else {}),
+                    **({"parser": [(name, parts["parser"]) for name, parts in read]} if read else {}),
+                )
             return fingerprint(
                 query=declared.text,
                 key=declared.query.key_columns,

@@ -160,14 +160,19 @@ class MaterializedView:
         return _asset_key(self.labels.key, ["views", self.name])
 
     @property
-    def sources(self) -> tuple[KafkaSource, ...]:
-        """The shared sources that it reads."""
-        return tuple(each for each in self.upstreams if isinstance(each, KafkaSource))
+    def whole(self) -> bool:
+        """Whether its query is one over whole tables: of any shape, or over sources and tables together."""
+        return is_relational(self.text) or len({isinstance(each, KafkaSource) for each in self.upstreams}) > 1
 
     @property
-    def tables(self) -> "tuple[DeltaTable | MaterializedView, ...]":
-        """The Delta tables and views that it reads."""
-        return tuple(each for each in self.upstreams if not isinstance(each, KafkaSource))
+    def sources(self) -> tuple[KafkaSource, ...]:
+        """The shared sources whose records it reads, from Kafka and as they come. Not those that it reads as tables."""
+        return () if self.whole else tuple(each for each in self.upstreams if isinstance(each, KafkaSource))
+
+    @property
+    def tables(self) -> "tuple[Upstream, ...]":
+        """The Delta tables and views that it reads; of a query over whole tables, the tables of its sources as well."""
+        return tuple(each for each in self.upstreams if self.whole or not isinstance(each, KafkaSource))
 
 
 Upstream = KafkaSource | DeltaTable | MaterializedView
@@ -177,11 +182,13 @@ Declared = KafkaSource | MaterializedView
 """What is built and kept: a table of the project."""
 
 
-def has_key(table: DeltaTable | MaterializedView) -> bool:
+def has_key(table: Upstream) -> bool:
     """Whether something identifies a row of a table, so that views over it can follow updates and deletes."""
+    if isinstance(table, KafkaSource):
+        return True
     if isinstance(table, DeltaTable):
         return bool(table.primary_key)
-    own = bool(table.sources) or bool(table.own_key) or is_aggregate(table.text) or is_relational(table.text)
+    own = bool(table.sources) or bool(table.own_key) or is_aggregate(table.text) or table.whole
     return own or all(has_key(each) for each in table.tables)
 
 

@@ -1,6 +1,6 @@
 """A view's query of whichever kind: what it means over its upstreams, and its text in one spelling."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlglot import Token, TokenType
 
@@ -29,14 +29,16 @@ def analyze(
     tables: Mapping[str, tuple[Column, ...]],
     keys: Mapping[str, tuple[str, ...]] | None = None,
     primary_key: tuple[str, ...] = (),
+    records: Collection[str] = (),
 ) -> Query:
     """Read a view's query over `tables`, all columns of each upstream by its name.
 
     Without `keys` the upstreams are shared sources; with it they are Delta tables with these key columns. `primary_key`
-    are columns of the view that identify its rows; groups have a key of their own. Errors: `QueryError` with a `reason`.
+    are columns of the view that identify its rows; groups have a key of their own. `records` are those of the tables that
+    are a source's. Errors: `QueryError` with a `reason`.
     """
-    if keys is not None and is_relational(query):
-        return analyze_relational(query, tables, primary_key)
+    if keys is not None and (records or is_relational(query)):
+        return analyze_relational(query, tables, primary_key, records)
     if is_aggregate(query):
         return analyze_aggregate(query, tables, records=keys is None)
     return analyze_rowwise(query, tables, keys, primary_key)
@@ -93,18 +95,18 @@ def input_columns(query: Query) -> dict[str, tuple[Column, ...]]:
     if isinstance(query, AggregateQuery):
         return {query.upstreams[0]: query.columns}
     if isinstance(query, RelationalQuery):
-        return dict(query.columns)
+        return dict(query.read)
     return {
         branch.upstream: tuple(column for column in branch.columns if column != CHANGE) for branch in query.branches
     }
 
 
-def spelled(query: str, upstreams: Sequence[str]) -> str:
+def spelled(query: str, upstreams: Sequence[str], *, whole: bool = False) -> str:
     """The query in one spelling, after checking as much of it as can be told without the upstreams' columns.
 
     Errors: `QueryError`.
     """
-    if is_relational(query):
+    if whole or is_relational(query):
         return spelled_relational(query, upstreams)
     tokens = tokenize(query)
     parts = parse_parts(query, tokens, clauses=CLAUSES if is_aggregate(query) else ())

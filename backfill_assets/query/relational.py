@@ -26,13 +26,26 @@ from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import joined_words, words_of
 from backfill_assets.query.ties import completed
 
-__all__ = ["COPY", "ROW_HASH", "RelationalQuery", "analyze_relational", "is_relational", "spelled_relational"]
+__all__ = [
+    "COPY",
+    "ERROR",
+    "ROW_HASH",
+    "RULES_END",
+    "RelationalQuery",
+    "analyze_relational",
+    "is_relational",
+    "spelled_relational",
+]
 
 ROW_HASH: Final = "__row_hash"
 COPY: Final = "__copy"
 """Which of several equal rows it is, from 1: with the hash of a row the key of a view that has no other."""
 
-_RULES_END: Final = frozenset({
+ERROR: Final = Column("_error", "STRING")
+"""What is wrong with a record; null in good ones."""
+_OF_BAD_RECORDS: Final = frozenset({ERROR.name, "_value"})
+
+RULES_END: Final = frozenset({
     "AGGREGATE",
     "AGGREGATE_DISTINCT",
     "AGGREGATE_FILTER",
@@ -63,7 +76,7 @@ class RelationalQuery:
     `text` is the query with one spelling. `template` is the user's text with `{occurrence_<n>}` where it names upstreams,
     `occurrences` the upstream of each, `linearity` in which of them the query is linear. `columns` are those of each
     upstream that `*` stands for. `output_columns` are empty where only Spark can tell them. `key_columns` are the
-    view's own key, or the hash of a row and its copy's number.
+    view's own key, or the hash of a row and its copy's number. Of the upstreams in `good` only rows without `ERROR` are seen.
     """
 
     text: str
@@ -74,7 +87,13 @@ class RelationalQuery:
     template: str = field(repr=False)
     occurrences: tuple[str, ...] = field(repr=False)
     primary_key: tuple[str, ...] = ()
+    good: frozenset[str] = frozenset()
     linearity: Linearity = NOWHERE
+
+    @property
+    def read(self) -> Mapping[str, tuple[Column, ...]]:
+        """The columns that are read of each upstream."""
+        return {name: (*each, ERROR) if name in self.good else each for name, each in self.columns.items()}
 
     def is_linear_in(self, upstreams: Collection[str]) -> bool:
         """Whether the query is linear in each place that names one of these upstreams."""
@@ -101,7 +120,7 @@ def is_relational(query: str) -> bool:
         else:
             _check_rows(query, tokens)
     except QueryError as error:
-        return error.reason in _RULES_END
+        return error.reason in RULES_END
     return False
 
 
@@ -115,9 +134,13 @@ def _check_rows(query: str, tokens: list[Token]) -> None:
 
 
 def analyze_relational(
-    query: str, tables: Mapping[str, tuple[Column, ...]], primary_key: tuple[str, ...] = ()
+    query: str,
+    tables: Mapping[str, tuple[Column, ...]],
+    primary_key: tuple[str, ...] = (),
+    records: Collection[str] = (),
 ) -> RelationalQuery:
-    """Read a query over `tables`, all columns of each upstream by its name. `primary_key` are columns of the view.
+    """Read a query over `tables`, all columns of each upstream by its name. `primary_key` are columns of the view, `records`
+    the tables that are a source's, of which only good records are seen.
 
     Errors: `QueryError` with a `reason` if the query is wrong, or would not give the same rows again.
     """
@@ -128,7 +151,7 @@ def analyze_relational(
         raise refusal("UNKNOWN_UPSTREAM", "the query reads no upstream")
     check_used(upstreams, tables)
     check_deterministic(root, tokens, {(each.name.lower(), each.type) for some in tables.values() for each in some})
-    visible = {name: tuple(each for each in tables[name] if not each.name.startswith("__")) for name in upstreams}
+    visible = {name: _visible(tables[name], records=name in records) for name in upstreams}
     return RelationalQuery(
         text=_spelled(query, tokens, root),
         upstreams=upstreams,
@@ -138,6 +161,7 @@ def analyze_relational(
         template=bound(query, found, lambda at: f"{{occurrence_{at}}}", escape=True),
         occurrences=tuple(each.upstream for each in found),
         primary_key=primary_key,
+        good=frozenset(name for name in records if any(each.name == ERROR.name for each in tables[name])),
         linearity=linearity(root, tokens, found),
     )
 
@@ -170,6 +194,12 @@ def _spelled(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
         if not isinstance(node.parent, exp.Table | exp.TableAlias)
     }
     return joined_words(word.text for word in words_of(query, tokens, names))
+
+
+def _visible(columns: tuple[Column, ...], *, records: bool) -> tuple[Column, ...]:
+    """The columns that a user sees: none of a view's own maintenance, and none that say what is wrong with a record."""
+    hidden = _OF_BAD_RECORDS if records else frozenset()
+    return tuple(each for each in columns if not each.name.startswith("__") and each.name not in hidden)
 
 
 def _outputs(

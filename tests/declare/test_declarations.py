@@ -198,3 +198,24 @@ def test_a_declaration_that_means_something_else_has_another_fingerprint() -> No
     unimportant: list[dict[str, Any]] = [{"description": "x"}, {"client_config": {"client.id": "x"}}]
     for same in unimportant:
         assert fingerprint_of(source(**same)) == base, same
+
+
+JOIN = "SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id"
+
+
+def test_a_join_of_a_source_and_a_table_reads_both_as_tables() -> None:
+    orders = kafka_source("orders", topic="orders", schema="id LONG, customer LONG")
+    customers = delta_table("customers", path="customers", primary_key="id")
+    view = materialized_view("named", query=JOIN, upstreams=[orders, customers])
+    assert (view.whole, view.sources, view.tables) == (True, (), (orders, customers))
+    other = kafka_source("orders", topic="orders", schema="id LONG, customer INT")
+    changed = materialized_view("named", query=JOIN, upstreams=[other, customers])
+    assert fingerprint_of(view)["schema"] != fingerprint_of(changed)["schema"]
+
+
+def test_a_source_that_keeps_new_records_alone_is_read_by_no_query_over_whole_tables() -> None:
+    orders = kafka_source("orders", topic="orders", schema="id LONG", bronze="new")
+    with pytest.raises(QueryError, match="keeps new records alone") as caught:
+        materialized_view("many", query="SELECT DISTINCT id FROM orders", upstreams=[orders])
+    assert caught.value.reason == "NOT_KEPT"
+    assert materialized_view("all", query="SELECT id FROM orders", upstreams=[orders]).sources == (orders,)

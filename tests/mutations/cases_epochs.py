@@ -182,15 +182,15 @@ EPOCHS: tuple[Mutation, ...] = (
     Mutation(
         name="a view does not depend on the keys of its tables",
         file=FINGERPRINTS,
-        old="key=[own, keys])",
-        new="key=[own])",
+        old="key=[own, keys],",
+        new="key=[own],",
         tests=(MEANS,),
     ),
     Mutation(
         name="a view does not depend on the key that it names itself",
         file=FINGERPRINTS,
-        old="key=[own, keys])",
-        new="key=[keys])",
+        old="key=[own, keys],",
+        new="key=[keys],",
         tests=(MEANS,),
     ),
 )

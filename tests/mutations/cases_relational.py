@@ -162,4 +162,25 @@ RELATIONAL: tuple[Mutation, ...] = (
         new="isinstance(query, RowwiseQuery)",
         tests=(f"{QUERY}::test_rows_without_a_key_are_known_by_their_hash_and_with_one_by_it", VIEWS),
     ),
+    Mutation(
+        name="bad records are seen by queries over whole tables",
+        file=APPLY,
+        old='(each.where(f"{ERROR.name} IS NULL") if name in query.good else each)',
+        new="each",
+        tests=("tests/e2e/kafka/test_sources_as_tables.py",),
+    ),
+    Mutation(
+        name="a source that keeps new records alone is read as if it kept all",
+        file="backfill_assets/declare/declarations.py",
+        old='        if source.bronze != "all":',
+        new="        if source.bronze is None:",
+        tests=("tests/declare/test_declarations.py",),
+    ),
+    Mutation(
+        name="a view over a source's table does not depend on its schema",
+        file="backfill_assets/declare/fingerprints.py",
+        old='                    **({"schema": [(name, parts["schema"]) for name, parts in read]} if read else {}),\n',
+        new="",
+        tests=("tests/declare/test_declarations.py",),
+    ),
 )

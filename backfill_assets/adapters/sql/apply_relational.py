@@ -12,7 +12,7 @@ from backfill_assets.adapters.sql.apply_rowwise import translated
 from backfill_assets.adapters.sql.floats import one_form
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import quoted
-from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
+from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,7 +35,9 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
     What is equal as a key has one form in the key's columns: zero without a sign, and NaN of the same bits.
     """
     rows: dict[str, Any] = {
-        f"occurrence_{at}": each.select(*(quoted(column.name) for column in query.columns[name]))
+        f"occurrence_{at}": (each.where(f"{ERROR.name} IS NULL") if name in query.good else each).select(
+            *(quoted(column.name) for column in query.columns[name])
+        )
         for at, (name, each) in enumerate(zip(query.occurrences, bound, strict=True))
     }
     try:

@@ -116,13 +116,6 @@ def _reads(strategy: Strategy, work: Workload, *, whole: bool) -> RuledOut | Non
     """Why a strategy does not read upstreams of these kinds at all, or not for a query over `whole` tables."""
     topics = [table.name for table in work.facts if table.kind == "topic"]
     tables = [table.name for table in work.facts if table.kind != "topic"]
-    if topics and tables:
-        return RuledOut(
-            strategy=strategy,
-            code=Code.MULTIPLE_UPSTREAMS,
-            reason=f"no strategy reads topics ({_list(topics)}) and tables ({_list(tables)}) together",
-            remedy="make a view over the topics, and read that view beside the tables",
-        )
     if (strategy == "source") == bool(topics):
         return _in_parts(strategy) if whole and strategy not in {"source", "snapshot_once"} else None
     expected = "Kafka topics" if tables else "Delta tables and views"

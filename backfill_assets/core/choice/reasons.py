@@ -12,7 +12,6 @@ class Code(StrEnum):
     """Reason codes of the choice; `docs/refusals.md` lists them all."""
 
     WRONG_UPSTREAM = "WRONG_UPSTREAM"
-    MULTIPLE_UPSTREAMS = "MULTIPLE_UPSTREAMS"
     NO_CHANGE_FEED = "NO_CHANGE_FEED"
     NO_KEY = "NO_KEY"
     KEY_NOT_SORTABLE = "KEY_NOT_SORTABLE"
@@ -34,7 +33,6 @@ class Code(StrEnum):
 
 HARD = (
     Code.WRONG_UPSTREAM,
-    Code.MULTIPLE_UPSTREAMS,
     Code.NO_CHANGE_FEED,
     Code.NO_KEY,
     Code.KEY_NOT_SORTABLE,

@@ -8,7 +8,7 @@ import pytest
 from backfill_assets.core.choice.choose import SAFETY, Choice
 from backfill_assets.core.choice.estimates import NEVER
 from backfill_assets.core.choice.reasons import FORECAST, HARD, Code
-from backfill_assets.core.epoch.costs import STRATEGIES, Strategy, TableFacts
+from backfill_assets.core.epoch.costs import Strategy, TableFacts
 from tests.support.choose_world import DAY, GIB, HOUR, MILLION, MINUTE, appended, chosen, estimate_of, table, topic
 
 LARGE = 1000 * MILLION
@@ -16,11 +16,6 @@ TABLES = {"snapshot", "snapshot_once", "rearranged", "arrangement"}
 
 OUT: dict[Code, tuple[Choice, set[str], str]] = {
     Code.WRONG_UPSTREAM: (chosen(table()), {"source"}, "only Kafka topics are read so, and not orders"),
-    Code.MULTIPLE_UPSTREAMS: (
-        chosen(table(), topic()),
-        set(STRATEGIES),
-        "no strategy reads topics (clicks) and tables (orders) together",
-    ),
     Code.NO_CHANGE_FEED: (
         chosen(table(), table("items", has_feed=False)),
         TABLES,
@@ -220,7 +215,6 @@ def test_without_upstreams_or_rows_in_a_chunk_there_is_nothing_to_choose() -> No
         (chosen(table(rows=LARGE, file_retention_seconds=MINUTE)), Code.RETENTION_TOO_SHORT),
         (chosen(table(changes_per_second=10.0**6)), Code.NOT_CONVERGING),
         (chosen(table(has_feed=False)), Code.NO_CHANGE_FEED),
-        (chosen(table(), topic()), Code.MULTIPLE_UPSTREAMS),
         (chosen(table(keyed=False), requested="arrangement"), Code.NO_KEY),
         (chosen(table(), requested="source"), Code.WRONG_UPSTREAM),
     ],

@@ -95,7 +95,6 @@ SITUATIONS = [
         (topic(rows=LARGE, log_retention_seconds=HOUR, changes_per_second=0.0),),
     ),
     Situation("a topic that grows faster than it is read", "source", (topic(changes_per_second=10.0**6),)),
-    Situation("a topic and a table", None, (topic(), table())),
 ]  # fmt: skip
 
 
