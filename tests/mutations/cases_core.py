@@ -15,6 +15,7 @@ NEXT_RUN = "tests/core/epoch/test_protocol_cases.py::test_the_next_run_makes_it_
 REAL_OUTCOMES = "tests/e2e/kills/test_commit_outcomes.py::test_every_commit_ends_as_its_case_says"
 LIVES = "tests/core/epoch/test_lives.py"
 LOOP = "tests/core/epoch/test_run_loop.py"
+BUCKET = "tests/core/epoch/test_limits.py"
 STALLED = "tests/e2e/kills/test_rivals.py::test_a_stalled_run_never_commits_over_what_others_did"
 
 CORE: tuple[Mutation, ...] = (
@@ -274,7 +275,7 @@ CORE: tuple[Mutation, ...] = (
         file=CONTROL,
         old="            self._tokens -= rows",
         new="            self._tokens = max(0.0, self._tokens - rows)",
-        tests=(f"{LOOP}::test_a_token_bucket_holds_one_second_and_pays_debts_off",),
+        tests=(f"{BUCKET}::test_a_token_bucket_holds_one_second_and_pays_debts_off",),
     ),
     Mutation(
         name="the last epoch of a run goes beyond max_rows",
@@ -361,7 +362,7 @@ CORE: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a view's bound starts again with every epoch",
-        file="backfill_assets/core/strategies/table_views.py",
+        file="backfill_assets/core/strategies/table_lag.py",
         old="bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound",
         new="bound = before.bound.start(at_first)",
         tests=(

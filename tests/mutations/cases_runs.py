@@ -10,6 +10,7 @@ TABLES = "backfill_assets/core/strategies/table_views.py"
 ARRANGEMENT = "backfill_assets/core/strategies/arrangement.py"
 BY_KEY = "tests/core/strategies/test_arrangement.py"
 LOOP = "tests/core/epoch/test_run_loop.py"
+BUCKET = "tests/core/epoch/test_limits.py"
 DECIDER = "tests/core/strategies/test_snapshot.py"
 
 RUNS: tuple[Mutation, ...] = (
@@ -42,18 +43,25 @@ RUNS: tuple[Mutation, ...] = (
         tests=(f"{LOOP}::test_a_dry_run_passes_over_a_plan_that_began_elsewhere_as_a_run_does",),
     ),
     Mutation(
+        name="a throttle may be no number",
+        file="backfill_assets/core/epoch/limits.py",
+        old="if rate is None or (math.isfinite(rate) and rate >= 0):",
+        new="if rate is None or not rate < 0:",
+        tests=(f"{BUCKET}::test_any_other_throttle_is_refused_and_quoted",),
+    ),
+    Mutation(
         name="a clock that goes back takes rows from a throttle",
         file=CONTROL,
         old="max(0.0, now - self._at) * self.rate",
         new="(now - self._at) * self.rate",
-        tests=(f"{LOOP}::test_a_clock_that_goes_back_takes_nothing_from_a_bucket",),
+        tests=(f"{BUCKET}::test_a_clock_that_goes_back_takes_nothing_from_a_bucket",),
     ),
     Mutation(
         name="time that passed counts at a rate that was set later",
         file=CONTROL,
         old="            self._fill()\n            self.rate = rate",
         new="            self.rate = rate",
-        tests=(f"{LOOP}::test_what_was_saved_up_before_a_rate_was_set_is_counted_at_the_rate_of_then",),
+        tests=(f"{BUCKET}::test_what_was_saved_up_before_a_rate_was_set_is_counted_at_the_rate_of_then",),
     ),
     Mutation(
         name="a few versions of mere maintenance are never passed over",
@@ -66,7 +74,7 @@ RUNS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a table that stands still keeps the bound of all from giving way",
-        file=TABLES,
+        file="backfill_assets/core/strategies/table_lag.py",
         old="elapsed = max(after.tables[name].commit_ms",
         new="elapsed = min(after.tables[name].commit_ms",
         tests=(f"{DECIDER}::test_a_bound_gives_way_by_what_was_followed_of_the_table_that_moved_the_furthest",),

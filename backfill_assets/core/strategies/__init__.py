@@ -10,6 +10,7 @@
 - `snapshot`: strategy `snapshot`
 - `snapshot_once`: strategy `snapshot_once`
 - `source`: strategy `source`
+- `table_lag`: how far a view is behind its Delta tables, and the bound of that
 - `table_skips`: keys of Delta tables that a view leaves out, in every version of the table
 - `table_views`: views over Delta tables and other views
 - `truncation`: whether the records below a position are still those that were read

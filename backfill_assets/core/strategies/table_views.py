@@ -23,13 +23,14 @@ from backfill_assets.core.epoch.ports import (
 )
 from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
 from backfill_assets.core.epoch.skips import Skips, keys_of, no_skips
-from backfill_assets.core.progress.lag import LagBound, TimeBound
+from backfill_assets.core.progress.lag import LagBound
 from backfill_assets.core.progress.order import Order, waits_for
 from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition, allocate
 from backfill_assets.core.progress.reads import CaptureRead, FullRead, KeyRead, TableRead
 from backfill_assets.core.strategies.change_log import by_feed, changes_of, within
 from backfill_assets.core.strategies.full_refresh import cheaper_to_refresh, may_outweigh, read_in_full
 from backfill_assets.core.strategies.same_table import check_same
+from backfill_assets.core.strategies.table_lag import bounded, lagging
 from backfill_assets.core.strategies.table_skips import leaving_out, left_out_alike, skip_reads
 from backfill_assets.errors import DefinitionChangedError, UpstreamRefusedError, VersionsLostError
 
@@ -158,7 +159,7 @@ class TablesDecider:
                 waiting = self._looked_at(after, offers, most=EVERYTHING)
                 more, after = self._follow(after, waiting, budget, behind={read.source for read in reads})
                 reads = [*reads, *more]
-            step = reads, _lagging(after, offers)
+            step = reads, lagging(after, offers)
         if step is None and not skip_reads(before, position):
             return None
         reads, after = step or ([], position)
@@ -262,9 +263,9 @@ class TablesDecider:
         if again or (self.whole and not empty) or (not self.whole and self._outweighed(waiting, budget)):
             every = self._looked_at(position, offers, most=EVERYTHING)
             reads, after = read_in_full(position, every, self._sizes())
-            return reads, _bounded(position, after, offers)
+            return reads, bounded(position, after, offers)
         reads, after = self._follow(position, waiting, budget)
-        return reads, _bounded(position, after, offers)
+        return reads, bounded(position, after, offers)
 
     def _outweighed(self, waiting: Mapping[str, Sequence[Commit]], budget: int) -> bool:
         """Whether the tables are better read in full than what waits of their change logs."""
@@ -347,31 +348,3 @@ def begun(offer: UpstreamState, parts: Sequence[int]) -> TablePosition:
         commit_ms=offer.commit_ms,
         buckets={bucket: BucketState(parts=count) for bucket, count in enumerate(parts)},
     )
-
-
-def _lagging(position: SnapshotPosition, offers: Mapping[str, UpstreamState]) -> SnapshotPosition:
-    """The position with its lag behind what is offered: of what was consumed, or captured to be consumed."""
-    return position.model_copy(update={"lag_ms": _behind(position, offers), "lag_commits": _waiting(position, offers)})
-
-
-def _bounded(
-    before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, UpstreamState]
-) -> SnapshotPosition:
-    """The position with its lag, and its bound: set when the log phase begins, from then on it only shrinks."""
-    after = _lagging(after, offers)
-    lag, waiting = after.lag_ms, after.lag_commits
-    if isinstance(before.bound, TimeBound):
-        elapsed = max(after.tables[name].commit_ms - table.commit_ms for name, table in before.tables.items())
-        step, pending, at_first = max(0, elapsed), lag, _behind(before, offers)
-    else:
-        step, pending, at_first = _waiting(before, offers) - waiting, waiting, _waiting(before, offers)
-    bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound
-    return after.model_copy(update={"bound": bound.consumed(step, pending)})
-
-
-def _behind(position: SnapshotPosition, offers: Mapping[str, UpstreamState]) -> int:
-    return max(0, *(offer.commit_ms - position.tables[name].held[1] for name, offer in offers.items()))
-
-
-def _waiting(position: SnapshotPosition, offers: Mapping[str, UpstreamState]) -> int:
-    return sum(offer.version - position.tables[name].held[0] for name, offer in offers.items())

@@ -1,12 +1,11 @@
 """How long a run works and why it ends: control, throttle, limits, and what "caught up" means."""
 
-import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from backfill_assets.core.epoch.limits import Limits, Stop, TokenBucket
+from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan, Staged, TableState
 from backfill_assets.core.epoch.run import RunReport, catch_up_factor, plan_next, run
 from backfill_assets.core.progress.lag import TimeBound
@@ -216,62 +215,6 @@ def test_a_crash_passes_through_the_run_and_redoes_at_most_one_epoch() -> None:
     assert world.table(SOURCE).commits[-1].done == 6
     report = world.refresh(SOURCE, Limits(chunk_rows=100))
     assert [each.done for each in report.epochs] == [9, 10], "the planned epoch is redone as it stands"
-
-
-def test_a_token_bucket_holds_one_second_and_pays_debts_off() -> None:
-    clock = ManualClock()
-    bucket = TokenBucket(clock=clock)
-    assert (bucket.wait_seconds(), bucket.allowance(5)) == (0, 5)
-    bucket.set_rate(10)
-    assert (bucket.wait_seconds(), bucket.allowance(5)) == (1, 0)
-    clock.advance(60)
-    assert (bucket.wait_seconds(), bucket.allowance(50)) == (0, 10)
-    bucket.take(25)
-    assert bucket.wait_seconds() == pytest.approx(2.5)
-    bucket.set_rate(0)
-    assert bucket.wait_seconds() == math.inf
-    bucket.set_rate(0.5)
-    assert bucket.wait_seconds() == pytest.approx(32)
-
-
-def test_what_was_saved_up_before_a_rate_was_set_is_counted_at_the_rate_of_then() -> None:
-    clock = ManualClock()
-    bucket = TokenBucket(clock=clock)
-    bucket.set_rate(2)
-    bucket.allowance(1)
-    clock.advance(0.5)
-    bucket.set_rate(1000)
-    assert bucket.allowance(1000) == 1
-
-
-def test_a_clock_that_goes_back_takes_nothing_from_a_bucket() -> None:
-    @dataclass
-    class Clock(ManualClock):
-        at: float = 1_000.0
-
-        def now(self) -> float:
-            return self.at
-
-    clock = Clock()
-    bucket = TokenBucket(clock=clock)
-    bucket.set_rate(10)
-    clock.at += 1
-    assert bucket.allowance(10) == 10
-    clock.at -= 3600
-    assert bucket.wait_seconds() == 0
-
-
-def test_rounding_of_the_time_of_day_never_makes_a_throttled_run_wait_for_ever() -> None:
-    clock = ManualClock(1_763_700_000.1)
-    bucket = TokenBucket(clock=clock)
-    bucket.set_rate(333.3)
-    for _ in range(200):
-        waited = 0
-        while (wait := bucket.wait_seconds()) > 0:
-            clock.sleep(min(wait, 0.3))
-            waited += 1
-            assert waited < 20
-        bucket.take(bucket.allowance(1000) or 1)
 
 
 def test_crash_points_and_clocks_refuse_what_makes_no_sense() -> None:
