@@ -22,8 +22,8 @@ from deltalake import DeltaTable
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.refresh import refresh
-from backfill_assets.app.sources import Sources
-from backfill_assets.app.table import Table
+from backfill_assets.app.wiring.sources import Sources
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import LogRecord, TopicState

@@ -17,6 +17,7 @@ FLOORS = (
     "defs",
     "testing",
     "app",
+    "app.wiring",
     "adapters.proof",
     "adapters.compute",
     "adapters.sql",

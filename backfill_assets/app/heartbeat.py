@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from backfill_assets.adapters.delta.staging import sweep
 from backfill_assets.app.dependents import awaited_view, expire_log
-from backfill_assets.app.table import Table
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.records import CommitRecord

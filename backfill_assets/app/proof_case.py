@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backfill_assets.adapters.proof.written import Written, written_between
-from backfill_assets.app.table import Table
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.proof_scope import Everything

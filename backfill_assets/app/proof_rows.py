@@ -9,7 +9,7 @@ from backfill_assets.adapters.proof.since import NOTHING, OfTables, records_sinc
 from backfill_assets.adapters.proof.tables import at_position, recomputed
 from backfill_assets.adapters.proof.written import Written
 from backfill_assets.app.proof_case import Case, Outcome, branches_of, is_aggregate, keys_of
-from backfill_assets.app.view_inputs import ViewInputs
+from backfill_assets.app.wiring.view_inputs import ViewInputs
 from backfill_assets.core.audit import Evidence, consumed, evidence
 from backfill_assets.core.epoch.ports import BronzeState, TopicState
 from backfill_assets.core.epoch.skips import left_out_of

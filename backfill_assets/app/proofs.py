@@ -13,7 +13,7 @@ from backfill_assets.adapters.proof.tables import find_duplicate_keys
 from backfill_assets.adapters.state.state_store import CheckPass
 from backfill_assets.app.proof_case import Case, LastPass, Outcome, branch_column_of, branches_of, copies_of, keys_of
 from backfill_assets.app.proof_rows import equal_to_query, equal_to_records
-from backfill_assets.app.table import Table
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry, conserved, contiguous, ledger_agrees
 from backfill_assets.core.epoch.records import CommitRecord, TableState

@@ -11,8 +11,8 @@ from backfill_assets.adapters.delta.staging import spooled_folders, sweep
 from backfill_assets.adapters.spark.resource import do_nothing
 from backfill_assets.app.heartbeat import Heartbeat, Listener
 from backfill_assets.app.status import RATE_EPOCHS, lag_of
-from backfill_assets.app.table import Table
 from backfill_assets.app.table_progress import table_progress
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import check_look

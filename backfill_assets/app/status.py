@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from backfill_assets.app.table import Table
 from backfill_assets.app.table_progress import table_progress
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.records import CommitRecord

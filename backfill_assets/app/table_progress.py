@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
-from backfill_assets.app.table import Table
-from backfill_assets.app.view_inputs import ViewInputs
+from backfill_assets.app.wiring.table import Table
+from backfill_assets.app.wiring.view_inputs import ViewInputs
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import of_kind
 from backfill_assets.core.epoch.records import CommitRecord

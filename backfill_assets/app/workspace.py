@@ -18,12 +18,12 @@ from backfill_assets.adapters.runtime.system_clock import SystemClock
 from backfill_assets.adapters.spark.resource import SparkResource, SparkRunner
 from backfill_assets.adapters.state.state_store import State, StateStore
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.app.choosing import Chooser, learned_costs
-from backfill_assets.app.deciding import over_sources, over_tables, over_topic
-from backfill_assets.app.registry import Registry
-from backfill_assets.app.sources import Sources
-from backfill_assets.app.table import Table
-from backfill_assets.app.view_inputs import ViewInputs
+from backfill_assets.app.wiring.choosing import Chooser, learned_costs
+from backfill_assets.app.wiring.deciding import over_sources, over_tables, over_topic
+from backfill_assets.app.wiring.registry import Registry
+from backfill_assets.app.wiring.sources import Sources
+from backfill_assets.app.wiring.table import Table
+from backfill_assets.app.wiring.view_inputs import ViewInputs
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Compute, Decider, OnStep
 from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView, sources_of

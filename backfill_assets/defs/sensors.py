@@ -14,7 +14,7 @@ from functools import cached_property
 import dagster as dg
 
 from backfill_assets.adapters.state.state_store import Lease
-from backfill_assets.app.sources import Sources
+from backfill_assets.app.wiring.sources import Sources
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import Controls, TopicState
 from backfill_assets.core.epoch.records import CommitRecord, TableState

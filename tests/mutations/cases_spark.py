@@ -42,7 +42,7 @@ SPARK: tuple[Mutation, ...] = (
     # Columns that come to an upstream
     Mutation(
         name="a view's query means the columns that its upstreams have now",
-        file="backfill_assets/app/view_query.py",
+        file="backfill_assets/app/wiring/view_query.py",
         old="return self._over(_as_columns(begun) or self.columns_now)",
         new="return self._over(self.columns_now)",
         tests=(
@@ -282,7 +282,7 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a life begins over two rows of the view's own key",
-        file="backfill_assets/app/table_upstreams.py",
+        file="backfill_assets/app/wiring/table_upstreams.py",
         old="if declared or key == query.primary_key]",
         new="if declared and key == query.key_columns]",
         tests=(

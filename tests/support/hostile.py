@@ -18,7 +18,7 @@ from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.runtime.session_settings import is_open
 from backfill_assets.app.proofs import CHECKS, run_check
 from backfill_assets.app.refresh import refresh
-from backfill_assets.app.table import Table
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared

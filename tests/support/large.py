@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from backfill_assets.app.table import Table
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.declare.model import KafkaSource, MaterializedView
 from tests.support.lake import Lake

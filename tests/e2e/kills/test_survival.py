@@ -15,7 +15,7 @@ from backfill_assets.app.controls import set_controls
 from backfill_assets.app.lifecycle import drop, maintain, rebuild, reset
 from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.status import status
-from backfill_assets.app.table import Table
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.errors import BackfillError, DefinitionChangedError, PositionsLostError, StateLostError

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
-from backfill_assets.app.table import Catalog
+from backfill_assets.app.wiring.table import Catalog
 from backfill_assets.core.epoch.records import CommitKind, UpstreamColumns
 from backfill_assets.declare.model import KafkaSource, MaterializedView, Upstream
 from backfill_assets.errors import QueryError, UpstreamRefusedError

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from backfill_assets.adapters.kafka.connector import KafkaClient, KafkaConnector
 from backfill_assets.adapters.kafka.log import LogReader
-from backfill_assets.app.registry import Registry
-from backfill_assets.app.table import Catalog
+from backfill_assets.app.wiring.registry import Registry
+from backfill_assets.app.wiring.table import Catalog
 from backfill_assets.core.epoch.ports import BronzeState, LogRecord, TopicState, of_kind
 from backfill_assets.core.epoch.protocol import check_look
 from backfill_assets.core.epoch.records import TableState

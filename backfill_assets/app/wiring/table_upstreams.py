@@ -7,8 +7,8 @@ from backfill_assets.adapters.compute.key_checks import KeysAndLeftOut, check_un
 from backfill_assets.adapters.compute.key_ranges import key_ranges
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
-from backfill_assets.app.table import Catalog
-from backfill_assets.app.view_query import ViewQuery
+from backfill_assets.app.wiring.table import Catalog
+from backfill_assets.app.wiring.view_query import ViewQuery
 from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableSize, UpstreamState
 from backfill_assets.core.epoch.protocol import check_look
 from backfill_assets.core.epoch.records import UpstreamColumns

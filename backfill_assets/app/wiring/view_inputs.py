@@ -12,9 +12,9 @@ from backfill_assets.adapters.delta.spool import kept_version
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
-from backfill_assets.app.table import Catalog
-from backfill_assets.app.table_upstreams import TableUpstreams
-from backfill_assets.app.view_query import ViewQuery
+from backfill_assets.app.wiring.table import Catalog
+from backfill_assets.app.wiring.table_upstreams import TableUpstreams
+from backfill_assets.app.wiring.view_query import ViewQuery
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.declare.model import DeltaTable, MaterializedView, Upstream
 from backfill_assets.query.rowwise import CHANGE

@@ -10,8 +10,8 @@ from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.table_facts import table_facts
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkResource
-from backfill_assets.app.sources import Sources
-from backfill_assets.app.view_inputs import ViewInputs
+from backfill_assets.app.wiring.sources import Sources
+from backfill_assets.app.wiring.view_inputs import ViewInputs
 from backfill_assets.core.choice.choose import Choice, choose
 from backfill_assets.core.choice.reasons import HARD
 from backfill_assets.core.epoch.costs import Costs, Strategy, TableFacts, epochs_ran
