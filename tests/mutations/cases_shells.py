@@ -102,6 +102,13 @@ SHELLS: tuple[Mutation, ...] = (
             f"{CHAINS}::test_a_parent_that_yields_to_its_views_ends_early_while_one_is_behind_its_bound_and_at_work",
         ),
     ),
+    Mutation(
+        name="a table that others read is opened again by each of them",
+        file="backfill_assets/app/workspace.py",
+        old="        if declared.name not in self._read:\n",
+        new="        if declared.name:\n",
+        tests=("tests/app/test_wiring.py::test_tables_that_are_read_are_opened_once_a_run",),
+    ),
     # Which strategy is begun
     Mutation(
         name="a strategy that is forecast to fail is begun unasked",

@@ -1,0 +1,81 @@
+"""How declared tables are found and wired, over real Delta tables: no Spark is started for what logs alone say."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from backfill_assets import KafkaConnector, SparkResource, StateStore, delta_table, kafka_source, materialized_view
+from backfill_assets.app.dry_run import plan
+from backfill_assets.app.status import status
+from backfill_assets.app.workspace import Workspace
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.ports import of_kind
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import SnapshotRead
+from backfill_assets.errors import DeclarationError, UpstreamNotLiveError
+
+EVENTS = delta_table("events", path="lake/events")
+COPIED = materialized_view("copied", query="SELECT id FROM events", upstreams=[EVENTS])
+CHILD = materialized_view("child", query="SELECT id + 1 AS id FROM copied", upstreams=[COPIED])
+CLICKS = kafka_source("clicks", topic="clicks", schema="id LONG")
+FEED = {"delta.enableChangeDataFeed": "true"}
+ROWS = 7
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """A view over a table without a key, and one over that view."""
+    write_deltalake(str(tmp_path / "lake" / "events"), pa.table({"id": list(range(ROWS))}), configuration=FEED)
+    return Workspace(
+        declared={each.name: each for each in (CLICKS, COPIED, CHILD)},
+        store=StateStore(root=str(tmp_path)),
+        kafka=KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path)),
+        spark=SparkResource(root=str(tmp_path)),
+    )
+
+
+def test_what_is_not_declared_is_refused_with_what_there_is(workspace: Workspace) -> None:
+    with pytest.raises(
+        DeclarationError, match=r"there is no source or view 'nothing'; declared are child, clicks, copied"
+    ):
+        workspace.registry.find("nothing")
+    with pytest.raises(DeclarationError, match="expected a source, found view 'copied'"):
+        workspace.registry.source("copied")
+
+
+def test_the_views_that_read_a_table_are_found(workspace: Workspace) -> None:
+    assert [view.name for view in workspace.registry.readers("copied")] == ["child"]
+    assert workspace.registry.readers("child") == []
+
+
+def test_a_view_begins_at_the_newest_version_and_reads_all_its_files(workspace: Workspace) -> None:
+    decider = workspace.table(COPIED).parts.decider
+    begin = decider.begin()
+    position = of_kind(begin.position, SnapshotPosition)
+    assert (begin.total, begin.live, position.tables["events"].version) == (ROWS, False, 0)
+    step = decider.next(position, live=False, budget=100)
+    assert step is not None
+    (read,) = step.reads
+    assert isinstance(read, SnapshotRead)
+    assert (read.source, read.rows, step.live) == ("events", ROWS, True)
+
+
+def test_a_dry_run_names_the_strategy_that_the_view_would_begin_with(workspace: Workspace) -> None:
+    planned = plan(workspace, "copied", Limits())
+    assert planned.choice is not None
+    assert (planned.record, planned.step) == (None, None)
+    assert workspace.chooser(COPIED).decided() == planned.choice.chosen
+
+
+def test_a_view_over_a_view_waits_until_that_one_is_created(workspace: Workspace) -> None:
+    found = status(workspace, "child")
+    assert (found.state, "waits for view 'copied'" in found.problem) == ("waiting", True)
+    with pytest.raises(UpstreamNotLiveError):
+        workspace.table(CHILD).parts.decider.begin()
+
+
+def test_tables_that_are_read_are_opened_once_a_run(workspace: Workspace) -> None:
+    assert workspace.upstream(COPIED) is workspace.upstream(COPIED)
+    assert workspace.table(COPIED) is not workspace.table(COPIED)
