@@ -144,9 +144,7 @@ class Workspace:
 
     def _schema(self, declared: Declared) -> str:
         for source in sources_of(declared):
-            self.sources.topic(
-                source.name
-            )  # a broker that does not answer is found before Spark is started for nothing
+            self.sources.topic(source.name)  # if the broker does not answer, Spark is not started for nothing
         if isinstance(declared, KafkaSource):
             return columns_schema(self.runner, declared.bronze_columns)
         if declared.tables:
