@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from backfill_assets.adapters.delta.column_mapping import stored_names
 from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
 from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, Version, is_plain, replay
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
@@ -233,7 +234,7 @@ class DeltaUpstream:
             actions = self._actions(number)
             described = next((each["metaData"] for each in actions if "metaData" in each), None)
             if described is not None:
-                self._check_metadata(described, number)
+                self._check_metadata(described, number, actions)
             self._commits[number] = Commit(
                 version=number,
                 commit_ms=committed_at(self.location, number, actions),
@@ -270,7 +271,7 @@ class DeltaUpstream:
             raise self._lost(number, str(error)) from None
         return table is not None and table.metadata().configuration.get(FEED) == "true"
 
-    def _check_metadata(self, metadata: Mapping[str, Any], number: int) -> None:
+    def _check_metadata(self, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]) -> None:
         """New columns are free to come; one that goes or changes its type, or the end of the feed, is not."""
         self._check_followable(metadata.get("configuration") or {}, number)
         before = self.location.load(version=number - 1) if number else None
@@ -286,6 +287,28 @@ class DeltaUpstream:
                     version=number,
                     column=column.name,
                 )
+        self._check_same_columns(before, metadata, number, actions)
+
+    def _check_same_columns(
+        self, before: DeltaTable, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]
+    ) -> None:
+        """Under the name of a column no other one may come: rows that no version changed would have other values."""
+        was = stored_names(before.schema().to_json(), before.metadata().configuration)
+        now = stored_names(metadata["schemaString"], metadata.get("configuration") or {})
+        other = next((name for name, stored in was.items() if now[name] != stored), None)
+        if other is not None and self._keeps_files(number, actions):
+            raise UpstreamChangedError(
+                f"version {number} of table {self.name!r} has another column named {other!r} than before",
+                hint="a column was dropped and added again or took another one's name, or that was restored; put it back as "
+                "it was, or reset the views over the table",
+                version=number,
+                column=other,
+            )
+
+    def _keeps_files(self, number: int, actions: list[dict[str, Any]]) -> bool:
+        """Whether files of the version before a commit are part of it still."""
+        gone, again = ({each[kind]["path"] for each in actions if kind in each} for kind in ("remove", "add"))
+        return any(each.path not in gone - again for each in self.version(number - 1).files)
 
     def _check_followable(self, configuration: Mapping[str, str | None], number: int) -> None:
         if configuration.get(FEED) != "true" and configuration.get(APPEND_ONLY) != "true":

@@ -148,6 +148,67 @@ def test_a_version_that_changes_a_column_is_refused_and_one_that_adds_one_is_not
         upstream(uri).commits(1, 2)
 
 
+def mapped(name: str, stored: str, kind: Any = "long") -> dict[str, Any]:
+    """A column of a table that maps names, and what it is called in files."""
+    metadata = {"delta.columnMapping.physicalName": stored, "delta.columnMapping.id": int(stored[1:])}
+    return {**column(name, kind), "metadata": metadata}
+
+
+def map_names(uri: str, *fields: dict[str, Any]) -> None:
+    """Commit columns, all of which are mapped."""
+    location = TableLocation(uri=uri)
+    number = DeltaTable(uri).version()
+    found = {name: value for name, value in replay(location.files(), number).metadata.items() if value is not None}
+    found["configuration"] = {**found["configuration"], "delta.columnMapping.mode": "name"}
+    found["schemaString"] = json.dumps({"type": "struct", "fields": list(fields)})
+    put_commit(location, number + 1, "ALTER", [{"protocol": MAPPING}, {"metaData": found}])
+
+
+MAPPING = {"minReaderVersion": 2, "minWriterVersion": 5}
+POINT = {"type": "struct", "fields": [mapped("x", "c4")]}
+OTHER_POINT = {"type": "struct", "fields": [mapped("x", "c5")]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "other"),
+    [
+        ([mapped("id", "c1"), mapped("a", "c3"), mapped("b", "c2"), mapped("p", "c6", POINT)], "a"),
+        ([mapped("id", "c1"), mapped("a", "c2"), mapped("b", "c7"), mapped("p", "c6", POINT)], "b"),
+        ([mapped("id", "c1"), mapped("a", "c2"), mapped("b", "c3"), mapped("p", "c6", OTHER_POINT)], "p"),
+        ([mapped("p", "c6", POINT), mapped("b", "c3"), mapped("id", "c1"), mapped("a", "c2"), mapped("z", "c8")], None),
+    ],
+    ids=["two swapped names", "dropped and added again", "a field of a struct", "another order and a new one"],
+)
+def test_another_column_under_the_same_name_is_refused_as_long_as_files_are_kept(
+    uri: str, fields: list[dict[str, Any]], other: str | None
+) -> None:
+    map_names(uri, mapped("id", "c1"), mapped("a", "c2"), mapped("b", "c3"), mapped("p", "c6", POINT))
+    map_names(uri, *fields)
+    if other is None:
+        assert [each.version for each in upstream(uri).commits(1, 2)] == [2]
+        return
+    with pytest.raises(UpstreamChangedError, match=f"version 2 of table 'base' has another column named '{other}'"):
+        upstream(uri).commits(1, 2)
+
+
+def test_another_column_under_the_same_name_is_followed_where_every_row_was_replaced_too(uri: str) -> None:
+    location = TableLocation(uri=uri)
+    map_names(uri, mapped("id", "c1"))
+    (path,) = paths(uri, 0, "add")
+    described = {**replay(location.files(), 1).metadata}
+    described["schemaString"] = json.dumps({"type": "struct", "fields": [mapped("id", "c2")]})
+    gone = {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}}
+    described = {name: value for name, value in described.items() if value is not None}
+    put_commit(location, 2, "CREATE OR REPLACE TABLE", [{"metaData": described}, gone])
+    assert [(each.version, each.deletes) for each in upstream(uri).commits(1, 2)] == [(2, True)]
+
+
+def test_names_that_begin_to_be_mapped_are_the_same_columns(uri: str) -> None:
+    as_it_was = {"delta.columnMapping.physicalName": "id", "delta.columnMapping.id": 1}
+    map_names(uri, {**column("id", "long"), "metadata": as_it_was})
+    assert [each.version for each in upstream(uri).commits(0, 1)] == [1]
+
+
 def test_a_version_that_ends_the_feed_is_refused_unless_rows_are_only_ever_added(uri: str) -> None:
     describe(uri, configuration={FEED: "false"})
     describe(uri, configuration={FEED: "true"})
