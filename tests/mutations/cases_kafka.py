@@ -79,6 +79,13 @@ KAFKA: tuple[Mutation, ...] = (
     ),
     # A log that lost its end
     Mutation(
+        name="a source that is created remembers no record below its start",
+        file=INGEST,
+        old="position = self._marked(begin_ingest(offer, starts, keep_history=self.keep_history), offer)",
+        new="position = begin_ingest(offer, starts, keep_history=self.keep_history)",
+        tests=(f"{LOGS}test_a_source_that_has_read_nothing_yet_knows_a_record_below_its_start",),
+    ),
+    Mutation(
         name="other leaders are not asked where their log began",
         file=TRUNCATION,
         old="            if now[partition] > epoch and partition in self._held",

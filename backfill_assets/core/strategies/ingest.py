@@ -48,9 +48,19 @@ class IngestDecider:
         offer = self.upstreams.topic(self.source)
         starts = self.upstreams.starts(self.source, offer)
         check_starts(self.source, offer, starts)
-        position = begin_ingest(offer, starts, keep_history=self.keep_history)
+        position = self._marked(begin_ingest(offer, starts, keep_history=self.keep_history), offer)
         left = sum(offer.partitions[partition].end - begin for partition, begin in position.begin.items())
         return InitialState(position=position, total=left, live=left == 0)
+
+    def _marked(self, position: IngestPosition, offer: TopicState) -> IngestPosition:
+        """The position with the mark of what lies below it, which views may read, and of which new records are no part."""
+        below = {
+            partition: OffsetRange(start=held.start, end=position.begin[partition])
+            for partition, held in offer.partitions.items()
+            if held.start < position.begin[partition]
+        }
+        known = mark(position.log, offer, below, source=self.source, upstreams=self.upstreams)
+        return position.model_copy(update={"log": known})
 
     def columns(self) -> UpstreamColumns:
         return {}  # those of a topic are declared, so they are in the fingerprint

@@ -10,6 +10,8 @@ from backfill_assets.core.progress.positions import IngestPosition, LogMark, Vie
 from backfill_assets.core.strategies.truncation import WITNESSES
 from backfill_assets.errors import LogTruncatedError
 from backfill_assets.testing.crash_points import Crash, CrashPoint
+from backfill_assets.testing.simulated_topic import SimulatedTopic
+from backfill_assets.testing.simulation import SourceSettings, World
 from tests.support.truncated_logs import SOURCE, VIEW, make, newest, position, refused
 
 
@@ -87,6 +89,27 @@ def test_a_cluster_restored_with_its_metadata_gives_epochs_out_again_and_is_foun
     topic.append(0, "DEFG")
     assert topic.offer().epochs == position(world).log.epochs, "the epoch alone tells nothing"
     refused(world, SOURCE, {0: (3, 6)})
+
+
+@pytest.mark.parametrize("settings", [SourceSettings(keep_history=False), SourceSettings(start="latest")], ids=repr)
+def test_a_source_that_has_read_nothing_yet_knows_a_record_below_its_start(settings: SourceSettings) -> None:
+    topic = SimulatedTopic("orders", partitions=2)
+    world = World(topic, settings=settings)
+    topic.append(0, "abc")
+    backup = deepcopy(topic)
+    topic.elect(0)
+    topic.append(0, "def")
+    world.create(SOURCE)
+    assert {at: each.offset for at, each in position(world).log.witnesses.items()} == {0: 5}
+    if not settings.keep_history:
+        world.refresh(
+            VIEW, Limits(max_rows=2)
+        )  # it has still to read history, all of which is below the source's start
+    topic.restore(backup)
+    topic.append(0, "DEFG")
+    refused(world, SOURCE, {0: (3, 6)})
+    if not settings.keep_history:
+        refused(world, VIEW, {0: (3, 6)})
 
 
 def test_an_epoch_that_went_back_is_refused_unless_the_last_record_is_still_there() -> None:
