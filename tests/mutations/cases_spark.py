@@ -62,7 +62,7 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="columns that came since are among a view's inputs",
         file=TABLE_ROWS,
-        old="return rows.selectExpr(*map(column, columns), CHANGE.name)",
+        old="return rows.select(*map(column, columns), CHANGE.name)",
         new="return rows",
         tests=(f"{COLUMNS}::test_a_new_column_named_as_a_group_changes_no_group",),
     ),

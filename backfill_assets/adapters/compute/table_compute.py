@@ -42,7 +42,7 @@ from backfill_assets.adapters.compute.relational_changes import (
     relational_changes,
 )
 from backfill_assets.adapters.compute.source_compute import SMALL_EPOCH
-from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
+from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.spool import capture, keep_version, segment_files
 from backfill_assets.adapters.delta.staging import INPUTS, collect, delete_folder
@@ -244,7 +244,8 @@ class TableCompute:
                 return self._skipped(spark, plan, read, place)
             case SpoolRead():
                 found = segment_files(self.output, plan.spooled, [f"{read.source}/{first}" for first in read.segments])
-                rows = spark.read.schema(ddl((*columns, CHANGE))).parquet(*found)
+                captured = spark.read.schema(ddl((*columns, CHANGE))).parquet(*found)
+                rows = projected(captured, self.upstreams[read.source], columns)
             case _:
                 rows = table_rows(spark, self.upstreams[read.source], read, columns, place)
         left_out = keys_left_out(plan, read.source)

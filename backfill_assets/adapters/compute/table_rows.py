@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from backfill_assets.adapters.compute.doubtful_bounds import unfiltered
 from backfill_assets.adapters.compute.key_ranges import in_ranges
 from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
+from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH, fixed_lengths
 from backfill_assets.adapters.delta.log_replay import DataFile, Version
 from backfill_assets.adapters.delta.upstream import ChangeFiles, DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -25,9 +26,10 @@ from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.query.spelling import backquoted
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Scratch", "rows_done", "table_rows", "whole_version"]
+__all__ = ["Scratch", "projected", "rows_done", "table_rows", "whole_version"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +44,7 @@ def whole_version(
     spark: "SparkSession", upstream: DeltaUpstream, version: int, columns: Sequence[Column]
 ) -> "DataFrame":
     """These columns of all rows of a version, each as if it had just been inserted."""
-    return _projected(_inserted(unfiltered(rows_at(spark, upstream.location, version))), columns)
+    return projected(_inserted(unfiltered(rows_at(spark, upstream.location, version))), upstream, columns)
 
 
 def rows_done(
@@ -51,7 +53,7 @@ def rows_done(
     """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted."""
     rows = unfiltered(rows_at(spark, upstream.location, table.version))
     done = rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
-    return _projected(_inserted(done), columns)
+    return projected(_inserted(done), upstream, columns)
 
 
 def table_rows(
@@ -61,7 +63,7 @@ def table_rows(
 
     Columns that are not in a version are null, as Delta itself reads them; those that came since are left out.
     """
-    return _projected(_rows_of(spark, upstream, read, place), columns)
+    return projected(_rows_of(spark, upstream, read, place), upstream, columns)
 
 
 def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
@@ -96,15 +98,21 @@ def _inserted(rows: "DataFrame") -> "DataFrame":
     return rows.withColumn(CHANGE.name, F.lit("insert"))
 
 
-def _projected(rows: "DataFrame", columns: Sequence[Column]) -> "DataFrame":
-    """Rows of a table with `CHANGE` and the columns that the view knows."""
+def projected(rows: "DataFrame", upstream: DeltaUpstream, columns: Sequence[Column]) -> "DataFrame":
+    """Rows of a table with `CHANGE` and the columns that the view knows. Spark is told of text that has a fixed length, as
+    where it reads the table itself, and pads what the query compares it with."""
+    from pyspark.sql import functions as F  # noqa: N812
+
     there = {name.lower() for name in rows.columns}
+    fixed = fixed_lengths(upstream.loaded().schema().to_json())
 
-    def column(wanted: Column) -> str:
-        name = backquoted(wanted.name)
-        return f"CAST({name if wanted.name.lower() in there else 'NULL'} AS {wanted.type}) AS {name}"
+    def column(wanted: Column) -> "SparkColumn":
+        value = backquoted(wanted.name) if wanted.name.lower() in there else "NULL"
+        length = fixed.get(wanted.name.lower())
+        metadata = {FIXED_LENGTH: length} if length else {}
+        return F.expr(f"CAST({value} AS {wanted.type})").alias(wanted.name, metadata=metadata)
 
-    return rows.selectExpr(*map(column, columns), CHANGE.name)
+    return rows.select(*map(column, columns), CHANGE.name)
 
 
 def _files(

@@ -1,7 +1,7 @@
 """Delta tables through their logs, without Spark: outputs, upstreams, staged files, the spool.
 
 - `arrow_types`: types of Arrow, as Parquet's footers are read, spelled as `query.ddl` spells those of a Delta table
-- `column_mapping`: what the columns of a Delta table are called in its files
+- `column_metadata`: what the log says of a Delta table's columns beside their names and types
 - `commits`: the commits of a Delta table's log as they are written
 - `file_bounds`: keeps the log of an output to bounds that are exact
 - `key_statistics`: keys of Delta tables, as far as the log says

@@ -1,13 +1,20 @@
-"""What the columns of a Delta table are called in its files, where the table maps names ("Column Mapping" of the protocol).
+"""What the log says of a Delta table's columns beside their names and types.
 
-A column that is dropped and added again, or whose name another one takes, has other values under the name that it had.
+Where the table maps names ("Column Mapping" of the protocol), what files call a column: one that is dropped and added again,
+or whose name another one takes, has other values under the name that it had. And of text of a fixed length, which to
+Delta is any text, its length: Spark pads what it compares with such a column.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["stored_names"]
+from backfill_assets.query.ddl import columns_of_delta
+
+__all__ = ["FIXED_LENGTH", "declared_types", "fixed_lengths", "stored_names"]
+
+FIXED_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+"""The metadata of a column by which Spark knows that its text has a fixed length."""
 
 _MODE = "delta.columnMapping.mode"
 _STORED = "delta.columnMapping.physicalName"
@@ -39,3 +46,17 @@ def _inside(kind: Any, *, mapped: bool) -> Any:
             return _inside(key, mapped=mapped), _inside(value, mapped=mapped)
         case _:
             return None
+
+
+def fixed_lengths(schema: str) -> dict[str, str]:
+    """The columns of a schema (JSON) that hold text of a fixed length, in small letters, each with its type: `char(5)`."""
+    said = {
+        each["name"].lower(): (each.get("metadata") or {}).get(FIXED_LENGTH) for each in json.loads(schema)["fields"]
+    }
+    return {name: kind for name, kind in said.items() if isinstance(kind, str) and kind.startswith("char(")}
+
+
+def declared_types(schema: str) -> dict[str, str]:
+    """The type of each column of a schema (JSON), as queries know it."""
+    fixed = fixed_lengths(schema)
+    return {each.name: fixed.get(each.name.lower(), each.type) for each in columns_of_delta(schema)}

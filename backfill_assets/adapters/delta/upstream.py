@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from backfill_assets.adapters.delta.column_mapping import stored_names
+from backfill_assets.adapters.delta.column_metadata import declared_types, stored_names
 from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
 from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, Version, is_plain, replay
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
@@ -277,15 +277,15 @@ class DeltaUpstream:
         before = self.location.load(version=number - 1) if number else None
         if before is None:
             return
-        found = {each.name: each.type for each in columns_of_delta(metadata["schemaString"])}
-        for column in columns_of_delta(before.schema().to_json()):
-            if found.get(column.name) != column.type:
+        found = declared_types(metadata["schemaString"])
+        for name, kind in declared_types(before.schema().to_json()).items():
+            if found.get(name) != kind:
                 raise UpstreamChangedError(
-                    f"version {number} of table {self.name!r} changed column {column.name!r}: expected type "
-                    f"{column.type}, found {found.get(column.name, 'no such column')}",
+                    f"version {number} of table {self.name!r} changed column {name!r}: expected type "
+                    f"{kind}, found {found.get(name, 'no such column')}",
                     hint="put the column back as it was, or adapt the query and reset the views over the table",
                     version=number,
-                    column=column.name,
+                    column=name,
                 )
         self._check_same_columns(before, metadata, number, actions)
 

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
+from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH
 from backfill_assets.adapters.delta.log_replay import replay
 from backfill_assets.adapters.delta.maintenance import put_commit
 from backfill_assets.adapters.delta.upstream import APPEND_ONLY, FEED, DeltaUpstream, changed_rows
@@ -207,6 +208,21 @@ def test_names_that_begin_to_be_mapped_are_the_same_columns(uri: str) -> None:
     as_it_was = {"delta.columnMapping.physicalName": "id", "delta.columnMapping.id": 1}
     map_names(uri, {**column("id", "long"), "metadata": as_it_was})
     assert [each.version for each in upstream(uri).commits(0, 1)] == [1]
+
+
+def test_text_that_has_a_fixed_length_no_more_is_compared_otherwise_and_refused(uri: str) -> None:
+    def text(length: str) -> dict[str, Any]:
+        return {**column("id", "string"), "metadata": {FIXED_LENGTH: length} if length else {}}
+
+    append(uri, [4])
+    for length in ("varchar(5)", "varchar(9)", ""):
+        describe(uri, fields=[text(length)])
+    describe(uri, fields=[text("char(5)")])
+    assert [each.version for each in upstream(uri).commits(2, 4)] == [3, 4]
+    with pytest.raises(
+        UpstreamChangedError, match=r"version 5 .*changed column 'id': expected type STRING, found char\(5\)"
+    ):
+        upstream(uri).commits(4, 5)
 
 
 def test_a_version_that_ends_the_feed_is_refused_unless_rows_are_only_ever_added(uri: str) -> None:
