@@ -207,6 +207,13 @@ LOGS: tuple[Mutation, ...] = (
         tests=(MISSED,),
     ),
     Mutation(
+        name="files of the table that a shallow clone was made of are looked for in the clone",
+        file="backfill_assets/adapters/delta/log_replay.py",
+        old='return "://" in path or path.startswith(("file:", "/"))',
+        new='return "://" in path or path.startswith("/")',
+        tests=(f"{CHANGED}::test_files_of_another_table_are_not_looked_for_in_this_one",),
+    ),
+    Mutation(
         name="removed files that are gone are not missed",
         file=UPSTREAM,
         old="return self.feed or (*(each.path for each in self.added), *self.removed)",

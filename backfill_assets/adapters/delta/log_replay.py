@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from backfill_assets.adapters.delta.commits import read_commit
 
-__all__ = ["DataFile", "LogGoneError", "Version", "is_plain", "replay"]
+__all__ = ["DataFile", "LogGoneError", "Version", "is_elsewhere", "is_plain", "replay"]
 
 _LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)")
@@ -172,8 +172,13 @@ def _vector_id(action: Mapping[str, Any] | None) -> str:
     return f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}" if vector else ""
 
 
+def is_elsewhere(path: str) -> bool:
+    """Whether a path in a log is an address of its own, as a shallow clone has them, and none below the table's folder."""
+    return "://" in path or path.startswith(("file:", "/"))
+
+
 def _absolute(table_uri: str, path: str) -> str:
-    if "://" in path or path.startswith(("file:", "/")):
+    if is_elsewhere(path):
         return path
     root = table_uri if "://" in table_uri else f"file://{quote(table_uri)}"  # paths in a log are encoded as URIs
     return f"{root.rstrip('/')}/{path}"

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.delta.column_metadata import declared_types, stored_names
 from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
-from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, Version, is_plain, replay
+from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, Version, is_elsewhere, is_plain, replay
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.ports import Commit, TableSize, UpstreamState
 from backfill_assets.core.progress.reads import (
@@ -223,7 +223,7 @@ class DeltaUpstream:
         self._check_there({each.path: number for each in self.version(number).files})
 
     def _check_there(self, paths: Mapping[str, int]) -> None:
-        inside = {unquote(path): number for path, number in paths.items() if "://" not in path and path[0] != "/"}
+        inside = {unquote(path): number for path, number in paths.items() if not is_elsewhere(path)}
         for info in self.location.files().get_file_info(sorted(inside)):
             if info.type is not pafs.FileType.File:
                 raise self._lost(inside[info.path], f"its file {info.path} is missing")

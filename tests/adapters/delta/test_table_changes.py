@@ -101,6 +101,16 @@ def test_every_file_that_holds_changes_is_missed_when_it_is_gone(uri: str) -> No
             upstream(uri).check_readable(read(version, version))
 
 
+@pytest.mark.parametrize("scheme", ["file:", "file://", "s3://", ""])
+def test_files_of_another_table_are_not_looked_for_in_this_one(uri: str, scheme: str) -> None:
+    """A shallow clone names the files of the table that it was made of."""
+    (path,) = paths(uri, 0, "add")
+    entry = Path(uri, f"_delta_log/{0:020d}.json")
+    entry.write_text(entry.read_text().replace(f'"{path}"', f'"{scheme}/elsewhere/{path}"'))
+    assert [each.path for each in upstream(uri).version(0).files] == [f"{scheme}/elsewhere/{path}"]
+    upstream(uri).check_whole(0)
+
+
 def test_files_that_were_removed_whole_are_missed_when_they_are_gone(uri: str) -> None:
     number = DeltaTable(uri).version()
     (path,) = paths(uri, number, "add")
