@@ -3,6 +3,7 @@
 from tests.mutations.cases_adapters import ADAPTERS
 from tests.mutations.cases_checks import CHECKS
 from tests.mutations.cases_choice import CHOICE
+from tests.mutations.cases_columns import COLUMNS
 from tests.mutations.cases_conservation import CONSERVATION
 from tests.mutations.cases_core import CORE
 from tests.mutations.cases_epochs import EPOCHS
@@ -24,5 +25,5 @@ __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES,
-    *CHECKS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL,
+    *CHECKS, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL,
 )  # fmt: skip

@@ -11,7 +11,6 @@ LEDGER = "backfill_assets/adapters/state/ledger.py"
 STATE = "backfill_assets/adapters/state/state_store.py"
 KAFKA = "backfill_assets/adapters/kafka/connector.py"
 UPSTREAM = "backfill_assets/adapters/delta/upstream.py"
-COLUMN_METADATA = "backfill_assets/adapters/delta/column_metadata.py"
 REAL = "tests/adapters/delta/test_real_commits.py"
 REAL_LOGS = "tests/adapters/delta/test_real_logs.py"
 BOUNDS = "tests/adapters/delta/test_file_bounds.py"
@@ -34,10 +33,6 @@ ADDED = f"{CHANGED}::test_what_versions_of_an_append_only_table_added_are_all_th
 CHANGE_FILES = f"{CHANGED}::test_of_a_version_with_change_files_these_are_read_and_of_others_what_they_added"
 MISSED = f"{CHANGED}::test_every_file_that_holds_changes_is_missed_when_it_is_gone"
 COLUMNS = f"{CHANGED}::test_a_version_that_changes_a_column_is_refused_and_one_that_adds_one_is_not"
-OTHER_COLUMN = f"{CHANGED}::test_another_column_under_the_same_name_is_refused_as_long_as_files_are_kept"
-FIXED = (
-    "tests/e2e/tables/test_fixed_lengths.py::test_text_of_a_fixed_length_is_compared_as_spark_compares_it[rearranged]"
-)
 FED = f"{CHANGED}::test_whether_a_version_has_a_feed_is_told_by_what_held_at_that_version"
 AT_A_TIME = f"{OFFERS}::test_a_time_is_asked_for_in_milliseconds_and_gives_no_offset_beyond_what_may_be_read"
 
@@ -233,44 +228,6 @@ LOGS: tuple[Mutation, ...] = (
         old="if found.get(name) != kind:",
         new="if found.get(name, kind) != kind:",
         tests=(COLUMNS,),
-    ),
-    Mutation(
-        name="another column may come under the name of one",
-        file=UPSTREAM,
-        old="        self._check_same_columns(before, metadata, number, actions)\n",
-        new="",
-        tests=(OTHER_COLUMN,),
-    ),
-    Mutation(
-        name="another field of a struct may come under the name of one",
-        file=COLUMN_METADATA,
-        old='(_stored(each, mapped=mapped), _inside(each["type"], mapped=mapped))',
-        new="(_stored(each, mapped=mapped), None)",
-        tests=(OTHER_COLUMN,),
-    ),
-    Mutation(
-        name="another column is refused though every row was replaced",
-        file=UPSTREAM,
-        old="if other is not None and self._keeps_files(number, actions):",
-        new="if other is not None:",
-        tests=(f"{CHANGED}::test_another_column_under_the_same_name_is_followed_where_every_row_was_replaced_too",),
-    ),
-    Mutation(
-        name="text of a fixed length is any text",
-        file=COLUMN_METADATA,
-        old='isinstance(kind, str) and kind.startswith("char(")',
-        new="False",
-        tests=(
-            f"{CHANGED}::test_text_that_has_a_fixed_length_no_more_is_compared_otherwise_and_refused",
-            FIXED,
-        ),
-    ),
-    Mutation(
-        name="captured text of a fixed length is any text",
-        file="backfill_assets/adapters/compute/table_compute.py",
-        old="rows = projected(captured, self.upstreams[read.source], columns)",
-        new="rows = captured",
-        tests=(FIXED,),
     ),
     Mutation(
         name="a feed may end where rows are not only added",

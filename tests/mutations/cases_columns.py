@@ -1,0 +1,54 @@
+"""Faults in what the log of an upstream says of its columns beside their names and types."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["COLUMNS"]
+
+UPSTREAM = "backfill_assets/adapters/delta/upstream.py"
+COLUMN_METADATA = "backfill_assets/adapters/delta/column_metadata.py"
+CHANGED = "tests/adapters/delta/test_table_changes.py"
+OTHER_COLUMN = f"{CHANGED}::test_another_column_under_the_same_name_is_refused_as_long_as_files_are_kept"
+FIXED = (
+    "tests/e2e/tables/test_fixed_lengths.py::test_text_of_a_fixed_length_is_compared_as_spark_compares_it[rearranged]"
+)
+
+COLUMNS: tuple[Mutation, ...] = (
+    Mutation(
+        name="another column may come under the name of one",
+        file=UPSTREAM,
+        old="        self._check_same_columns(before, metadata, number, actions)\n",
+        new="",
+        tests=(OTHER_COLUMN,),
+    ),
+    Mutation(
+        name="another field of a struct may come under the name of one",
+        file=COLUMN_METADATA,
+        old='(_stored(each, mapped=mapped), _inside(each["type"], mapped=mapped))',
+        new="(_stored(each, mapped=mapped), None)",
+        tests=(OTHER_COLUMN,),
+    ),
+    Mutation(
+        name="another column is refused though every row was replaced",
+        file=UPSTREAM,
+        old="if other is not None and self._keeps_files(number, actions):",
+        new="if other is not None:",
+        tests=(f"{CHANGED}::test_another_column_under_the_same_name_is_followed_where_every_row_was_replaced_too",),
+    ),
+    Mutation(
+        name="text of a fixed length is any text",
+        file=COLUMN_METADATA,
+        old='isinstance(kind, str) and kind.startswith("char(")',
+        new="False",
+        tests=(
+            f"{CHANGED}::test_text_that_has_a_fixed_length_no_more_is_compared_otherwise_and_refused",
+            FIXED,
+        ),
+    ),
+    Mutation(
+        name="captured text of a fixed length is any text",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old="rows = projected(captured, self.upstreams[read.source], columns)",
+        new="rows = captured",
+        tests=(FIXED,),
+    ),
+)
