@@ -25,6 +25,7 @@ def epoch_metadata(record: CommitRecord) -> dict[str, Any]:
         "rows_total": record.rows_total,
         "backfill_percent": round(percent, 2),
         "phase": "live" if record.live else "backfilling",
+        **({"rule": record.rule} if record.rule else {}),
     }
 
 
@@ -39,6 +40,7 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
         "rows_read": report.rows_read,
         "rows_bad": sum(each.rows_bad for each in report.epochs),
         "rows_total": report.record.rows_total,
+        **({"rule": report.record.rule} if report.record.rule else {}),
         "rows_left_out": sum(row.is_out for row in done.left_out),
         "rows_per_second": progress.rows_per_second,
         "seconds": round(report.seconds, 3),
