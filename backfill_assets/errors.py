@@ -30,6 +30,7 @@ __all__ = [
     "StagingError",
     "StateLostError",
     "StillNeededError",
+    "StoredFormatError",
     "TopicRecreatedError",
     "UnknownTopicError",
     "UnsettledCommitError",
@@ -163,6 +164,15 @@ class PositionsLostError(BackfillError):
     """A table's log was cleaned up so far that none of our commits is left in it: how far it is cannot be known."""
 
     code = "POSITIONS_LOST"
+
+
+class StoredFormatError(BackfillError):
+    """A commit, a plan or another stored document is of another format than this release reads, or is damaged.
+
+    `facts` has the format that was `expected` and the one `found` (None: none that is known), and the document's `place`.
+    """
+
+    code = "STORED_FORMAT"
 
 
 class ComputeError(BackfillError):

@@ -4,14 +4,16 @@ import logging
 import math
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 
+from backfill_assets.adapters.state.state_store import Lease
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
 from backfill_assets.declare.model import MaterializedView
-from backfill_assets.errors import BackfillError, StillNeededError
+from backfill_assets.errors import BackfillError, StillNeededError, StoredFormatError
 
 __all__ = ["awaited_view", "check_unneeded", "expire_log"]
 
@@ -26,17 +28,20 @@ def awaited_view(workspace: Workspace, name: str, *, run_id: str) -> str:
     """
     leases = workspace.state.leases()
     for view in workspace.registry.readers(name):
-        lease = leases.get(view.target)
-        if lease is None or lease.run_id == run_id or not lease.alive(datetime.now(UTC)):
-            continue
-        if workspace.state.controls(view.target).paused:
-            continue
-        record = _record(workspace, view)
-        if record is None or record.live or not isinstance(record.position, SnapshotPosition):
-            continue
-        if record.position.behind:
-            return f"view {view.name!r} catches up in run {lease.run_id}: {record.position.behind}"
+        with suppress(StoredFormatError):  # as below
+            if awaited := _awaited(workspace, view, leases.get(view.target), run_id=run_id):
+                return awaited
     return ""
+
+
+def _awaited(workspace: Workspace, view: MaterializedView, lease: Lease | None, *, run_id: str) -> str:
+    if lease is None or lease.run_id == run_id or not lease.alive(datetime.now(UTC)):
+        return ""
+    record = None if workspace.state.controls(view.target).paused else _record(workspace, view)
+    if record is None or record.live or not isinstance(record.position, SnapshotPosition):
+        return ""
+    behind = record.position.behind
+    return f"view {view.name!r} catches up in run {lease.run_id}: {behind}" if behind else ""
 
 
 def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:

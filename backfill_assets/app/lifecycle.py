@@ -4,10 +4,11 @@ import logging
 
 from backfill_assets.adapters.delta.staging import delete_data, sweep
 from backfill_assets.app.dependents import check_unneeded, expire_log
+from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.protocol import begin_life, end_life, restate
-from backfill_assets.core.epoch.records import CommitRecord
-from backfill_assets.errors import DroppedError, FencedError
+from backfill_assets.core.epoch.records import CommitRecord, TableState
+from backfill_assets.errors import DroppedError, FencedError, StoredFormatError
 
 __all__ = ["drop", "maintain", "rebuild", "reset"]
 
@@ -15,13 +16,19 @@ _log = logging.getLogger(__name__)
 
 
 def reset(workspace: Workspace, name: str) -> CommitRecord:
-    """Begin a new life: all data goes in one commit, and the next refresh reads history from scratch."""
+    """Begin a new life: all data goes in one commit, and the next refresh reads history from scratch.
+
+    What was stored of the table and cannot be read, settings and rows to leave out among it, is forgotten.
+    """
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look_for_reset()
     if not look.exists and (look.record is not None or not table.output.is_ours()):
         raise DroppedError(
             f"{table.target} does not exist, so there is nothing to reset", hint=f"`backfill refresh {name}` creates it"
         )
+    unreadable = workspace.state.forget_unreadable(table.target)
+    if unreadable:
+        _log.warning("%s: forgotten, as this release cannot read it: %s", table.target, ", ".join(unreadable))
     table.schema()
     record = begin_life(table.parts, look, table.parts.decider.begin(), incarnation=table.parts.new_id())
     table.output.set_status("creating")  # the next refresh says that it is live, if only that
@@ -32,15 +39,23 @@ def reset(workspace: Workspace, name: str) -> CommitRecord:
 def drop(workspace: Workspace, name: str) -> None:
     """End a table's life: data, staged files, plans and settings go; a marker stays in the table's log."""
     table = workspace.table(workspace.registry.find(name))
-    look = table.output.look()
+    look, readable = _to_end(table)
     past = workspace.state.ledger().incarnations(table.target)  # before it ends: none that may begin afterwards
-    if look.exists:
+    if look.exists or not readable:
         end_life(table.parts, look)
-    if look.record is not None:
+    if look.record is not None or not readable:
         table.output.set_status("dropped")
         if not delete_data(table.output.location, table.output.look):
             return  # a new life began in the meantime: what is there now belongs to that life
         workspace.state.forget(table.target, past)
+
+
+def _to_end(table: Table) -> tuple[TableState, bool]:
+    """The table as it stands, and whether it can be read what its newest commit says."""
+    try:
+        return table.output.look(), True
+    except StoredFormatError:
+        return table.output.look_for_reset(), False
 
 
 def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:

@@ -20,6 +20,7 @@ from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.skips import left_out_words, rows_left_out
 from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.model import MaterializedView
+from backfill_assets.errors import StoredFormatError
 
 __all__ = ["CHECKS", "Outcome", "run_check"]
 
@@ -122,7 +123,11 @@ def _named(case: Case, key: tuple[str, ...], found: KeyTwice) -> dict[str, Any]:
 
 
 def _since(workspace: Workspace, table: Table, look: TableState, check: str) -> LastPass | Everything:
-    passed, record = workspace.state.passed(table.target, check), look.record
+    record = look.record
+    try:
+        passed = workspace.state.passed(table.target, check)
+    except StoredFormatError as error:  # what another release proved is proved again
+        return Everything(reason=f"its last pass cannot be read: {error.message}")
     if passed is None or record is None or passed.incarnation != record.incarnation:
         return Everything(reason="it has not passed in this life of the table")
     if passed.version > look.version:

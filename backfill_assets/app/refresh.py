@@ -4,6 +4,7 @@ The Dagster shell and the command line both call this, so that they behave the s
 """
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -21,7 +22,7 @@ from backfill_assets.core.epoch.report import PartitionProgress, Progress, Table
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
 from backfill_assets.core.epoch.skips import LeftOut, rows_left_out
 from backfill_assets.declare.model import KafkaSource
-from backfill_assets.errors import LeaseHeldError
+from backfill_assets.errors import LeaseHeldError, StoredFormatError
 
 __all__ = ["Refresh", "refresh"]
 
@@ -122,9 +123,10 @@ def _made_live(table: Table, done: RunReport) -> bool:
 
 def _give_back(workspace: Workspace, table: Table, run_id: str) -> None:
     """Give the lease back, unless a successor has taken it over."""
-    lease = workspace.state.lease(table.target)
-    if lease is not None and lease.run_id == run_id:
-        workspace.state.put_lease(table.target, run_id, held=False)
+    with suppress(StoredFormatError):  # a successor of another release
+        lease = workspace.state.lease(table.target)
+        if lease is not None and lease.run_id == run_id:
+            workspace.state.put_lease(table.target, run_id, held=False)
 
 
 def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live: bool) -> Refresh:

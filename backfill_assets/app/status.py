@@ -8,11 +8,11 @@ from backfill_assets.app.table_progress import table_progress
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import Controls
-from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
 from backfill_assets.core.epoch.skips import LeftOut, rows_left_out
 from backfill_assets.declare.model import MaterializedView
-from backfill_assets.errors import BackfillError
+from backfill_assets.errors import BackfillError, PositionsLostError, StoredFormatError
 
 __all__ = ["RATE_EPOCHS", "Status", "lag_of", "status"]
 
@@ -43,14 +43,21 @@ class Status:
 def status(workspace: Workspace, name: str) -> Status:
     """How a table stands, from its own commits, the state store and one look at its upstreams."""
     table = workspace.table(workspace.registry.find(name))
+    try:
+        return _stands(workspace, table)
+    except StoredFormatError as error:
+        known = Status(name=name, target=table.target, state="broken", controls=Controls())
+        return replace(known, problem=_told(error))
+
+
+def _stands(workspace: Workspace, table: Table) -> Status:
+    name, look = table.declared.name, _looked(table)
     controls = workspace.state.controls(table.target)
     lease = workspace.state.lease(table.target)
     running = lease is not None and lease.alive(datetime.now(UTC))
     known = Status(name=name, target=table.target, state="starting" if running else "not created", controls=controls)
-    try:
-        look = table.output.look()
-    except BackfillError as error:
-        return replace(known, state="broken", problem=error.message)
+    if isinstance(look, PositionsLostError):
+        return replace(known, state="broken", problem=_told(look))
     if look.record is None or not look.exists:
         known = replace(known, left_out=rows_left_out(None, workspace.state.skips(table.target)))
         absent = known if running or look.record is None else replace(known, state="dropped")
@@ -66,6 +73,17 @@ def status(workspace: Workspace, name: str) -> Status:
         left_out=rows_left_out(look.record.position, workspace.state.skips(table.target)),
         problem=problem,
     )
+
+
+def _looked(table: Table) -> TableState | PositionsLostError:
+    try:
+        return table.output.look()
+    except PositionsLostError as error:
+        return error
+
+
+def _told(error: BackfillError) -> str:
+    return f"{error.message}. What to do: {error.hint}"
 
 
 def _waiting(workspace: Workspace, table: Table, absent: Status) -> Status:

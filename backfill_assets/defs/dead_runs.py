@@ -1,14 +1,16 @@
 """Runs whose process died without a word: nothing in Dagster ends them, so they would hold their place for ever."""
 
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import dagster as dg
 import psutil
 
 from backfill_assets.adapters.runtime.processes import Process, is_alive
-from backfill_assets.adapters.state.state_store import State
+from backfill_assets.adapters.state.state_store import Lease, State
+from backfill_assets.errors import StoredFormatError
 
 __all__ = ["UNFINISHED", "mark_run", "report_dead_runs"]
 
@@ -47,6 +49,13 @@ def _marked_dead(run: dg.DagsterRun, now: datetime) -> bool:
     return not is_alive(Process(pid=int(pid), created=float(created)))
 
 
+def _readable(leases: Mapping[str, Lease], targets: Collection[str]) -> Iterator[Lease]:
+    """The leases of some tables; one that cannot be read is told by the table's own runs, and holds up nobody else."""
+    for target in leases.keys() & targets:
+        with suppress(StoredFormatError):
+            yield leases[target]
+
+
 def report_dead_runs(
     instance: dg.DagsterInstance, state: State, targets: Collection[str], *, spare: str = ""
 ) -> list[str]:
@@ -57,8 +66,8 @@ def report_dead_runs(
     """
     now = datetime.now(UTC)
     reported: list[str] = []
-    for lease in state.leases().values():
-        if lease.target not in targets or not lease.dead(now) or lease.run_id in {spare, *reported}:
+    for lease in _readable(state.leases(), targets):
+        if not lease.dead(now) or lease.run_id in {spare, *reported}:
             continue
         run = instance.get_run_by_id(lease.run_id)
         if run is not None and run.status in UNFINISHED:

@@ -162,7 +162,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="folders that were committed are swept",
         file=STAGING,
-        old="swept = sorted({each.name for each in allowed} - _maybe_committed(location, allowed))",
+        old="swept = sorted({each.name for each in allowed} - _maybe_committed(location, record.target, allowed))",
         new="swept = sorted({each.name for each in allowed})",
         tests=(
             SWEEPING,

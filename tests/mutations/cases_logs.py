@@ -69,8 +69,8 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="commits of a table that was copied are its copy's",
         file=COMMITS,
-        old="""if found and found.get("target") == target else None""",
-        new="if found else None",
+        old="""    if not found or found.get("target") != target:\n""",
+        new="    if not found:\n",
         tests=(f"{REAL}::test_commits_that_speak_of_another_table_are_not_ours",),
     ),
     Mutation(

@@ -96,8 +96,8 @@ SHELLS: tuple[Mutation, ...] = (
     Mutation(
         name="a table does not wait for a view that is behind its bound",
         file=READERS,
-        old="        if record.position.behind:\n",
-        new="        if record.live and record.position.behind:\n",
+        old='if behind else ""',
+        new='if record.live and behind else ""',
         tests=(
             f"{CHAINS}::test_a_parent_that_yields_to_its_views_ends_early_while_one_is_behind_its_bound_and_at_work",
         ),
@@ -190,8 +190,8 @@ SHELLS: tuple[Mutation, ...] = (
     Mutation(
         name="a run that lives is reported as dead",
         file="backfill_assets/defs/dead_runs.py",
-        old="if lease.target not in targets or not lease.dead(now) or",
-        new="if lease.target not in targets or not lease.held or",
+        old="if not lease.dead(now) or",
+        new="if not lease.held or",
         tests=(f"{SENSOR}::test_only_a_run_whose_process_is_gone_is_reported",),
     ),
     # The command line

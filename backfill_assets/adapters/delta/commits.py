@@ -6,8 +6,11 @@ from typing import Any
 
 import pyarrow.fs as pafs
 
+from backfill_assets.adapters.storage.documents import COMMIT
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.core.epoch.staged_folders import StagedFolder
+from backfill_assets.errors import StoredFormatError
 
 __all__ = [
     "Actions",
@@ -19,7 +22,9 @@ __all__ = [
     "newest_record",
     "ours_in",
     "read_commit",
+    "readable_records",
     "record_of",
+    "staged_folder_of",
 ]
 
 Actions = list[dict[str, Any]]
@@ -71,15 +76,45 @@ def ours_in(actions: Actions) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def record_of(actions: Actions, target: str) -> CommitRecord | None:
-    """The record in a commit's metadata, if the commit is ours and speaks of this table (not of a copied one)."""
+def record_of(actions: Actions, target: str, version: int) -> CommitRecord | None:
+    """The record in a version's commit, if it is ours and speaks of this table (not of a copied one).
+
+    Errors: `StoredFormatError`.
+    """
     found = ours_in(actions)
-    return CommitRecord.model_validate(found) if found and found.get("target") == target else None
+    if not found or found.get("target") != target:
+        return None
+    return COMMIT.read(found, CommitRecord.model_validate, target=target, place=f"version {version} of the table")
+
+
+def staged_folder_of(actions: Actions, target: str) -> StagedFolder | None:
+    """The staged folder that a commit of ours took its files from, whatever its format; None where it does not say.
+
+    Every format has had these three keys: what they name is swept, and whose life they name is ended, by any release.
+    """
+    found = ours_in(actions) or {}
+    if found.get("target") != target:
+        return None
+    match found:
+        case {"incarnation": str(incarnation), "epoch": int(epoch), "attempt": str(attempt)}:
+            return StagedFolder(incarnation=incarnation, epoch=epoch, attempt=attempt)
+    return None
+
+
+def readable_records(location: TableLocation, newest: int, target: str) -> Iterator[tuple[int, Actions, CommitRecord]]:
+    """The commits of ours from version `newest` back as far as this release reads them, each with its version."""
+    for version, actions in commits_of(location, newest):
+        try:
+            record = record_of(actions, target, version)
+        except StoredFormatError:
+            return
+        if record is not None:
+            yield version, actions, record
 
 
 def newest_record(location: TableLocation, version: int, target: str) -> CommitRecord | None:
     """What the newest commit of ours at or below a version says; None where the log has none (any more)."""
-    records = (record_of(actions, target) for _, actions in commits_of(location, version))
+    records = (record_of(actions, target, at) for at, actions in commits_of(location, version))
     return next((record for record in records if record is not None), None)
 
 
@@ -92,4 +127,4 @@ def changes_data(actions: Actions) -> bool:
 
 def metadata_of(record: CommitRecord) -> dict[str, str]:
     """A commit's own metadata, under the name that Spark shows in DESCRIBE HISTORY."""
-    return {"userMetadata": json.dumps({"backfill": record.model_dump(mode="json")})}
+    return {"userMetadata": json.dumps({"backfill": COMMIT.written(record.model_dump(mode="json"))})}

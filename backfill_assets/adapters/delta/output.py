@@ -26,7 +26,9 @@ from backfill_assets.adapters.delta.commits import (
     committed_at,
     metadata_of,
     read_commit,
+    readable_records,
     record_of,
+    staged_folder_of,
 )
 from backfill_assets.adapters.delta.file_bounds import are_exact, mend, parquet_statistics, suit
 from backfill_assets.adapters.delta.maintenance import set_properties
@@ -36,7 +38,7 @@ from backfill_assets.adapters.delta.upstream import retention_of
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, boundable, naming
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
-from backfill_assets.errors import PositionsLostError, StagingError
+from backfill_assets.errors import PositionsLostError, StagingError, StoredFormatError
 
 __all__ = ["STATUS_PROPERTY", "DeltaOutput", "create_table"]
 
@@ -126,10 +128,10 @@ class DeltaOutput:
     def look(self) -> TableState:
         """Load the newest version and read its log back to the newest commit of ours.
 
-        `PositionsLostError` where the log was cleaned up and holds no commit of ours any more: such a table is neither
-        new nor to be resumed.
+        `PositionsLostError` where the log was cleaned up and holds no commit of ours any more, `StoredFormatError` where
+        the newest one is of another format: such a table is neither new nor to be resumed.
         """
-        found = self.look_for_reset()
+        found = self._looked()
         if found.record is None and found.version >= 0 and read_commit(self.location.files(), 0) is None:
             raise PositionsLostError(
                 f"{self.target}: the table is at version {found.version}, but its log was cleaned up and holds none of its "
@@ -141,7 +143,14 @@ class DeltaOutput:
         return found
 
     def look_for_reset(self) -> TableState:
-        """As `look`, for one who starts over in any case: lost positions then count as none."""
+        """As `look`, for one who starts over in any case: positions that are lost, or cannot be read, count as none."""
+        try:
+            return self._looked()
+        except StoredFormatError:
+            assert self._table is not None
+            return TableState(version=self._table.version())
+
+    def _looked(self) -> TableState:
         self._table = table = self._log.newest()
         if table is None:
             return TableState(version=-1)
@@ -150,11 +159,12 @@ class DeltaOutput:
         described: list[tuple[int, str]] = []
         log = commits_of(self.location, version)
         for at, actions in log:
-            record = record_of(actions, self.target)
+            ours = staged_folder_of(actions, self.target)
+            self._life = self._life if ours is None else ours.incarnation
+            record = record_of(actions, self.target, at)
             if record is not None:
                 found = (external, self._reshaped(at, described), self._interleaved_write(record, at, log))
                 external = min((each for each in found if each is not None), default=None)
-                self._life = record.incarnation
                 number = table.transaction_version(app_id(self.target, record.incarnation))
                 return TableState(version=version, record=record, at=at, transaction=number, external=external)
             if changes_data(actions):
@@ -340,10 +350,8 @@ class DeltaOutput:
         found: list[tuple[CommitRecord, float]] = []
         if table is None or count <= 0:
             return found
-        for version, actions in commits_of(self.location, table.version()):
-            record = record_of(actions, self.target)
-            if record is not None:
-                found.append((record, committed_at(self.location, version, actions) / 1000))
+        for version, actions, record in readable_records(self.location, table.version(), self.target):
+            found.append((record, committed_at(self.location, version, actions) / 1000))
             if len(found) == count:
                 break
         return found
@@ -355,10 +363,7 @@ class DeltaOutput:
         if table is None:
             return []
         incarnation = ""
-        for _, actions in commits_of(self.location, table.version()):
-            record = record_of(actions, self.target)
-            if record is None:
-                continue
+        for _, _, record in readable_records(self.location, table.version(), self.target):
             incarnation = incarnation or record.incarnation
             if record.incarnation != incarnation or record.epoch < since:
                 break

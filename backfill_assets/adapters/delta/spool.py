@@ -6,12 +6,13 @@ clean-up takes that first. No VACUUM enters a folder whose name begins with `_`;
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow.fs as pafs
 
 from backfill_assets.adapters.delta.log_replay import DataFile, Version
+from backfill_assets.adapters.storage.documents import SPOOLED
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.staged_folders import SPOOL
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT
@@ -24,6 +25,8 @@ __all__ = ["capture", "keep_version", "kept_version", "segment_files"]
 
 _FILES = "files.json"
 
+T = TypeVar("T")
+
 
 def capture(view: TableLocation, folder: str, segment: str, rows: "DataFrame", *, tasks: int) -> None:
     """Write a segment, named `<upstream>/<first version>`, into the spool folder of one attempt."""
@@ -31,7 +34,7 @@ def capture(view: TableLocation, folder: str, segment: str, rows: "DataFrame", *
     rows.coalesce(tasks).write.parquet(view.child(place), mode="error")
     found = view.files().get_file_info(pafs.FileSelector(place, recursive=True))
     sizes = {info.path: info.size for info in found if info.path.endswith(".parquet")}
-    view.write(f"{place}/{_FILES}", json.dumps(sizes).encode())
+    view.write(f"{place}/{_FILES}", json.dumps(SPOOLED.written({"sizes": sizes})).encode())
 
 
 def segment_files(view: TableLocation, spooled: Mapping[str, str], names: Sequence[str]) -> list[str]:
@@ -41,27 +44,24 @@ def segment_files(view: TableLocation, spooled: Mapping[str, str], names: Sequen
 
 def keep_version(view: TableLocation, folder: str, upstream: str, version: Version) -> None:
     """Write down what a pinned version is made of."""
-    described = {
+    described = SPOOLED.written({
         "protocol": version.protocol,
         "metadata": version.metadata,
         "files": [each.action for each in version.files],
-    }
+    })
     view.write(f"{SPOOL}/{folder}/{upstream}/{SPOOLED_SNAPSHOT}/{_FILES}", json.dumps(described, default=str).encode())
 
 
 def kept_version(view: TableLocation, spooled: Mapping[str, str], upstream: str) -> Version | None:
     """What was written down of an upstream's pinned version; None where nothing was."""
     name = f"{upstream}/{SPOOLED_SNAPSHOT}"
-    described = _read(view, f"{SPOOL}/{spooled[name]}/{name}/{_FILES}") if name in spooled else None
-    if described is None:
-        return None
-    return Version(described["protocol"], described["metadata"], tuple(map(DataFile, described["files"])))
+    return _read(view, f"{SPOOL}/{spooled[name]}/{name}/{_FILES}", _version) if name in spooled else None
 
 
 def _held(view: TableLocation, spooled: Mapping[str, str], name: str) -> list[str]:
     """The files of a segment, each seen to be there."""
     place = f"{SPOOL}/{spooled[name]}/{name}"
-    sizes = _read(view, f"{place}/{_FILES}")
+    sizes = _read(view, f"{place}/{_FILES}", lambda document: dict(document["sizes"]))
     found = {} if sizes is None else {each.path: each.size for each in view.files().get_file_info(sorted(sizes))}
     if sizes is None or found != sizes:
         gone = sorted(path for path, size in (sizes or {}).items() if found.get(path) != size)
@@ -74,10 +74,15 @@ def _held(view: TableLocation, spooled: Mapping[str, str], name: str) -> list[st
     return sorted(sizes)
 
 
-def _read(view: TableLocation, path: str) -> "dict[str, Any] | None":
+def _version(document: Mapping[str, Any]) -> Version:
+    return Version(document["protocol"], document["metadata"], tuple(map(DataFile, document["files"])))
+
+
+def _read(view: TableLocation, path: str, make: Callable[[dict[str, Any]], T]) -> T | None:
     try:
         with view.files().open_input_file(path) as stream:
-            found: dict[str, Any] = json.loads(stream.read())
+            stored = bytes(stream.read())
     except FileNotFoundError:
         return None
-    return found
+    target = "/".join(view.uri.rstrip("/").split("/")[-2:])
+    return SPOOLED.read(stored, make, target=target, place=f"its file {path}")

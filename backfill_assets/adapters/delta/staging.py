@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
-from backfill_assets.adapters.delta.commits import commits_of, ours_in
+from backfill_assets.adapters.delta.commits import commits_of, staged_folder_of
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import restated
 from backfill_assets.core.epoch.records import CommitKind, StagedFile, TableState
@@ -73,7 +73,7 @@ def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
     may_go = partial(sweepable, incarnation=record.incarnation, epoch=record.epoch)
     needed = set(record.spooled.values())
     allowed = [each for each in folders if may_go(each)]
-    swept = sorted({each.name for each in allowed} - _maybe_committed(location, allowed))
+    swept = sorted({each.name for each in allowed} - _maybe_committed(location, record.target, allowed))
     swept += sorted(f"{SPOOL}/{each.name}" for each in spooled if may_go(each, needed=needed))
     for name in swept:
         delete_folder(location, name)
@@ -133,7 +133,7 @@ def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
     ]
 
 
-def _maybe_committed(location: TableLocation, folders: Sequence[StagedFolder]) -> set[str]:
+def _maybe_committed(location: TableLocation, target: str, folders: Sequence[StagedFolder]) -> set[str]:
     """The names of folders whose files were once committed, or may have been, as the log was cut off and does not say.
 
     It covers an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life.
@@ -145,10 +145,10 @@ def _maybe_committed(location: TableLocation, folders: Sequence[StagedFolder]) -
     earliest: dict[str, int] = {}
     oldest = table.version()
     for version, actions in commits_of(location, table.version()):
-        oldest, record = version, ours_in(actions)
-        if record:
-            names.add(f"{record['incarnation']}-{record['epoch']}-{record['attempt']}")
-            earliest[record["incarnation"]] = min(record["epoch"], earliest.get(record["incarnation"], record["epoch"]))
+        oldest, won = version, staged_folder_of(actions, target)
+        if won is not None:
+            names.add(won.name)
+            earliest[won.incarnation] = min(won.epoch, earliest.get(won.incarnation, won.epoch))
     if oldest > 0:
         names |= {each.name for each in folders if each.epoch <= earliest.get(each.incarnation, each.epoch)}
     return names

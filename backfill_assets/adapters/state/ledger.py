@@ -10,7 +10,10 @@ import re
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
+from backfill_assets.adapters.storage.documents import PLAN
 from backfill_assets.adapters.storage.object_store import ObjectFolder
 from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry
 from backfill_assets.core.epoch.records import CommitRecord, Plan
@@ -40,14 +43,19 @@ class ObjectLedger:
         return planned[-1] if planned else None
 
     def entries(self, target: str, incarnation: str, *, since: int, until: int) -> list[LedgerEntry]:
-        """The entries of these epochs, oldest first; a superseded plan comes before the one in force."""
+        """The entries of these epochs, oldest first; a superseded plan comes before the one in force.
+
+        Errors: `StoredFormatError`.
+        """
         names = [
             _name(target, incarnation, epoch, revision)
             for epoch, revision in self._listed(target, incarnation, since)
             if epoch <= until
         ]
         contents = self.folder.get_all(names)
-        return [_entry(name, content) for name, content in zip(names, contents, strict=True) if content is not None]
+        return [
+            _entry(target, name, content) for name, content in zip(names, contents, strict=True) if content is not None
+        ]
 
     def append(self, plan: Plan) -> bool:
         """Enter a plan; False where a rival planned the epoch first. An unclear outcome is settled by looking."""
@@ -105,14 +113,19 @@ def _name(target: str, incarnation: str, epoch: int, revision: int) -> str:
 def _content(plan_hash: str, plan: object) -> bytes:
     """What an object holds. Its id makes it this attempt's own: equal plans of two runs differ."""
     planned_at = datetime.now(UTC).isoformat()
-    return json.dumps({"id": uuid.uuid4().hex, "planned_at": planned_at, "plan_hash": plan_hash, "plan": plan}).encode()
+    entry = {"id": uuid.uuid4().hex, "planned_at": planned_at, "plan_hash": plan_hash, "plan": plan}
+    return json.dumps(PLAN.written(entry)).encode()
 
 
-def _entry(name: str, content: bytes) -> LedgerEntry:
-    stored = json.loads(content)
+def _entry(target: str, name: str, content: bytes) -> LedgerEntry:
+    made = partial(_entered, int(name.rpartition("/")[2][:12]))
+    return PLAN.read(content, made, target=target, place=f"object _state/plans/{name}")
+
+
+def _entered(epoch: int, stored: dict[str, Any]) -> LedgerEntry:
     plan = None if stored["plan"] is None else json.dumps(stored["plan"])
     return LedgerEntry(
-        epoch=int(name.rpartition("/")[2][:12]),
+        epoch=epoch,
         plan_hash=stored["plan_hash"],
         plan=None if plan is None else Plan.model_validate_json(plan),
         found_hash=stored["plan_hash"] if plan is None else Plan.hash_of(plan),

@@ -7,11 +7,12 @@ the truth about a view: that is the view's own log.
 import json
 import os
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import psutil
 from dagster import ConfigurableResource
@@ -19,13 +20,16 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from backfill_assets.adapters.runtime.processes import Process, is_alive
 from backfill_assets.adapters.state.ledger import ObjectLedger
+from backfill_assets.adapters.storage.documents import CONTROLS, LEASE, PASS, SKIP, DocumentKind
 from backfill_assets.adapters.storage.object_store import ObjectFolder
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.skips import Skip, read_skip
-from backfill_assets.errors import DeclarationError
+from backfill_assets.errors import DeclarationError, StoredFormatError
 
 __all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
+
+T = TypeVar("T")
 
 LOCAL = "local"
 LEASE_SECONDS = 60.0
@@ -69,29 +73,82 @@ class CheckPass:
     version: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Documents:
-    """One JSON document for each key, such as `views/revenue`. The newest one counts; each is written at once."""
+@dataclass(frozen=True, eq=False)
+class _Read(Mapping[str, T]):
+    """Documents that are read when they are asked for: one of another format keeps nobody from the others."""
 
-    folder: ObjectFolder
+    documents: "_Documents[T]"
+    contents: Mapping[str, bytes]
+
+    def __getitem__(self, key: str) -> T:
+        return self.documents.read(key, self.contents[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.contents
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.contents)
+
+    def __len__(self) -> int:
+        return len(self.contents)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Documents(Generic[T]):
+    """One JSON document for each key, such as `views/revenue`. The newest one counts; each is written at once.
+
+    Reading one that is of another format, or damaged, is a `StoredFormatError`.
+    """
+
+    name: str
+    kind: DocumentKind
+    warehouse: Warehouse
+    make: Callable[[str, dict[str, Any]], T]
+
+    @cached_property
+    def folder(self) -> ObjectFolder:
+        """Where they lie."""
+        return self.warehouse.objects(f"_state/{self.name}")
 
     def put(self, key: str, **document: object) -> None:
-        written = {**document, "written_at": datetime.now(UTC).isoformat()}
+        written = self.kind.written({**document, "written_at": datetime.now(UTC).isoformat()})
         self.folder.put(f"{key}.json", json.dumps(written).encode())
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, key: str) -> T | None:
         content = self.folder.get(f"{key}.json")
-        return None if content is None else dict(json.loads(content))
+        return None if content is None else self.read(key, content)
 
-    def all(self) -> dict[str, dict[str, Any]]:
+    def read(self, key: str, content: bytes) -> T:
+        target = "/".join(key.split("/")[:2])
+        place = f"object _state/{self.name}/{key}.json"
+        return self.kind.read(content, partial(self.make, target), target=target, place=place)
+
+    def all(self) -> Mapping[str, T]:
         """The documents of all sources and views, by key."""
         names = [name for kind in ("sources", "views") for name in self.folder.names(kind)]
         contents = zip(names, self.folder.get_all(names), strict=True)
-        return {name.removesuffix(".json"): json.loads(content) for name, content in contents if content is not None}
+        return _Read(self, {name.removesuffix(".json"): found for name, found in contents if found is not None})
+
+    def of(self, target: str) -> list[str]:
+        """The names of the documents of a table."""
+        return [f"{target}.json", *self.folder.names(target)]
 
     def remove(self, target: str) -> None:
         """Delete the documents of a table."""
-        self.folder.delete([f"{target}.json", *self.folder.names(target)])
+        self.folder.delete(self.of(target))
+
+    def remove_unreadable(self, target: str) -> list[str]:
+        """Delete those documents of a table that cannot be read; their names."""
+        found = [name for name in self.of(target) if not self._is_readable(name)]
+        self.folder.delete(found)
+        return found
+
+    def _is_readable(self, name: str) -> bool:
+        try:
+            self.get(name.removesuffix(".json"))
+        except StoredFormatError:
+            return False
+        return True
 
 
 class State:
@@ -99,9 +156,10 @@ class State:
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
-        self._controls, self._leases, self._passes, self._skips = (
-            _Documents(folder=warehouse.objects(f"_state/{kind}")) for kind in ("controls", "leases", "passes", "skips")
-        )
+        self._controls = _Documents(name="controls", kind=CONTROLS, warehouse=warehouse, make=_controls)
+        self._leases = _Documents(name="leases", kind=LEASE, warehouse=warehouse, make=_lease)
+        self._passes = _Documents(name="passes", kind=PASS, warehouse=warehouse, make=_pass)
+        self._skips = _Documents(name="skips", kind=SKIP, warehouse=warehouse, make=_skip)
         self._known_skips: dict[str, Skip] = {}
 
     def ledger(self) -> ObjectLedger:
@@ -109,13 +167,12 @@ class State:
         return ObjectLedger(self.warehouse.objects("_state/plans"))
 
     def controls(self, target: str) -> Controls:
-        """What the operator has set for a table."""
-        document = self._controls.get(target)
-        return Controls() if document is None else _controls(document)
+        """What the operator has set for a table. Errors: `StoredFormatError`, as with all that is read here."""
+        return self._controls.get(target) or Controls()
 
-    def all_controls(self) -> dict[str, Controls]:
-        """What the operator has set, by table."""
-        return {target: _controls(document) for target, document in self._controls.all().items()}
+    def all_controls(self) -> Mapping[str, Controls]:
+        """What the operator has set, by table; an error is that of the table that is asked for."""
+        return self._controls.all()
 
     def set_controls(self, target: str, controls: Controls, *, by: str) -> None:
         """Set pause and throttle of a table; they hold until they are set again."""
@@ -127,7 +184,7 @@ class State:
         new = [name for name in names if name not in self._known_skips]
         for name, content in zip(new, self._skips.folder.get_all(new), strict=True):
             if content is not None:  # it was taken back at this moment
-                self._known_skips[name] = read_skip(json.loads(content)["skip"])
+                self._known_skips[name] = self._skips.read(name.removesuffix(".json"), content)
         return [self._known_skips[name] for name in names if name in self._known_skips]
 
     def add_skip(self, target: str, skip: Skip, *, by: str) -> None:
@@ -140,12 +197,11 @@ class State:
 
     def lease(self, target: str) -> Lease | None:
         """The newest lease of a table, dead or alive."""
-        document = self._leases.get(target)
-        return None if document is None else _lease(target, document)
+        return self._leases.get(target)
 
-    def leases(self) -> dict[str, Lease]:
-        """The newest lease of each table, dead or alive."""
-        return {target: _lease(target, document) for target, document in self._leases.all().items()}
+    def leases(self) -> Mapping[str, Lease]:
+        """The newest lease of each table, dead or alive; an error is that of the table that is asked for."""
+        return self._leases.all()
 
     def put_lease(self, target: str, run_id: str, *, held: bool) -> None:
         """Take, renew or give back the lease of a table for the current process."""
@@ -161,14 +217,16 @@ class State:
 
     def passed(self, target: str, check: str) -> CheckPass | None:
         """Up to where a check last proved a table; None where that is not known, so that everything is to be proved."""
-        document = self._passes.get(f"{target}/{check}")
-        if document is None or "version" not in document:
-            return None
-        return CheckPass(**{name: document[name] for name in ("incarnation", "epoch", "version")})
+        return self._passes.get(f"{target}/{check}")
 
     def set_passed(self, target: str, check: str, passed: CheckPass) -> None:
         """Remember up to where a check proved a table."""
         self._passes.put(f"{target}/{check}", **asdict(passed))
+
+    def forget_unreadable(self, target: str) -> list[str]:
+        """Leave nothing behind of what is stored of a table and cannot be read; the names of the objects."""
+        kinds = (self._controls, self._leases, self._passes, self._skips)
+        return [f"_state/{kind.name}/{name}" for kind in kinds for name in kind.remove_unreadable(target)]
 
     def forget(self, target: str, incarnations: Collection[str]) -> None:
         """Leave nothing of a dropped table and its past incarnations behind."""
@@ -240,8 +298,16 @@ def _no_storage(why: str) -> DeclarationError:
     )
 
 
-def _controls(document: Mapping[str, Any]) -> Controls:
+def _controls(_target: str, document: Mapping[str, Any]) -> Controls:
     return Controls(paused=document["paused"], rows_per_second=document["rows_per_second"])
+
+
+def _pass(_target: str, document: Mapping[str, Any]) -> CheckPass:
+    return CheckPass(**{name: document[name] for name in ("incarnation", "epoch", "version")})
+
+
+def _skip(_target: str, document: Mapping[str, Any]) -> Skip:
+    return read_skip(document["skip"])
 
 
 def _lease(target: str, document: Mapping[str, Any]) -> Lease:

@@ -1,5 +1,6 @@
 """Where tables and small objects lie: local disk or object store.
 
+- `documents`: stored JSON documents, each with the number of its format
 - `object_store`: small objects below a folder or bucket prefix
 - `warehouse`: where tables live, and plain file access there
 """

@@ -29,6 +29,7 @@ from backfill_assets.core.epoch.records import (
     Verdict,
     changed_parts,
     judge,
+    nothing_known,
     spooled_parts,
 )
 from backfill_assets.core.epoch.staged_folders import StagedFolder
@@ -176,9 +177,13 @@ def begin_life(
 
 
 def end_life(parts: Parts[P], look: TableState) -> CommitRecord:
-    """Drop a table: one commit that removes all data and marks the life as ended. The log itself stays."""
-    assert look.record is not None
-    record = look.record.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
+    """Drop a table: one commit that removes all data and marks the life as ended. The log itself stays.
+
+    A life whose commits cannot be read is ended all the same, by a commit that states no position.
+    """
+    decider, now = parts.decider, parts.clock.now()
+    last = look.record or nothing_known(decider.target, decider.fingerprint, incarnation=parts.new_id(), now=now)
+    record = last.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
     _commit(parts, record, Staged(replaces=True), look)
     return record
 

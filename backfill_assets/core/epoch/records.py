@@ -31,6 +31,7 @@ __all__ = [
     "changed_parts",
     "fingerprint",
     "judge",
+    "nothing_known",
     "spooled_parts",
 ]
 
@@ -128,7 +129,6 @@ class CommitRecord(Value):
     the table was at when it was looked at for this commit: nothing but maintenance may lie between the two.
     """
 
-    format: Literal[1] = 1
     kind: CommitKind
     target: str
     incarnation: str
@@ -155,6 +155,24 @@ class CommitRecord(Value):
     finished_at: float
     created_at: float
     base: int | None = None
+
+
+def nothing_known(target: str, fingerprint: Fingerprint, *, incarnation: str, now: float) -> CommitRecord:
+    """What can be said of a life whose own commits cannot be read: that it was, and nothing of how far it came."""
+    return CommitRecord(
+        kind=CommitKind.CREATE,
+        target=target,
+        incarnation=incarnation,
+        epoch=0,
+        attempt="",
+        plan_hash="",
+        fingerprint=fingerprint,
+        position=ViewPosition(sources={}),
+        live=False,
+        started_at=now,
+        finished_at=now,
+        created_at=now,
+    )
 
 
 class StagedFile(Value):

@@ -65,7 +65,7 @@ def test_what_an_idle_refresh_needs_of_a_local_warehouse_loads_no_pandas(tmp_pat
         "from backfill_assets.adapters.state.state_store import StateStore; "
         "build_definitions(kafka_source('a', topic='a', schema='id LONG')); "
         f"state = StateStore(warehouse={str(tmp_path)!r}).state(); "
-        "print(state.leases()['views/a'].run_id, state.all_controls(), 'pandas' in sys.modules)"
+        "print(state.leases()['views/a'].run_id, dict(state.all_controls()), 'pandas' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "a-run {} False"

@@ -1,0 +1,71 @@
+"""Tables whose commits another release wrote, on real Delta logs: refused, begun anew, ended."""
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from backfill_assets.adapters.delta.commits import newest_record
+from backfill_assets.adapters.delta.output import NO_MORE_EPOCHS, DeltaOutput
+from backfill_assets.adapters.delta.staging import sweep
+from backfill_assets.core.epoch.records import CommitKind, app_id
+from backfill_assets.errors import StoredFormatError
+from tests.support.old_form import commits_as_stored_by
+from tests.support.outputs import TARGET, commit, output_at, record, rows, stage
+
+OLD, NEW = "11111111", "22222222"
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> DeltaOutput:
+    made = output_at(tmp_path)
+    commit(made, record(CommitKind.CREATE, OLD, 0))
+    commit(made, record(CommitKind.EPOCH, OLD, 1), stage(made, OLD, 1, [1, 2]))
+    return made
+
+
+def anew(output: DeltaOutput) -> DeltaOutput:
+    return DeltaOutput(location=output.location, target=TARGET, schema=output.schema)
+
+
+def begin(output: DeltaOutput, incarnation: str) -> None:
+    assert output.look_for_reset().record is None
+    output.commit(
+        record(CommitKind.CREATE, incarnation, 0),
+        stage(output, incarnation, 0, []).model_copy(update={"replaces": True}),
+    )
+
+
+@pytest.mark.parametrize("number", [1, 3, None])
+def test_commits_of_another_format_are_refused_by_version_and_format(output: DeltaOutput, number: int | None) -> None:
+    version = output.look().version
+    commits_as_stored_by(Path(output.location.uri), number)
+    found = "no format that is known" if number is None else f"format {number}"
+    with pytest.raises(
+        StoredFormatError, match=f"version {version} of the table is a commit of {found}, expected"
+    ) as caught:
+        anew(output).look()
+    assert "`backfill reset orders`" in caught.value.hint
+    with pytest.raises(StoredFormatError):
+        newest_record(output.location, version, TARGET)
+    assert anew(output).records(9) == anew(output).life(since=0) == []
+
+
+def test_a_new_life_begins_on_such_a_table_and_uses_up_the_numbers_of_the_old_one(output: DeltaOutput) -> None:
+    commits_as_stored_by(Path(output.location.uri), 1)
+    begun = anew(output)
+    begin(begun, NEW)
+    assert (rows(begun), begun.look().life) == ([], (NEW, True))
+    assert DeltaTable(output.location.uri).transaction_version(app_id(TARGET, OLD)) == NO_MORE_EPOCHS
+    commit(begun, record(CommitKind.EPOCH, NEW, 1), stage(begun, NEW, 1, [7]))
+    assert [each.epoch for each in begun.life(since=0)] == [0, 1]
+    assert [each.incarnation for each in begun.records(9)] == [NEW, NEW], "as far back as they can be read"
+
+
+def test_what_such_commits_took_into_the_table_is_never_swept(output: DeltaOutput) -> None:
+    stage(output, OLD, 1, [3], attempt="bbbbbbbb")
+    commits_as_stored_by(Path(output.location.uri), 1)
+    begun = anew(output)
+    begin(begun, NEW)
+    assert sweep(begun.location, begun.look) == [f"{OLD}-1-bbbbbbbb"]
+    assert (Path(output.location.uri) / f"{OLD}-1-aaaaaaaa").exists(), "time travel may need what was committed"

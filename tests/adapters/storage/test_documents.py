@@ -1,0 +1,61 @@
+"""Stored documents: a release reads those of its own format and no others, and says what it found."""
+
+import json
+from typing import Any
+
+import pytest
+
+from backfill_assets.adapters.storage.documents import LEASE, DocumentKind
+from backfill_assets.errors import StoredFormatError
+
+KIND = DocumentKind(name="note", format=7)
+PLACE = "object _state/notes/views/large.json"
+
+
+def read(stored: object, kind: DocumentKind = KIND) -> Any:
+    return kind.read(stored, lambda document: document["said"], target="views/large", place=PLACE)
+
+
+def test_what_was_written_is_read_as_bytes_and_as_what_they_mean() -> None:
+    written = KIND.written({"said": [1]})
+    assert read(written) == read(json.dumps(written).encode()) == [1]
+
+
+@pytest.mark.parametrize(
+    ("found", "named", "hint"),
+    [
+        ({"format": 6}, "format 6", "go on with the release that wrote it"),
+        ({"format": 8}, "format 8", "use the newer release that wrote it"),
+        ({}, "no format that is known", "go on with the release that wrote it"),
+        ({"format": None}, "no format that is known", "go on with"),
+        ({"format": "7"}, "format '7'", "go on with"),
+        ({"format": True}, "format True", "go on with"),
+    ],
+)
+def test_another_format_is_refused_with_what_was_found_and_what_to_do(
+    found: dict[str, object], named: str, hint: str
+) -> None:
+    with pytest.raises(StoredFormatError) as caught:
+        read({"said": [1], **found})
+    assert caught.value.message == f"views/large: {PLACE} is a note of {named}, expected format 7"
+    assert caught.value.hint.startswith(hint)
+    assert "`backfill reset large`" in caught.value.hint
+    assert (caught.value.facts["expected"], caught.value.facts["found"]) == (7, found.get("format"))
+
+
+def test_no_document_at_all_is_refused_like_one_without_a_format() -> None:
+    for stored in ([], 7, None, b"[]"):
+        with pytest.raises(StoredFormatError, match="no format that is known"):
+            read(stored)
+
+
+def test_a_damaged_document_of_the_right_format_is_refused_by_what_is_wrong_with_it() -> None:
+    for stored, why in ((b'{"format": 7, "sa', "JSONDecodeError"), ({"format": 7}, "KeyError: 'said'")):
+        with pytest.raises(StoredFormatError, match=f"{PLACE} is no note of format 7: {why}"):
+            read(stored)
+
+
+def test_what_can_be_done_instead_of_a_reset_is_said_where_there_is_something() -> None:
+    with pytest.raises(StoredFormatError) as caught:
+        read({}, LEASE)
+    assert caught.value.hint.endswith("or delete the object once no run works on the table")

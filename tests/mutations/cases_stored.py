@@ -1,0 +1,105 @@
+"""Faults in what is stored for later: documents of other formats, packed positions."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["STORED"]
+
+DOCUMENTS = "backfill_assets/adapters/storage/documents.py"
+OUTPUT = "backfill_assets/adapters/delta/output.py"
+COMMITS = "backfill_assets/adapters/delta/commits.py"
+NAMED = "tests/adapters/storage/test_documents.py"
+OLD = "tests/adapters/delta/test_stored_format.py"
+BEGUN = f"{OLD}::test_a_new_life_begins_on_such_a_table_and_uses_up_the_numbers_of_the_old_one"
+RELEASES = "tests/app/test_other_releases.py"
+TOLD = f"{RELEASES}::test_it_is_told_by_everything_and_changed_by_nothing"
+TICKS = f"{RELEASES}::test_ticks_and_checks_of_dagster_say_so_and_go_on_with_the_others"
+SETTING = f"{RELEASES}::test_a_setting_of_another_release_is_told_by_its_object_and_keeps_nobody_else_waiting"
+
+STORED: tuple[Mutation, ...] = (
+    Mutation(
+        name="what a newer release stored is read as if it were ours",
+        file=DOCUMENTS,
+        old="found == self.format:",
+        new="found >= self.format:",
+        tests=(NAMED,),
+    ),
+    Mutation(
+        name="a document without a format is read as if it were ours",
+        file=DOCUMENTS,
+        old="""document.get("format") if""",
+        new="""document.get("format", self.format) if""",
+        tests=(NAMED,),
+    ),
+    Mutation(
+        name="of a damaged document pydantic tells what is wrong",
+        file=DOCUMENTS,
+        old="except (ValueError, KeyError, TypeError) as error:",
+        new="except AttributeError as error:",
+        tests=(NAMED,),
+    ),
+    Mutation(
+        name="a table of another release cannot be reset",
+        file=OUTPUT,
+        old="        except StoredFormatError:\n            assert",
+        new="        except AssertionError:\n            assert",
+        tests=(BEGUN,),
+    ),
+    Mutation(
+        name="a late merge of another release can join the life after it",
+        file=OUTPUT,
+        old="self._life = self._life if ours is None else ours.incarnation",
+        new="pass",
+        tests=(BEGUN,),
+    ),
+    Mutation(
+        name="reports fail on what another release committed before",
+        file=COMMITS,
+        old="        except StoredFormatError:\n            return",
+        new="        except AssertionError:\n            return",
+        tests=(BEGUN,),
+    ),
+    Mutation(
+        name="what another release committed is swept",
+        file=COMMITS,
+        old="""            return StagedFolder(incarnation=incarnation, epoch=epoch, attempt=attempt)""",
+        new="""            return None if found.get("format") == 1 else StagedFolder(
+                incarnation=incarnation, epoch=epoch, attempt=attempt
+            )""",
+        tests=(f"{OLD}::test_what_such_commits_took_into_the_table_is_never_swept",),
+    ),
+    Mutation(
+        name="a table of another release cannot be dropped",
+        file="backfill_assets/app/lifecycle.py",
+        old="    except StoredFormatError:\n        return",
+        new="    except AssertionError:\n        return",
+        tests=(f"{RELEASES}::test_it_can_be_dropped_and_nothing_of_it_stays",),
+    ),
+    Mutation(
+        name="status fails on a table of another release",
+        file="backfill_assets/app/status.py",
+        old="    except StoredFormatError as error:",
+        new="    except AssertionError as error:",
+        tests=(TOLD,),
+    ),
+    Mutation(
+        name="a lease of another release fails the sensor that looks for dead runs",
+        file="backfill_assets/defs/dead_runs.py",
+        old="with suppress(StoredFormatError):",
+        new="with suppress(AssertionError):",
+        tests=(TICKS,),
+    ),
+    Mutation(
+        name="settings of another release outlive a reset",
+        file="backfill_assets/adapters/state/state_store.py",
+        old="        self.folder.delete(found)\n",
+        new="",
+        tests=(SETTING,),
+    ),
+    Mutation(
+        name="to ask whether there is a lease reads it",
+        file="backfill_assets/adapters/state/state_store.py",
+        old="        return key in self.contents\n",
+        new="        return super().__contains__(key)\n",
+        tests=(TICKS,),
+    ),
+)
