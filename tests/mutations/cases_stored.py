@@ -7,6 +7,8 @@ __all__ = ["STORED"]
 DOCUMENTS = "backfill_assets/adapters/storage/documents.py"
 OUTPUT = "backfill_assets/adapters/delta/output.py"
 COMMITS = "backfill_assets/adapters/delta/commits.py"
+PACKING = "backfill_assets/adapters/storage/packing.py"
+PACKED = "tests/adapters/storage/test_packing.py"
 NAMED = "tests/adapters/storage/test_documents.py"
 OLD = "tests/adapters/delta/test_stored_format.py"
 BEGUN = f"{OLD}::test_a_new_life_begins_on_such_a_table_and_uses_up_the_numbers_of_the_old_one"
@@ -101,5 +103,55 @@ STORED: tuple[Mutation, ...] = (
         old="        return key in self.contents\n",
         new="        return super().__contains__(key)\n",
         tests=(TICKS,),
+    ),
+    # Packed positions
+    Mutation(
+        name="a map that people could read is packed",
+        file=PACKING,
+        old="if len(value) > READABLE_ENTRIES and",
+        new="if len(value) >= READABLE_ENTRIES and",
+        tests=(f"{PACKED}::test_a_map_that_people_can_read_stays_as_it_is",),
+    ),
+    Mutation(
+        name="what a plan says twice is stored twice",
+        file=PACKING,
+        old="return min([None, *alike], key",
+        new="return min([None], key",
+        tests=(f"{PACKED}::test_a_plan_of_ten_thousand_partitions_stores_what_it_says_twice_once",),
+    ),
+    Mutation(
+        name="objects lose the order of their fields when they are packed",
+        file=PACKING,
+        old="isinstance(row, dict) and list(row) == first for row",
+        new="isinstance(row, dict) and set(row) == set(first) for row",
+        tests=(f"{PACKED}::test_every_document_comes_back_as_it_was",),
+    ),
+    Mutation(
+        name="keys that are not spelt as numbers are packed as if they were",
+        file=PACKING,
+        old="return len(key) < _MOST_DIGITS and key.isascii() and key.isdigit() and str(int(key)) == key",
+        new="return key.isdigit()",
+        tests=(f"{PACKED}::test_every_document_comes_back_as_it_was",),
+    ),
+    Mutation(
+        name="truth values come back as numbers",
+        file=PACKING,
+        old="if not all(type(each) is int for each in values):",
+        new="if not all(isinstance(each, int) for each in values):",
+        tests=(f"{PACKED}::test_every_document_comes_back_as_it_was",),
+    ),
+    Mutation(
+        name="of damaged compression zlib tells what is wrong",
+        file=PACKING,
+        old="AttributeError, zlib.error) as error",
+        new="AttributeError) as error",
+        tests=(f"{PACKED}::test_what_is_packed_wrongly_is_refused_like_any_damaged_document",),
+    ),
+    Mutation(
+        name="a packed map with fewer values than keys is cut short",
+        file=PACKING,
+        old="maps.append(dict(zip(names, rows, strict=True)))",
+        new="maps.append(dict(zip(names, rows, strict=False)))",
+        tests=(f"{PACKED}::test_what_is_packed_wrongly_is_refused_like_any_damaged_document",),
     ),
 )

@@ -2,5 +2,6 @@
 
 - `documents`: stored JSON documents, each with the number of its format
 - `object_store`: small objects below a folder or bucket prefix
+- `packing`: long maps of a stored document as columns, compressed
 - `warehouse`: where tables live, and plain file access there
 """

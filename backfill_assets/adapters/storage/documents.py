@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from backfill_assets.adapters.storage.packing import pack, unpack
 from backfill_assets.errors import StoredFormatError
 
 __all__ = ["COMMIT", "CONTROLS", "LEASE", "PASS", "PLAN", "SKIP", "SPOOLED", "DocumentKind"]
@@ -31,8 +32,8 @@ class DocumentKind:
     remedy: str = ""
 
     def written(self, document: Mapping[str, object]) -> dict[str, object]:
-        """The document as it is stored."""
-        return {"format": self.format, **document}
+        """The document as it is stored: its long maps packed, as `packing` has it."""
+        return {"format": self.format, **pack(document)}
 
     def read(self, stored: object, make: Callable[[dict[str, Any]], T], *, target: str, place: str) -> T:
         """What a stored document says.
@@ -50,7 +51,7 @@ class DocumentKind:
             document = json.loads(stored) if isinstance(stored, bytes) else stored
             found = document.get("format") if isinstance(document, dict) else None
             if isinstance(document, dict) and type(found) is int and found == self.format:
-                return make({name: value for name, value in document.items() if name != "format"})
+                return make(unpack({name: value for name, value in document.items() if name != "format"}))
         except (ValueError, KeyError, TypeError) as error:
             raise self._damaged(target, place, error) from None
         raise self._other(target, place, found)

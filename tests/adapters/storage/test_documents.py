@@ -44,13 +44,18 @@ def test_another_format_is_refused_with_what_was_found_and_what_to_do(
 
 
 def test_no_document_at_all_is_refused_like_one_without_a_format() -> None:
-    for stored in ([], 7, None, b"[]"):
+    others: tuple[object, ...] = ([], 7, None, b"[]")
+    for stored in others:
         with pytest.raises(StoredFormatError, match="no format that is known"):
             read(stored)
 
 
 def test_a_damaged_document_of_the_right_format_is_refused_by_what_is_wrong_with_it() -> None:
-    for stored, why in ((b'{"format": 7, "sa', "JSONDecodeError"), ({"format": 7}, "KeyError: 'said'")):
+    damaged: tuple[tuple[object, str], ...] = (
+        (b'{"format": 7, "sa', "JSONDecodeError"),
+        ({"format": 7}, "KeyError: 'said'"),
+    )
+    for stored, why in damaged:
         with pytest.raises(StoredFormatError, match=f"{PLACE} is no note of format 7: {why}"):
             read(stored)
 
