@@ -77,7 +77,7 @@ def _steps(world: World, epochs: int, kept: str) -> list[dict[str, float]]:
         marks.clear()
         done = refresh(workspace, "orders", Limits(chunk_rows=ROWS), run_id="epochs")
         workspace.runner.close()
-        assert len(done.report.epochs) == epochs
+        assert done.report.totals.epochs == epochs
         assert world.content(table, "_partition", "_offset")[0] == workspace.rows
     return list(_epochs(marks))
 

@@ -36,18 +36,18 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
         "phase": progress.phase,
         "backfill_percent": progress.backfill_percent,
         "lag_rows": progress.lag_rows,
-        "rows_written": report.rows_written,
-        "rows_read": report.rows_read,
-        "rows_bad": sum(each.rows_bad for each in report.epochs),
+        "rows_written": report.totals.rows_written,
+        "rows_read": report.totals.rows_read,
+        "rows_bad": report.totals.rows_bad,
         "rows_total": report.record.rows_total,
         **({"rule": report.record.rule} if report.record.rule else {}),
         "rows_left_out": sum(row.is_out for row in done.left_out),
         "rows_per_second": progress.rows_per_second,
         "seconds": round(report.seconds, 3),
-        "epoch_seconds": round(sum(each.finished_at - each.started_at for each in report.epochs), 3),
-        "expected_seconds": round(sum(each.expected_seconds for each in report.epochs), 3),
+        "epoch_seconds": round(report.totals.seconds, 3),
+        "expected_seconds": round(report.totals.expected_seconds, 3),
         "epoch": progress.epoch,
-        "epochs": len(report.epochs),
+        "epochs": report.totals.epochs,
         "incarnation": report.record.incarnation,
         "stopped_reason": report.stopped.value,
         **({"stopped_detail": report.detail} if report.detail else {}),
@@ -69,8 +69,8 @@ def summary_line(done: Refresh) -> str:
     report = done.report
     detail = f" ({report.detail})" if report.detail else ""
     return (
-        f"{done.target}: {report.stopped}{detail} at epoch {done.progress.epoch} after {len(report.epochs)} epochs, "
-        f"{report.rows_written} rows written"
+        f"{done.target}: {report.stopped}{detail} at epoch {done.progress.epoch} after {report.totals.epochs} epochs, "
+        f"{report.totals.rows_written} rows written"
     )
 
 

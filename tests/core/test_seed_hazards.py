@@ -183,7 +183,7 @@ def test_5_11_a_view_that_is_dropped_and_made_again_reads_all_history_whatever_w
     world.drop(VIEW)
     report = world.refresh(VIEW)
     assert left_behind.items() <= world.ledger.plans.items()
-    assert (report.offsets, report.rows_written) == (6, 6)
+    assert (report.offsets, report.totals.rows_written) == (6, 6)
     assert right(world)
 
 

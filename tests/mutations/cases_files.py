@@ -32,8 +32,8 @@ FILES: tuple[Mutation, ...] = (
     Mutation(
         name="of a checkpoint in parts the first one is read",
         file=REPLAY,
-        old="    for part in parts:\n        yield from",
-        new="    for part in parts[:1]:\n        yield from",
+        old="    for part in parts:\n        state.apply",
+        new="    for part in parts[:1]:\n        state.apply",
         tests=(ALL_PARTS,),
     ),
     Mutation(

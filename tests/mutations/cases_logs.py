@@ -246,8 +246,8 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a version has a feed if the first that was looked at has one",
         file=UPSTREAM,
-        old="        if number - 1 in self._commits:\n            return self._commits[number - 1].feed\n",
-        new="        if self._commits:\n            return next(iter(self._commits.values())).feed\n",
+        old="(before := self._commits.get(number - 1)) is not None",
+        new="(before := next(iter(self._commits._kept.values()), None)) is not None",
         tests=(FED,),
     ),
     Mutation(
@@ -267,8 +267,8 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="what was kept of a version that the log forgot is not looked for",
         file=UPSTREAM,
-        old="                kept = self.kept(number)\n",
-        new="                kept = None\n",
+        old="            kept = self.kept(number)\n",
+        new="            kept = None\n",
         tests=(f"{CHANGED}::test_a_version_that_the_log_forgot_is_known_by_what_was_kept_of_it",),
     ),
     Mutation(

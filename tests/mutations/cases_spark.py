@@ -119,8 +119,8 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="files that were removed are still a part of a version",
         file="backfill_assets/adapters/delta/log_replay.py",
-        old="""elif action.get("remove") and""",
-        new="""elif action.get("remove") and action["remove"].get("deletionVector") and""",
+        old="elif remove and",
+        new="""elif remove and remove.get("deletionVector") and""",
         tests=("tests/adapters/delta/test_log_replay.py",),
     ),
     Mutation(

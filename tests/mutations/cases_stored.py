@@ -9,6 +9,10 @@ OUTPUT = "backfill_assets/adapters/delta/output.py"
 COMMITS = "backfill_assets/adapters/delta/commits.py"
 PACKING = "backfill_assets/adapters/storage/packing.py"
 PACKED = "tests/adapters/storage/test_packing.py"
+REPLAY = "backfill_assets/adapters/delta/log_replay.py"
+CARRIED = "tests/adapters/delta/test_carried_replay.py"
+SAME = f"{CARRIED}::test_a_version_is_the_same_whatever_was_read_before_and_became_of_the_log_since"
+SINCE = f"{CARRIED}::test_only_what_came_since_is_read_and_of_a_version_far_ahead_what_came_since_its_checkpoint"
 NAMED = "tests/adapters/storage/test_documents.py"
 OLD = "tests/adapters/delta/test_stored_format.py"
 BEGUN = f"{OLD}::test_a_new_life_begins_on_such_a_table_and_uses_up_the_numbers_of_the_old_one"
@@ -131,7 +135,7 @@ STORED: tuple[Mutation, ...] = (
         file=PACKING,
         old="return len(key) < _MOST_DIGITS and key.isascii() and key.isdigit() and str(int(key)) == key",
         new="return key.isdigit()",
-        tests=(f"{PACKED}::test_every_document_comes_back_as_it_was",),
+        tests=(f"{PACKED}::test_keys_that_are_no_plain_numbers_come_back_as_they_were",),
     ),
     Mutation(
         name="truth values come back as numbers",
@@ -153,5 +157,88 @@ STORED: tuple[Mutation, ...] = (
         old="maps.append(dict(zip(names, rows, strict=True)))",
         new="maps.append(dict(zip(names, rows, strict=False)))",
         tests=(f"{PACKED}::test_what_is_packed_wrongly_is_refused_like_any_damaged_document",),
+    ),
+    # What is carried forward, and what a run without end keeps
+    Mutation(
+        name="a log that was made anew is carried forward from the old one",
+        file=REPLAY,
+        old="return found if self.location.commit_mark(self._at) == self._mark else None",
+        new="return found",
+        tests=(SAME,),
+    ),
+    Mutation(
+        name="an older version is what a newer one was",
+        file=REPLAY,
+        old="not 0 <= number - self._at <= MOST_CARRIED",
+        new="number - self._at > MOST_CARRIED",
+        tests=(SAME,),
+    ),
+    Mutation(
+        name="what was read of two logs at once is carried forward",
+        file=REPLAY,
+        old="self._mark = mark if self.location.commit_mark(number) == mark else None",
+        new="self._mark = self.location.commit_mark(number)",
+        tests=(f"{CARRIED}::test_what_was_read_while_the_log_was_made_anew_is_not_carried_forward",),
+    ),
+    Mutation(
+        name="every version is replayed from the beginning",
+        file=REPLAY,
+        old="        commits = self._since(files, number)\n",
+        new="        commits = None\n",
+        tests=(SINCE,),
+    ),
+    Mutation(
+        name="a version far ahead is read commit by commit",
+        file=REPLAY,
+        old="not 0 <= number - self._at <= MOST_CARRIED",
+        new="not 0 <= number - self._at",
+        tests=(SINCE,),
+    ),
+    Mutation(
+        name="a sweep reads the whole log though the table names all files",
+        file="backfill_assets/adapters/delta/staging.py",
+        old="if names.issuperset(each.name for each in folders):",
+        new="if not names:",
+        tests=(f"{OLD}::test_of_a_log_no_more_is_read_than_tells_whose_files_are_whose",),
+    ),
+    Mutation(
+        name="what a run keeps of its upstreams has no bound",
+        file="backfill_assets/adapters/storage/lru.py",
+        old="while len(self._kept) > self.most:",
+        new="while False:",
+        tests=(f"{CARRIED}::test_what_a_run_keeps_of_a_table_is_bounded_and_the_pinned_version_in_use_stays",),
+    ),
+    Mutation(
+        name="the pinned version goes before those that nobody uses",
+        file="backfill_assets/adapters/storage/lru.py",
+        old="value = self._kept.pop(key) if key in self._kept else make()",
+        new="value = self._kept[key] if key in self._kept else make()",
+        tests=(f"{CARRIED}::test_what_a_run_keeps_of_a_table_is_bounded_and_the_pinned_version_in_use_stays",),
+    ),
+    Mutation(
+        name="a run remembers all epochs that it ever planned",
+        file="backfill_assets/adapters/state/ledger.py",
+        old="if key[:2] != (target, incarnation)}",
+        new="if key[2] != since}",
+        tests=(
+            "tests/adapters/state/test_ledger.py::"
+            "test_a_run_without_end_remembers_no_more_of_its_plans_than_of_the_epochs_at_work",
+        ),
+    ),
+    Mutation(
+        name="rows that were taken back are remembered for ever",
+        file="backfill_assets/adapters/state/state_store.py",
+        old="            del self._known_skips[name]\n",
+        new="            pass\n",
+        tests=("tests/adapters/state/test_state_store.py::test_each_row_that_is_left_out_is_a_document_of_its_own",),
+    ),
+    Mutation(
+        name="a run keeps all its epochs",
+        file="backfill_assets/core/epoch/run.py",
+        old="[*self.epochs, record][-KEPT_EPOCHS:]",
+        new="[*self.epochs, record]",
+        tests=(
+            "tests/core/epoch/test_run_report.py::test_a_run_without_end_keeps_its_newest_epochs_and_what_all_come_to",
+        ),
     ),
 )

@@ -9,7 +9,7 @@ import json
 import re
 from base64 import b85decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
@@ -18,9 +18,13 @@ from uuid import UUID
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from backfill_assets.adapters.delta.commits import read_commit
+from backfill_assets.adapters.delta.commits import Actions, read_commit
+from backfill_assets.adapters.storage.warehouse import Mark, TableLocation
 
-__all__ = ["DataFile", "LogGoneError", "Version", "is_elsewhere", "is_plain", "replay"]
+__all__ = ["DataFile", "LogGoneError", "LogReplay", "Version", "is_elsewhere", "is_plain", "replay"]
+
+MOST_CARRIED = 100
+"""A version so many commits ahead is read from its checkpoint, which most tables make every ten."""
 
 _LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)")
@@ -109,25 +113,85 @@ def is_plain(
 
 def replay(files: pafs.FileSystem, version: int) -> Version:
     """Read one version from the log. Errors: `LogGoneError`."""
+    return _replayed(files, version).version()
+
+
+@dataclass
+class _State:
+    """A table while its log is replayed."""
+
+    protocol: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    active: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def apply(self, actions: Iterable[Mapping[str, Any]]) -> None:
+        """Do what commits do, in their order."""
+        active = self.active
+        for action in actions:
+            self.protocol = action.get("protocol") or self.protocol
+            self.metadata = action.get("metaData") or self.metadata
+            remove = action.get("remove")
+            if action.get("add"):
+                active[action["add"]["path"]] = action["add"]
+            # A file that gets another deletion vector is removed and added in one commit, in either order.
+            elif remove and _vector_id(active.get(remove["path"])) == _vector_id(remove):
+                active.pop(remove["path"], None)
+
+    def version(self) -> Version:
+        """The table as it is now."""
+        files = tuple(DataFile(self.active[path]) for path in sorted(self.active))
+        return Version(self.protocol, self.metadata, files)
+
+
+@dataclass
+class LogReplay:
+    """Versions of one table, each carried forward from the one that was read before it.
+
+    Only commits that came since are read, as long as the log still has that one as it was: a log that was created again, put
+    back or cleaned up, an older version, and one far ahead are read as `replay` does.
+    """
+
+    location: TableLocation
+    _state: _State = field(default_factory=_State, init=False)
+    _at: int = field(default=-1, init=False)
+    _mark: Mark | None = field(default=None, init=False)
+
+    def version(self, number: int) -> Version:
+        """Read one version. Errors: `LogGoneError`."""
+        files = self.location.files()
+        mark = self.location.commit_mark(number)
+        commits = self._since(files, number)
+        if commits is None:
+            self._state = _replayed(files, number)
+        else:
+            self._state.apply(commits)
+        self._at = number
+        # What was read while a log was created again may be of either log: nothing is carried forward from there.
+        self._mark = mark if self.location.commit_mark(number) == mark else None
+        return self._state.version()
+
+    def _since(self, files: pafs.FileSystem, number: int) -> Actions | None:
+        """What was done after the version that was read before; None where that is not known, or too much."""
+        if self._mark is None or not 0 <= number - self._at <= MOST_CARRIED:
+            return None
+        try:
+            found = list(_commits(files, self._at + 1, number))
+        except LogGoneError:
+            return None
+        return found if self.location.commit_mark(self._at) == self._mark else None
+
+
+def _replayed(files: pafs.FileSystem, version: int) -> _State:
     start, parts = _newest_checkpoint(files, version)
-    protocol: Mapping[str, Any] = {}
-    metadata: Mapping[str, Any] = {}
-    active: dict[str, Mapping[str, Any]] = {}
-    for action in _actions(files, start, parts, version):
-        protocol = action.get("protocol") or protocol
-        metadata = action.get("metaData") or metadata
-        if action.get("add"):
-            active[action["add"]["path"]] = action["add"]
-        # A file that gets another deletion vector is removed and added in one commit, in either order.
-        elif action.get("remove") and _vector_id(active.get(action["remove"]["path"])) == _vector_id(action["remove"]):
-            active.pop(action["remove"]["path"], None)
-    return Version(protocol, metadata, tuple(DataFile(active[path]) for path in sorted(active)))
-
-
-def _actions(files: pafs.FileSystem, start: int, parts: list[str], version: int) -> Iterator[dict[str, Any]]:
+    state = _State()
     for part in parts:
-        yield from _checkpointed(files, part)
-    for number in range(start + 1, version + 1):
+        state.apply(_checkpointed(files, part))
+    state.apply(_commits(files, start + 1, version))
+    return state
+
+
+def _commits(files: pafs.FileSystem, first: int, last: int) -> Iterator[dict[str, Any]]:
+    for number in range(first, last + 1):
         commit = read_commit(files, number)
         if commit is None:
             raise LogGoneError(f"version {number} is no longer in the log")

@@ -136,7 +136,8 @@ def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
 def _maybe_committed(location: TableLocation, target: str, folders: Sequence[StagedFolder]) -> set[str]:
     """The names of folders whose files were once committed, or may have been, as the log was cut off and does not say.
 
-    It covers an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life.
+    It covers an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life. It is read no
+    further than until all are known.
     """
     table = location.load()
     if table is None or not folders:
@@ -145,6 +146,8 @@ def _maybe_committed(location: TableLocation, target: str, folders: Sequence[Sta
     earliest: dict[str, int] = {}
     oldest = table.version()
     for version, actions in commits_of(location, table.version()):
+        if names.issuperset(each.name for each in folders):
+            return names
         oldest, won = version, staged_folder_of(actions, target)
         if won is not None:
             names.add(won.name)

@@ -17,7 +17,8 @@ from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.delta.column_metadata import declared_types, stored_names
 from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
-from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, Version, is_elsewhere, is_plain, replay
+from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, LogReplay, Version, is_elsewhere, is_plain
+from backfill_assets.adapters.storage.lru import LeastRecentlyUsed
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.ports import Commit, TableSize, UpstreamState
 from backfill_assets.core.progress.reads import (
@@ -93,14 +94,17 @@ class DeltaUpstream:
     key: Callable[[], tuple[str, ...]] = tuple
     kept: Callable[[int], Version | None] = lambda _number: None
     _log: LoadedTable = field(init=False)
-    _versions: dict[int, Version] = field(default_factory=dict, init=False)
-    _rows: dict[int, tuple[int, ...]] = field(default_factory=dict, init=False)
-    _commits: dict[int, Commit] = field(default_factory=dict, init=False)
-    _changed: dict[int, _Changed] = field(default_factory=dict, init=False)
-    _commit_timestamps: dict[int, int | None] = field(default_factory=dict, init=False)
+    _replay: LogReplay = field(init=False)
+    _versions: LeastRecentlyUsed[int, Version] = field(init=False)
+    _rows: LeastRecentlyUsed[int, tuple[int, ...]] = field(init=False)
+    _commits: LeastRecentlyUsed[int, tuple[Commit, _Changed]] = field(init=False)
+    _commit_timestamps: LeastRecentlyUsed[int, int | None] = field(init=False)
 
     def __post_init__(self) -> None:
         self._log = LoadedTable(self.location)
+        self._replay = LogReplay(self.location)
+        self._versions, self._rows = LeastRecentlyUsed(KEPT_VERSIONS), LeastRecentlyUsed(KEPT_VERSIONS)
+        self._commits, self._commit_timestamps = LeastRecentlyUsed(KEPT_COMMITS), LeastRecentlyUsed(KEPT_COMMITS)
 
     def now(self) -> UpstreamState:
         """The newest version. Errors: `UpstreamRefusedError` for a table that is not there or cannot be followed."""
@@ -126,24 +130,20 @@ class DeltaUpstream:
 
     def version(self, number: int) -> Version:
         """One version, with its files. Errors: `VersionsLostError`."""
-        if number not in self._versions:
-            while len(self._versions) >= KEPT_VERSIONS:  # a run may go on for ever
-                self._rows.pop(next(iter(self._versions)), None)
-                del self._versions[next(iter(self._versions))]
-            try:
-                self._versions[number] = replay(self.location.files(), number)
-            except LogGoneError as error:
-                kept = self.kept(number)
-                if kept is None:
-                    raise self._lost(number, str(error)) from None
-                self._versions[number] = kept
-        return self._versions[number]
+        return self._versions.use(number, lambda: self._replayed(number))
+
+    def _replayed(self, number: int) -> Version:
+        try:
+            return self._replay.version(number)
+        except LogGoneError as error:
+            kept = self.kept(number)
+            if kept is None:
+                raise self._lost(number, str(error)) from None
+            return kept
 
     def rows(self, number: int) -> Sequence[int]:
         """Rows of each file of a version, in the order of paths; where the log does not state them, the file does."""
-        if number not in self._rows:
-            self._rows[number] = tuple(self._rows_of(each) for each in self.version(number).files)
-        return self._rows[number]
+        return self._rows.use(number, lambda: tuple(self._rows_of(each) for each in self.version(number).files))
 
     def chosen(self, read: SnapshotRead | FullRead) -> list[DataFile]:
         """The files that a read names."""
@@ -195,10 +195,12 @@ class DeltaUpstream:
 
     def commit_timestamp(self, number: int) -> int | None:
         """When a version says that it was committed; None where the log has it no more, or it does not say."""
-        if number not in self._commit_timestamps:
+
+        def read() -> int | None:
             actions = read_commit(self.location.files(), number)
-            self._commit_timestamps[number] = None if actions is None else commit_timestamp(actions)
-        return self._commit_timestamps[number]
+            return None if actions is None else commit_timestamp(actions)
+
+        return self._commit_timestamps.use(number, read)
 
     def check_readable(self, read: TableRead) -> None:
         """See that every file that a read needs is there. Errors: `VersionsLostError`, naming the first that is not."""
@@ -230,28 +232,25 @@ class DeltaUpstream:
 
     def _commit(self, number: int) -> Commit:
         """What a version changed. Its entry in the log is read once; what is needed to read the changes is kept."""
-        if number not in self._commits:
-            actions = self._actions(number)
-            described = next((each["metaData"] for each in actions if "metaData" in each), None)
-            if described is not None:
-                self._check_metadata(described, number, actions)
-            self._commits[number] = Commit(
-                version=number,
-                commit_ms=committed_at(self.location, number, actions),
-                rows=changed_rows(actions),
-                feed=self._writes_feed(number, described),
-                deletes=any(_data_change(action, "remove") for action in actions),
-                bytes=_changed_bytes(actions),
-            )
-            self._changed[number] = _changed(actions)
-            if len(self._commits) > KEPT_COMMITS:  # a run may go on for ever
-                oldest = next(iter(self._commits))
-                del self._commits[oldest], self._changed[oldest]
-        return self._commits[number]
+        return self._commits.use(number, lambda: self._read(number))[0]
 
     def _changes(self, number: int) -> _Changed:
-        self._commit(number)
-        return self._changed[number]
+        return self._commits.use(number, lambda: self._read(number))[1]
+
+    def _read(self, number: int) -> tuple[Commit, _Changed]:
+        actions = self._actions(number)
+        described = next((each["metaData"] for each in actions if "metaData" in each), None)
+        if described is not None:
+            self._check_metadata(described, number, actions)
+        commit = Commit(
+            version=number,
+            commit_ms=committed_at(self.location, number, actions),
+            rows=changed_rows(actions),
+            feed=self._writes_feed(number, described),
+            deletes=any(_data_change(action, "remove") for action in actions),
+            bytes=_changed_bytes(actions),
+        )
+        return commit, _changed(actions)
 
     def _actions(self, number: int) -> list[dict[str, Any]]:
         actions = read_commit(self.location.files(), number)
@@ -263,8 +262,8 @@ class DeltaUpstream:
         """Whether the change data feed is on as of a version, `described` by it or as before. Errors: `VersionsLostError`."""
         if described is not None:
             return (described.get("configuration") or {}).get(FEED) == "true"
-        if number - 1 in self._commits:
-            return self._commits[number - 1].feed
+        if (before := self._commits.get(number - 1)) is not None:
+            return before[0].feed
         try:
             table = self.location.load(version=number)
         except DeltaError as error:

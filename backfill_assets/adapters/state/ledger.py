@@ -29,13 +29,13 @@ class ObjectLedger:
 
     folder: ObjectFolder
     _seen: dict[tuple[str, str, int], int] = field(default_factory=dict, init=False)
-    """The newest revision of an epoch that this run knows of."""
+    """The newest revision of the epochs of each life that this run listed last, or planned since."""
 
     def newest(self, target: str, incarnation: str, *, since: int = 0) -> int | None:
         """List the plans from an epoch on; the next `append` competes with those that come after this."""
         listed = self._listed(target, incarnation, since)
-        for epoch, revision in listed:
-            self._seen[target, incarnation, epoch] = revision
+        others = {key: revision for key, revision in self._seen.items() if key[:2] != (target, incarnation)}
+        self._seen = others | {(target, incarnation, epoch): revision for epoch, revision in listed}
         return listed[-1][0] if listed else None
 
     def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:

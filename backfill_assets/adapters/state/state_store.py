@@ -185,6 +185,9 @@ class State:
         for name, content in zip(new, self._skips.folder.get_all(new), strict=True):
             if content is not None:  # it was taken back at this moment
                 self._known_skips[name] = self._skips.read(name.removesuffix(".json"), content)
+        gone = {name for name in self._known_skips if name.startswith(f"{target}/")} - set(names)
+        for name in gone:
+            del self._known_skips[name]
         return [self._known_skips[name] for name in names if name in self._known_skips]
 
     def add_skip(self, target: str, skip: Skip, *, by: str) -> None:

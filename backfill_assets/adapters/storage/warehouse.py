@@ -12,7 +12,10 @@ from deltalake.fs import DeltaStorageHandler
 
 from backfill_assets.adapters.storage.object_store import ObjectFolder
 
-__all__ = ["LoadedTable", "TableLocation", "Warehouse"]
+__all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse"]
+
+Mark = tuple[int, int | None, int | None]
+"""A commit of a log: its version, and the size and time of its entry."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,11 @@ class TableLocation:
     def files(self) -> pafs.FileSystem:
         """A file system whose root is the table's folder."""
         return pafs.PyFileSystem(DeltaStorageHandler(self.uri, dict(self.storage_options) or None))
+
+    def commit_mark(self, version: int) -> "Mark | None":
+        """What tells one commit from another of the same version; None where the log does not have it."""
+        (info,) = self.files().get_file_info([f"_delta_log/{version:020d}.json"])
+        return (version, info.size, info.mtime_ns) if info.is_file else None
 
     def write(self, path: str, content: bytes) -> None:
         """Make a small file inside the table's folder."""
@@ -64,7 +72,7 @@ class LoadedTable:
 
     location: TableLocation
     _table: DeltaTable | None = field(default=None, init=False)
-    _known: tuple[int, int | None, int | None] | None = field(default=None, init=False)
+    _known: Mark | None = field(default=None, init=False)
 
     def newest(self) -> DeltaTable | None:
         """The table at its newest version; None where there is none."""
@@ -86,10 +94,8 @@ class LoadedTable:
         """Load afresh the next time, because what happened to the table is not known."""
         self._known = None
 
-    def _commit(self, version: int) -> tuple[int, int | None, int | None] | None:
-        """What tells one commit from another of the same version; None where the log does not have it."""
-        (info,) = self.location.files().get_file_info([f"_delta_log/{version:020d}.json"])
-        return (version, info.size, info.mtime_ns) if info.is_file else None
+    def _commit(self, version: int) -> Mark | None:
+        return self.location.commit_mark(version)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,10 @@ from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import ExternalWriteError, FencedError
 
 __all__ = [
+    "KEPT_EPOCHS",
     "RunHooks",
     "RunReport",
+    "RunTotals",
     "TableCreator",
     "catch_up_factor",
     "create_if_missing",
@@ -26,6 +28,9 @@ __all__ = [
 ]
 
 POLL_SECONDS = 0.5
+
+KEPT_EPOCHS = 20
+"""So many of a run's epochs are kept: enough for its rate and its lag. A position of 10,000 partitions takes megabytes."""
 
 MOST_URGENT = 8
 """How many times its usual rows an epoch takes at the most."""
@@ -59,26 +64,48 @@ class TableCreator(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunTotals:
+    """What all epochs of a run come to; `seconds` are those of its epochs alone."""
+
+    epochs: int = 0
+    rows_read: int = 0
+    rows_written: int = 0
+    rows_bad: int = 0
+    seconds: float = 0.0
+    expected_seconds: float = 0.0
+
+    def plus(self, record: CommitRecord) -> "RunTotals":
+        """The same with one epoch more."""
+        return RunTotals(
+            epochs=self.epochs + 1,
+            rows_read=self.rows_read + record.rows_read,
+            rows_written=self.rows_written + record.rows_written,
+            rows_bad=self.rows_bad + record.rows_bad,
+            seconds=self.seconds + record.finished_at - record.started_at,
+            expected_seconds=self.expected_seconds + record.expected_seconds,
+        )
+
+
 @dataclass
 class RunReport:
-    """What one run did: its epochs in order, and why it ended. `record` is the newest commit of the table."""
+    """What one run did, and why it ended. `record` is the newest commit of the table, `epochs` are those of the run in
+    order, the newest `KEPT_EPOCHS` of them: a run may go on for ever. `totals` are of all."""
 
     record: CommitRecord
     stopped: Stop = Stop.CAUGHT_UP
     detail: str = ""
     epochs: list[CommitRecord] = field(default_factory=list)
+    totals: RunTotals = RunTotals()
     seconds: float = 0.0
     offsets: int = 0
 
-    @property
-    def rows_written(self) -> int:
-        """Rows written by this run."""
-        return sum(each.rows_written for each in self.epochs)
-
-    @property
-    def rows_read(self) -> int:
-        """Records read by this run."""
-        return sum(each.rows_read for each in self.epochs)
+    def count(self, record: CommitRecord, offsets: int) -> None:
+        """Take one epoch more into the report."""
+        self.epochs = [*self.epochs, record][-KEPT_EPOCHS:]
+        self.totals = self.totals.plus(record)
+        self.offsets += offsets
+        self.record = record
 
 
 def create_if_missing(parts: Parts[P], make: "TableCreator") -> TableState:
@@ -215,10 +242,8 @@ class _Run(Generic[P]):
 
     def _count(self, record: CommitRecord) -> None:
         offsets = record.done - self.report.record.done
-        self.report.offsets += offsets
         self.bucket.take(offsets)
-        self.report.epochs.append(record)
-        self.report.record = record
+        self.report.count(record, offsets)
 
     def _goal(self) -> Mapping[str, int]:
         """What has to be consumed. A view over tables that is not live gets there by becoming live, which takes what is

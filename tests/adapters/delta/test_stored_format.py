@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.adapters.delta.commits import newest_record
+from backfill_assets.adapters.delta import commits
+from backfill_assets.adapters.delta.commits import Actions, newest_record, read_commit
 from backfill_assets.adapters.delta.output import NO_MORE_EPOCHS, DeltaOutput
 from backfill_assets.adapters.delta.staging import sweep
 from backfill_assets.core.epoch.records import CommitKind, app_id
@@ -69,3 +71,23 @@ def test_what_such_commits_took_into_the_table_is_never_swept(output: DeltaOutpu
     begin(begun, NEW)
     assert sweep(begun.location, begun.look) == [f"{OLD}-1-bbbbbbbb"]
     assert (Path(output.location.uri) / f"{OLD}-1-aaaaaaaa").exists(), "time travel may need what was committed"
+
+
+def test_of_a_log_no_more_is_read_than_tells_whose_files_are_whose(
+    output: DeltaOutput, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for epoch in range(2, 12):
+        commit(output, record(CommitKind.EPOCH, OLD, epoch), stage(output, OLD, epoch, [epoch]))
+    read: list[int] = []
+
+    def noted(files: pafs.FileSystem, version: int) -> Actions | None:
+        read.append(version)
+        return read_commit(files, version)
+
+    look = output.look()
+    monkeypatch.setattr(commits, "read_commit", noted)
+    assert sweep(output.location, lambda: look) == []
+    assert read == [look.version], "all files are in the table"
+    stage(output, OLD, 9, [9], attempt="bbbbbbbb")
+    assert sweep(output.location, lambda: look) == [f"{OLD}-9-bbbbbbbb"]
+    assert read[-1] == 0

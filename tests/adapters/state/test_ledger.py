@@ -203,3 +203,13 @@ def test_all_plans_of_a_life_go_when_it_is_removed(opened: Callable[[], ObjectLe
     ledger.remove(TARGET, LIFE)
     assert ledger.incarnations(TARGET) == {"22222222"}
     assert opened().newest("views/larger", LIFE) == 1
+
+
+def test_a_run_without_end_remembers_no_more_of_its_plans_than_of_the_epochs_at_work(
+    opened: Callable[[], ObjectLedger],
+) -> None:
+    ledger = opened()
+    for epoch in range(1, 60):
+        assert ledger.newest(TARGET, LIFE, since=epoch - 1) == (epoch - 1 or None)
+        assert ledger.append(plan(epoch))
+        assert len(ledger._seen) <= 2

@@ -70,6 +70,9 @@ def test_each_row_that_is_left_out_is_a_document_of_its_own(state: State) -> Non
     state.remove_skip("views/a", skips[1])
     assert set(state.skips("views/a")) == {*skips, *keys} - {skips[1]}
     assert state.skips("views/ab") == []
+    for skip in state.skips("views/a"):
+        state.remove_skip("views/a", skip)
+    assert (state.skips("views/a"), state._known_skips) == ([], {}), "what was taken back is not remembered"
 
 
 def test_of_a_table_that_is_forgotten_nothing_stays_and_of_others_all(state: State) -> None:

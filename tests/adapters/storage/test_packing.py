@@ -69,6 +69,12 @@ def test_a_map_that_people_can_read_stays_as_it_is(entries: int, readable: bool)
     assert unpack(packed) == document
 
 
+@pytest.mark.parametrize("odd", ["007", "²", "-1", "9" * 30])
+def test_keys_that_are_no_plain_numbers_come_back_as_they_were(odd: str) -> None:
+    document = {"next": {odd: 1, **{str(each): 7 for each in range(READABLE_ENTRIES)}}}
+    assert unpack(json.loads(json.dumps(pack(document)))) == document
+
+
 def offsets(seed: int, most: int) -> list[int]:
     drawn = random.Random(seed)
     return [drawn.randrange(most) for _ in range(MANY)]

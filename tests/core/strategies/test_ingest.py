@@ -45,7 +45,7 @@ def test_all_records_are_ingested_once_and_control_records_are_passed_over() -> 
     report = world.refresh(SOURCE)
     assert position(world).next == {0: 3, 1: 4}
     assert world.table(SOURCE).rows == world.expected(SOURCE)
-    assert (report.rows_written, report.offsets, report.record.live) == (2, 7, True)
+    assert (report.totals.rows_written, report.offsets, report.record.live) == (2, 7, True)
 
 
 def test_an_epoch_reads_at_most_its_budget_and_starves_no_partition() -> None:

@@ -89,7 +89,7 @@ def test_a_creation_that_is_killed_at_any_step_starts_over_over_what_is_newest_a
     assert len(set(lives)) == 3, "a life that was planned is given up by the next run, one that was not goes on"
     assert len(losers(lake.project, "large")) == 1, "each run swept what the one before had staged"
     done = lake.project.refresh("large").report
-    assert (done.record.epoch, done.record.live, done.rows_read) == (1, True, 80)
+    assert (done.record.epoch, done.record.live, done.totals.rows_read) == (1, True, 80)
     assert done.record.incarnation not in lives
     assert losers(lake.project, "large") == []
     assert_equal(lake)
