@@ -7,6 +7,7 @@
 - `lifecycle`: the lives of a table
 - `proof_case`: what a check is made of
 - `proof_rows`: proof that a table's rows are those that its records, or its query, give
+- `proof_samples`: what other readers than Spark find of a table and of what it was made of
 - `proofs`: the checks of a table, each alone
 - `refresh`: a refresh
 - `skipping`: what an operator says of rows that a view is to leave out

@@ -41,13 +41,15 @@ class LastPass:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One check of one table. `since` is its last pass; where there is none that counts, it says why."""
+    """One check of one table. `since` is its last pass; where there is none that counts, it says why. `seed` draws what is
+    read again without Spark; nothing is where it is empty."""
 
     workspace: Workspace
     table: Table
     look: TableState
     record: CommitRecord
     since: LastPass | Everything
+    seed: str = ""
 
     @property
     def last(self) -> LastPass | None:

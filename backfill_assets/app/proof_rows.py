@@ -22,7 +22,7 @@ from backfill_assets.errors import UpstreamChangedError, VersionsLostError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.relational import RelationalQuery
 
-__all__ = ["equal_to_query", "equal_to_records"]
+__all__ = ["equal_to_query", "equal_to_records", "evidence_of"]
 
 Ranges = Mapping[tuple[str, int], OffsetRange]
 
@@ -33,7 +33,7 @@ def equal_to_records(case: Case) -> Outcome:
     everything = isinstance(written, Everything)
     before: Ranges = consumed(case.last.record.position) if case.last and not everything else {}
     wanted = _still_to_prove(consumed(case.record.position), before)
-    found = {source.name: _evidence(case, source, wanted) for source in sources_of(case.table.declared)}
+    found = {source.name: evidence_of(case, source, wanted) for source in sources_of(case.table.declared)}
     if is_aggregate(case):
         nowhere = {name: sorted(each.unprovable) for name, each in found.items() if each.unprovable or _forgetful(each)}
         if nowhere:
@@ -195,7 +195,8 @@ def _forgetful(each: Evidence) -> bool:
     return each.subset and any(read.kind == "kafka" for read in each.reads)
 
 
-def _evidence(case: Case, source: KafkaSource, wanted: Ranges) -> Evidence:
+def evidence_of(case: Case, source: KafkaSource, wanted: Ranges) -> Evidence:
+    """From where the records of one source are read again that a table has consumed."""
     bronze = _bronze(case, source)
     return evidence(
         SourceUpstream(name=source.name, topic=source.topic, isolation=source.isolation),

@@ -1,5 +1,6 @@
 """The checks of a table, each alone: what it looks at, and whether it holds. The Dagster shell only shows the outcome."""
 
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from backfill_assets.adapters.proof.tables import find_duplicate_keys
 from backfill_assets.adapters.state.state_store import CheckPass
 from backfill_assets.app.proof_case import Case, LastPass, Outcome, branch_column_of, branches_of, copies_of, keys_of
 from backfill_assets.app.proof_rows import equal_to_query, equal_to_records
+from backfill_assets.app.proof_samples import read_again
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry, conserved, contiguous, ledger_agrees
@@ -25,9 +27,9 @@ from backfill_assets.errors import StoredFormatError
 __all__ = ["CHECKS", "Outcome", "run_check"]
 
 
-def run_check(workspace: Workspace, name: str, check: str, *, full: bool) -> Outcome:
+def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: str = "") -> Outcome:
     """Run one check of one table. Without `full` it looks at what was written since it last passed in this life, as far as
-    that is known; what nobody touched is left to the full proof."""
+    that is known; what nobody touched is left to the full proof. `seed` repeats what one of these drew (`sample_seed`)."""
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look()
     if look.record is None or not look.exists:
@@ -35,7 +37,8 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool) -> Out
     if look.external is not None:
         return Outcome(passed=False, summary=f"version {look.external} changed data, but was not written by an epoch")
     since = Everything(reason="it was asked for") if full else _since(workspace, table, look, check)
-    case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since)
+    drawn_by = (seed or uuid.uuid4().hex[:12]) if full else ""
+    case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since, seed=drawn_by)
     outcome = _saying_what_is_left_out(case, CHECKS[check](case))
     if outcome.passed:
         passed = CheckPass(incarnation=look.record.incarnation, epoch=look.record.epoch, version=look.version)
@@ -91,11 +94,12 @@ def rows_conserved(case: Case) -> Outcome:
 
 
 def exactly_once(case: Case) -> Outcome:
-    """The rows derived again from Kafka (or bronze, where Kafka lost them) equal the table's, as multisets."""
+    """The rows derived again from Kafka (or bronze, where Kafka lost them) equal the table's, as multisets. Run by
+    itself, some rows and records are also read without Spark, which must have read the same."""
     declared = case.table.declared
     if isinstance(declared, MaterializedView) and declared.tables:
-        return equal_to_query(case, declared)
-    return equal_to_records(case)
+        return read_again(case, equal_to_query(case, declared))
+    return read_again(case, equal_to_records(case))
 
 
 CHECKS: Mapping[str, Callable[[Case], Outcome]] = {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Scratch", "projected", "rows_done", "table_rows", "whole_version"]
+__all__ = ["Scratch", "as_inserted", "parquet_rows", "projected", "rows_done", "table_rows", "whole_version"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +92,11 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
             raise AssertionError(read)
 
 
+def as_inserted(rows: "DataFrame", schema: str, columns: Sequence[Column]) -> "DataFrame":
+    """These columns of rows of a table of this schema (JSON), each as if it had just been inserted."""
+    return _projected(_inserted(rows), schema, columns)
+
+
 def _inserted(rows: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -101,10 +106,14 @@ def _inserted(rows: "DataFrame") -> "DataFrame":
 def projected(rows: "DataFrame", upstream: DeltaUpstream, columns: Sequence[Column]) -> "DataFrame":
     """Rows of a table with `CHANGE` and the columns that the view knows. Spark is told of text that has a fixed length, as
     where it reads the table itself, and pads what the query compares it with."""
+    return _projected(rows, upstream.loaded().schema().to_json(), columns)
+
+
+def _projected(rows: "DataFrame", schema: str, columns: Sequence[Column]) -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812
 
     there = {name.lower() for name in rows.columns}
-    fixed = fixed_lengths(upstream.loaded().schema().to_json())
+    fixed = fixed_lengths(schema)
 
     def column(wanted: Column) -> "SparkColumn":
         value = backquoted(wanted.name) if wanted.name.lower() in there else "NULL"
@@ -122,7 +131,7 @@ def _files(
     log of their own), else through a log that names no others."""
     paths = [each.path for each in files]
     if version.is_plain and not any(each.deleted for each in files) and not any(":" in path for path in paths):
-        return _parquet(spark, upstream, str(version.metadata["schemaString"]), paths)
+        return parquet_rows(spark, upstream.location, str(version.metadata["schemaString"]), paths)
     adds = [{"add": each.absolute(upstream.location.uri)} for each in files]
     mapping = {
         name: value
@@ -143,23 +152,24 @@ def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles)
 
     parts = []
     if files.feed:
-        parts.append(_parquet(spark, upstream, files.schema, files.feed, CHANGE.name))
+        parts.append(parquet_rows(spark, upstream.location, files.schema, files.feed, CHANGE.name))
     if files.added:
-        rows = _parquet(spark, upstream, files.schema, files.added)
+        rows = parquet_rows(spark, upstream.location, files.schema, files.added)
         parts.append(rows.withColumn(CHANGE.name, F.lit("insert")))
     return reduce(lambda some, more: some.unionByName(more), parts)
 
 
-def _parquet(
-    spark: "SparkSession", upstream: DeltaUpstream, schema: str, paths: Sequence[str], *texts: str
+def parquet_rows(
+    spark: "SparkSession", table: TableLocation, schema: str, paths: Sequence[str], *texts: str
 ) -> "DataFrame":
-    """Parquet files of a table with the columns of its schema, and columns of `texts` beside them."""
+    """Parquet files of a table, by their paths in its log, with the columns of its schema (JSON), and columns of `texts`
+    beside them."""
     from pyspark.sql.types import StringType, StructType
 
     columns = StructType.fromJson(json.loads(schema))
     for name in texts:
         columns = columns.add(name, StringType())
-    return spark.read.schema(columns).parquet(*(upstream.location.child(unquote(path)) for path in paths))
+    return spark.read.schema(columns).parquet(*(table.child(unquote(path)) for path in paths))
 
 
 def _present(action: Mapping[str, Any]) -> dict[str, Any]:

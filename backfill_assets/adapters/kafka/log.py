@@ -7,7 +7,8 @@ one, and fails where the log of that epoch ends below it; librdkafka does so whe
 import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -15,7 +16,7 @@ from backfill_assets.adapters.kafka.connector import KafkaClient
 from backfill_assets.core.epoch.ports import LogRecord
 from backfill_assets.core.progress.positions import OffsetRange
 
-__all__ = ["LogReader"]
+__all__ = ["LogReader", "Record"]
 
 Reset = Literal["error", "earliest"]
 _GROUP = "backfill-assets"
@@ -39,6 +40,18 @@ _REFUSED = {
 _AT_END, _OTHER_LOG = KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET
 _POLL_SECONDS, _READY_SECONDS = 0.5, 0.005
 _DIGEST_BYTES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One record of a topic, as it was delivered."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
 
 
 class LogReader:
@@ -82,6 +95,21 @@ class LogReader:
             if message.error() is not None or offset is None or offset >= ranges[partition].end:
                 return True
             found[partition] = _record(message, offset)
+            return offset == ranges[partition].end - 1
+
+        starts = [TopicPartition(topic, partition, each.start) for partition, each in ranges.items()]
+        self._read(topic, starts, seen, reset="error")
+        return found
+
+    def records(self, topic: str, ranges: Mapping[int, OffsetRange]) -> list[Record]:
+        """All records that are delivered of these ranges. Nothing is, of a partition whose log no longer has the first."""
+        found: list[Record] = []
+
+        def seen(message: Message) -> bool:
+            partition, offset = _partition(message), message.offset()
+            if message.error() is not None or offset is None or offset >= ranges[partition].end:
+                return True
+            found.append(_whole_record(message, offset))
             return offset == ranges[partition].end - 1
 
         starts = [TopicPartition(topic, partition, each.start) for partition, each in ranges.items()]
@@ -171,4 +199,17 @@ def _record(message: Message, offset: int) -> LogRecord:
     epoch = message.leader_epoch()
     return LogRecord(
         offset=offset, epoch=epoch if epoch is not None and epoch >= 0 else None, digest=digest.hexdigest()
+    )
+
+
+def _whole_record(message: Message, offset: int) -> Record:
+    _, commit_ms = message.timestamp()
+    headers: Any = message.headers() or ()
+    return Record(
+        partition=_partition(message),
+        offset=offset,
+        timestamp_ms=commit_ms,
+        key=message.key(),
+        value=message.value(),
+        headers=tuple((name, value) for name, value in headers),
     )

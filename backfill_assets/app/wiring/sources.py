@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from backfill_assets.adapters.kafka.connector import KafkaClient, KafkaConnector
-from backfill_assets.adapters.kafka.log import LogReader
+from backfill_assets.adapters.kafka.log import LogReader, Record
 from backfill_assets.app.wiring.registry import Registry
 from backfill_assets.app.wiring.table import Catalog
 from backfill_assets.core.epoch.ports import BronzeState, LogRecord, TopicState, of_kind
@@ -60,6 +60,10 @@ class Sources:
     def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
         """The last record that a source's topic delivers of each range."""
         return self._log(source).last_records(self.registry.source(source).topic, ranges)
+
+    def records(self, source: str, ranges: Mapping[int, OffsetRange]) -> list[Record]:
+        """The records of a source's topic at these offsets, as far as the topic has them."""
+        return self._log(source).records(self.registry.source(source).topic, ranges)
 
     def _log(self, source: str) -> LogReader:
         declared = self.registry.source(source)

@@ -1,0 +1,141 @@
+"""Some rows of some data files of a table, read by pyarrow: a reader that has nothing of Spark in it.
+
+Which files and rows is drawn by a seed. Only files that hold all columns, and just the rows that a reader sees, are drawn:
+the rest takes Delta to read.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backfill_assets.adapters.delta.log_replay import DataFile, Version
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.progress.positions import OffsetRange
+from backfill_assets.core.sampling import ROWS_DRAWN, drawn, drawn_range
+from backfill_assets.query.ddl import Column
+
+__all__ = ["FileSample", "TableFiles", "TableSample", "sample_of"]
+
+_ROW_INDEX = "_metadata"
+"""What Spark calls the place of a row in its file; a table with a column of that name cannot be asked for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSample:
+    """Rows of one file: at which places, and as pyarrow reads them; None where it finds the file broken, as `error` says."""
+
+    path: str
+    places: OffsetRange
+    rows: pa.Table | None
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSample:
+    """Files of a table that were drawn, with these columns. `passed_over`: how many it takes Delta to read."""
+
+    name: str
+    location: TableLocation
+    schema: str
+    columns: tuple[Column, ...]
+    files: tuple[FileSample, ...]
+    passed_over: int
+
+    @property
+    def read(self) -> list[tuple[FileSample, pa.Table]]:
+        """The files that pyarrow could read, with their rows."""
+        return [(file, file.rows) for file in self.files if file.rows is not None]
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read."""
+        return sum(rows.num_rows for _, rows in self.read)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFiles:
+    """Files of one version of a table, all of them or just `files`, and the columns that are to be read of them. `name` is
+    what the table is called where something is wrong."""
+
+    name: str
+    location: TableLocation
+    version: Version
+    columns: tuple[Column, ...]
+    files: Sequence[DataFile] | None = None
+
+
+def sample_of(table: TableFiles, seed: str) -> TableSample:
+    """Read some rows of some of a table's files, both drawn by the seed."""
+    every = table.version.files if table.files is None else table.files
+    simple = table.version.is_plain and not any(column.name.lower() == _ROW_INDEX for column in table.columns)
+    plain = [file.path for file in every if simple and not file.deleted and ":" not in file.path]
+    chosen = drawn(plain, seed)
+    samples = [_file_sample(table, path, seed) for path in chosen]
+    found = tuple(each for each in samples if each is not None)
+    return TableSample(
+        name=table.name,
+        location=table.location,
+        schema=str(table.version.metadata["schemaString"]),
+        columns=table.columns,
+        files=found,
+        passed_over=len(every) - len(plain) + len(chosen) - len(found),
+    )
+
+
+def _file_sample(table: TableFiles, path: str, seed: str) -> FileSample | None:
+    """Some rows of one file; None for one without rows, without these columns, or of a kind that pyarrow does not know."""
+    places = OffsetRange(start=0, end=0)
+    try:
+        with table.location.files().open_input_file(unquote(path)) as stream:
+            file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+            whole = OffsetRange(start=0, end=file.metadata.num_rows)
+            places = drawn_range(whole, seed, path, ROWS_DRAWN)
+            rows = _rows(file, places, table.columns)
+    except pa.ArrowNotImplementedError:
+        return None
+    except (OSError, pa.ArrowException) as error:
+        why = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return FileSample(path=path, places=places, rows=None, error=why)
+    return FileSample(path=path, places=places, rows=rows) if rows.num_rows and rows.num_columns else None
+
+
+def _rows(file: pq.ParquetFile, places: OffsetRange, columns: Sequence[Column]) -> pa.Table:
+    """The rows at some places, with those of the columns that the file has, in the table's spelling."""
+    spelled = {column.name.lower(): column.name for column in columns}
+    fields = [field for field in file.schema_arrow if field.name.lower() in spelled]
+    (groups, first), theirs = _groups_of(file, places), [field.name for field in fields]
+    batches = file.iter_batches(ROWS_DRAWN, row_groups=groups, columns=theirs, use_threads=False)
+    found = _cut(batches, skip=places.start - first, take=len(places))
+    names = [spelled[field.name.lower()] for field in fields]
+    return pa.Table.from_batches([batch.rename_columns(names) for batch in found], _schema(fields, names))
+
+
+def _schema(fields: Sequence[pa.Field], names: Sequence[str]) -> pa.Schema:
+    return pa.schema([field.with_name(name) for field, name in zip(fields, names, strict=True)])
+
+
+def _groups_of(file: pq.ParquetFile, places: OffsetRange) -> tuple[list[int], int]:
+    """The row groups that hold these places, and the place of their first row."""
+    groups: list[int] = []
+    first = start = 0
+    for number in range(file.num_row_groups):
+        end = start + file.metadata.row_group(number).num_rows
+        if start < places.end and places.start < end:
+            first = first if groups else start
+            groups.append(number)
+        start = end
+    return groups, first
+
+
+def _cut(batches: Iterable[pa.RecordBatch], *, skip: int, take: int) -> Iterator[pa.RecordBatch]:
+    """So many rows after so many others."""
+    for batch in batches:
+        part = batch.slice(min(skip, batch.num_rows), take)
+        skip -= min(skip, batch.num_rows)
+        take -= part.num_rows
+        yield part
+        if not take:
+            return

@@ -1,0 +1,204 @@
+"""What Spark delivers of a table against what a reader without Spark found in its files.
+
+Product and proof read by the same Spark: its session, its reader of Parquet, and what files state of themselves. What these
+get wrong is wrong in both alike. So rows that pyarrow read (`file_samples`) must be what Spark delivers of the same places;
+both come here as Arrow, and are compared as multisets in Python. And what a row-wise query makes of them must be in the view.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from backfill_assets.adapters.compute.changes import batch, view_columns
+from backfill_assets.adapters.compute.table_rows import as_inserted, parquet_rows
+from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.proof.file_samples import FileSample, TableSample
+from backfill_assets.adapters.proof.rows import compared
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.query.ddl import Column, quoted
+from backfill_assets.query.rowwise import RowwiseQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Compared", "Sampled", "ViewAt", "compare_readers"]
+
+_FILE = "__file"
+_MET_BY = 16
+"""Rows without a key are met by so many of their columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampled:
+    """Rows of an upstream that were read without Spark. `columns`: those that the query is to see, of which some may not be
+    in the files; `counted`: SQL for which of the rows the view stands for, None where that is not to be told of them."""
+
+    sample: TableSample
+    columns: Sequence[Column]
+    counted: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewAt:
+    """A row-wise view at a version, and the `upstreams` whose sampled rows it must have taken in."""
+
+    query: RowwiseQuery
+    table: TableLocation
+    version: int
+    upstreams: tuple[Sampled, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """How many rows were read by both readers and compared, and what is wrong, in words."""
+
+    rows: int
+    violations: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Table:
+    """A sample's rows in the types that Spark gives them, and what is wrong with them."""
+
+    name: str
+    rows: list[pa.Table]
+    violations: list[str]
+
+
+def compare_readers(runner: SparkRunner, samples: Sequence[TableSample], view: ViewAt | None) -> Compared:
+    """Compare what Spark delivers at some places of tables; if it is the same, what the view's query makes of it is looked
+    for in the view."""
+    if not any(sample.files for sample in samples):
+        return Compared(rows=0, violations=[])
+
+    def compare(spark: "SparkSession") -> Compared:
+        found = [_of_table(spark, sample) for sample in samples]
+        violations = [each for table in found for each in table.violations]
+        if not violations and view is not None:
+            violations = _lacking(spark, view, {table.name: table.rows for table in found if table.rows})
+        return Compared(rows=sum(rows.num_rows for table in found for rows in table.rows), violations=violations)
+
+    return runner.run(compare)
+
+
+def _of_table(spark: "SparkSession", sample: TableSample) -> _Table:
+    broken = [
+        f"{sample.name}: another reader than Spark cannot read file {file.path}: {file.error}"
+        for file in sample.files
+        if file.rows is None
+    ]
+    table = _Table(name=sample.name, rows=[], violations=broken)
+    delivered = _delivered(spark, sample) if sample.read else pa.table({_FILE: []})
+    for number, (file, rows) in enumerate(sample.read):
+        theirs = delivered.filter(pc.equal(delivered[_FILE], number)).drop_columns(_FILE)
+        ours = _shaped(rows, theirs.schema)
+        if ours is not None:
+            table.rows.append(ours)
+            table.violations.extend(_differences(_place(sample, file), _multiset(ours), _multiset(theirs)))
+    return table
+
+
+def _differences(place: str, found: Counter[str], by_spark: Counter[str]) -> list[str]:
+    lacking, surplus = (found - by_spark).total(), (by_spark - found).total()
+    if not lacking and not surplus:
+        return []
+    return [
+        f"{place}: of {found.total()} rows that another reader finds Spark lacks {lacking}, and it has {surplus} others"
+    ]
+
+
+def _place(sample: TableSample, file: FileSample) -> str:
+    return f"{sample.name}: rows {file.places.start} to {file.places.end} of file {file.path}"
+
+
+def _delivered(spark: "SparkSession", sample: TableSample) -> pa.Table:
+    """What Spark reads at the places of the sample, with the number of the file."""
+    names = [quoted(column.name) for column in sample.columns]
+    fields = [{**each, "metadata": {}} for each in json.loads(sample.schema)["fields"]]
+    schema = json.dumps({
+        "type": "struct",
+        "fields": fields,
+    })  # of text with a fixed length as it is, which Spark would pad
+
+    def rows(number: int, file: FileSample) -> "DataFrame":
+        read = parquet_rows(spark, sample.location, schema, [file.path])
+        place = "_metadata.row_index"
+        there = read.where(f"{place} >= {file.places.start} AND {place} < {file.places.end}")
+        return there.selectExpr(*names, f"{number} AS {_FILE}")
+
+    parts = [rows(number, file) for number, (file, _) in enumerate(sample.read)]
+    return reduce(lambda some, more: some.unionAll(more), parts).toArrow()
+
+
+def _lacking(spark: "SparkSession", view: ViewAt, rows: Mapping[str, Sequence[pa.Table]]) -> list[str]:
+    """What a view lacks of what its query makes of rows that were read without Spark."""
+    upstreams = [each for each in view.upstreams if each.sample.name in rows]
+    inputs = {each.sample.name: _as_input(spark, each, rows[each.sample.name]) for each in upstreams}
+    if not inputs:
+        return []
+    made = batch(view.query, inputs).selectExpr(*view_columns(view.table))
+    held = rows_at(spark, view.table, view.version)
+    found = compared(_near(held, made, view.query.key_columns), made, first=made.columns[:1], forgiven="TRUE")
+    if not found.missing:
+        return []
+    where = "; ".join(_place(each.sample, file) for each in upstreams for file, _ in each.sample.read)
+    return [
+        f"{found.missing} of {found.rows_expected} rows that the query makes of what another reader than Spark finds are "
+        f"not in the view ({where}); first: {found.violations[0]}"
+    ]
+
+
+def _as_input(spark: "SparkSession", each: Sampled, rows: Sequence[pa.Table]) -> "DataFrame":
+    made = spark.createDataFrame(pa.concat_tables(rows))
+    return as_inserted(made, each.sample.schema, each.columns).where(each.counted or "FALSE")
+
+
+def _near(held: "DataFrame", made: "DataFrame", key: Sequence[str]) -> "DataFrame":
+    """The rows of a view that may be equal to some of these, of which there are few."""
+    from backfill_assets.adapters.sql.semi_join import semi_join
+
+    kinds = dict(made.dtypes)
+    names = [name for name in key or made.columns if "map<" not in kinds[name]][:_MET_BY]
+    return semi_join(held, made.select(*map(quoted, names)).distinct(), {name: name for name in names}, few=True)
+
+
+def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table | None:
+    """Rows with the columns that Spark gives, in their order and of their types; what a file has not is null. None where
+    Arrow does not know how one type becomes the other."""
+    names = set(rows.column_names)
+    try:
+        columns = [
+            rows[field.name].cast(field.type) if field.name in names else pa.nulls(rows.num_rows, field.type)
+            for field in schema
+        ]
+    except pa.ArrowNotImplementedError:
+        return None
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _multiset(rows: pa.Table) -> Counter[str]:
+    """Each row in one text: values of all types, NaN and zero with its sign among them, are told apart by their spelling."""
+    plain = rows.cast(pa.schema([field.with_type(_number(field.type)) for field in rows.schema]))
+    return Counter(map(repr, zip(*(column.to_pylist() for column in plain.columns), strict=True)))
+
+
+def _number(kind: pa.DataType) -> pa.DataType:
+    """The type, with numbers for dates and times: Python has no years beyond 9999."""
+    if pa.types.is_timestamp(kind):
+        return pa.int64()
+    if pa.types.is_date(kind):
+        return pa.int32()
+    if pa.types.is_map(kind):
+        return pa.map_(_number(kind.key_type), _number(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_number(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_number(field.type)) for field in kind])
+    return kind

@@ -1,0 +1,87 @@
+"""Rows of data files as another reader than Spark takes them: at places that a seed draws, of the columns that are wanted."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from backfill_assets.adapters.delta.log_replay import DataFile, Version
+from backfill_assets.adapters.proof import file_samples
+from backfill_assets.adapters.proof.file_samples import TableFiles, TableSample, sample_of
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.query.ddl import parse_schema
+from tests.support.careless import damaged
+
+ROWS = 100
+PLAIN: Mapping[str, Any] = {"minReaderVersion": 1}
+MAPPED: Mapping[str, Any] = {"minReaderVersion": 2}
+
+
+def drawn_of(
+    folder: Path,
+    *actions: Mapping[str, Any],
+    columns: str = "id LONG, More STRING",
+    protocol: Mapping[str, Any] = PLAIN,
+) -> TableSample:
+    files = tuple(DataFile(action) for action in actions or ({"path": "f.parquet"},))
+    table = TableFiles(
+        name="t",
+        location=TableLocation(uri=str(folder)),
+        version=Version(protocol, {"schemaString": "{}"}, files),
+        columns=parse_schema(columns),
+    )
+    return sample_of(table, "seed")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of one file, of which a fourth is drawn; row groups are shorter than that."""
+    monkeypatch.setattr(file_samples, "ROWS_DRAWN", 25)
+    rows = pa.table({"id": list(range(ROWS)), "more": [str(at) for at in range(ROWS)], "other": [None] * ROWS})
+    pq.write_table(rows, tmp_path / "f.parquet", row_group_size=9)
+    return tmp_path
+
+
+def test_rows_are_those_of_their_places_wherever_row_groups_begin(folder: Path) -> None:
+    (file,) = drawn_of(folder).files
+    assert file.rows is not None
+    assert 0 < file.places.start < file.places.end == file.places.start + 25 < ROWS
+    assert file.rows.to_pylist() == [{"id": at, "More": str(at)} for at in range(file.places.start, file.places.end)]
+
+
+def test_columns_that_a_file_has_not_are_left_out_and_files_that_have_none_passed_over(folder: Path) -> None:
+    (file,) = drawn_of(folder, columns="ID LONG, late STRING").files
+    assert file.rows is not None
+    assert file.rows.column_names == ["ID"]
+    without = drawn_of(folder, columns="late STRING")
+    assert (without.files, without.passed_over) == ((), 1)
+
+
+def test_a_file_that_is_broken_or_gone_says_so(folder: Path) -> None:
+    with damaged(folder / "f.parquet"):
+        (file,) = drawn_of(folder).files
+    assert file.rows is None
+    assert file.error.startswith("OSError: ")
+    (gone,) = drawn_of(folder, {"path": "gone.parquet"}).files
+    assert gone.rows is None
+    assert gone.error.startswith("FileNotFoundError: ")
+
+
+@pytest.mark.parametrize(
+    ("action", "protocol", "columns"),
+    [
+        ({"path": "f.parquet", "deletionVector": {"cardinality": 1}}, PLAIN, "id LONG"),
+        ({"path": "s3://elsewhere/f.parquet"}, PLAIN, "id LONG"),
+        ({"path": "f.parquet"}, MAPPED, "id LONG"),
+        ({"path": "f.parquet"}, PLAIN, "id LONG, _metadata STRING"),
+    ],
+    ids=["hidden rows", "elsewhere", "mapped columns", "a column in the way"],
+)
+def test_files_that_do_not_hold_just_their_rows_are_passed_over(
+    folder: Path, action: Mapping[str, Any], protocol: Mapping[str, Any], columns: str
+) -> None:
+    found = drawn_of(folder, action, columns=columns, protocol=protocol)
+    assert (found.files, found.passed_over) == ((), 1)
