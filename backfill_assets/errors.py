@@ -1,8 +1,8 @@
 """Every error that users of this package can meet.
 
-One base class. Each error says what happened, naming the object with what was expected and what was found, and then
-(`hint`) what to do next. `code` is stable and safe to match on; `facts` holds the same values as attributes of a log
-line. Whether a commit happened is never read from an error: the protocol looks at the table again.
+All have one base class. Each error says what happened, naming the object with what was expected and what was found, and
+what to do next (`hint`). `code` is stable and safe to match on; `facts` holds the same values for structured logs.
+Whether a commit happened is never decided from an error: the protocol looks at the table again.
 """
 
 from typing import Any, ClassVar
@@ -42,9 +42,20 @@ __all__ = [
 
 
 class BackfillError(Exception):
-    """Base of all errors of this package.
+    """Base class of all errors of this package.
 
-    `message` states the fact; `hint` says what to do next; `facts` are the values named in the message.
+    Args:
+        message: What happened, with what was expected and what was found.
+        hint: What to do next.
+        **facts: The values that the message names.
+
+    Examples:
+        >>> error = BackfillError("topic 'orders' is empty", hint="send a record", topic="orders")
+        >>> print(error)
+        [BACKFILL] topic 'orders' is empty
+          What to do: send a record
+        >>> error.facts
+        {'topic': 'orders'}
     """
 
     code: ClassVar[str] = "BACKFILL"
@@ -61,19 +72,31 @@ class BackfillError(Exception):
 
 
 class EnvironmentSetupError(BackfillError):
-    """The machine lacks something: a Java runtime, a port, memory, a download; or its Spark is not one to work with."""
+    """The machine lacks something (a Java runtime, a port, memory, a download), or its Spark cannot be used."""
 
     code = "ENVIRONMENT"
 
 
 class DeclarationError(BackfillError):
-    """A source or view is declared wrongly; `facts["argument"]` names the argument."""
+    """The declaration of a source or view is wrong; `facts["argument"]` names the argument."""
 
     code = "DECLARATION"
 
 
 class QueryError(DeclarationError):
-    """A view's query is not valid, not deterministic, or not one that can be maintained; `reason` is its own code."""
+    """A view's query is not valid, not deterministic, or cannot be maintained.
+
+    Args:
+        message: What is wrong with the query.
+        reason: The code of the reason, as listed in `docs/refusals.md`.
+        hint: What to write instead.
+        **facts: The values that the message names.
+
+    Examples:
+        >>> print(QueryError("it sorts", reason="ORDER_LIMIT", hint="sort when reading the view"))
+        [QUERY:ORDER_LIMIT] it sorts
+          What to do: sort when reading the view
+    """
 
     code = "QUERY"
 
@@ -86,7 +109,7 @@ class QueryError(DeclarationError):
 
 
 class DefinitionChangedError(BackfillError):
-    """The declaration differs from the one that the table was built with."""
+    """The declaration differs from the one that the table was created with."""
 
     code = "DEFINITION_CHANGED"
 
@@ -98,33 +121,33 @@ class UnknownTopicError(BackfillError):
 
 
 class BrokerUnavailableError(BackfillError):
-    """No broker answered within the connect time-out; trying again later may help."""
+    """No broker answered in time; trying again later may help."""
 
     code = "BROKER_UNAVAILABLE"
 
 
 class KafkaRefusedError(BackfillError):
-    """The broker answered with a refusal, for example for want of rights."""
+    """The broker refused a request, for example because the client lacks rights."""
 
     code = "KAFKA_REFUSED"
 
 
 class TopicRecreatedError(BackfillError):
-    """The topic was deleted and created again: its offsets mean other records now."""
+    """The topic was deleted and created again: its offsets now mean other records."""
 
     code = "TOPIC_RECREATED"
 
 
 class OffsetsLostError(BackfillError):
-    """Offsets that are still to be read are no longer in Kafka, and in no bronze table, or a start lies beyond the end."""
+    """Offsets that still have to be read are gone from Kafka and in no bronze table, or a start lies beyond the end."""
 
     code = "OFFSETS_LOST"
 
 
 class LogTruncatedError(OffsetsLostError):
-    """A topic's log lost its end, of which something had been read; whether it was filled again or not.
+    """A topic's log lost records at its end that had already been read, whether or not new ones took their offsets.
 
-    `facts["ranges"]` has, by partition, the offsets that were read and hold other records now, or none.
+    `facts["ranges"]` has, for each partition, the offsets that were read and now hold other records or none.
     """
 
     code = "LOG_TRUNCATED"
@@ -137,13 +160,13 @@ class UpstreamChangedError(BackfillError):
 
 
 class FencedError(BackfillError):
-    """Another run is at work on this table and got ahead; this run stopped without writing."""
+    """Another run works on this table and is ahead; this run stopped without writing."""
 
     code = "FENCED"
 
 
 class LeaseHeldError(BackfillError):
-    """Another run holds the lease of this table and is alive."""
+    """Another run holds the lease of this table and is still alive."""
 
     code = "LEASE_HELD"
 
@@ -155,13 +178,13 @@ class ExternalWriteError(BackfillError):
 
 
 class StateLostError(BackfillError):
-    """The ledger does not know a table that has commits: the state store was deleted or is another one."""
+    """The ledger does not know a table that has commits: the state store was deleted, or it is another one."""
 
     code = "STATE_LOST"
 
 
 class PositionsLostError(BackfillError):
-    """A table's log was cleaned up so far that none of our commits is left in it: how far it is cannot be known."""
+    """A table's log was cleaned up until no commit of this project was left in it, so its positions are unknown."""
 
     code = "POSITIONS_LOST"
 
@@ -176,25 +199,25 @@ class StoredFormatError(BackfillError):
 
 
 class ComputeError(BackfillError):
-    """Spark could not compute an epoch's rows; nothing was committed, and the plan is redone by the next run."""
+    """Spark could not compute an epoch's rows; nothing was committed, and the next run repeats the plan."""
 
     code = "COMPUTE"
 
 
 class PoisonRowError(ComputeError):
-    """Rows cannot be computed by a view's query, whenever it is run; `facts["rows"]` names them, each with the reason."""
+    """A view's query always fails on certain rows; `facts["rows"]` names them, each with the reason."""
 
     code = "POISON_ROW"
 
 
 class StagingError(BackfillError):
-    """Staged files are missing, or do not hold the rows that Spark reported or the table's columns; nothing was committed."""
+    """Staged files are missing, or lack rows that Spark reported or columns of the table; nothing was committed."""
 
     code = "STAGING"
 
 
 class UnsettledCommitError(BackfillError):
-    """A commit did not go through within the bounded number of tries; nothing is half-written."""
+    """A commit did not succeed within a limited number of attempts; nothing is half-written."""
 
     code = "UNSETTLED_COMMIT"
 
@@ -218,7 +241,7 @@ class NoStrategyError(BackfillError):
 
 
 class UpstreamNotLiveError(BackfillError):
-    """A view that another view reads is not live yet; the reading one waits for it and has read nothing."""
+    """A view's upstream is a view that is not live yet; this view waits for it and has read nothing."""
 
     code = "UPSTREAM_NOT_LIVE"
 
@@ -230,13 +253,13 @@ class SpoolFullError(BackfillError):
 
 
 class VersionsLostError(BackfillError):
-    """Versions or data files of a Delta table that are still to be read are missing: vacuumed, or their log cleaned up."""
+    """Versions or data files of a Delta table that still have to be read are gone: vacuumed, or their log cleaned up."""
 
     code = "VERSIONS_LOST"
 
 
 class StillNeededError(BackfillError):
-    """What was to be deleted has still to be read by a view."""
+    """A view still has to read what was to be deleted; nothing was deleted."""
 
     code = "STILL_NEEDED"
 

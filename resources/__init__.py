@@ -1,4 +1,4 @@
-"""The Dagster resources of this deployment, one module for each environment; `BACKFILL_ENVIRONMENT` names it.
+"""The Dagster resources of this deployment, one module for each environment; `BACKFILL_ENVIRONMENT` chooses one.
 
 Copy this folder into your own project and change what differs there.
 
@@ -22,13 +22,16 @@ def resources_for(project: Path, environment: str | None = None) -> dict[str, An
     """The resources of an environment, for `build_definitions(..., resources=...)`.
 
     Args:
-        project: The project's root folder, to which relative paths belong.
-        environment: `local` or `cluster`; what `BACKFILL_ENVIRONMENT` says if it is not given, `local` if that is unset.
+        project: The project's root folder, at which relative paths start.
+        environment: `local` or `cluster`. By default the value of `BACKFILL_ENVIRONMENT`, or `local` if that is not set.
+
+    Returns:
+        The resources by their Dagster keys.
 
     Raises:
-        EnvironmentSetupError: there is no such environment, or a variable that it needs is not set.
+        EnvironmentSetupError: There is no such environment, or a variable that it needs is not set.
 
-    Example:
+    Examples:
         >>> sorted(resources_for(Path.cwd(), "local"))
         ['backfill_kafka', 'backfill_spark', 'backfill_state']
     """

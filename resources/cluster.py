@@ -1,6 +1,6 @@
 """A cluster: brokers with SASL over TLS, a Spark Connect server, and tables in an object store.
 
-Keys of the object store are best left to the machine's own identity, or to the variables that its clients read.
+Keep keys of the object store out of this file: use the machine's own identity, or the variables that its clients read.
 """
 
 import os
@@ -20,7 +20,23 @@ SASL = {
 
 
 def resources(project: str) -> dict[str, Any]:
-    """The resources of a cluster. Raises `EnvironmentSetupError` where a variable is not set."""
+    """The resources of a cluster.
+
+    Args:
+        project: The project's root folder.
+
+    Returns:
+        The resources by their Dagster keys.
+
+    Raises:
+        EnvironmentSetupError: An environment variable that is needed is not set; the error names it.
+
+    Examples:
+        >>> os.environ |= {"BACKFILL_WAREHOUSE": "s3://lake/warehouse", "KAFKA_BOOTSTRAP_SERVERS": "broker-1:9093"}
+        >>> os.environ |= {"SPARK_REMOTE": "sc://spark:15002/;use_ssl=true"}
+        >>> resources(".")["backfill_spark"].remote
+        'sc://spark:15002/;use_ssl=true'
+    """
     return {
         "backfill_state": StateStore(
             warehouse=_named("BACKFILL_WAREHOUSE", "such as s3://bucket/warehouse"), root=project

@@ -9,7 +9,18 @@ __all__ = ["resources"]
 
 
 def resources(project: str) -> dict[str, Any]:
-    """The resources of one machine."""
+    """The resources of one machine.
+
+    Args:
+        project: The project's root folder.
+
+    Returns:
+        The resources by their Dagster keys.
+
+    Examples:
+        >>> resources(".")["backfill_state"].warehouse
+        'warehouse'
+    """
     return {
         "backfill_state": StateStore(warehouse=warehouse_place(), root=project),
         "backfill_kafka": KafkaConnector(root=project),

@@ -1,7 +1,7 @@
-"""What users declare: sources, tables and views, as frozen values that are checked when they are made.
+"""What users declare: sources, Delta tables and views, as frozen values that are checked when they are created.
 
-- `arguments`: checks of arguments that all declarations share
-- `declarations`: the functions that declare
-- `fingerprints`: what a table's content depends on
-- `model`: what they give: sources, tables and views as frozen values
+- `arguments`: checks of arguments that several declarations share
+- `declarations`: the functions that users call
+- `fingerprints`: what the contents of a table depend on
+- `model`: what they return: sources, Delta tables and views as frozen values
 """

@@ -1,4 +1,4 @@
-"""Checks of arguments that all declarations share; each error names the declaration, the argument and what was found."""
+"""Checks of arguments that several declarations share. Each error names the declaration, the argument and what was found."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -20,30 +20,86 @@ __all__ = [
 ]
 
 Start: TypeAlias = "Literal['earliest', 'latest'] | datetime | Mapping[int, int]"
-"""Where a source's history begins; offsets by partition."""
+"""Where a source's history begins; a mapping gives an offset for each partition."""
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
 def wrong_argument(kind: str, name: object, argument: str, found: str, hint: str) -> DeclarationError:
-    """The error about one argument of a declaration of some kind."""
+    """The error about one argument of a declaration.
+
+    Args:
+        kind: The function that was called, such as `kafka_source`.
+        name: The name that was given to the declaration.
+        argument: The argument that is wrong.
+        found: What was found, as a clause such as `it is 'x'`.
+        hint: What to do instead.
+
+    Returns:
+        The error, to be raised by the caller.
+
+    Examples:
+        >>> wrong_argument("kafka_source", "orders", "topic", "it is empty", "name the Kafka topic to read").message
+        "kafka_source 'orders': argument 'topic' is wrong: it is empty"
+    """
     return DeclarationError(f"{kind} {name!r}: argument {argument!r} is wrong: {found}", hint=hint, argument=argument)
 
 
 def check_name(kind: str, name: object) -> None:
-    """Refuse a name that could not name a table, a job and an asset alike."""
+    """Refuse a name that cannot name a table, a job and an asset alike.
+
+    Args:
+        kind: The function that was called.
+        name: The name that was given.
+
+    Raises:
+        DeclarationError: The name has other characters than letters, digits and underscores, or none.
+
+    Examples:
+        >>> check_name("kafka_source", "orders_2026")
+    """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise wrong_argument(kind, name, "name", f"it is {name!r}", "use letters, digits and underscores")
 
 
 def check_choice(kind: str, name: str, argument: str, value: object, allowed: Sequence[str]) -> None:
-    """Refuse a value that is none of those allowed."""
+    """Refuse a value that is not among the allowed ones.
+
+    Args:
+        kind: The function that was called.
+        name: The name that was given to the declaration.
+        argument: The argument that is checked.
+        value: The value that was given.
+        allowed: All allowed values.
+
+    Raises:
+        DeclarationError: The value is not allowed.
+
+    Examples:
+        >>> check_choice("kafka_source", "orders", "format", "raw", ["json", "raw"])
+    """
     if value not in allowed:
         raise wrong_argument(kind, name, argument, f"it is {value!r}", f"use one of {', '.join(map(repr, allowed))}")
 
 
 def checked_key(kind: str, name: str, key: object) -> tuple[str, ...]:
-    """The columns of a primary key, given as one name or several; none for None."""
+    """The columns of a primary key.
+
+    Args:
+        kind: The function that was called.
+        name: The name that was given to the declaration.
+        key: One column's name, several names, or None.
+
+    Returns:
+        The names; empty for None.
+
+    Raises:
+        DeclarationError: It is something else, or names a column twice.
+
+    Examples:
+        >>> checked_key("delta_table", "customers", "id")
+        ('id',)
+    """
     columns = [key] if isinstance(key, str) else key
     if columns is None:
         return ()
@@ -57,7 +113,24 @@ def checked_key(kind: str, name: str, key: object) -> tuple[str, ...]:
 
 
 def checked_order(kind: str, name: str, order: object, upstreams: Collection[str]) -> Order:
-    """In which order upstreams are backfilled: names from first to last, or what each comes after; empty for None."""
+    """In which order upstreams are backfilled.
+
+    Args:
+        kind: The function that was called.
+        name: The name that was given to the declaration.
+        order: Names from first to last, a mapping from a name to those that come before it, or None.
+        upstreams: The names of the view's upstreams.
+
+    Returns:
+        For each upstream that waits, those that come before it; empty for None.
+
+    Raises:
+        DeclarationError: It is something else, names what is not an upstream, or has a cycle.
+
+    Examples:
+        >>> checked_order("materialized_view", "sales", ["stores", "receipts"], ["receipts", "stores"])
+        {'receipts': frozenset({'stores'})}
+    """
     hint = 'use ["first", "second"], or {"second": ["first"]}, with names of upstreams'
     if order is None:
         return {}
@@ -75,11 +148,27 @@ def checked_order(kind: str, name: str, order: object, upstreams: Collection[str
     try:
         return order_of(order)
     except ValueError as error:
-        raise wrong_argument(kind, name, "backfill_order", f"it goes in a circle: {error}", hint) from None
+        raise wrong_argument(kind, name, "backfill_order", f"it has a cycle: {error}", hint) from None
 
 
 def checked_start(kind: str, name: str, start: object) -> Start:
-    """Where history begins; a point in time in UTC. Errors: `DeclarationError`."""
+    """Where history begins.
+
+    Args:
+        kind: The function that was called.
+        name: The name that was given to the declaration.
+        start: What was given as `start`.
+
+    Returns:
+        The same start; a point in time is converted to UTC.
+
+    Raises:
+        DeclarationError: It is no start, or a time without a time zone.
+
+    Examples:
+        >>> checked_start("kafka_source", "orders", {0: 1500, 1: 1480})
+        {0: 1500, 1: 1480}
+    """
     hint = 'use "earliest", "latest", a time zone aware datetime, or offsets as {partition: offset}'
     if start == "earliest":
         return "earliest"
@@ -95,7 +184,23 @@ def checked_start(kind: str, name: str, start: object) -> Start:
 
 
 def checked_settings(kind: str, name: str, settings: object) -> dict[str, str]:
-    """A client's settings, all of them text. Errors: `DeclarationError`."""
+    """The settings of a Kafka client.
+
+    Args:
+        kind: The function that was called.
+        name: The name that was given to the declaration.
+        settings: Names and values, or None.
+
+    Returns:
+        The settings; empty for None.
+
+    Raises:
+        DeclarationError: A name or value is not a string. The message never shows values, which may be secrets.
+
+    Examples:
+        >>> checked_settings("kafka_source", "orders", {"client.id": "orders"})
+        {'client.id': 'orders'}
+    """
     hint = "pass names and values as text, such as {'client.id': 'orders', 'sasl.password': 'env:ORDERS_PASSWORD'}"
     if settings is None:
         return {}

@@ -1,6 +1,6 @@
-"""The functions that declare sources, tables and views, and the checks of what they are given.
+"""What users call to declare sources, Delta tables and views; each checks its arguments and returns a frozen value.
 
-Reads no data, opens no connection, and imports neither Dagster nor Spark, so that declaring is instant and works offline.
+It reads no data, opens no connection, and imports neither Dagster nor Spark, so declaring is instant and works offline.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,24 +42,25 @@ __all__ = ["delta_table", "kafka_source", "materialized_view"]
 def delta_table(
     name: str, *, path: str, primary_key: str | Sequence[str] | None = None, **labels: Unpack[LabelArguments]
 ) -> DeltaTable:
-    """Declare a Delta table that exists already, as an upstream of views.
+    """Declare a Delta table that already exists, as an upstream of views.
 
-    Its change data feed must be on, or the table append-only.
+    The table must have its change data feed enabled, or be append-only.
 
     Args:
-        name: Names the table in queries; unique among all declarations.
-        path: A folder (a relative one belongs to the project's root), or any URI that Delta takes.
-        primary_key: The columns that identify a row; needed where rows are updated or deleted.
-        **labels: Dagster's own: `key` (the asset that writes the table, so that Dagster shows the dependency),
+        name: The table's name in queries; unique among all declarations.
+        path: A folder (a relative path starts at the project's root), or any URI that Delta supports.
+        primary_key: The columns that identify a row; required if rows are updated or deleted.
+        **labels: Arguments that Dagster defines: `key` (of the asset that writes the table, so that Dagster shows the
+            dependency),
             `description`, `owners`, `tags`, `metadata`, `group_name`, `automation_condition`, `freshness_policy`.
 
     Returns:
         The declared table, for `upstreams` of `materialized_view`.
 
     Raises:
-        DeclarationError: an argument is wrong; the error names it.
+        DeclarationError: An argument is wrong; the error names it.
 
-    Example:
+    Examples:
         >>> customers = delta_table("customers", path="lake/customers", primary_key="id")
         >>> customers.primary_key
         ('id',)
@@ -83,33 +84,33 @@ def kafka_source(  # noqa: PLR0913  (a public declaration)
     client_config: Mapping[str, str] | None = None,
     **labels: Unpack[LabelArguments],
 ) -> KafkaSource:
-    """Declare a Kafka topic that is ingested once, exactly once, and shared by any number of views.
+    """Declare a Kafka topic. It is ingested once, each record exactly once, and shared by any number of views.
 
     The source is a Delta table, `sources/<name>` in the warehouse, and an asset, `["sources", name]` unless `key` is given.
 
     Args:
-        name: Names the source in queries; unique among all declarations.
+        name: The source's name in queries; unique among all declarations.
         topic: The topic to read.
-        schema: A Spark column list, such as `"order_id LONG, at TIMESTAMP"`. With `format="raw"` one `STRING` or `BINARY`
-            column, which takes the value as it is.
+        schema: A Spark column list, such as `"order_id LONG, at TIMESTAMP"`. With `format="raw"`, a single `STRING` or
+            `BINARY` column, which takes the value as it is.
         format: What a record's value is: `"json"`, one object with those columns; or `"raw"`.
         start: Where history begins, for the source and its views: `"earliest"`, `"latest"`, a `datetime` with a time
             zone, or an offset for each partition. It is resolved once, when the source is created.
-        bronze: `"all"` keeps all records from `start` on; `"new"` keeps those that come after the source's creation, and
+        bronze: `"all"` keeps all records from `start` on. `"new"` keeps those that arrive after the source was created;
             views read the older ones from Kafka.
-        isolation: `"read_committed"` leaves out records of transactions that were aborted.
-        client_config: Kafka client settings under librdkafka's names, beside those of the connector. A value `env:NAME`
-            is read from the environment.
-        **labels: Dagster's own: `key`, `description`, `owners`, `tags`, `metadata`, `group_name`,
+        isolation: `"read_committed"` leaves out records of aborted transactions.
+        client_config: Kafka client settings under librdkafka's names, in addition to those of the connector. A value
+            `env:NAME` is read from the environment.
+        **labels: Arguments that Dagster defines: `key`, `description`, `owners`, `tags`, `metadata`, `group_name`,
             `automation_condition`, `freshness_policy`.
 
     Returns:
         The declared source, for `upstreams` of `materialized_view` and for `build_definitions`.
 
     Raises:
-        DeclarationError: an argument is wrong; the error names it.
+        DeclarationError: An argument is wrong; the error names it.
 
-    Example:
+    Examples:
         >>> orders = kafka_source("orders", topic="orders", schema="order_id LONG, amount DECIMAL(12,2)")
         >>> [(column.name, column.type) for column in orders.columns]
         [('order_id', 'BIGINT'), ('amount', 'DECIMAL(12,2)')]
@@ -147,39 +148,43 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
 ) -> MaterializedView:
     """Declare a Delta table that is kept equal to a Spark SQL query over its upstreams.
 
-    Any deterministic query is kept. A row-wise one (`SELECT` expressions with `WHERE`, and `UNION ALL` of such parts) and one
-    that aggregates one upstream (`GROUP BY` with `count`, `sum`, `avg`, `min`, `max`) follow changes alone. So do joins,
-    where they are linear in what changed; other queries are computed over whole tables, and only what differs is committed
-    (`docs/queries.md`). The view's key is, in this order: its groups; `primary_key`; the key of its upstreams, carried in
-    hidden columns where the query leaves it out; the hash of a row and the number of its copy. Of Kafka sources that key is
-    where each record came from, `(_partition, _offset)`, and only good records are seen (`_error IS NULL`).
+    Any deterministic query is possible. A row-wise query (`SELECT` expressions with `WHERE`, and `UNION ALL` of such parts)
+    and one that aggregates one upstream (`GROUP BY` with `count`, `sum`, `avg`, `min`, `max`) only follow changes. So do
+    joins where they are linear in what changed. Other queries are computed over whole tables, and only rows that differ
+    are committed (`docs/queries.md`).
+
+    The view's key is the first of these that exists: its groups; `primary_key`; the key of its upstreams, which is kept in
+    hidden columns if the query leaves it out; the hash of a row and the number of its copy. For Kafka sources the key is
+    where each record came from, `(_partition, _offset)`; views see only records that were parsed without an error
+    (`_error IS NULL`).
 
     Args:
-        name: Names the view in queries of others; the asset is `["views", name]` unless `key` is given.
+        name: The view's name in queries of other views; the asset is `["views", name]` unless `key` is given.
         query: Spark SQL that names the upstreams.
-        upstreams: Kafka sources, Delta tables and other views, mixed as one likes. A query of any shape, or over sources and
-            tables together, reads the tables of its sources, which keep all records for that (`bronze="all"`).
-        primary_key: Columns of the view that identify a row, over Delta tables and views; refused over Kafka sources.
+        upstreams: Kafka sources, Delta tables and other views, in any combination. A query over whole tables, or over sources
+            and tables together, reads the tables of its sources, which must keep all records (`bronze="all"`).
+        primary_key: Columns of the view that identify a row, for views over Delta tables and views. Over Kafka sources the
+            key is already known, and another one is refused.
         strategy: How history is read. Kafka sources have one strategy, `"source"`. Delta tables and views are read
             from a pinned version, in chunks (`"snapshot"`) or in one commit (`"snapshot_once"`); from a pinned version
-            while their changes are captured beside the view (`"rearranged"`); or in the order of their keys, always
-            from what is newest (`"arrangement"`), which outlives any retention. `"auto"` takes the cheapest that can
-            finish; `backfill plan` explains it.
-        refresh_mode: `"auto"` computes a view from scratch, in one commit that replaces all rows, where the changes that
-            wait are far larger than its tables (2.5 times in bytes). `"incremental"` always follows the changes.
+            while their changes are captured beside the view (`"rearranged"`); or by ranges of their key, always from the
+            newest version (`"arrangement"`), which works with any retention. `"auto"` takes the cheapest strategy that
+            can finish; `backfill plan` explains the choice.
+        refresh_mode: `"auto"` recomputes the view from its full tables, in one commit, when the waiting changes are far
+            larger than the tables (2.5 times in bytes). `"incremental"` always follows the changes.
         backfill_order: Whose history is read before whose: names of upstreams from first to last, or a mapping from a
-            name to those that come before it. An upstream that waits is not read at all.
-        **labels: Dagster's own: `key`, `description`, `owners`, `tags`, `metadata`, `group_name`,
+            name to the names that come before it. An upstream that waits is not read at all.
+        **labels: Arguments that Dagster defines: `key`, `description`, `owners`, `tags`, `metadata`, `group_name`,
             `automation_condition`, `freshness_policy`.
 
     Returns:
         The declared view, for `build_definitions` and for `upstreams` of other views.
 
     Raises:
-        DeclarationError: an argument is wrong; the error names it.
-        QueryError: the query cannot be maintained; `reason` is one of the codes in `docs/refusals.md`.
+        DeclarationError: An argument is wrong; the error names it.
+        QueryError: The query cannot be maintained; `reason` is one of the codes in `docs/refusals.md`.
 
-    Example:
+    Examples:
         >>> orders = kafka_source("orders", topic="orders", schema="order_id LONG, amount DECIMAL(12,2)")
         >>> large = materialized_view(
         ...     "large", query="SELECT order_id, amount FROM orders WHERE amount > 1000", upstreams=[orders]

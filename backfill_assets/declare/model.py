@@ -1,6 +1,6 @@
-"""What a declaration gives: sources, tables and views as frozen values, and what follows from them alone.
+"""What a declaration returns: sources, Delta tables and views, as frozen values.
 
-Make them with the functions of `declarations`, which check what they are given.
+The functions in `declarations` check the arguments and create these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from backfill_assets.core.epoch.costs import Strategy
 from backfill_assets.core.progress.order import Order
-from backfill_assets.declare.arguments import (
-    Start,
-)
+from backfill_assets.declare.arguments import Start
 from backfill_assets.query.aggregate import is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query
@@ -41,13 +39,22 @@ __all__ = [
 ]
 
 RecordFormat = Literal["json", "raw"]
+"""What a record's value is: one JSON object with the schema's columns, or one column that takes the value as it is."""
+
 Bronze = Literal["all", "new"]
+"""Which records the source's own table keeps: all from `start` on, or those that arrive after its creation."""
+
 Isolation = Literal["read_committed", "read_uncommitted"]
+"""Whether records of aborted Kafka transactions are left out (`read_committed`) or read."""
+
 DeclaredStrategy = Literal["auto"] | Strategy
+"""How a view reads the history of its upstreams; the README compares the strategies."""
+
 RefreshMode = Literal["auto", "incremental"]
+"""Whether a view may be recomputed from its full tables when that is cheaper (`auto`), or always follows the changes."""
 
 PARSER = 1
-"""The rules by which records become rows (`query/records.py`); another number is another parser to built tables."""
+"""The version of the rules by which records become rows; tables that were built with another one are refused."""
 
 METADATA_COLUMNS = (
     Column("_partition", "INT"),
@@ -60,7 +67,23 @@ ERROR_COLUMNS = (Column("_error", "STRING"), Column("_value", "BINARY"))
 
 
 class LabelArguments(TypedDict, total=False):
-    """The arguments that every declaration takes as Dagster names them; all may be left out."""
+    """The arguments that every declaration takes under Dagster's names; all are optional.
+
+    Attributes:
+        key: The asset key, instead of the default one.
+        description: Text about the asset.
+        owners: E-mail addresses and teams, as `team:data`.
+        tags: Tags of the asset.
+        metadata: Metadata of the asset.
+        group_name: The asset's group.
+        automation_condition: When Dagster materializes the asset by itself.
+        freshness_policy: When Dagster considers the asset stale.
+
+    Examples:
+        >>> arguments: LabelArguments = {"group_name": "sales", "owners": ["team:data"]}
+        >>> Labels(**arguments).group_name
+        'sales'
+    """
 
     key: "AssetKey | Sequence[str] | str | None"
     description: str | None
@@ -74,7 +97,22 @@ class LabelArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """What Dagster shows beside an asset; each field is named as Dagster names it."""
+    """What Dagster shows beside an asset, under Dagster's names.
+
+    Attributes:
+        key: The asset key, instead of the default one.
+        description: Text about the asset.
+        owners: E-mail addresses and teams, as `team:data`.
+        tags: Tags of the asset.
+        metadata: Metadata of the asset.
+        group_name: The asset's group.
+        automation_condition: When Dagster materializes the asset by itself.
+        freshness_policy: When Dagster considers the asset stale.
+
+    Examples:
+        >>> Labels(owners=["team:data"]).owners
+        ['team:data']
+    """
 
     key: "AssetKey | Sequence[str] | str | None" = None
     description: str | None = None
@@ -88,7 +126,24 @@ class Labels:
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaSource:
-    """A Kafka topic that is ingested once into an append-only Delta table (bronze); make it with `kafka_source`."""
+    """A Kafka topic that is ingested once into an append-only Delta table (bronze). Create it with `kafka_source`.
+
+    Attributes:
+        name: The source's name in queries.
+        topic: The topic that is read.
+        columns: The columns of the schema, in order.
+        format: What a record's value is.
+        start: Where history begins.
+        bronze: Which records the table keeps.
+        isolation: Whether records of aborted transactions are left out.
+        client_config: Kafka client settings of this source; never shown by `repr`.
+        labels: What Dagster shows beside the asset.
+
+    Examples:
+        >>> clicks = kafka_source("clicks", topic="web.clicks", schema="page STRING")
+        >>> clicks.target, clicks.key.to_user_string()
+        ('sources/clicks', 'sources/clicks')
+    """
 
     name: str
     topic: str
@@ -118,7 +173,18 @@ class KafkaSource:
 
 @dataclass(frozen=True, kw_only=True)
 class DeltaTable:
-    """A Delta table that somebody else writes, as an upstream of views; make it with `delta_table`."""
+    """A Delta table that somebody else writes, as an upstream of views. Create it with `delta_table`.
+
+    Attributes:
+        name: The table's name in queries.
+        path: The table's folder or URI.
+        primary_key: The columns that identify a row; empty if none were given.
+        labels: What Dagster shows beside the asset.
+
+    Examples:
+        >>> delta_table("customers", path="lake/customers").key.to_user_string()
+        'delta/customers'
+    """
 
     name: str
     path: str
@@ -133,10 +199,24 @@ class DeltaTable:
 
 @dataclass(frozen=True, kw_only=True)
 class MaterializedView:
-    """A Delta table that is kept equal to a query over its upstreams; make it with `materialized_view`.
+    """A Delta table that is kept equal to a query over its upstreams. Create it with `materialized_view`.
 
-    `text` is the query in one spelling. `query` is what it means; None over Delta tables and views, whose columns are
-    known only where the tables are. `own_key` is the primary key that was named.
+    Attributes:
+        name: The view's name in queries of other views.
+        text: The query in a normalized spelling.
+        query: The analyzed query. None over Delta tables and views, whose columns are known only when the tables are read.
+        upstreams: What the query reads.
+        own_key: The primary key that was given; empty if none was.
+        strategy: How history is read.
+        refresh_mode: Whether the view may be recomputed from its full tables.
+        backfill_order: For each upstream, those whose history is read before its own.
+        labels: What Dagster shows beside the asset.
+
+    Examples:
+        >>> clicks = kafka_source("clicks", topic="web.clicks", schema="page STRING")
+        >>> pages = materialized_view("pages", query="SELECT page FROM clicks", upstreams=[clicks])
+        >>> pages.text, [source.name for source in pages.sources]
+        ('select page from clicks', ['clicks'])
     """
 
     name: str
@@ -161,29 +241,40 @@ class MaterializedView:
 
     @property
     def whole(self) -> bool:
-        """Whether its query is one over whole tables: of any shape, or over sources and tables together."""
+        """Whether its query is computed over whole tables, or reads sources and tables together."""
         return is_relational(self.text) or len({isinstance(each, KafkaSource) for each in self.upstreams}) > 1
 
     @property
     def sources(self) -> tuple[KafkaSource, ...]:
-        """The shared sources whose records it reads, from Kafka and as they come. Not those that it reads as tables."""
+        """The Kafka sources whose records it reads one by one; not those whose tables it reads."""
         return () if self.whole else tuple(each for each in self.upstreams if isinstance(each, KafkaSource))
 
     @property
     def tables(self) -> "tuple[Upstream, ...]":
-        """The Delta tables and views that it reads; of a query over whole tables, the tables of its sources as well."""
+        """The Delta tables and views that it reads; with a query over whole tables, its sources too."""
         return tuple(each for each in self.upstreams if self.whole or not isinstance(each, KafkaSource))
 
 
 Upstream = KafkaSource | DeltaTable | MaterializedView
-"""What a view may read."""
+"""What a view can read."""
 
 Declared = KafkaSource | MaterializedView
-"""What is built and kept: a table of the project."""
+"""What this project builds and keeps: sources and views."""
 
 
 def has_key(table: Upstream) -> bool:
-    """Whether something identifies a row of a table, so that views over it can follow updates and deletes."""
+    """Whether something identifies a row of a table, so that views over it can follow updates and deletes.
+
+    Args:
+        table: A source, a Delta table or a view.
+
+    Returns:
+        True if the table has a declared key, groups, the key of a Kafka source, or upstreams that all have a key.
+
+    Examples:
+        >>> has_key(delta_table("customers", path="lake/customers"))
+        False
+    """
     if isinstance(table, KafkaSource):
         return True
     if isinstance(table, DeltaTable):
@@ -193,7 +284,18 @@ def has_key(table: Upstream) -> bool:
 
 
 def sources_of(declared: Declared) -> tuple[KafkaSource, ...]:
-    """The sources whose records a table is made of."""
+    """The Kafka sources of a table.
+
+    Args:
+        declared: A source or a view.
+
+    Returns:
+        The source itself, or the sources that the view reads.
+
+    Examples:
+        >>> [source.name for source in sources_of(kafka_source("clicks", topic="clicks", schema="page STRING"))]
+        ['clicks']
+    """
     return (declared,) if isinstance(declared, KafkaSource) else declared.sources
 
 

@@ -1,14 +1,4 @@
-"""The YAML component: sources and views declared in a `defs.yaml`, with the same names and rules as in Python.
-
-type: backfill_assets.defs.component.Views
-attributes:
-  sources:
-    - {name: orders, topic: orders, schema: "order_id LONG, amount DOUBLE"}
-  tables:
-    - {name: customers, path: lake/customers, primary_key: id}
-  views:
-    - {name: large, upstreams: [orders], query: "SELECT order_id FROM orders WHERE amount > 100"}
-"""
+"""The YAML component: sources and views declared in a `defs.yaml`, with the same names and rules as in Python."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -27,6 +17,8 @@ __all__ = ["SourceModel", "TableModel", "ViewModel", "Views"]
 
 
 class _Labelled(dg.Model, dg.Resolvable):
+    """The arguments that every declaration takes under Dagster's names."""
+
     name: str
     key: str | list[str] | None = None
     description: str | None = None
@@ -41,7 +33,21 @@ class _Labelled(dg.Model, dg.Resolvable):
 
 
 class SourceModel(_Labelled):
-    """A Kafka source; the fields are the arguments of `kafka_source`."""
+    """A Kafka source in YAML; the fields are the arguments of `kafka_source`, Dagster's own (`key`, `tags`, …) included.
+
+    Attributes:
+        topic: The topic to read.
+        schema: A Spark column list.
+        format: `json` or `raw`.
+        start: `earliest`, `latest`, an ISO time with a time zone, or a mapping from partition to offset.
+        bronze: `all` or `new`.
+        isolation: `read_committed` or `read_uncommitted`.
+        client_config: Kafka client settings.
+
+    Examples:
+        >>> SourceModel(name="orders", topic="orders", schema="order_id LONG").declare().target
+        'sources/orders'
+    """
 
     topic: str
     schema_: str = Field(alias="schema")
@@ -54,7 +60,7 @@ class SourceModel(_Labelled):
     client_config: dict[str, str] | None = None
 
     def declare(self) -> KafkaSource:
-        """The declaration."""
+        """The declaration, after the same checks as in Python."""
         given = self.arguments()
         if "start" in given:
             given["start"] = _start(self.start)
@@ -62,19 +68,45 @@ class SourceModel(_Labelled):
 
 
 class TableModel(_Labelled):
-    """A Delta table that exists already; the fields are the arguments of `delta_table`."""
+    """A Delta table in YAML; the fields are the arguments of `delta_table`, Dagster's own (`key`, `tags`, …) included.
+
+    Attributes:
+        path: A folder or URI.
+        primary_key: The columns that identify a row.
+
+    Examples:
+        >>> TableModel(name="customers", path="lake/customers", primary_key="id").declare().primary_key
+        ('id',)
+    """
 
     path: str
     primary_key: str | list[str] | None = None
 
     def declare(self) -> DeltaTable:
-        """The declaration."""
+        """The declaration, after the same checks as in Python."""
         given = self.arguments()
         return delta_table(given.pop("name"), **given)
 
 
 class ViewModel(_Labelled):
-    """A materialized view; the fields are the arguments of `materialized_view`, with upstreams by name."""
+    """A materialized view in YAML; the fields are the arguments of `materialized_view`, with upstreams by name.
+
+    Dagster's own arguments (`key`, `tags`, …) are included.
+
+    Attributes:
+        query: Spark SQL that names the upstreams.
+        upstreams: Names of sources, tables and views that are declared before this one.
+        primary_key: Columns that identify a row.
+        strategy: How history is read.
+        refresh_mode: `auto` or `incremental`.
+        backfill_order: Whose history is read before whose.
+
+    Examples:
+        >>> orders = SourceModel(name="orders", topic="orders", schema="order_id LONG").declare()
+        >>> ids = ViewModel(name="ids", query="SELECT order_id FROM orders", upstreams=["orders"])
+        >>> ids.declare({"orders": orders}).target
+        'views/ids'
+    """
 
     query: str
     upstreams: list[str]
@@ -84,7 +116,18 @@ class ViewModel(_Labelled):
     backfill_order: list[str] | dict[str, str | list[str]] | None = None
 
     def declare(self, known: Mapping[str, Upstream]) -> MaterializedView:
-        """The declaration over what the component declared before it."""
+        """The declaration.
+
+        Args:
+            known: What the component declared before it, by name.
+
+        Returns:
+            The declared view.
+
+        Raises:
+            DeclarationError: An upstream is not declared before the view, or an argument is wrong.
+            QueryError: The query cannot be maintained.
+        """
         unknown = sorted(set(self.upstreams) - known.keys())
         if unknown:
             raise DeclarationError(
@@ -98,14 +141,42 @@ class ViewModel(_Labelled):
 
 
 class Views(dg.Component, dg.Model, dg.Resolvable):
-    """Sources and views with their assets, checks, jobs and sensors."""
+    """Dagster component: sources and views in YAML, with their assets, checks, jobs and sensors.
+
+    Attributes:
+        sources: Kafka sources.
+        tables: Delta tables that already exist.
+        views: Materialized views, each after the views that it reads.
+
+    Examples:
+        The attributes of a `defs.yaml`, below `type: backfill_assets.Views`:
+
+        >>> import yaml
+        >>> attributes = yaml.safe_load('''
+        ... sources:
+        ...   - {name: orders, topic: orders, schema: "order_id LONG, amount DOUBLE"}
+        ... tables:
+        ...   - {name: customers, path: lake/customers, primary_key: id}
+        ... views:
+        ...   - {name: large, upstreams: [orders], query: "SELECT order_id FROM orders WHERE amount > 100"}
+        ... ''')
+        >>> [view.name for view in Views(**attributes).views]
+        ['large']
+    """
 
     sources: Sequence[SourceModel] = ()
     tables: Sequence[TableModel] = ()
     views: Sequence[ViewModel] = ()
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """What `build_definitions` returns, for the project that holds the component."""
+        """What `build_definitions` returns, for the project that the component belongs to.
+
+        Args:
+            context: What Dagster says about the project.
+
+        Returns:
+            The definitions.
+        """
         known: dict[str, Upstream] = {source.name: source.declare() for source in self.sources}
         known.update({table.name: table.declare() for table in self.tables})
         for view in self.views:

@@ -24,15 +24,16 @@ __all__ = ["build_definitions", "definitions_at", "registry"]
 def build_definitions(
     *declared: Upstream, executor: dg.ExecutorDefinition | None = None, resources: Mapping[str, Any] | None = None
 ) -> dg.Definitions:
-    """Everything that Dagster needs for declared sources and views; call it once for each code location.
+    """Build everything that Dagster needs for declared sources and views. Call it once for each code location.
 
-    The result has assets, asset checks, jobs, sensors and resources, and merges with other `Definitions`: job and sensor
-    names and resource keys begin with `backfill_`, or with `refresh_` and `verify_` and the table's name. Relative paths
-    belong to the project's root, which is found from the calling module's file.
+    The result has assets, asset checks, jobs, sensors and resources, and can be merged with other `Definitions`: jobs are
+    named `refresh_<name>`, `verify_<name>` or `backfill_<action>`, and resource keys begin with `backfill_`. Relative paths
+    start at the project's root, which is found from the calling module's file.
 
     Args:
-        *declared: What `kafka_source`, `delta_table` and `materialized_view` returned; upstreams come in by themselves.
-        executor: Runs the steps of jobs; in-process unless it is given.
+        *declared: What `kafka_source`, `delta_table` and `materialized_view` returned. Their upstreams are included
+            without being named.
+        executor: Runs the steps of jobs; in-process by default.
         resources: Replacements for `backfill_state` (a `StateStore`), `backfill_kafka` (a `KafkaConnector`) and
             `backfill_spark` (a `SparkResource`).
 
@@ -40,9 +41,9 @@ def build_definitions(
         The definitions, for a module's `defs`.
 
     Raises:
-        DeclarationError: two tables have one name or key, or `resources` has a key of its own.
+        DeclarationError: Two tables have the same name or key, or `resources` has an unknown key.
 
-    Example:
+    Examples:
         >>> orders = kafka_source("orders", topic="orders", schema="order_id LONG, amount DOUBLE")
         >>> defs = build_definitions(orders)
         >>> "refresh_orders" in {job.name for job in defs.jobs}
@@ -60,7 +61,25 @@ def definitions_at(
     executor: dg.ExecutorDefinition | None = None,
     resources: Mapping[str, Any] | None = None,
 ) -> dg.Definitions:
-    """The same for a project whose root folder is known."""
+    """Build the definitions of a project whose root folder is known; otherwise as `build_definitions`.
+
+    Args:
+        root: The project's root folder.
+        declared: What `kafka_source`, `delta_table` and `materialized_view` returned.
+        executor: Runs the steps of jobs; in-process by default.
+        resources: Replacements for the package's resources.
+
+    Returns:
+        The definitions, for a module's `defs`.
+
+    Raises:
+        DeclarationError: Two tables have the same name or key, or `resources` has an unknown key.
+
+    Examples:
+        >>> clicks = kafka_source("clicks", topic="clicks", schema="page STRING")
+        >>> sorted(definitions_at(Path.cwd(), (clicks,)).resources)
+        ['backfill_kafka', 'backfill_spark', 'backfill_state', 'backfill_tables']
+    """
     tables = registry(declared)
     unknown = sorted((resources or {}).keys() - _defaults(root).keys())
     if unknown:
@@ -80,7 +99,22 @@ def definitions_at(
 
 
 def registry(declared: tuple[Upstream, ...]) -> dict[str, Declared]:
-    """All declared tables by name, upstreams included, sources first."""
+    """All declared tables by name, upstreams included, sources first.
+
+    Args:
+        declared: What `kafka_source`, `delta_table` and `materialized_view` returned.
+
+    Returns:
+        Sources and views by name. Delta tables are not among them, as this project does not write them.
+
+    Raises:
+        DeclarationError: Something else is among them, or two tables have the same name or key.
+
+    Examples:
+        >>> clicks = kafka_source("clicks", topic="clicks", schema="page STRING")
+        >>> list(registry((clicks,)))
+        ['clicks']
+    """
     found: dict[str, Upstream] = {}
     for each in declared:
         if not isinstance(each, KafkaSource | MaterializedView | DeltaTable):

@@ -1,4 +1,4 @@
-"""Crash points: end a run at a chosen moment of the epoch protocol."""
+"""Crash points: end a run at a chosen step of the epoch protocol."""
 
 from collections.abc import Callable
 
@@ -8,14 +8,27 @@ __all__ = ["Crash", "CrashPoint"]
 
 
 class Crash(BaseException):
-    """The process "died" here. Not an `Exception`, so that no handler can swallow it."""
+    """The process "died" here. It is not an `Exception`, so that no handler can swallow it."""
 
 
 class CrashPoint:
-    """An `on_step` hook that crashes the n-th time a named step is reached; other steps pass.
+    """An `on_step` hook that crashes once, the n-th time a step is reached.
 
-    `step` is one of `protocol.STEPS`; `at` counts from 1. `action` is what crashing means: by default raising `Crash`,
-    in tests of real processes for example `lambda: os.kill(os.getpid(), signal.SIGKILL)`. It fires once.
+    Args:
+        step: One of `protocol.STEPS`.
+        at: Which time the step is reached, counted from 1.
+        action: What crashing means. By default it raises `Crash`; tests of real processes pass, for example,
+            `lambda: os.kill(os.getpid(), signal.SIGKILL)`.
+
+    Raises:
+        ValueError: There is no such step, or `at` is below 1.
+
+    Examples:
+        >>> crash = CrashPoint("staged", at=2)
+        >>> crash("staged")
+        >>> crash("staged")
+        Traceback (most recent call last):
+        backfill_assets.testing.crash_points.Crash: crashed at step 'staged', reached for the 2. time
     """
 
     def __init__(self, step: str, *, at: int = 1, action: Callable[[], None] | None = None) -> None:

@@ -1,12 +1,23 @@
-"""A clock that moves only by hand, so that tests of waiting never wait."""
+"""A clock that only moves when it is told to, so that tests of waiting never wait."""
 
 __all__ = ["ManualClock"]
 
 
 class ManualClock:
-    """Implements `ports.Clock`; `sleep` returns at once and moves the time on by as much.
+    """A clock for tests; implements `ports.Clock`. `sleep` returns at once and advances the time.
 
-    `slept` is the time that was slept in all, and `sleeps` how often.
+    Args:
+        start: The first time, in seconds since 1970, UTC.
+
+    Attributes:
+        slept: How many seconds were slept in total.
+        sleeps: How often `sleep` was called.
+
+    Examples:
+        >>> clock = ManualClock(start=100)
+        >>> clock.sleep(5)
+        >>> clock.now(), clock.slept
+        (105, 5.0)
     """
 
     def __init__(self, start: float = 1_000_000.0) -> None:
@@ -19,13 +30,24 @@ class ManualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Move the time on by hand."""
+        """Advance the time.
+
+        Args:
+            seconds: By how much; not negative.
+
+        Raises:
+            ValueError: `seconds` is negative.
+        """
         if seconds < 0:
             raise ValueError(f"time does not go back: {seconds} seconds")
         self._now += seconds
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass at once."""
+        """Advance the time at once, and count it as slept.
+
+        Args:
+            seconds: By how much; not negative.
+        """
         self.advance(seconds)
         self.slept += seconds
         self.sleeps += 1

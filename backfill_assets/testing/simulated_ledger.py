@@ -1,4 +1,4 @@
-"""A simulated ledger: plans as rivals see it, in memory."""
+"""A ledger in memory, as several competing runs see it."""
 
 from backfill_assets.core.epoch.records import Plan
 
@@ -8,7 +8,12 @@ Life = tuple[str, str]
 
 
 class LedgerStore:
-    """The plans of all tables, oldest first, shared by all objects that have the ledger open."""
+    """The plans of all tables, oldest first, shared by all `SimulatedLedger` objects.
+
+    Examples:
+        >>> LedgerStore().plans
+        {}
+    """
 
     def __init__(self) -> None:
         self.plans: dict[Life, list[Plan]] = {}
@@ -19,9 +24,15 @@ class LedgerStore:
 
 
 class SimulatedLedger:
-    """One process's object of the ledger; implements `ports.Ledger`.
+    """One run's access to the ledger; implements `ports.Ledger`.
 
-    A swap fails if a plan of the same epoch was appended since this object's last `newest`.
+    Args:
+        store: The plans, shared with other runs.
+
+    Examples:
+        >>> ledger = SimulatedLedger(LedgerStore())
+        >>> ledger.newest("views/sales", "a1") is None
+        True
     """
 
     def __init__(self, store: LedgerStore) -> None:
@@ -29,19 +40,44 @@ class SimulatedLedger:
         self._seen: dict[tuple[Life, int], int] = {}
 
     def newest(self, target: str, incarnation: str, *, since: int = 0) -> int | None:
-        """The newest planned epoch of a life; the next `append` competes with plans that come after this."""
+        """The newest planned epoch. The next `append` competes with plans that others append after this call.
+
+        Args:
+            target: The table.
+            incarnation: The table's incarnation.
+            since: Look only at plans from this epoch on.
+
+        Returns:
+            The epoch's number; None if there is no plan.
+        """
         life = (target, incarnation)
         epochs = [plan.epoch for plan in self.store.plans.get(life, []) if plan.epoch >= since]
         self._seen.update({(life, epoch): epochs.count(epoch) for epoch in epochs})
         return max(epochs, default=None)
 
     def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:
-        """The plan in force: of several for one epoch, the last."""
+        """The plan that counts; the last one if an epoch was planned several times.
+
+        Args:
+            target: The table.
+            incarnation: The table's incarnation.
+            epoch: The epoch's number.
+
+        Returns:
+            The plan; None if there is none.
+        """
         plans = self.store.plans.get((target, incarnation), [])
         return next((plan for plan in reversed(plans) if plan.epoch == epoch), None)
 
     def append(self, plan: Plan) -> bool:
-        """Append a plan unless a rival planned the epoch since."""
+        """Append a plan, unless another run has planned the epoch since the last call of `newest`.
+
+        Args:
+            plan: The plan.
+
+        Returns:
+            Whether it was appended.
+        """
         life = (plan.target, plan.incarnation)
         plans = self.store.plans.setdefault(life, [])
         revisions = sum(planned.epoch == plan.epoch for planned in plans)

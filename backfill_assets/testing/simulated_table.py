@@ -1,7 +1,7 @@
 """Simulated Delta tables with delta-rs's optimistic concurrency, and an output that fails in every way a real one can.
 
-A commit is made on the version that an object loaded by its last look, and fails if anyone committed since, whatever
-that was. Files are staged beside the log and seen by nobody until a commit names them.
+A commit is made on the version that an object loaded when it last looked, and fails if anyone has committed since.
+Files are staged beside the log; nobody sees them until a commit names them.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ NO_TABLE = -1
 
 
 class CommitConflict(Exception):  # noqa: N818  (what delta-rs calls it)
-    """Somebody else committed since the table was loaded."""
+    """Somebody else has committed since the table was loaded."""
 
 
 class Timeout(Exception):  # noqa: N818  (what it is)
@@ -39,7 +39,17 @@ class Timeout(Exception):  # noqa: N818  (what it is)
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """One version of a table: all its rows, and what its commit says of itself."""
+    """One version of a table.
+
+    Attributes:
+        rows: All rows of the table at this version.
+        record: What the commit recorded; None for a commit that is not an epoch.
+        data_change: Whether the commit changed rows, or only files.
+
+    Examples:
+        >>> Version().rows
+        ()
+    """
 
     rows: tuple[Row, ...] = ()
     record: CommitRecord | None = None
@@ -47,7 +57,18 @@ class Version:
 
 
 class SimulatedTable:
-    """The log of one table, shared by all objects that have it open."""
+    """The log of one table, shared by all objects that have it open.
+
+    Args:
+        target: The table's name, such as `views/sales`.
+
+    Examples:
+        >>> table = SimulatedTable("views/sales")
+        >>> table.empty()
+        >>> table.write_external([Row("sales", 0, 0, "a")])
+        >>> table.version, table.look().external
+        (1, 1)
+    """
 
     def __init__(self, target: str) -> None:
         self.target = target
@@ -57,21 +78,21 @@ class SimulatedTable:
 
     @property
     def version(self) -> int:
-        """The newest version, -1 where there is no table."""
+        """The newest version; -1 if the table does not exist."""
         return len(self.versions) - 1
 
     @property
     def rows(self) -> Counter[Row]:
-        """What a reader of the newest version sees, duplicates counted."""
+        """The rows that a reader of the newest version sees, with the number of duplicates."""
         return Counter(self.versions[-1].rows) if self.versions else Counter()
 
     @property
     def commits(self) -> list[CommitRecord]:
-        """All commits of ours, in order."""
+        """The records of all epochs, in order."""
         return [version.record for version in self.versions if version.record is not None]
 
     def look(self) -> TableState:
-        """What the log says."""
+        """What the log says: the last epoch, and whether others wrote after it."""
         for at in range(self.version, NO_TABLE, -1):
             record = self.versions[at].record
             if record is not None:
@@ -84,32 +105,53 @@ class SimulatedTable:
         return TableState(version=self.version, external=changed)
 
     def schema(self) -> str:
-        """The table's schema; with `empty`, this is what `run.TableCreator` asks for."""
+        """The table's schema. With `empty`, this implements `run.TableCreator`."""
         return "source STRING, partition INT, offset LONG, value STRING"
 
     def empty(self) -> None:
-        """Make the table, without a life, where there is none."""
+        """Create the table without any epoch, if it does not exist."""
         if not self.versions:
             self._append(Version())
 
     def maintain(self) -> None:
-        """Commit what maintenance does: files change, data does not."""
+        """Commit as maintenance does: files change, rows do not."""
         self._append(Version(rows=self.versions[-1].rows))
 
     def write_external(self, rows: Iterable[Row]) -> None:
-        """Append rows as somebody who knows nothing of epochs."""
+        """Append rows as a writer that knows nothing of epochs.
+
+        Args:
+            rows: The rows.
+        """
         self._append(Version(rows=(*self.versions[-1].rows, *rows), data_change=True))
 
     def restore(self, version: int) -> None:
-        """RESTORE TABLE … TO VERSION: an earlier content in a new version."""
+        """Commit the rows of an earlier version, as `RESTORE TABLE … TO VERSION` does.
+
+        Args:
+            version: The earlier version.
+        """
         self._append(Version(rows=self.versions[version].rows, data_change=True))
 
     def put_back(self, version: int) -> None:
-        """Put the folder back from a backup: later versions are gone without a trace."""
+        """Restore the folder from a backup: later versions are gone without a trace.
+
+        Args:
+            version: The newest version of the backup.
+        """
         del self.versions[version + 1 :]
 
     def commit(self, record: CommitRecord, staged: Staged, *, on: int) -> None:
-        """Commit on version `on`, or raise `CommitConflict`. Like delta-rs, does not ask whether the files exist."""
+        """Commit an epoch. Like delta-rs, this does not check whether the files exist.
+
+        Args:
+            record: What the commit records.
+            staged: The files to add.
+            on: The version that the committing run has loaded.
+
+        Raises:
+            CommitConflict: There is a newer version.
+        """
         if on != self.version:
             raise CommitConflict(f"{self.target}: loaded version {on}, found version {self.version}")
         kept = () if staged.replaces else self.versions[on].rows
@@ -117,7 +159,15 @@ class SimulatedTable:
         self._append(Version(rows=kept + added, record=record, data_change=bool(added) or staged.replaces))
 
     def stage(self, folder: str, rows: Iterable[Row]) -> tuple[StagedFile, ...]:
-        """Write a file that no reader sees yet."""
+        """Write a file that no reader sees yet.
+
+        Args:
+            folder: The attempt's folder.
+            rows: The rows of the file.
+
+        Returns:
+            The file; nothing if there are no rows.
+        """
         held = tuple(rows)
         path = f"{folder}/part-0.parquet"
         self.files[path] = held
@@ -134,7 +184,15 @@ class SimulatedTable:
 
 
 class SimulatedOutput:
-    """One process's object of a table; implements `ports.Output`."""
+    """One run's access to a table; implements `ports.Output`.
+
+    Args:
+        table: The table.
+
+    Examples:
+        >>> SimulatedOutput(SimulatedTable("views/sales")).look().exists
+        False
+    """
 
     def __init__(self, table: SimulatedTable) -> None:
         self.table = table
@@ -146,16 +204,35 @@ class SimulatedOutput:
         return self.table.look()
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
-        """Commit on the loaded version, or raise `CommitConflict`."""
+        """Commit an epoch on the loaded version.
+
+        Args:
+            record: What the commit records.
+            staged: The files to add.
+        """
         self.table.commit(record, staged, on=self.loaded)
 
     def engine(self, staged: Staged) -> str:
-        """Rows are only ever added here."""
+        """How the rows are written; simulated epochs only add rows.
+
+        Args:
+            staged: The files to add.
+
+        Returns:
+            Always `append`.
+        """
         assert staged.appends
         return "append"
 
     def verify(self, staged: Staged) -> None:
-        """Check that every staged file is there with all its rows."""
+        """Check that every staged file exists with all its rows.
+
+        Args:
+            staged: The files.
+
+        Raises:
+            StagingError: A file is missing or has another number of rows.
+        """
         for file in staged.files:
             found = self.table.files.get(file.path)
             if found is None or len(found) != file.rows:
@@ -167,7 +244,7 @@ class SimulatedOutput:
 
 
 class Outcome(StrEnum):
-    """What becomes of a commit whose caller sees an error, or none."""
+    """What can happen to a commit, whether its caller sees an error or not."""
 
     WORKED = "worked"
     WORKED_BUT_RAISED = "worked but raised"
@@ -177,10 +254,19 @@ class Outcome(StrEnum):
 
 
 class UnreliableOutput:
-    """Wraps an output so that each commit has the outcome that `pick` tells; looks and checks always work.
+    """Wraps an output so that each commit has a chosen outcome; `look` and `verify` always work.
 
-    A late commit arrives at this object's next commit, or when told, and only if nobody took its version meanwhile:
-    that is all that a store with put-if-absent can do with a request that was under way.
+    A late commit arrives at the next commit of this object or at `land_late`, and only if nobody has taken its version:
+    a store with put-if-absent can do nothing else with a delayed request.
+
+    Args:
+        inner: The output that works.
+        pick: Returns the outcome of the next commit.
+
+    Examples:
+        >>> output = UnreliableOutput(SimulatedOutput(SimulatedTable("views/sales")), lambda: Outcome.LANDED_LATE)
+        >>> output.look().version
+        -1
     """
 
     def __init__(self, inner: SimulatedOutput, pick: Callable[[], Outcome]) -> None:
@@ -193,16 +279,36 @@ class UnreliableOutput:
         return self._inner.look()
 
     def verify(self, staged: Staged) -> None:
-        """Check staged files."""
+        """Check staged files.
+
+        Args:
+            staged: The files.
+        """
         self._inner.verify(staged)
 
     def engine(self, staged: Staged) -> str:
-        """Rows are only ever added here."""
+        """How the rows are written; simulated epochs only add rows.
+
+        Args:
+            staged: The files to add.
+
+        Returns:
+            Always `append`.
+        """
         assert staged.appends
         return "append"
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
-        """Commit, or not, and raise, or not."""
+        """Commit, or fail, as the next outcome says.
+
+        Args:
+            record: What the commit records.
+            staged: The files to add.
+
+        Raises:
+            CommitConflict: The commit failed, and says so.
+            Timeout: There was no answer; the commit may have happened or not.
+        """
         self.land_late()
         outcome = self._pick()
         match outcome:
@@ -219,7 +325,7 @@ class UnreliableOutput:
             raise Timeout(outcome.value)
 
     def land_late(self) -> None:
-        """Let a commit that is still under way arrive now."""
+        """Let a delayed commit arrive now."""
         late, self._late = self._late, None
         if late is not None:
             try:
@@ -229,7 +335,19 @@ class UnreliableOutput:
 
 
 def outcomes_from(random: Random, *, failing: float = 0.4) -> Callable[[], Outcome]:
-    """Outcomes from a seed; `failing` is the share of commits that do not simply work."""
+    """Random outcomes for `UnreliableOutput`.
+
+    Args:
+        random: A seeded generator.
+        failing: The share of commits that do not simply work.
+
+    Returns:
+        A function that returns the next outcome.
+
+    Examples:
+        >>> outcomes_from(Random(1), failing=0.0)().value
+        'worked'
+    """
     unlucky = [each for each in Outcome if each is not Outcome.WORKED]
     return lambda: random.choice(unlucky) if random.random() < failing else Outcome.WORKED
 

@@ -1,26 +1,20 @@
 """A whole world in memory: topics, bronze tables, views, ledger and the work of Spark, driven by the real core.
 
-    world = World(SimulatedTopic("orders", partitions=2))
-    world.topic("orders").append(0, ["a", "b"])
-    world.refresh("sources/orders")
-    world.refresh("views/orders_view")
-    assert world.table("views/orders_view").rows == world.expected("views/orders_view")
-
-A view `<source>_view` over each source is there from the start; `add_view` declares others. Views hold the rows of
-their sources as they are.
+Each source has a view `<source>_view` from the start; `add_view` declares others. Views hold the rows of their sources
+unchanged.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.parts import Parts
-from backfill_assets.core.epoch.ports import BronzeState, Controls, Decider, LogRecord, OnStep, Output, TopicState
+from backfill_assets.core.epoch.ports import BronzeState, Decider, LogRecord, OnStep, Output, TopicState
 from backfill_assets.core.epoch.protocol import begin_life, end_life
-from backfill_assets.core.epoch.records import CommitRecord, Plan, Staged, TableState, fingerprint
+from backfill_assets.core.epoch.records import Plan, Staged, TableState, fingerprint
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
 from backfill_assets.core.epoch.skips import Offsets, OffsetSkip, left_out_of
 from backfill_assets.core.progress.positions import IngestPosition, OffsetRange, SnapshotPosition, ViewPosition
@@ -32,56 +26,34 @@ from backfill_assets.testing.manual_clock import ManualClock
 from backfill_assets.testing.simulated_ledger import LedgerStore, SimulatedLedger
 from backfill_assets.testing.simulated_table import SimulatedOutput, SimulatedTable
 from backfill_assets.testing.simulated_topic import Row, SimulatedTopic
+from backfill_assets.testing.world_settings import Operator, SourceSettings
 
 __all__ = ["POISON", "Operator", "SourceSettings", "World"]
 
 ISOLATION = "read_committed"
 POISON = "poison"
-"""A value that no view can be computed of."""
+"""A value on which every view's query fails."""
 
 
 def _nothing(_step: str) -> None:
     return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class SourceSettings:
-    """How the sources of a world are declared; `start` as `kafka_source` has it, without timestamps."""
-
-    start: str | Mapping[int, int] = "earliest"
-    keep_history: bool = True
-
-
-@dataclass
-class Operator:
-    """What a run looks at between its epochs, set by hand; implements `run.RunHooks`.
-
-    `after` is called after each epoch with the number of epochs seen so far, for example to change a setting.
-    """
-
-    paused: bool = False
-    rows_per_second: float | None = None
-    waits_for: str = ""
-    after: Callable[[int], None] | None = None
-    epochs: list[int] = field(default_factory=list)
-
-    def controls(self) -> Controls:
-        """What is set now."""
-        return Controls(paused=self.paused, rows_per_second=self.rows_per_second)
-
-    def after_epoch(self, record: CommitRecord) -> None:
-        """Note the epoch."""
-        self.epochs.append(record.epoch)
-        if self.after is not None:
-            self.after(len(self.epochs))
-
-    def backpressure(self) -> str:
-        """Why the run is to end early."""
-        return self.waits_for
-
-
 class World:
-    """Everything that a source, its views and their runs touch. Implements `ports.Upstreams`."""
+    """Everything that sources, views and their runs touch; implements `ports.Upstreams`.
+
+    Args:
+        *topics: The topics; each is a source of the same name.
+        settings: How the sources are declared.
+
+    Examples:
+        >>> orders = SimulatedTopic("orders", partitions=2)
+        >>> orders.append(0, ["a", "b"])
+        >>> world = World(orders)
+        >>> reports = [world.refresh("sources/orders"), world.refresh("views/orders_view")]
+        >>> world.table("views/orders_view").rows == world.expected("views/orders_view")
+        True
+    """
 
     def __init__(self, *topics: SimulatedTopic, settings: SourceSettings | None = None) -> None:
         self.settings = settings or SourceSettings()
@@ -95,20 +67,53 @@ class World:
         self._ids = count(1)
 
     def add_view(self, name: str, sources: tuple[str, ...]) -> str:
-        """Declare a view; its target."""
+        """Declare a view.
+
+        Args:
+            name: The view's name.
+            sources: The names of its sources.
+
+        Returns:
+            The view's target, `views/<name>`.
+        """
         self.views[name] = sources
         return f"views/{name}"
 
     def table(self, target: str) -> SimulatedTable:
-        """A table, by `sources/<name>` or `views/<name>`."""
+        """A table of the world.
+
+        Args:
+            target: `sources/<name>` or `views/<name>`.
+
+        Returns:
+            The table, whether it was created already or not.
+        """
         return self.tables.setdefault(target, SimulatedTable(target))
 
     def topic(self, source: str) -> TopicState:
-        """What a source's topic offers."""
+        """What a consumer sees of a topic.
+
+        Args:
+            source: The source's name.
+
+        Returns:
+            The topic's state.
+        """
         return self.topics[source].offer()
 
     def starts(self, source: str, offer: TopicState) -> Mapping[int, int]:  # noqa: ARG002  (ports.Upstreams)
-        """The declared start, resolved."""
+        """The declared start as offsets.
+
+        Args:
+            source: The source's name.
+            offer: The state of its topic.
+
+        Returns:
+            The first offset of each partition.
+
+        Raises:
+            ValueError: The declared start is not simulated.
+        """
         match self.settings.start:
             case "earliest":
                 return {partition: held.start for partition, held in offer.partitions.items()}
@@ -120,26 +125,66 @@ class World:
                 return starts
 
     def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """Partitions whose log is not the one that was read up to an offset in a leader epoch."""
+        """Partitions whose log is no longer the one that was read.
+
+        Args:
+            source: The source's name.
+            read: For each partition, the next offset to read and the leader epoch of what was read.
+
+        Returns:
+            For each partition that diverged, where the log of that epoch ends.
+        """
         return self.topics[source].diverged(read)
 
     def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
-        """The last record that a source's topic delivers of each range."""
+        """The last record of each range.
+
+        Args:
+            source: The source's name.
+            ranges: An offset range for each partition.
+
+        Returns:
+            For each partition, the last record; partitions without any are missing.
+        """
         return self.topics[source].last_records(ranges)
 
     def bronze(self, source: str) -> BronzeState:
-        """What a source's bronze table holds; `UpstreamChangedError` where there is none."""
+        """The state of a source's bronze table.
+
+        Args:
+            source: The source's name.
+
+        Returns:
+            Its incarnation, version and position.
+
+        Raises:
+            UpstreamChangedError: The table does not exist.
+        """
         look = self.table(f"sources/{source}").look()
         if not look.exists:
             raise UpstreamChangedError(f"source {source!r} was dropped or never created", hint="create it")
         return _offered(look)
 
     def create_bronze(self, source: str) -> BronzeState:
-        """What a source's bronze table holds; it is created if it is missing."""
+        """The state of a source's bronze table, which is created if it does not exist.
+
+        Args:
+            source: The source's name.
+
+        Returns:
+            Its incarnation, version and position.
+        """
         return _offered(self.create(f"sources/{source}"))
 
     def decider(self, target: str) -> Decider[Any]:
-        """What decides a table's epochs, as the real one does."""
+        """The real decider of a table's epochs.
+
+        Args:
+            target: `sources/<name>` or `views/<name>`.
+
+        Returns:
+            The decider.
+        """
         kind, _, name = target.partition("/")
         if kind == "sources":
             return IngestDecider(
@@ -160,7 +205,16 @@ class World:
         )
 
     def parts(self, target: str, *, on_step: OnStep = _nothing, output: Output | None = None) -> Parts[Any]:
-        """A new process at work on a table: all its objects are its own, the world is shared."""
+        """The objects of a new run of a table; only the world is shared with other runs.
+
+        Args:
+            target: `sources/<name>` or `views/<name>`.
+            on_step: Called at each step of the protocol, for example a `CrashPoint`.
+            output: Replaces the run's access to the table, for example by an `UnreliableOutput`.
+
+        Returns:
+            What `refresh` takes as `parts`.
+        """
         return Parts(
             decider=self.decider(target),
             output=output or SimulatedOutput(self.table(target)),
@@ -172,7 +226,15 @@ class World:
         )
 
     def create(self, target: str, parts: Parts[Any] | None = None) -> TableState:
-        """A checked look at a table that is created if it is missing."""
+        """Create a table if it does not exist, and look at it.
+
+        Args:
+            target: `sources/<name>` or `views/<name>`.
+            parts: The run's objects; new ones by default.
+
+        Returns:
+            The table's state.
+        """
         return create_if_missing(parts or self.parts(target), self.table(target))
 
     def refresh(
@@ -183,23 +245,51 @@ class World:
         operator: Operator | None = None,
         parts: Parts[Any] | None = None,
     ) -> RunReport:
-        """One run of a table, until it has caught up or something stops it."""
+        """One run of a table, until it has caught up or something stops it.
+
+        Args:
+            target: `sources/<name>` or `views/<name>`.
+            limits: Limits of the run.
+            operator: What the run checks between its epochs.
+            parts: The run's objects; new ones by default.
+
+        Returns:
+            What the run did.
+        """
         mine = parts or self.parts(target)
         look = self.create(target, mine)
         return run(mine, look, limits or Limits(), operator or Operator())
 
     def reset(self, target: str) -> None:
-        """Begin a new life of a table."""
+        """Begin a new incarnation of a table.
+
+        Args:
+            target: `sources/<name>` or `views/<name>`.
+        """
         parts = self.parts(target)
         begin_life(parts, parts.output.look(), parts.decider.begin(), incarnation=parts.new_id())
 
     def drop(self, target: str) -> None:
-        """End the life of a table."""
+        """Drop a table.
+
+        Args:
+            target: `sources/<name>` or `views/<name>`.
+        """
         parts = self.parts(target)
         end_life(parts, parts.output.look())
 
     def expected(self, target: str) -> Counter[Row]:
-        """What a table must hold at the position that its newest commit records: the oracle of every simulation."""
+        """What a table must hold at the position of its newest commit: the oracle of every simulation.
+
+        Args:
+            target: `sources/<name>` or `views/<name>`.
+
+        Returns:
+            The rows, with their number.
+
+        Raises:
+            AssertionError: The table is a view over Delta tables, which this world does not have.
+        """
         record = self.table(target).commits[-1]
         match record.position:
             case IngestPosition() as held:
@@ -218,7 +308,7 @@ class World:
 
 @dataclass(frozen=True)
 class SimulatedSpark:
-    """Carries out a plan's reads on what the world holds at that moment; implements `ports.Compute`."""
+    """Carries out a plan's reads on the world as it is at that moment; implements `ports.Compute`."""
 
     world: World
 

@@ -6,6 +6,7 @@ from tests.mutations.cases_choice import CHOICE
 from tests.mutations.cases_columns import COLUMNS
 from tests.mutations.cases_conservation import CONSERVATION
 from tests.mutations.cases_core import CORE
+from tests.mutations.cases_docs import DOCS
 from tests.mutations.cases_epochs import EPOCHS
 from tests.mutations.cases_files import FILES
 from tests.mutations.cases_kafka import KAFKA
@@ -26,5 +27,5 @@ __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES,
-    *CHECKS, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *STORED,
+    *CHECKS, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *STORED, *DOCS,
 )  # fmt: skip

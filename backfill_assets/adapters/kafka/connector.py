@@ -1,4 +1,4 @@
-"""Kafka: what topics hold, and the settings under which both clients (librdkafka here, Java in Spark) reach a broker."""
+"""Kafka: what topics hold, and the settings with which both clients (librdkafka here, Java in Spark) reach a broker."""
 
 import os
 import time
@@ -31,7 +31,7 @@ __all__ = ["KafkaClient", "KafkaConnector", "java_settings"]
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 READING = {
-    # Only offsets that exist are ever read, so waiting for more is useless: Kafka's half second for each partition.
+    # Only offsets that exist are read, so waiting for more is useless; by default Kafka waits half a second per partition.
     "fetch.max.wait.ms": "10",
     # History is read in bulk: fewer and larger answers than Kafka's defaults for consumers that wait for each record.
     "max.poll.records": "5000",
@@ -39,13 +39,13 @@ READING = {
 }
 """How Spark's tasks read, unless `client_config` says otherwise."""
 RATE_SECONDS = 3_600.0
-"""Over so long a time it is counted how fast records come."""
+"""The time over which the rate of arriving records is measured."""
 ASK_AGAIN_SECONDS = 0.2
-"""How long to wait before a partition whose leader moves is asked for once more."""
+"""How long to wait before asking again for a partition whose leader is moving."""
 ANSWER_SHARE = 0.8
-"""Requests give up before we do, so that each topic has an answer of its own and none is waited for after another."""
+"""Requests time out before we do, so that each topic has an answer of its own, and waiting times do not add up."""
 NO_SUCH_OFFSET = -1
-"""Kafka's answer where no record is as young as a time."""
+"""Kafka's answer if no record is at or after a time."""
 _ISOLATION = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
@@ -55,17 +55,17 @@ _UNREACHABLE = {
     KafkaError._TIMED_OUT,
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._RESOLVE,
-    KafkaError._NOENT,  # of offsets: no partition has a leader
+    KafkaError._NOENT,  # for offsets, this means that no partition has a leader
 }
 _MOVING = {
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
-    # A leader has just begun, and does not know yet that it is one, or how far its log may be read.
+    # A new leader does not know yet that it is the leader, or how far its log may be read.
     KafkaError.UNKNOWN_LEADER_EPOCH,
     KafkaError.FENCED_LEADER_EPOCH,
     KafkaError.OFFSET_NOT_AVAILABLE,
 }
-"""Answers of brokers that are right a moment later: when a topic was just made, or a broker restarts."""
+"""Temporary answers of brokers: when a topic was just created, or a broker restarts."""
 _UNKNOWN = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.TOPIC_EXCEPTION,  # no topic can have such a name
@@ -75,11 +75,24 @@ _UNKNOWN = {
 
 
 class KafkaConnector(ConfigurableResource[Any]):
-    """Which broker, and how it is reached.
+    """Dagster resource: which Kafka brokers to use, and how to reach them.
 
-    `client_config` holds settings under librdkafka's names (`security.protocol`, `sasl.mechanism`, `sasl.username`,
-    `ssl.ca.location`, …); they are mapped for Spark's Java client. A value `env:NAME` is read from the environment when
-    it is needed and never stored.
+    Attributes:
+        bootstrap_servers: Addresses as `host:port,host:port`. By default `KAFKA_BOOTSTRAP_SERVERS`, or the broker of
+            `backfill up` if that is not set.
+        client_config: Client settings under librdkafka's names (`security.protocol`, `sasl.mechanism`, `sasl.username`,
+            `ssl.ca.location`, …). They are translated for Spark's Java client. A value `env:NAME` is read from the
+            environment when a client is created, and never stored.
+        connect_seconds: How long to wait for a broker's answer.
+        root: The project's root folder.
+
+    Examples:
+        >>> kafka = KafkaConnector(
+        ...     bootstrap_servers="broker-1:9093",
+        ...     client_config={"security.protocol": "SASL_SSL", "sasl.password": "env:KAFKA_PASSWORD"},
+        ... )
+        >>> kafka
+        KafkaConnector(bootstrap_servers='broker-1:9093', connect_seconds=8.0, root='.')
     """
 
     bootstrap_servers: str | None = Field(
@@ -90,7 +103,17 @@ class KafkaConnector(ConfigurableResource[Any]):
     root: str = Field(default=".", description="The project's root folder.")
 
     def client(self, overrides: Mapping[str, str] | None = None) -> "KafkaClient":
-        """A client with the connector's settings and a source's own on top."""
+        """A client with this connector's settings and those of a source. It connects when it is first used.
+
+        Args:
+            overrides: A source's own `client_config`, which takes precedence.
+
+        Returns:
+            The client.
+
+        Raises:
+            EnvironmentSetupError: No broker is known, or a variable that a setting names is not set.
+        """
         settings = {**self.client_config, **(overrides or {})}
         resolved = {name: _secret(name, value) for name, value in settings.items()}
         servers = resolved.pop("bootstrap.servers", None) or self._servers()
@@ -112,7 +135,7 @@ class KafkaConnector(ConfigurableResource[Any]):
 
 
 class KafkaClient:
-    """Offsets and identity of topics, with errors in this package's words."""
+    """Offsets and identity of topics; errors are translated to those of this package."""
 
     def __init__(self, servers: str, settings: Mapping[str, str], *, timeout: float) -> None:
         self.servers = servers
@@ -121,7 +144,7 @@ class KafkaClient:
         self._admin: AdminClient | None = None
 
     def offer(self, topic: str, *, isolation: str) -> TopicState:
-        """What a topic holds now. With `read_committed`, ends are last stable offsets: what may be read.
+        """The present state of a topic. With `read_committed`, ends are last stable offsets: what may be read.
 
         Errors: `UnknownTopicError`, `KafkaRefusedError`, `BrokerUnavailableError`.
         """
@@ -131,9 +154,10 @@ class KafkaClient:
         return found
 
     def offers(self, wanted: Collection[tuple[str, str]]) -> "dict[tuple[str, str], TopicState | BackfillError]":
-        """What several topics hold, each under an isolation level, in two rounds of requests, however many they are.
+        """The present state of several topics, each with an isolation level, in two rounds of requests for any number.
 
-        What speaks against a topic stands in its place. Where leaders move, it is asked again until a broker had its time.
+        If a topic has a problem, the error takes its place. If leaders are moving, the request is repeated until the time
+        is up.
         """
         give_up = time.monotonic() + self.timeout
         found = self._offers(wanted)
@@ -175,7 +199,7 @@ class KafkaClient:
         }
 
     def offsets_at(self, offer: TopicState, moment: datetime) -> dict[int, int]:
-        """Per partition, the first offset at or after a time; the end where there is none."""
+        """Per partition, the first offset at or after a time; the end if there is none."""
         partitions = [TopicPartition(offer.topic, partition) for partition in offer.partitions]
         spec = OffsetSpec.for_timestamp(int(moment.timestamp() * 1000))
         failed: dict[str, BackfillError] = {}
@@ -189,7 +213,7 @@ class KafkaClient:
         }
 
     def arrival_rate(self, offer: TopicState, *, now: datetime) -> float:
-        """How many records have come in a second, over the last hour."""
+        """How many records arrived per second, over the last hour."""
         before = self.offsets_at(offer, now - timedelta(seconds=RATE_SECONDS))
         return (
             sum(held.end - max(held.start, before[partition]) for partition, held in offer.partitions.items())
@@ -197,7 +221,7 @@ class KafkaClient:
         )
 
     def spark_options(self) -> dict[str, str]:
-        """The options of Spark's Kafka source that reach the same broker in the same way."""
+        """The options with which Spark's Kafka source reaches the same broker in the same way."""
         java = {
             "bootstrap.servers": self.servers,
             **READING,
@@ -221,8 +245,8 @@ class KafkaClient:
     def _listed(
         self, listed: "Mapping[TopicPartition, Future[Any]]", failed: dict[str, BackfillError], *, least: int
     ) -> dict[tuple[str, int], Any]:
-        """The offsets that were answered, with leader epochs. Of a broker that is silent while others answer, librdkafka
-        gives its partitions an offset that cannot be, and no error: less than the `least` that can."""
+        """The offsets in the answers, with leader epochs. If one broker is silent while others answer, librdkafka returns no
+        error for its partitions, but an impossible offset, below the `least` possible one."""
         found = self._results(listed, lambda partition: partition.topic, failed)
         for partition in (partition for partition, each in found.items() if each.offset < least):
             failed.setdefault(
@@ -233,7 +257,7 @@ class KafkaClient:
     def _results(
         self, futures: "Mapping[K, Future[T]]", topic_of: Callable[[K], str], failed: dict[str, BackfillError]
     ) -> dict[K, T]:
-        """What was answered; of which topics something else was answered, or nothing, is put into `failed`."""
+        """The answers; topics with an error, or without an answer, are put into `failed`."""
         found = {}
         for key, future in futures.items():
             topic = topic_of(key)
@@ -270,7 +294,7 @@ class KafkaClient:
             raise self.translated(error, topic) from error
 
     def translated(self, error: Exception, topic: str) -> BackfillError:
-        """A client's error, met in a request about a topic, in this package's words."""
+        """A client's error in a request about a topic, as an error of this package."""
         code = error.args[0].code() if isinstance(error, KafkaException) else KafkaError._TIMED_OUT
         if code in _UNKNOWN:
             return UnknownTopicError(
@@ -289,7 +313,7 @@ class KafkaClient:
         )
 
     def silent(self, asked: str, **facts: object) -> BrokerUnavailableError:
-        """The error of a broker that did not answer in time; `asked` is what it was asked about."""
+        """The error for a broker that did not answer in time; `asked` is what the request was about."""
         return BrokerUnavailableError(
             f"no Kafka broker answered at {self.servers} within {self.timeout:g} s ({asked})",
             hint="check that the broker runs and that its address and security settings are right; with the embedded "
@@ -300,7 +324,7 @@ class KafkaClient:
 
 
 def _moves(found: TopicState | BackfillError) -> bool:
-    """Whether an answer is that a partition's leader moves, and another one is to be had soon."""
+    """Whether an answer says that a partition's leader is moving, so that another answer is expected soon."""
     return isinstance(found, BackfillError) and "moving" in found.facts
 
 
@@ -311,7 +335,7 @@ def _offer(
     lows: Mapping[tuple[str, int], Any],
     ends: Mapping[tuple[str, int], Any],
 ) -> TopicState:
-    """What a topic holds, from what Kafka answered; `topic` and `settings` as its client describes them."""
+    """The state of a topic from Kafka's answers; `topic` and `settings` as its client describes them."""
     held = {each.id: (lows[name, each.id].offset, ends[name, each.id].offset) for each in topic.partitions}
     epochs = {each.id: ends[name, each.id].leader_epoch for each in topic.partitions}
     values = {key: settings[key].value for key in ("cleanup.policy", "retention.ms") if key in settings}
@@ -327,7 +351,7 @@ def _offer(
 
 
 def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's client settings under the names of Kafka's Java client; what both know passes through."""
+    """librdkafka's client settings under the names of Kafka's Java client; names that both know stay as they are."""
     java = dict(settings)
     longest = java.pop("fetch.wait.max.ms", None)
     if longest:

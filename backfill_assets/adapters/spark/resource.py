@@ -35,7 +35,19 @@ POLL_SECONDS = 0.25
 
 
 class SparkResource(ConfigurableResource[Any]):
-    """Which Spark computes: a Spark Connect server by `remote`, else a session inside the process of the run."""
+    """Dagster resource: which Spark computes, a Spark Connect server or a session inside the run's own process.
+
+    Attributes:
+        remote: A Spark Connect address, `sc://host:port`. By default `SPARK_REMOTE`; if that is not set, the server of
+            `backfill up`; if there is none, a session inside the process.
+        driver_memory: The heap of a session inside the process.
+        config: Further Spark settings. Settings that can change results are refused.
+        root: The project's root folder.
+
+    Examples:
+        >>> SparkResource(driver_memory="4g", config={"spark.sql.shuffle.partitions": "64"}).memory_bytes
+        4294967296
+    """
 
     remote: str | None = Field(
         default=None,
@@ -47,11 +59,22 @@ class SparkResource(ConfigurableResource[Any]):
 
     @property
     def memory_bytes(self) -> int:
-        """The heap of an in-process session; of a server, what it is taken to have at least."""
+        """The heap of an in-process session in bytes. A server is assumed to have at least as much."""
         return int(_SIZE.validate_python(f"{self.driver_memory.lower().removesuffix('b')}ib"))  # Spark's g is a GiB
 
     def runner(self, warehouse: Warehouse) -> "SparkRunner":
-        """A runner of Spark actions; starts nothing yet. Errors: `DeclarationError` for settings that are not to be set."""
+        """A runner of Spark actions. Spark starts with the first action.
+
+        Args:
+            warehouse: The warehouse that Spark reads and writes.
+
+        Returns:
+            The runner; close it after use.
+
+        Raises:
+            DeclarationError: `config` has a setting that can change results.
+            EnvironmentSetupError: The server runs on another machine, and the warehouse is on this one's disk.
+        """
         _check_config(self.config)
         remote = self._remote()
         if remote is not None:

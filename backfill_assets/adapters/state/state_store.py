@@ -1,7 +1,7 @@
 """The state store: what the warehouse's `_state/` folder holds (plans, leases, controls, passes), as one Dagster resource.
 
-Each is a JSON document of one table, so that runs of different tables share nothing. Anyone may read them. None of them is
-the truth about a view: that is the view's own log.
+Each is a JSON document of one table, so runs of different tables share nothing. Anyone may read them. The truth about a view
+is in none of them, but in the view's own log.
 """
 
 import json
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 LOCAL = "local"
 LEASE_SECONDS = 60.0
-"""A lease that was not renewed for this long is taken for a dead run's."""
+"""A lease that was not renewed for this long counts as that of a dead run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +49,13 @@ class Lease:
     renewed_at: datetime
 
     def alive(self, now: datetime) -> bool:
-        """Whether its run may still be at work: renewed lately, and on this host its process is still there."""
+        """Whether its run may still work: it was renewed recently and, if it is on this host, its process still exists."""
         if not self.held or (now - self.renewed_at).total_seconds() > LEASE_SECONDS:
             return False
         return self.host != socket.gethostname() or self._process_runs()
 
     def dead(self, now: datetime) -> bool:
-        """Whether its run ended without giving it back. A process of this host that is only slow is not dead."""
+        """Whether its run ended without releasing it. A process on this host that is only slow is not dead."""
         if self.host == socket.gethostname():
             return self.held and not self._process_runs()
         return self.held and not self.alive(now)
@@ -66,7 +66,7 @@ class Lease:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckPass:
-    """Up to where a check has proved a table: the epoch, and the version of the table that was looked at."""
+    """The last pass of a check: the epoch, and the version of the table, up to which it proved the table."""
 
     incarnation: str
     epoch: int
@@ -75,7 +75,7 @@ class CheckPass:
 
 @dataclass(frozen=True, eq=False)
 class _Read(Mapping[str, T]):
-    """Documents that are read when they are asked for: one of another format keeps nobody from the others."""
+    """One JSON document for each key, such as `views/revenue`. A document is replaced as a whole."""
 
     documents: "_Documents[T]"
     contents: Mapping[str, bytes]
@@ -175,11 +175,11 @@ class State:
         return self._controls.all()
 
     def set_controls(self, target: str, controls: Controls, *, by: str) -> None:
-        """Set pause and throttle of a table; they hold until they are set again."""
+        """Set pause and throttle of a table; they apply until they are set again."""
         self._controls.put(target, paused=controls.paused, rows_per_second=controls.rows_per_second, by=by)
 
     def skips(self, target: str) -> list[Skip]:
-        """The rows that the operator wants a view to leave out. What a row's document says never changes: it is read once."""
+        """The rows that the operator wants a view to leave out. The document of a row never changes, so it is read once."""
         names = self._skips.folder.names(target)
         new = [name for name in names if name not in self._known_skips]
         for name, content in zip(new, self._skips.folder.get_all(new), strict=True):
@@ -191,11 +191,11 @@ class State:
         return [self._known_skips[name] for name in names if name in self._known_skips]
 
     def add_skip(self, target: str, skip: Skip, *, by: str) -> None:
-        """Have a view leave a row out. Each row is a document of its own, so that nobody's is lost to another's."""
+        """Make a view leave a row out. Each row has a document of its own, so concurrent changes are not lost."""
         self._skips.put(f"{target}/{skip.id}", skip=skip.model_dump(mode="json"), by=by)
 
     def remove_skip(self, target: str, skip: Skip) -> None:
-        """Take that back."""
+        """Make a view take a row back."""
         self._skips.remove(f"{target}/{skip.id}")
 
     def lease(self, target: str) -> Lease | None:
@@ -207,7 +207,7 @@ class State:
         return self._leases.all()
 
     def put_lease(self, target: str, run_id: str, *, held: bool) -> None:
-        """Take, renew or give back the lease of a table for the current process."""
+        """Take, renew or release the lease of a table for the current process."""
         pid = os.getpid()
         self._leases.put(
             target,
@@ -219,11 +219,11 @@ class State:
         )
 
     def passed(self, target: str, check: str) -> CheckPass | None:
-        """Up to where a check last proved a table; None where that is not known, so that everything is to be proved."""
+        """The last pass of a check; None if it is unknown, so that everything has to be proved."""
         return self._passes.get(f"{target}/{check}")
 
     def set_passed(self, target: str, check: str, passed: CheckPass) -> None:
-        """Remember up to where a check proved a table."""
+        """Store up to where a check proved a table."""
         self._passes.put(f"{target}/{check}", **asdict(passed))
 
     def forget_unreadable(self, target: str) -> list[str]:
@@ -232,7 +232,7 @@ class State:
         return [f"_state/{kind.name}/{name}" for kind in kinds for name in kind.remove_unreadable(target)]
 
     def forget(self, target: str, incarnations: Collection[str]) -> None:
-        """Leave nothing of a dropped table and its past incarnations behind."""
+        """Delete everything about a dropped table and its past incarnations."""
         for incarnation in incarnations:
             self.ledger().remove(target, incarnation)
         for documents in (self._controls, self._leases, self._passes, self._skips):
@@ -240,10 +240,18 @@ class State:
 
 
 class StateStore(ConfigurableResource[State]):
-    """Where sources, views and their state are kept.
+    """Dagster resource: where sources, views and their state are stored.
 
-    `storage` has the fields of a storage configuration of `dagster_deltalake`: of its `S3Config` with `provider` `s3`, of
-    `AzureConfig` with `azure`, of `GcsConfig` with `gcs`; with `local` none.
+    Attributes:
+        warehouse: A folder or URI. A relative path starts at the project's root.
+        root: The project's root folder.
+        storage: How to reach an object store: `provider`, and the fields of the storage configuration that
+            `dagster_deltalake` has for it (`s3`: `S3Config`, `azure`: `AzureConfig`, `gcs`: `GcsConfig`). `local` has none.
+
+    Examples:
+        >>> store = StateStore(warehouse="s3://lake/warehouse", storage={"provider": "s3", "region": "eu-central-1"})
+        >>> store.place.uri
+        's3://lake/warehouse'
     """
 
     warehouse: str = Field(default="warehouse", description="Folder or URI; relative to the project's root.")
@@ -253,7 +261,7 @@ class StateStore(ConfigurableResource[State]):
     @field_validator("storage", mode="before")
     @classmethod
     def _texts(cls, given: Any) -> Any:
-        """What is not set is left out, and YAML's own `true` is as good as a text."""
+        """Leave out what is not set, and accept YAML's own `true` like a string."""
         if not isinstance(given, Mapping):
             raise _no_storage(f"expected a mapping, found {type(given).__name__}")
         return {
@@ -264,12 +272,16 @@ class StateStore(ConfigurableResource[State]):
 
     @property
     def place(self) -> Warehouse:
-        """The warehouse. Errors: `DeclarationError` for a storage configuration that is none."""
+        """The warehouse.
+
+        Raises:
+            DeclarationError: `storage` is not a valid storage configuration.
+        """
         options = _storage_options(self.storage)
         return Warehouse.at(self.warehouse, root=Path(self.root), storage_options=options)
 
     def state(self) -> State:
-        """The state tables."""
+        """The plans, leases, controls and check results of the warehouse, ready to read and write."""
         return State(self.place)
 
 
@@ -277,7 +289,7 @@ def _storage_options(given: Mapping[str, str]) -> dict[str, str]:
     """The options as delta-rs takes them, checked by the configuration of their provider."""
     if given == {"provider": LOCAL}:
         return {}
-    # Not above: it brings pandas, which would take each command over a local warehouse a sixth of a second.
+    # Imported here, because it loads pandas, which costs every command over a local warehouse a sixth of a second.
     from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
 
     kinds: Mapping[str, type[BaseModel]] = {LOCAL: LocalConfig, "s3": S3Config, "azure": AzureConfig, "gcs": GcsConfig}
