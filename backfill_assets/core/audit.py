@@ -1,6 +1,6 @@
-"""What a table's commits and the ledger's plans must say together: pure checks on records that were read elsewhere.
+"""How a table's commits and the ledger's plans must agree: pure checks on records that were read elsewhere.
 
-Each function returns the violations as sentences; none means that the check passes.
+Each function returns the violations as sentences; an empty result means that the check passes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,14 +40,14 @@ CHANGE_LOG, CAPTURED = -1, -2
 
 
 KEPT_PLANS = 1000
-"""The ledger keeps the plans of so many of a table's newest epochs; older ones may be pruned."""
+"""The ledger keeps the plans of this many of a table's newest epochs; older ones may be deleted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """An entry of the ledger; `plan` is None for one that was rebuilt from a commit.
+    """An entry of the ledger; `plan` is None if the entry was rebuilt from a commit.
 
-    `plan_hash` is what the entry says of its plan, `found_hash` the hash of the plan that is there.
+    `plan_hash` is the hash that the entry states, `found_hash` the hash of the plan that was found.
     """
 
     epoch: int
@@ -130,10 +130,10 @@ def ledger_agrees(records: Sequence[CommitRecord], entries: Sequence[LedgerEntry
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """From where the records of one source are read again. `unprovable`: offsets that nothing holds any more.
+    """Where the records of one source are read again. `unprovable`: offsets that exist nowhere any more.
 
-    `subset`: the topic is compacted, so that rows may be right which nothing holds any more: Kafka forgets records that
-    were read from it, be it between a view's reading and the source's.
+    `subset`: the topic is compacted, so rows may be correct although their records exist nowhere any more: Kafka removes
+    records that were read from it, possibly between the read of a view and that of the source.
     """
 
     reads: tuple[Read, ...]
@@ -144,10 +144,10 @@ class Evidence:
 def evidence(
     source: SourceUpstream, wanted: Mapping[int, OffsetRange], held: TopicState, bronze: BronzeState | None
 ) -> Evidence:
-    """Decide where the records of these offsets are read again: from Kafka where it holds them, else from bronze.
+    """Decide where the records of these offsets are read again: from Kafka if it has them, otherwise from bronze.
 
-    Of a compacted topic, bronze is the better witness wherever it has the records. `bronze` is None where the bronze
-    table itself is to be proved: then only Kafka counts.
+    For a compacted topic, bronze is the better witness if it has the records. `bronze` is None if the bronze table itself
+    has to be proved; then only Kafka counts.
     """
     from_kafka: dict[int, OffsetRange] = {}
     from_bronze: dict[int, OffsetRange] = {}
@@ -178,7 +178,7 @@ def evidence(
 def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: int | None) -> list[str]:
     """Rows written by epochs add up to the table's, and no epoch wrote more than it read.
 
-    `copies`: rows that one record may become at the most (1 for a source; the branches of a view's query; None: any number).
+    `copies`: the maximum number of rows per record (1 for a source; for a view, the branches of its query; None: no limit).
     """
     violations = []
     if records and records[-1].rows_total != rows_in_table:
@@ -199,9 +199,8 @@ def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: in
 
 
 def _estimated(position: SnapshotPosition, after: Position) -> bool:
-    """Whether more rows may come of the next epoch than were counted: of a change log it is only estimated how many it
-    holds, and of a range of keys, how many it had when the ranges were planned. Rows that are taken in again were
-    counted before."""
+    """Whether the next epoch may have more rows than were counted. For a change log the number is only an estimate, and for
+    a range of keys it is the number when the ranges were planned. Rows that are taken back were counted before."""
     if position.backfilled or any(table.expected for table in position.tables.values()):
         return True
     return not left_out_alike(position, of_kind(after, SnapshotPosition))
@@ -269,7 +268,7 @@ def _snapshot_place(key: tuple[str, int]) -> str:
 
 
 def _idle(key: tuple[str, int], before: CommitRecord, after: CommitRecord) -> bool:
-    """Whether versions of a change log were passed over because none of them changed a row."""
+    """Whether versions of a change log were skipped because none of them changed a row."""
     was, now = before.position, after.position
     if not (isinstance(was, SnapshotPosition) and isinstance(now, SnapshotPosition)) or key[0] not in was.tables:
         return False
@@ -280,7 +279,7 @@ def _idle(key: tuple[str, int], before: CommitRecord, after: CommitRecord) -> bo
 
 
 def _begins(key: tuple[str, int], since: int, before: Position) -> list[int]:
-    """From where a plan may read on. Versions that were captured, but are in no segment of the spool, changed no row."""
+    """Where a plan may continue to read. Versions that were captured but are in no segment of the spool changed no row."""
     table = before.tables.get(key[0]) if isinstance(before, SnapshotPosition) and key[1] == CHANGE_LOG else None
     spool = table.spool if table is not None else None
     return [since] if spool is None or spool.segments else [since, spool.captured]
@@ -307,7 +306,7 @@ def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
 
 
 def _unread(plan: Plan, read: TableRead) -> dict[int, OffsetRange]:
-    """The rest of a table's history: a read of all of the table is one of that, too."""
+    """The rest of a table's history, which a read of the whole table includes."""
     if not (isinstance(read, FullRead) and isinstance(plan.before, SnapshotPosition)):
         return {}
     buckets = plan.before.tables[read.source].buckets if read.source in plan.before.tables else {}

@@ -1,7 +1,8 @@
-"""What a check has to look at once more after it has passed: what was written and read since, or all of it.
+"""What a check that has passed before has to prove: what was written and read since then, or everything.
 
-A view was equal to its query when the check passed. It still is if what was written since is what the query makes of what
-its tables changed since. Where that would cost more than everything, or is not known, everything is proved again.
+The view was equal to its query when the check passed. It still is if what was written since then is what the query makes of
+the changes of its tables since then. If that would cost more than proving everything, or cannot be decided, everything is
+proved again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +17,12 @@ from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES
 __all__ = ["MOST_VERSIONS", "Everything", "Since", "followed", "scope"]
 
 MOST_VERSIONS = 1000
-"""So many versions of a table are followed: each takes a look at its entry in the log."""
+"""The maximum number of versions of a table that are followed: for each, its entry in the log is read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Everything:
-    """All is to be proved, for this reason."""
+    """Everything has to be proved, for this reason."""
 
     reason: str
 
@@ -53,8 +54,8 @@ def scope(
 ) -> Since | Everything:
     """What to read again of tables between two positions that are `followed`.
 
-    `commits` are the versions in between; `written` is how many bytes of the view's files came and went in between,
-    `held` how many view and tables hold. Few bytes are looked at in any case.
+    `commits` are the versions in between. `written` is how many bytes of the view's files were added and removed in
+    between, `held` the total bytes of view and tables. A small number of bytes is read in any case.
     """
     changed = sum(commit.bytes for each in commits.values() for commit in each)
     if written + changed > max(held, FEWEST_BYTES):
@@ -68,7 +69,7 @@ def scope(
 
 
 def _unlike(before: TablePosition, after: TablePosition) -> str:
-    """Why what was read between two positions of a table does not follow from them; empty where it can."""
+    """Why two positions of a table do not show what was read between them; empty if they do."""
     life = (before.table_id, before.incarnation, before.pinned) == (after.table_id, after.incarnation, after.pinned)
     same_cut = before.buckets.keys() == after.buckets.keys()
     onwards = same_cut and all(after.buckets[at].next >= bucket.next for at, bucket in before.buckets.items())

@@ -2,7 +2,7 @@
 
     facts ──► estimate of every strategy ──► rule out ──► cheapest of the rest ──► words
 
-What `plan` prints is this choice, and what then runs is `Choice.chosen`. Owns no clock and reads no table.
+`backfill plan` prints this choice, and `Choice.chosen` is what runs. This module has no clock and reads no table.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ from backfill_assets.core.progress.value import Value
 __all__ = ["SAFETY", "TIE", "Choice", "choose"]
 
 SAFETY = 2.0
-"""Estimates may be wrong by this factor: what is needed must fit that many times into what there is."""
+"""Estimates may be wrong by this factor: what is needed must fit this many times into what is available."""
 TIE = 1.05
 """Costs within this factor of the cheapest count as equal; the simplest strategy is taken then."""
 TIGHT = 2.0
@@ -33,9 +33,9 @@ _ASKED = f"{SAFETY:g} times that is asked for, as estimates may be wrong"
 class Choice(Value):
     """The strategy to run, with the estimates and reasons that led to it.
 
-    `chosen` is None if nothing can be used, or what was `requested` cannot; `least_bad` then names what comes nearest,
-    if anything does: what `auto` would take, or the strategy whose forecast is the least bad. `estimates` has one for
-    each strategy that reads this kind of upstream, in the order of `STRATEGIES`. A strategy may be ruled out for
+    `chosen` is None if no strategy can be used, or the `requested` one cannot. `least_bad` then names the nearest
+    alternative, if there is one: what `auto` would choose, or the strategy with the least bad forecast. `estimates` has one
+    for each strategy that reads this kind of upstream, in the order of `STRATEGIES`. A strategy may be ruled out for
     several reasons. `words` says all of it in a few sentences.
     """
 
@@ -48,7 +48,7 @@ class Choice(Value):
 
     @property
     def refusal(self) -> RuledOut | None:
-        """Why nothing is chosen: what speaks against the strategy asked for, else against the one that comes nearest."""
+        """Why nothing is chosen: the reasons against the requested strategy, or else against the nearest alternative."""
         if self.chosen is not None:
             return None
         named = self.requested or self.least_bad
@@ -73,9 +73,9 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
 ) -> Choice:
     """Choose the cheapest strategy that is not ruled out, the simplest of those within 5 %.
 
-    With `requested`, or where only one strategy reads such upstreams (topics), that one or nothing: a forecast that
-    speaks against it becomes a risk of its estimate. `whole`: the query is computed over whole tables. The order of
-    `facts` does not matter. Errors: `ValueError` without facts, or with `chunk_rows` below 1.
+    With `requested`, or if only one strategy reads such upstreams (topics), it is that one or none, and a forecast against
+    it becomes a risk of its estimate. `whole`: the query is computed over whole tables. The order of `facts` does not
+    matter. Errors: `ValueError` without facts, or with `chunk_rows` below 1.
     """
     if not facts or chunk_rows < 1:
         raise ValueError(
@@ -166,7 +166,7 @@ def _impossible(each: Estimate, work: Workload) -> Iterable[RuledOut]:
 
 
 def _forecast(each: Estimate, work: Workload) -> Iterable[RuledOut]:
-    """What is expected to fail. Where changes arrive too fast, no other forecast of time or space says anything."""
+    """What is expected to fail. If changes arrive too fast, no other forecast of time or space is meaningful."""
 
     out = partial(RuledOut, strategy=each.strategy)
     if not each.converges:
@@ -237,7 +237,7 @@ def _clustering_risks(each: Estimate, work: Workload) -> Iterable[Risk]:
 def _as_asked(
     named: Strategy, estimates: list[Estimate], ruled_out: list[RuledOut]
 ) -> tuple[list[Estimate], list[RuledOut]]:
-    """Forecasts against the strategy that is to be taken as risks of it, unless it cannot be used anyway."""
+    """Forecasts against the strategy that will be used, as risks of it, unless it cannot be used anyway."""
     against = [each for each in ruled_out if each.strategy == named]
     if any(each.code in HARD for each in against):
         return estimates, ruled_out
@@ -249,7 +249,7 @@ def _as_asked(
 
 
 def _cheapest(estimates: Sequence[Estimate], ruled_out: Sequence[RuledOut]) -> Strategy | None:
-    """The simplest of those that cost about as little as the cheapest; estimates come with the simplest first."""
+    """The simplest of those that cost about as much as the cheapest; the estimates are ordered from the simplest on."""
     out = {each.strategy for each in ruled_out}
     left = [
         each for each in estimates if each.strategy not in out and not any(risk.code in FORECAST for risk in each.risks)
@@ -259,7 +259,7 @@ def _cheapest(estimates: Sequence[Estimate], ruled_out: Sequence[RuledOut]) -> S
 
 
 def _least_bad(estimates: Sequence[Estimate], ruled_out: Sequence[RuledOut]) -> Strategy | None:
-    """Of the strategies that only a forecast rules out: what loses nothing first, then what may lose the least."""
+    """The strategies that only a forecast rules out: those that lose nothing first, then those that may lose least."""
 
     def badness(each: Estimate) -> tuple[float, ...]:
         codes = [reason.code for reason in ruled_out if reason.strategy == each.strategy]
@@ -308,7 +308,7 @@ def _words(choice: Choice, work: Workload) -> str:
     grouped: defaultdict[tuple[Code, str, str], list[Strategy]] = defaultdict(list)
     for each in choice.ruled_out:
         if each.code is Code.WRONG_UPSTREAM and each.strategy != choice.requested:
-            continue  # that tables are not read as topics are, nor topics as tables, is no news to anybody
+            continue  # everybody knows that tables are not read like topics, nor topics like tables
         grouped[each.code, each.reason, each.remedy].append(each.strategy)
     sentences += [
         f"Not {_list([f'`{each}`' for each in strategies])} ({code}): {reason}. Remedy: {remedy}."
@@ -321,17 +321,17 @@ def _verdict(choice: Choice, names: str) -> str:
     nearest = f"; `{choice.least_bad}` comes nearest" if choice.least_bad else ""
     if choice.chosen is None:
         if choice.requested:
-            return f"`{choice.requested}`, which was asked for, cannot read {names}{nearest}."
+            return f"`{choice.requested}`, which was requested, cannot read {names}{nearest}."
         return f"No strategy reads {names} safely{nearest}."
     out = {each.strategy for each in choice.ruled_out}
     costs = {each.strategy: each.cost_seconds for each in choice.estimates if each.strategy not in out}
     if len(costs) == 1:
         return f"`{choice.chosen}` reads {names}: nothing else can."
     if choice.requested:
-        return f"`{choice.chosen}` reads {names}, as asked."
+        return f"`{choice.chosen}` reads {names}, as requested."
     if costs[choice.chosen] > min(costs.values()):
-        return f"`{choice.chosen}` reads {names}: it costs about as little as anything that can, and is the simplest."
-    return f"`{choice.chosen}` reads {names}: it costs the least of what can."
+        return f"`{choice.chosen}` reads {names}: it costs about as much as the cheapest, and is simpler."
+    return f"`{choice.chosen}` reads {names}: it is the cheapest strategy that can."
 
 
 def _cost(named: Estimate) -> str:

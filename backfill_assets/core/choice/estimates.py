@@ -1,9 +1,9 @@
-"""What each strategy would take for given upstreams: time, reading, retention, memory and spool. Arithmetic only.
+"""What each strategy would need for given upstreams: time, reading, retention, memory and spool. Only arithmetic.
 
-History takes H seconds. Meanwhile a change log of H seconds grows; it is applied in epochs of at most `chunk_rows`
-changes, which are `window` seconds of log. The end is the first epoch of changes that takes all that waits, so a log
-that fits one window is one epoch, and a longer one shrinks by a window less the time that a full epoch takes. A view
-whose history is one epoch is live before; the changes that came meanwhile are counted all the same, for all alike.
+History takes H seconds. Meanwhile a change log of H seconds accumulates. It is applied in epochs of at most `chunk_rows`
+changes, which are `window` seconds of log. The end is the first epoch of changes that takes everything that waits. So a log
+that fits into one window is one epoch, and a longer one shrinks by a window minus the time that a full epoch takes. A view
+whose history is one epoch is live earlier; the changes that arrived meanwhile are counted in the same way for all strategies.
 
     snapshot       chunks of history, then the log since the pin
     snapshot_once  one epoch of history, then the log since the pin
@@ -11,7 +11,7 @@ whose history is one epoch is live before; the changes that came meanwhile are c
     arrangement    chunks of history by key, with the changes of each chunk's time in the next one
     source         chunks of a topic, then what arrived meanwhile
 
-The view is taken to be as large as what it reads, and changes to be spread over all of its files.
+The view is assumed to be as large as what it reads, and changes to be spread over all of its files.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ from backfill_assets.core.progress.value import Value
 __all__ = ["NEVER", "Estimate", "Limit", "Resource", "Workload", "estimate", "limits"]
 
 NEVER = 1e12
-"""Seconds that stand for a time that does not end."""
+"""A number of seconds that stands for an endless time."""
 
 _STEPS = 200
-"""How many epochs of an arrangement are played through at the most."""
+"""The maximum number of epochs of an arrangement that are simulated."""
 
 Resource = Literal["files", "log", "pinned"]
 """What an upstream's retention may take: data files of old versions with the changes in them, the commits that are the
@@ -39,15 +39,15 @@ change log, and the commit of the pinned version, whose age counts."""
 
 
 class Estimate(Value):
-    """What one strategy would take until the view is live and has the changes that came while history was read.
+    """What one strategy would need until the view is live and has the changes that arrived while history was read.
 
     Times are seconds of one run at full speed.
 
-    `cost_seconds` is `eta_seconds` with the work that kills make to be done again. `rows_read` counts history alone,
-    and `passes` how often that reads the data. `retention_needed_seconds` says for how long each resource must be kept, and
-    `headroom_seconds` what retention leaves beyond that, at the worst upstream; negative: lost, None: kept for ever.
-    `memory_bytes` is what the rows of the largest epoch of history take; `spool_bytes` all that is captured. A
-    strategy that does not `converge` never catches up, and has `NEVER` as its times.
+    `cost_seconds` is `eta_seconds` plus the work that has to be repeated after kills. `rows_read` counts only history, and
+    `passes` how often the data is read for it. `retention_needed_seconds` says how long each resource must be kept, and
+    `headroom_seconds` how much longer retention keeps it, at the worst upstream (negative: lost, None: kept for ever).
+    `memory_bytes` is the memory for the rows of the largest epoch of history, `spool_bytes` everything that is captured. A
+    strategy that does not `converge` never catches up, and its times are `NEVER`.
     """
 
     strategy: Strategy
@@ -61,7 +61,7 @@ class Estimate(Value):
     memory_bytes: int
     spool_bytes: int
     busy: float
-    """The share of the time that full epochs of changes take; from 1 on, changes arrive faster than they are applied."""
+    """The share of time that full epochs of changes take; if it is 1 or more, changes arrive faster than they are applied."""
     risks: tuple[Risk, ...] = ()
 
     @property
@@ -124,7 +124,7 @@ class Workload:
 
     @cached_property
     def captured(self) -> float:
-        """Bytes that the change logs take in a spool for each second."""
+        """Bytes in the spool for each second of the change logs."""
         return sum(
             max(table.change_bytes_per_second, table.changes_per_second * self.costs.row_bytes / self.costs.expansion)
             for table in self.facts
@@ -132,14 +132,14 @@ class Workload:
 
     @cached_property
     def load(self) -> float:
-        """Seconds that each second of change log takes, but for what an epoch takes at least and for rewriting."""
+        """Seconds of work for each second of change log, without the fixed time of an epoch and without rewriting."""
         return sum(
             table.changes_per_second / self._applied(table) + table.versions_per_second * self.costs.version_seconds
             for table in self.facts
         )
 
     def history_seconds(self, epochs: int, per_second: float) -> float:
-        """Seconds to read and write all rows once in so many epochs."""
+        """Seconds to read and write all rows once in a number of epochs."""
         return epochs * self.costs.epoch_seconds + self.rows / per_second
 
     def applying(self, log: float, *, grown: float = 1.0) -> float:

@@ -1,4 +1,4 @@
-"""Why a strategy is not taken, or is to be watched: one stable code each."""
+"""Why a strategy is not chosen, or has a risk: one stable code each."""
 
 from enum import StrEnum
 
@@ -38,20 +38,20 @@ HARD = (
     Code.KEY_NOT_SORTABLE,
     Code.WHOLE_TABLES,
 )
-"""Codes of what cannot work: refused even where it is asked for."""
+"""Codes of what cannot work: refused even if it is requested."""
 FORECAST = (Code.RETENTION_TOO_SHORT, Code.NOT_CONVERGING, Code.TOO_LARGE_AT_ONCE, Code.SPOOL_TOO_SMALL)
-"""Codes of what is expected to fail, the worst first: never chosen, but a warning where it is asked for."""
+"""Codes of what is expected to fail, the worst first: never chosen, but a warning if it is requested."""
 
 
 class Risk(Value):
-    """What may go wrong with a strategy that can be used, in one sentence."""
+    """What may go wrong with a usable strategy, in one sentence."""
 
     code: Code
     message: str
 
 
 class RuledOut(Value):
-    """Why a strategy is not taken, and what would have to change."""
+    """Why a strategy is not chosen, and what would have to change."""
 
     strategy: Strategy
     code: Code

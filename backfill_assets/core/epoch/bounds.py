@@ -1,9 +1,9 @@
-"""Of which columns the data files of an output state bounds in its log, and in which form; and whose bounds are trusted.
+"""Which columns of a data file have bounds (minimum and maximum) in the output's log, in which form, and which are trusted.
 
-Readers leave out files by these bounds, so one that is not exact hides rows. delta-rs writes those of decimals as doubles,
-those of times in milliseconds, and those of floats without NaN. So a table's property names the columns whose bounds are
-exact: delta-rs and Spark write no others, and look at no others that were written before. Of a named column every file
-has both bounds, as delta-rs's dataset of Arrow finds no row in a file that lacks one.
+Readers skip files by these bounds, so a bound that is not exact hides rows. delta-rs writes bounds of decimals as doubles,
+bounds of times in milliseconds, and bounds of floats without NaN. Therefore a property of the table names the columns whose
+bounds are exact. delta-rs and Spark write bounds of no other columns, and ignore those that were written before. Every file
+has both bounds of a named column, because delta-rs's Arrow dataset finds no rows in a file that lacks one.
 """
 
 import json
@@ -17,7 +17,7 @@ BOUNDED_COLUMNS = "delta.dataSkippingStatsColumns"
 """The property that names the columns; source: Delta's table properties."""
 
 MAX_TEXT = 64
-"""So many letters of a text its bounds have at the most."""
+"""The maximum number of characters in a bound of a string."""
 
 _STATED = ("minValues", "maxValues", "nullCount")
 _EXACT = frozenset({"byte", "short", "integer", "long", "date", "string"})
@@ -30,32 +30,32 @@ _LAST_LETTER, _SURROGATES = 0x10FFFF, range(0xD800, 0xE000)
 
 
 def boundable(schema: str) -> dict[str, str]:
-    """The columns of a Delta schema (JSON) whose bounds are exact whoever writes them, each with its type."""
+    """The columns of a Delta schema (JSON) whose bounds are exact, whoever writes them; each with its type."""
     columns = {each["name"]: each["type"] for each in json.loads(schema)["fields"]}
     return {name: kind for name, kind in columns.items() if isinstance(kind, str) and kind in _EXACT}
 
 
 def are_trusted(kind: str) -> bool:
-    """Whether files that others wrote have exact bounds of a type (as Spark names it), whatever they were written by.
+    """Whether bounds of a type (as Spark names it) are exact in files of other writers, whatever program they used.
 
-    Not so of decimals with more digits than a double holds, of floats, and of structs with such.
+    They are not for decimals with more digits than a double can represent, for floats, and for structs of these.
     """
     return not _FLOATING.search(kind) and all(int(digits) <= _DOUBLE_DIGITS for digits in _DECIMAL.findall(kind))
 
 
 def naming(names: Iterable[str]) -> str:
-    """The property's text for these columns."""
+    """The value of the property for these columns."""
     return ",".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def named(text: str) -> tuple[str, ...]:
-    """The columns that a text of `naming` names."""
+    """The columns in a value that `naming` made."""
     return tuple(name.replace("``", "`") for name in _NAME.findall(text))
 
 
 def unbounded(stats: Mapping[str, Any], columns: Mapping[str, str]) -> set[str]:
-    """Those of the columns (with their types) that a file has values in but no bounds of. A file that states nothing at
-    all misleads nobody."""
+    """The columns (with their types) in which a file has values but no bounds. A file without any statistics misleads
+    nobody."""
     lows, highs, nulls = (stats.get(kind) or {} for kind in _STATED)
     if not (lows or highs or nulls):
         return set()
@@ -68,7 +68,7 @@ def unbounded(stats: Mapping[str, Any], columns: Mapping[str, str]) -> set[str]:
 
 
 def restated(stats: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    """The statistics of a file with bounds of these columns (with their types) alone, long texts cut."""
+    """The statistics of a file with bounds of only these columns (with their types); long strings are cut."""
     lows, highs, nulls = (stats.get(kind) or {} for kind in _STATED)
     bounds = {name: (_below(lows.get(name), kind), _above(highs.get(name), kind)) for name, kind in columns.items()}
     both = {name: ends for name, ends in bounds.items() if None not in ends}
@@ -82,12 +82,12 @@ def restated(stats: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, 
 
 
 def _below(value: Any, kind: str) -> Any:
-    """A bound that is not above a minimum; None where there is none."""
+    """A bound that is not above a minimum; None if there is none."""
     return value[:MAX_TEXT] if kind == "string" and isinstance(value, str) else _plain(value, kind)
 
 
 def _above(value: Any, kind: str) -> Any:
-    """A bound that is not below a maximum; None where there is none."""
+    """A bound that is not below a maximum; None if there is none."""
     if kind != "string" or not isinstance(value, str) or len(value) <= MAX_TEXT:
         return _plain(value, kind)
     for at in range(MAX_TEXT - 1, -1, -1):
@@ -97,7 +97,7 @@ def _above(value: Any, kind: str) -> Any:
 
 
 def _plain(value: Any, kind: str) -> Any:
-    """A day that all readers can name, or what is no day, as it is."""
+    """A day that all readers can represent; a value of another type is returned unchanged."""
     return None if kind == "date" and not (isinstance(value, str) and _DAY.fullmatch(value)) else value
 
 

@@ -1,6 +1,6 @@
-"""What the choice of a strategy is made from: facts about upstreams that are known without reading data, and costs.
+"""The basis for the choice of a strategy: facts about upstreams that are known without reading data, and costs.
 
-Owns no clock and reads no table. All times are seconds.
+This module has no clock and reads no table. All times are seconds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ __all__ = ["STRATEGIES", "Costs", "EpochRan", "Strategy", "TableFacts", "TableSt
 TableStrategy = Literal["snapshot", "snapshot_once", "rearranged", "arrangement"]
 Strategy = Literal["source"] | TableStrategy
 STRATEGIES: tuple[Strategy, ...] = ("source", *get_args(TableStrategy))
-"""All strategies, the simplest first: of two that cost the same, the earlier one is taken."""
+"""All strategies, the simplest first; of two with the same cost, the earlier one is chosen."""
 
 Amount = Annotated[float, Field(ge=0, le=1e18)]
 Count = Annotated[int, Field(ge=0, le=10**18)]
@@ -29,18 +29,18 @@ Constant = Annotated[float, Field(ge=1e-3, le=1e18)]
 
 
 class TableFacts(Value):
-    """What metadata alone says of one upstream: a Delta `table`, a `view` of this project, or a Kafka `topic`.
+    """What metadata says about one upstream: a Delta `table`, a `view` of this project, or a Kafka `topic`.
 
-    `rows`, `bytes` (as stored) and `files` are those of the newest version; of a topic, the records and bytes that it
-    holds. `append_only`: rows are never updated or deleted; `has_feed`: the change data feed is on; `keyed`: there is
+    `rows`, `bytes` (as stored) and `files` are those of the newest version; for a topic, its present records and bytes.
+    `append_only`: rows are never updated or deleted; `has_feed`: the change data feed is on; `keyed`: there is
     a declared primary key, or a view's own; `key_sortable`: its columns have an order. `clustering` is the share of
-    the files that one key range of `chunk_rows` rows has to touch: about 1/chunks where the table is clustered by its
-    key, 1 where every range touches every file, None where there are no statistics.
+    the files that one key range of `chunk_rows` rows has to touch: about 1/chunks if the table is clustered by its
+    key, 1 if every range touches every file, None if there are no statistics.
 
-    Retention is how long removed files and old commits are kept (of a topic, `log_retention_seconds` is how long its
-    records are; None: for ever). Rates are means over the recent history, so a table that had no commit in it counts as
-    one that stays as it is; `versions_per_second` counts maintenance too, as that removes files. `inserts_per_second` are
-    those of the changes that came in versions which only added rows.
+    Retention is how long removed files and old commits are kept. For a topic, `log_retention_seconds` is how long its
+    records are kept (None: for ever). Rates are means over the recent history, so a table without a recent commit counts
+    as unchanging. `versions_per_second` includes maintenance, because it removes files. `inserts_per_second` counts the
+    changes in versions that only added rows.
     """
 
     name: str
@@ -63,22 +63,22 @@ class TableFacts(Value):
 
     @property
     def only_grows(self) -> bool:
-        """Whether all that changes are rows that come: then nothing of a view has to be rewritten."""
+        """Whether the only changes are new rows, so that nothing in a view has to be rewritten."""
         return self.append_only or 0 < self.changes_per_second <= self.inserts_per_second
 
     @property
     def moves(self) -> bool:
-        """Whether commits are to be expected while history is read: only then can anything be removed."""
+        """Whether commits are expected while history is read; only then can anything be removed."""
         return self.changes_per_second > 0 or self.versions_per_second > 0
 
     @property
     def expires(self) -> bool:
-        """Whether what is read may be gone in time: what a table replaced, and any record of a topic."""
+        """Whether what has to be read may be removed before: files that a table replaced, or records of a topic."""
         return self.moves or self.kind == "topic"
 
 
 class EpochRan(NamedTuple):
-    """One epoch as it went: rows read, rows changed in the view, seconds, and what it read."""
+    """Measurements of one epoch: rows read, rows changed in the view, seconds, and what it read."""
 
     rows: int
     rows_changed: int
@@ -87,19 +87,19 @@ class EpochRan(NamedTuple):
 
 
 class Costs(Value):
-    """The constants that estimates are made of. The defaults were measured on 2 cores (`docs/benchmarks.md`) unless
-    they are said to be assumed.
+    """The constants of the estimates. The defaults were measured on 2 cores (`docs/benchmarks.md`), except those
+    marked as assumed.
 
-    `snapshot_rows_per_second`: a table's rows read and written; `scan_rows_per_second`: rows read and thrown away;
+    `snapshot_rows_per_second`: a table's rows read and written; `scan_rows_per_second`: rows read and discarded;
     `source_rows_per_second`: records read from Kafka, parsed and written; `merge_rows_per_second`: changed rows read
     from the change log and merged; `rewrite_rows_per_second`: the view's rows in files that a merge has to rewrite.
 
-    `epoch_seconds`: what an epoch that appends takes whatever it reads; `merge_seconds`: the same of one that merges;
+    `epoch_seconds`: the fixed time of an epoch that appends; `merge_seconds`: the fixed time of one that merges;
     `version_seconds`: each version of a change log (assumed); `capture_seconds`: one capture into a spool (assumed).
 
-    `row_bytes`: one row in memory where the table's own bytes say less (assumed); `expansion`: bytes in memory for one
-    byte stored (assumed); `spool_bytes_per_second`: writing a spool (assumed); `kills_per_hour`: how often a run is
-    killed and has its unfinished epoch to do again (assumed).
+    `row_bytes`: the least memory of one row, even if the table's own bytes suggest less (assumed); `expansion`: bytes in
+    memory for one stored byte (assumed); `spool_bytes_per_second`: writing a spool (assumed); `kills_per_hour`: how often
+    a run is killed and has to repeat its unfinished epoch (assumed).
     """
 
     snapshot_rows_per_second: Constant = 3_500_000.0
@@ -136,11 +136,11 @@ class Costs(Value):
 
     @classmethod
     def learned(cls, history: Iterable[EpochRan]) -> Self:
-        """The defaults corrected by epochs that ran: medians, so that a slow epoch or two change nothing.
+        """The defaults, corrected by measured epochs. Medians are used, so that one or two slow epochs change nothing.
 
-        Epochs too small for their rows to matter show what an epoch takes at least, the others the rate. A constant
-        that fewer than three epochs measure stays; none moves to less than a hundredth or more than a hundredfold.
-        Epochs without a length, or with negative numbers, do not count.
+        Epochs that are too small for their rows to matter give the fixed time, the others the rate. A constant with fewer
+        than three measurements stays as it is; none changes by more than a factor of a hundred. Epochs without a length,
+        or with negative numbers, are ignored.
         """
         costs = cls()
         kept = [
@@ -158,10 +158,10 @@ class Costs(Value):
 
 
 def epochs_ran(records: Sequence[tuple[CommitRecord, float]]) -> list[EpochRan]:
-    """The epochs among a table's records (newest first, each with the time of its commit) as they went.
+    """Measurements of the epochs among a table's records (newest first, each with the time of its commit).
 
-    Those whose predecessor is not among them are left out, and so are those that read history and changes together, or
-    tables in full instead of their changes.
+    Epochs whose predecessor is not among the records are left out. So are epochs that read history and changes together,
+    or that read tables in full instead of their changes.
     """
     found = []
     for (after, committed), (before, _) in pairwise(records):
@@ -190,11 +190,11 @@ _LEARNED = (
 )
 _FEWEST = 3
 _SMALL = 0.1
-"""An epoch is small if its rows should take less than this part of an epoch's least time."""
+"""An epoch is small if its rows are expected to take less than this share of an epoch's fixed time."""
 
 
 def _fit(epochs: Sequence[tuple[int, float]], rate: tuple[str, float], fixed: tuple[str, float]) -> dict[str, float]:
-    """What epochs of `rows` and `seconds` say about the two named constants, given what is believed of them so far."""
+    """What epochs of `rows` and `seconds` say about the two named constants, given their present values."""
     small = [seconds for rows, seconds in epochs if rows / rate[1] < _SMALL * fixed[1]]
     found: dict[str, float] = {}
     least = fixed[1]

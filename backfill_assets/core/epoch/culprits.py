@@ -1,7 +1,7 @@
-"""Finds the rows that cannot be computed among many, by halves, with bounded effort.
+"""Finds the rows that cannot be computed among many, by bisection, with limited effort.
 
-Whoever searches numbers the rows (or what names them) from 0 and tells of any range of numbers why it fails. Rows fail by
-themselves: a range fails just where one of its rows does.
+The caller numbers the rows (or what identifies them) from 0, and says for any range of numbers why it fails. Rows fail
+independently: a range fails if and only if one of its rows does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +14,12 @@ from backfill_assets.core.progress.reads import OffsetRead
 __all__ = ["MOST_NAMED", "MOST_TRIES", "Culprit", "Culprits", "Places", "culprits"]
 
 MOST_NAMED = 10
-"""So many rows are named at the most."""
+"""The maximum number of rows that are named."""
 MOST_TRIES = 120
-"""So many ranges are tried at the most. To find one row among a million takes forty, each further one fewer."""
+"""The maximum number of ranges that are tried. Finding one row among a million takes forty, each further one fewer."""
 
 Fails = Callable[[int, int], str]
-"""Why the rows from a number to another (exclusive) cannot be computed; empty where they can."""
+"""Why the rows from one number to another (exclusive) cannot be computed; empty if they can."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Culprits:
 
 
 def culprits(size: int, fails: Fails, *, most: int = MOST_NAMED, tries: int = MOST_TRIES) -> Culprits:
-    """Search the rows 0 to `size` for those that fail; the first ones, where there are more than can be found."""
+    """Search the rows 0 to `size` for those that fail; finds the first ones if there are too many."""
     found: list[tuple[int, str]] = []
     suspected = [(0, size)] if size else []
     while suspected and len(found) < most and tries > 0:
@@ -73,7 +73,7 @@ class Places:
         return sum(len(each) for _, _, each in self.parts)
 
     def between(self, start: int, end: int) -> Mapping[str, dict[int, OffsetRange]]:
-        """The offsets from a number to another (exclusive), by source and partition."""
+        """The offsets from one number to another (exclusive), by source and partition."""
         found: dict[str, dict[int, OffsetRange]] = {}
         number = 0
         for source, partition, each in self.parts:
@@ -85,7 +85,7 @@ class Places:
         return found
 
     def at(self, number: int) -> OffsetSkip:
-        """The offset of a number."""
+        """The offset with a number."""
         ((source, partitions),) = self.between(number, number + 1).items()
         ((partition, each),) = partitions.items()
         return OffsetSkip(source=source, partition=partition, offset=each.start)

@@ -12,11 +12,11 @@ __all__ = ["Limits", "Stop", "TokenBucket", "rate_of"]
 
 DEFAULT_CHUNK_ROWS = 1_000_000
 ROUNDING = 1e-6
-"""Seconds since 1970 resolve to some 1e-7 seconds: a bucket that is full but for that is full."""
+"""Seconds since 1970 have a resolution of about 1e-7 seconds; a bucket that lacks less than this counts as full."""
 
 
 class Stop(StrEnum):
-    """Why a run ended; each is a success, and `stopped_reason` in metadata."""
+    """Why a run ended. Each is a success; metadata shows it as `stopped_reason`."""
 
     CAUGHT_UP = "caught_up"
     PAUSED = "paused"
@@ -30,11 +30,11 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one run may do. Rows are counted as offsets read, an upper bound of records.
+    """Limits of one run. Rows are counted as offsets, which is an upper bound of the records.
 
-    `max_seconds`, `max_rows`: for the whole run (None: no limit); `chunk_rows`: for one epoch; `rows_per_second`: None
-    for no limit, 0 for none at all. `yield_to_views`: end early while a view that reads this table, at work in another run,
-    is further behind than its bound.
+    `max_seconds`, `max_rows`: for the whole run (None: no limit). `chunk_rows`: for one epoch. `rows_per_second`: None for
+    no limit, 0 for no rows at all. `yield_to_views`: end early while a view that reads this table, and that another run
+    works on, is behind its lag bound.
     """
 
     max_seconds: float | None = None
@@ -67,7 +67,7 @@ def rate_of(throttle: float | str) -> float | None:
 
 @dataclass
 class TokenBucket:
-    """Lets `rate` rows per second through, measured over real time; holds at most one second's worth.
+    """Lets `rate` rows per second through, measured in real time; saves up at most one second's worth.
 
     https://en.wikipedia.org/wiki/Token_bucket
     """
@@ -78,7 +78,7 @@ class TokenBucket:
     _at: float | None = field(default=None, init=False)
 
     def set_rate(self, rate: float | None) -> None:
-        """Change the rate; what has been saved up under the old one is kept up to the new capacity."""
+        """Change the rate; what was saved up at the old rate is kept, up to the new capacity."""
         if rate != self.rate:
             self._fill()
             self.rate = rate
@@ -101,7 +101,7 @@ class TokenBucket:
         return min(wanted, int(self._tokens + ROUNDING * self._capacity))
 
     def take(self, rows: int) -> None:
-        """Record that rows were taken. A plan that is redone may take more than allowed; the debt is waited off."""
+        """Record that rows were taken. A plan that is repeated may take more than allowed; later epochs then wait longer."""
         if self.rate is not None:
             self._tokens -= rows
 

@@ -28,7 +28,7 @@ def _no_step(_step: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts(Generic[P]):
-    """What an epoch is made with: one decider, the ports that act, and sources of time and identity."""
+    """What an epoch needs: a decider, the ports that act, and sources of time and identity."""
 
     decider: Decider[P]
     output: Output
@@ -41,11 +41,11 @@ class Parts(Generic[P]):
 
     @property
     def name(self) -> str:
-        """The table's name as the command line takes it."""
+        """The table's name on the command line."""
         return self.decider.target.partition("/")[2]
 
     def position(self, record: CommitRecord) -> P:
-        """The position that a commit of the table says."""
+        """The position in a commit of the table."""
         return of_kind(record.position, self.decider.kind)
 
     def planned(self, plan: Plan) -> PlannedEpoch[P]:

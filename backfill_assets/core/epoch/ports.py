@@ -1,6 +1,6 @@
-"""The small interfaces that the deciding code names and that adapters in `resources` (or simulations) implement.
+"""The small interfaces that deciding code uses and that adapters (or simulations) implement.
 
-Deciders get the reading ones only; the protocol alone can write.
+Deciders receive only the interfaces that read; only the protocol can write.
 """
 
 import sys
@@ -62,10 +62,10 @@ KeysLeftOut = Mapping[str, Sequence[NamedKey]]
 
 @dataclass(frozen=True, kw_only=True)
 class TopicState:
-    """What a topic holds now: its identity and, per partition, the earliest offset and the end that may be read.
+    """The present state of a topic: its identity and, per partition, the earliest offset and the end that may be read.
 
-    `epochs`: per partition the leader epoch that it is in, where brokers say so. `retention_seconds`: for how long it keeps
-    its records (None: for ever, or as long as no newer one has their key).
+    `epochs`: the present leader epoch of each partition, if brokers report it. `retention_seconds`: how long it keeps its
+    records (None: for ever, or until a newer record has the same key).
     """
 
     topic: str
@@ -78,7 +78,7 @@ class TopicState:
 
 @dataclass(frozen=True, kw_only=True)
 class LogRecord:
-    """A record of a topic: where it is, in which leader epoch it was written (None: not known), and a digest of it."""
+    """A record of a topic: its offset, the leader epoch in which it was written (None: unknown), and a digest of it."""
 
     offset: int
     epoch: int | None
@@ -87,7 +87,7 @@ class LogRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class BronzeState:
-    """What a source's bronze table holds now."""
+    """The present state of a source's bronze table."""
 
     incarnation: str
     version: int
@@ -104,14 +104,14 @@ class Commit:
     deletes: bool = False
     """Whether it may have deleted or replaced rows, and not only added some."""
     bytes: int = 0
-    """How large the files are that hold what it changed."""
+    """The size of the files with its changes."""
     feed: bool = True
-    """Whether it is in the table's change data feed; one read is never of versions with and without it."""
+    """Whether it is in the table's change data feed; a single read never mixes versions with and without it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpstreamState:
-    """What a Delta table holds now: its identity, its newest version, and its life if it is a view of this project."""
+    """The present state of a Delta table: its identity, its newest version, and its life if it is a view of this project."""
 
     table_id: str
     version: int
@@ -121,21 +121,21 @@ class UpstreamState:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSize:
-    """How much a Delta table holds: rows, as its log states them, and bytes of its data files."""
+    """The size of a Delta table: its rows, according to its log, and the bytes of its data files."""
 
     rows: int
     bytes: int
 
 
 class Tables(Protocol):
-    """What Delta tables offer, read when asked and never written."""
+    """The Delta tables that a view reads. They are read on request and never written."""
 
     def table_now(self, name: str) -> UpstreamState:
-        """The newest version; an error where the table is gone, or a view that is not live."""
+        """The newest version; an error if the table is gone, or is a view that is not live."""
         ...
 
     def columns(self) -> UpstreamColumns:
-        """The columns that all tables have now, as far as the view's query may mean them."""
+        """The present columns of all tables, as far as the view's query may refer to them."""
         ...
 
     def files(self, name: str, version: int) -> Sequence[int]:
@@ -143,15 +143,15 @@ class Tables(Protocol):
         ...
 
     def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
-        """The versions after one and up to another, oldest first, without a gap; an error where one is gone."""
+        """The versions after one and up to another, oldest first, without a gap; an error if one is gone."""
         ...
 
     def size(self, name: str) -> TableSize:
-        """How much the newest version holds."""
+        """The size of the newest version."""
         ...
 
     def commit_timestamp(self, name: str, version: int) -> int | None:
-        """When a version says that it was committed (milliseconds since 1970); None where it is gone or does not say."""
+        """When a version was committed, according to itself (milliseconds since 1970); None if it is gone or does not say."""
         ...
 
     def check_readable(self, read: TableRead) -> None:
@@ -159,60 +159,60 @@ class Tables(Protocol):
         ...
 
     def check_keys(self, versions: Mapping[str, int], left_out: KeysLeftOut) -> None:
-        """Refuse versions in which the view's key is not unique, but for rows that are left out: `DuplicateKeyError`."""
+        """Refuse versions in which the view's key is not unique, apart from rows that are left out: `DuplicateKeyError`."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRanges:
-    """A table's key cut into ranges: their inclusive upper ends (the last has none), and about how many rows each holds."""
+    """A table's key cut into ranges: their inclusive upper ends (the last has none), and roughly how many rows each has."""
 
     bounds: tuple[Key, ...]
     rows: tuple[int, ...]
 
 
 class KeyedTables(Tables, Protocol):
-    """Delta tables that can be read in the order of their keys."""
+    """Delta tables that can be read in the order of their key."""
 
     def key_ranges(self, name: str, version: int) -> KeyRanges:
-        """Cut the key of a version, near-evenly; without rows no ranges. `UpstreamRefusedError` where it has no order."""
+        """Cut the key of a version into nearly equal ranges; none without rows. `UpstreamRefusedError` if it has no order."""
         ...
 
 
 class Upstreams(Protocol):
-    """What upstreams offer, read when asked and never written."""
+    """Topics and bronze tables. They are read on request, and written only where a method says so."""
 
     def topic(self, source: str) -> TopicState:
         """The topic of a source."""
         ...
 
     def starts(self, source: str, offer: TopicState) -> Mapping[int, int]:
-        """The declared start of a source as one offset per partition of `offer`, not yet checked against it."""
+        """The declared start of a source as one offset per partition of `offer`; not yet checked against it."""
         ...
 
     def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """Partitions whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by partition.
+        """Partitions whose log is no longer the one that was read, up to an offset (exclusive), in a leader epoch.
 
-        Returns for each such partition the first offset that another leader has written since, as far as records show.
+        Returns for each such partition the first offset that another leader has written since, as far as records show it.
         """
         ...
 
     def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
-        """The last record that the topic delivers of each range, by partition; partitions without one are left out."""
+        """The last record of each range that the topic delivers, by partition; partitions without one are missing."""
         ...
 
     def bronze(self, source: str) -> BronzeState:
-        """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""
+        """The bronze table of a source; `UpstreamChangedError` if it does not exist (any more)."""
         ...
 
     def create_bronze(self, source: str) -> BronzeState:
-        """The bronze table of a source, which is created here (empty) if it is not there yet."""
+        """The bronze table of a source, which is created (empty) if it does not exist yet."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class InitialState(Generic[P_co]):
-    """How a new life begins: its first position, the offsets of its frozen history, and whether it is live at once."""
+    """How a new life begins: its first position, the size of its frozen history, and whether it is live at once."""
 
     position: P_co
     total: int
@@ -221,7 +221,7 @@ class InitialState(Generic[P_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class NextEpoch(Generic[P_co]):
-    """The next epoch as decided: what is read, the position after it, and whether the table is live then."""
+    """The decided next epoch: what is read, the position after it, and whether the table is live then."""
 
     reads: tuple[Read, ...]
     after: P_co
@@ -230,7 +230,7 @@ class NextEpoch(Generic[P_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEpoch(Generic[P_co]):
-    """An epoch as an earlier plan has it: what is read, and the positions before and after it."""
+    """An epoch in an earlier plan: what is read, and the positions before and after it."""
 
     reads: tuple[Read, ...]
     before: P_co
@@ -238,8 +238,8 @@ class PlannedEpoch(Generic[P_co]):
 
 
 class Decider(Protocol[P]):
-    """Decides what one table, whose positions are of kind `P`, reads next. Knows its declaration and sees upstreams; writes
-    nothing."""
+    """Decides what one table, whose positions are of kind `P`, reads next. It knows the declaration and sees the upstreams;
+    it writes nothing."""
 
     @property
     def kind(self) -> type[P]:
@@ -253,7 +253,7 @@ class Decider(Protocol[P]):
 
     @property
     def fingerprint(self) -> Fingerprint:
-        """The digests of the declaration that the table is built with."""
+        """The digests of the declaration."""
         ...
 
     def begin(self) -> InitialState[P]:
@@ -261,30 +261,30 @@ class Decider(Protocol[P]):
         ...
 
     def columns(self) -> UpstreamColumns:
-        """The columns that the upstreams have now, as far as a life that begins now depends on them."""
+        """The present columns of the upstreams, as far as a life that begins now depends on them."""
         ...
 
     def next(self, position: P, *, live: bool, budget: int) -> NextEpoch[P] | None:
-        """Decide the epoch after `position`, of at most `budget` offsets; None where there is nothing to do.
+        """Decide the epoch after `position`, of at most `budget` offsets; None if there is nothing to do.
 
-        With `EVERYTHING` it takes all that its tables hold once their history is read, whatever else bounds an epoch.
+        With `EVERYTHING`, once history is read, it takes everything in its tables, whatever else limits an epoch.
         """
         ...
 
     def waits(self, position: P, *, live: bool) -> bool:
-        """Whether `next` would find something to do, at whatever cost it takes to find out just that."""
+        """Whether `next` would find something to do, found out as cheaply as possible."""
         ...
 
     def confirm(self, plan: PlannedEpoch[P]) -> None:
-        """Refuse a plan whose upstreams are no longer the ones that it was made for (recreated, reset, restored)."""
+        """Refuse a plan whose upstreams are no longer those that it was made for (recreated, reset, restored)."""
         ...
 
     def resumable(self, plan: PlannedEpoch[P]) -> bool:
-        """Whether a run that begins may redo a plan that it finds uncommitted; else the life is given up for a new one."""
+        """Whether a new run may repeat an uncommitted plan that it finds; otherwise a new life replaces this one."""
         ...
 
     def readable(self, plan: PlannedEpoch[P]) -> bool:
-        """Whether an earlier plan can be carried out: its inputs are there, and it leaves out what is to be left out now."""
+        """Whether an earlier plan can be carried out: its inputs exist, and it leaves out the rows that it must."""
         ...
 
     def done(self, position: P) -> int:
@@ -296,7 +296,7 @@ class Decider(Protocol[P]):
         ...
 
     def lag(self, position: P) -> Mapping[str, int]:
-        """How many offsets are still to be read, by partition (`<source>/<partition>`)."""
+        """How many offsets still have to be read, by partition (`<source>/<partition>`)."""
         ...
 
 
@@ -324,27 +324,27 @@ class Output(Protocol):
         ...
 
     def engine(self, staged: Staged) -> str:
-        """What would commit this: `append`, `overwrite`, or a merge by key in `delta-rs` or `spark`."""
+        """How this would be committed: `append`, `overwrite`, or a merge by key in `delta-rs` or `spark`."""
         ...
 
     def verify(self, staged: Staged) -> None:
-        """Check that every staged file is there with its size, rows and columns; `StagingError` if not."""
+        """Check that every staged file exists with its size, rows and columns; `StagingError` if not."""
         ...
 
 
 class Ledger(Protocol):
-    """The plans of all tables. Runs compete for one epoch of one table, and for nothing else."""
+    """The plans of all tables. Runs compete only for one epoch of one table."""
 
     def newest(self, target: str, incarnation: str, *, since: int = 0) -> int | None:
         """The number of the newest planned epoch of this life, None if none is known at or after `since`."""
         ...
 
     def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:
-        """The plan in force for an epoch."""
+        """The plan that counts for an epoch."""
         ...
 
     def append(self, plan: Plan) -> bool:
-        """Append a plan unless a rival planned the same epoch since `newest` was read; returns whether it was appended."""
+        """Append a plan unless another run has planned the epoch since `newest` was read; returns whether it did so."""
         ...
 
 
@@ -357,7 +357,7 @@ class Compute(Protocol):
 
 
 class Clock(Protocol):
-    """Real time, or a clock that a test moves by hand."""
+    """Real time, or a clock that a test controls."""
 
     def now(self) -> float:
         """Seconds since 1970, UTC."""
@@ -370,7 +370,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Controls:
-    """What an operator has set for a table: `rows_per_second` None means no limit, 0 means none at all."""
+    """What an operator has set for a table. `rows_per_second` None means no limit, 0 means no rows at all."""
 
     paused: bool = False
     rows_per_second: float | None = None

@@ -1,13 +1,13 @@
-"""The one protocol: everything that is ever written goes through an epoch, or through `begin_life` and `end_life`.
+"""The one protocol: everything is written by an epoch, or by `begin_life` and `end_life`.
 
-    1 look      load the table; its log alone says what the last epoch is and that nothing external came after
-    2 plan      take the ledger's plan for the next epoch, or decide one and enter it unless a rival has
+    1 look      load the table; its log alone says what the last epoch is, and that nobody else has written since
+    2 plan      use the ledger's plan for the next epoch; or decide one, and store it unless another run has stored one
     3 stage     Spark writes files that no reader sees
-    4 commit    check the files, then one commit on the table as loaded in step 1; on any error look again and judge
-    5 report    the caller's: heartbeat, progress, control
+    4 commit    check the files, then make one commit on the table as loaded in step 1; after any error look again and judge
+    5 report    done by the caller: heartbeat, progress, control
 
-A crash before 2 leaves nothing; after 2, a plan that the next run redoes as it stands; after 3, also files that nobody
-reads and clean-up removes once another attempt has won; after 4, nothing is missing. Nothing needs repair.
+A crash before 2 leaves nothing. A crash after 2 leaves a plan, which the next run carries out unchanged; after 3 also files
+that nobody reads, which are deleted once another attempt has succeeded. After 4 nothing is missing. Nothing needs repair.
 """
 
 import logging
@@ -55,10 +55,10 @@ _log = logging.getLogger(__name__)
 
 
 def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord | None:
-    """Walk the steps 1 to 4 once, from a checked look; return the commit, or None where there is nothing to do.
+    """Do the steps 1 to 4 once, from a checked look; return the commit, or None if there is nothing to do.
 
-    Errors: `FencedError` where another run got ahead, `ExternalWriteError` where somebody else wrote beside the commit,
-    `UnsettledCommitError`, `StagingError`, and what deciding and computing raise. After any of them nothing is
+    Errors: `FencedError` if another run is ahead, `ExternalWriteError` if somebody else wrote at the same time,
+    `UnsettledCommitError`, `StagingError`, and what deciding and computing raise. None of them leaves anything
     half-written.
     """
     last = look.record
@@ -107,8 +107,8 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
 
 
 def _staged(parts: Parts[P], plan: Plan, look: TableState) -> tuple[Plan, str, Staged]:
-    """Stage a plan; where a key was there twice, and no more is, the plan over what there is by now. Which plan, attempt
-    and files it became."""
+    """Stage a plan, and return the plan, attempt and files. If the plan has a duplicate key that has been corrected since,
+    stage a new plan over everything that exists by now instead."""
     assert look.record is not None
     attempt = parts.new_id()
     try:
@@ -122,7 +122,7 @@ def _staged(parts: Parts[P], plan: Plan, look: TableState) -> tuple[Plan, str, S
 
 
 def check_look(parts: Parts[P], look: TableState) -> TableState:
-    """Step 1: a look at a table that goes on, with everything that forbids going on as an error of its own."""
+    """Step 1: look at a table, and refuse everything that forbids an epoch, each with an error of its own."""
     record = look.record
     if record is None or not look.exists:
         raise DroppedError(
@@ -150,11 +150,8 @@ def check_look(parts: Parts[P], look: TableState) -> TableState:
 def begin_life(
     parts: Parts[P], look: TableState, begin: InitialState[P], *, incarnation: str, gives_up: bool = False
 ) -> CommitRecord:
-    """Give a table a new life: one commit that removes all data and is epoch 0 of a fresh incarnation.
-
-    Serves creation, reset, and creation after a drop alike. With `gives_up` it ends only the life as it was looked at,
-    and not one that went on since. Errors: `FencedError` where another run did so first, or went on.
-    """
+    """Give a table a new life: one commit that removes all data and is epoch 0 of a new incarnation. With `gives_up` it only
+    ends the life as it was looked at, not one that has continued since. Errors: `FencedError` if another run was faster."""
     now = parts.clock.now()
     record = CommitRecord(
         kind=CommitKind.CREATE,
@@ -177,10 +174,7 @@ def begin_life(
 
 
 def end_life(parts: Parts[P], look: TableState) -> CommitRecord:
-    """Drop a table: one commit that removes all data and marks the life as ended. The log itself stays.
-
-    A life whose commits cannot be read is ended all the same, by a commit that states no position.
-    """
+    """Drop a table: one commit that removes all data and marks the life as ended. The log itself remains."""
     decider, now = parts.decider, parts.clock.now()
     last = look.record or nothing_known(decider.target, decider.fingerprint, incarnation=parts.new_id(), now=now)
     record = last.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
@@ -189,10 +183,8 @@ def end_life(parts: Parts[P], look: TableState) -> CommitRecord:
 
 
 def restate(parts: Parts[P], look: TableState) -> CommitRecord:
-    """Say the newest record again in a commit of its own, so that log clean-up cannot take it away.
-
-    Checks the look: restating on top of an external write or a drop would hide it.
-    """
+    """Repeat the newest record in a commit of its own, so that log clean-up cannot remove it. The look is checked first,
+    because a repetition on top of an external write or a drop would hide it."""
     check_look(parts, look)
     assert look.record is not None
     record = look.record.model_copy(update={"kind": CommitKind.RESTATE, "attempt": parts.new_id()})
@@ -223,7 +215,7 @@ def _planned(parts: Parts[P], last: CommitRecord, budget: int) -> Plan | None:
 
 
 def _left_behind(parts: Parts[P], last: CommitRecord, newest: int) -> FencedError | ExternalWriteError:
-    """The ledger is more than an epoch ahead of the look: either rivals went on since, or the table is an older version."""
+    """The ledger is more than one epoch ahead of the look: other runs have continued since, or the table was restored."""
     found = parts.output.look()
     if found.life != (last.incarnation, True) or (found.record is not None and found.record.epoch > last.epoch):
         return _fenced(last.target, f"epoch {last.epoch + 1} was committed by another run")
@@ -248,7 +240,7 @@ def _new_plan(parts: Parts[P], last: CommitRecord, budget: int) -> Plan | None:
 
 
 def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
-    """The plan of a step, entered into the ledger."""
+    """The plan of a step, stored in the ledger."""
     plan = Plan(
         target=last.target,
         incarnation=last.incarnation,
@@ -267,10 +259,7 @@ def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
 
 
 def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan) -> Plan | None:
-    """A plan over all that there is now, in place of one that nobody can carry out, as its rows give a key twice.
-
-    What corrects the rows comes after the versions that were planned; None where nothing came.
-    """
+    """A plan over everything that exists now, instead of one with a duplicate key; None if nothing has come since."""
     step = parts.decider.next(parts.position(last), live=last.live, budget=EVERYTHING)
     if step is None or step.after == refused.after:
         return None
@@ -280,7 +269,7 @@ def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan) -> Plan | Non
 
 
 def _stage(parts: Parts[P], plan: Plan, attempt: str, look: TableState) -> Staged:
-    """Step 3. Others who went on sweep the files under a run that is still at work: that is no failure of the run."""
+    """Step 3. Other runs that have continued delete the files of a run that still works: this is not a failure of the run."""
     if not plan.reads:
         return Staged()
     try:
@@ -295,10 +284,8 @@ def _stage(parts: Parts[P], plan: Plan, attempt: str, look: TableState) -> Stage
 
 
 def _commit(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableState, *, gives_up: bool = False) -> None:
-    """Step 4. Every error is unknown until a fresh look has judged it; only maintenance in between is tried again.
-
-    With `gives_up`, a commit that ends a life is not tried again on a later epoch of it.
-    """
+    """Step 4. Every error means "unknown" until a new look has judged it; only after maintenance is the commit repeated.
+    With `gives_up`, a commit that ends a life is not repeated on a later epoch of that life."""
     errors: list[Exception] = []
     for _ in range(COMMIT_TRIES):
         _verify(parts, record, staged, look)
@@ -324,7 +311,7 @@ def _epoch(look: TableState) -> int | None:
 
 
 def _verify(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableState) -> None:
-    """Check the staged files. Where they are gone because others went on and swept them, say that instead."""
+    """Check the staged files. If they are gone because other runs continued and deleted them, report that instead."""
     try:
         parts.output.verify(staged)
     except StagingError:

@@ -1,6 +1,6 @@
 """The values of the epoch protocol: reads, plans, commit records, what a look at a table finds, and how to judge it.
 
-Owns no action: `protocol` walks the steps, adapters in `resources` carry them out.
+This module has no actions: `protocol` does the steps, adapters carry them out.
 """
 
 import hashlib
@@ -44,10 +44,10 @@ Fingerprint = dict[str, str]
 
 
 class Plan(Value):
-    """One epoch, decided: what is read, and where that leaves the table. Redone as it stands until it is committed.
+    """One decided epoch: what is read, and the table's position after it. It is repeated unchanged until it is committed.
 
-    `expected_seconds` is how long it should take, by what earlier epochs took.
-    `spooled` says in which staged folder each part of the spool lies that `before` needs, as the commit before has it.
+    `expected_seconds` is how long it should take, judging from earlier epochs. `spooled` says in which staged folder each
+    part of the spool is that `before` needs, as recorded by the commit before.
     """
 
     target: str
@@ -68,7 +68,7 @@ class Plan(Value):
 
     @staticmethod
     def hash_of(text: str) -> str:
-        """The hash of a plan as it is written, whichever fields plans have had since."""
+        """The hash of a plan as it was stored, whichever fields have been added to plans since."""
         return _digest(json.loads(text))
 
     @property
@@ -88,7 +88,7 @@ class Plan(Value):
 
     @property
     def replaces(self) -> bool:
-        """Whether what is read takes the place of all that the view holds."""
+        """Whether the result replaces all rows of the view."""
         return any(isinstance(read, FullRead) for read in self.reads)
 
     @property
@@ -98,7 +98,7 @@ class Plan(Value):
 
 
 def spooled_parts(position: Position) -> list[str]:
-    """What of the view's spool a position needs."""
+    """The parts of the view's spool that a position needs."""
     return position.spooled if isinstance(position, SnapshotPosition) else []
 
 
@@ -107,7 +107,7 @@ Rule = Literal["", "full", "linear"]
 
 
 class CommitKind(StrEnum):
-    """What a commit of ours is."""
+    """The kinds of commits that this project makes."""
 
     CREATE = "create"
     EPOCH = "epoch"
@@ -116,17 +116,17 @@ class CommitKind(StrEnum):
 
 
 class CommitRecord(Value):
-    """What every commit of ours says of itself in its metadata; with it the table alone is enough to go on.
+    """What every commit of this project records in its metadata. With it, the table alone is enough to continue.
 
-    Times are seconds since 1970, UTC. `total` is the number of offsets (of Delta tables: rows) in the frozen history of
-    this life; `done` how many of all since its beginning have been consumed; `rows_written` the rows that were inserted
-    or replaced (`rows_updated` of them replaced), `rows_deleted` those deleted, `rows_total` the rows that the table
-    then holds. `rule` says how a query over whole tables was kept: `full`, or `linear` from the changes alone; empty for
-    other queries. `engine` says what made the commit: `append` of staged files, `overwrite` with them, or a merge by key in
-    `delta-rs` or `spark`.
-    `columns` are those of the upstreams, as far as the query may mean them, when this life began: what its names mean.
-    `spooled` says in which staged folder each part of the spool lies that the position needs. `base` is the version that
-    the table was at when it was looked at for this commit: nothing but maintenance may lie between the two.
+    Times are seconds since 1970, UTC. `total` is the number of offsets (for Delta tables: rows) in the frozen history of
+    this life; `done` is how many have been consumed since its beginning. `rows_written` counts the rows that were inserted
+    or replaced (`rows_updated` of them were replaced), `rows_deleted` the deleted ones, `rows_total` the rows in the table
+    afterwards. `rule` says how a query over whole tables was computed: `full`, or `linear` from the changes alone; empty
+    for other queries. `engine` says how the commit was made: `append` of staged files, `overwrite` with them, or a merge by
+    key in `delta-rs` or `spark`.
+    `columns` are the columns of the upstreams when this life began, as far as the query may refer to them.
+    `spooled` says in which staged folder each part of the spool is that the position needs. `base` is the table's version
+    when it was looked at for this commit; only maintenance may have committed between the two.
     """
 
     kind: CommitKind
@@ -176,8 +176,8 @@ def nothing_known(target: str, fingerprint: Fingerprint, *, incarnation: str, no
 
 
 class StagedFile(Value):
-    """A Parquet file that Spark wrote and no reader sees yet; `path` is relative to the table, `columns` are those that its
-    own footer names."""
+    """A Parquet file that Spark has written and no reader sees yet. `path` is relative to the table; `columns` are those
+    in its own footer."""
 
     path: str
     size: int
@@ -188,11 +188,11 @@ class StagedFile(Value):
 
 
 class Staged(Value):
-    """All that one attempt wrote, with the counts that Spark itself reported.
+    """Everything that one attempt wrote, with the counts that Spark itself reported.
 
-    `key` is empty where the files are rows to append. Otherwise they hold keyed changes: rows to insert, to replace
-    (`rows_updated` of them) and to delete, in folders named by what is to be done. With `replaces` they are all that the
-    table is to hold.
+    `key` is empty if the files are rows to append. Otherwise they are keyed changes: rows to insert, to replace
+    (`rows_updated` of them) and to delete, in folders named after the action. With `replaces` they are all rows that the
+    table will have.
     """
 
     files: tuple[StagedFile, ...] = ()
@@ -207,20 +207,20 @@ class Staged(Value):
 
     @property
     def rows(self) -> int:
-        """All rows that the files must hold."""
+        """The number of rows that the files must have."""
         return self.rows_written + self.rows_deleted
 
     @property
     def appends(self) -> bool:
-        """Whether the files can be committed as they are, because no single row is replaced or deleted."""
+        """Whether the files can be committed unchanged, because no single row is replaced or deleted."""
         return not self.rows_updated and not self.rows_deleted
 
 
 class TableState(Value):
     """What one loaded version of a table's log says.
 
-    `record` is the newest commit of ours (None where there is none yet), found at version `at`; `transaction` the
-    transaction number of its incarnation; `external` the first version that changed data without being ours, after that
+    `record` is the newest commit of this project (None if there is none yet), found at version `at`. `transaction` is the
+    transaction number of its incarnation. `external` is the first version by somebody else that changed data, after that
     commit or between it and the version that it was made on.
     """
 
@@ -232,17 +232,17 @@ class TableState(Value):
 
     @property
     def exists(self) -> bool:
-        """Whether the table holds a life that goes on: created, and not dropped."""
+        """Whether the table has a present life: it was created, and not dropped."""
         return self.record is not None and self.record.kind is not CommitKind.DROP
 
     @property
     def life(self) -> tuple[str, bool]:
-        """Which life of the table this is, and whether it still goes on."""
+        """Which life of the table this is, and whether it still lasts."""
         return (self.record.incarnation if self.record else "", self.exists)
 
 
 class Verdict(StrEnum):
-    """What became of a commit, judged by looking again."""
+    """The outcome of a commit, judged by looking again."""
 
     LANDED = "landed"
     DONE_BY_OTHER = "done_by_other"
@@ -252,11 +252,12 @@ class Verdict(StrEnum):
 
 
 def judge(found: TableState, mine: CommitRecord, look: TableState) -> Verdict:
-    """Tell what became of the commit of `mine`, made on `look`, by what is `found` now. Never from an error.
+    """Judge the outcome of the commit of `mine`, made on `look`, from the state `found` afterwards; never from an error.
 
-    Another life or a later epoch means that others went on; our epoch by another attempt of the same plan counts
-    as ours; our epoch by another plan fences us; nothing but maintenance in between means trying again. A new life and
-    a drop end whatever the old life holds, so they regard neither its later epochs nor external writes.
+    Another life or a later epoch means that other runs have continued. This epoch by another attempt of the same plan is
+    equivalent to ours. This epoch by another plan means that we are fenced. Only maintenance in between means that the
+    commit is repeated. A new life and a drop end the old life in any case, so later epochs of it and external writes do
+    not matter to them.
     """
     record = found.record
     if record is not None and _same_commit(record, mine):
@@ -280,7 +281,7 @@ def _same_commit(record: CommitRecord, mine: CommitRecord) -> bool:
 
 
 def app_id(target: str, incarnation: str) -> str:
-    """The application of the transaction numbers of one life of a table."""
+    """The application id of the transaction numbers of one life of a table."""
     return f"{target}@{incarnation}"
 
 

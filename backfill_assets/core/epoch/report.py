@@ -1,6 +1,6 @@
-"""Numbers that say how far a table is: pure arithmetic on its newest commits and its lag.
+"""Numbers about the progress of a table: pure arithmetic on its newest commits and its lag.
 
-The total is frozen when a life begins, and what is done only grows, so the percentage never goes backwards.
+The total is frozen when a life begins, and the part that is done only grows, so the percentage never goes backwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ __all__ = ["PartitionProgress", "Progress", "TableProgress", "lag_numbers", "par
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far a table is. Rows are offsets of its upstreams; None means not known (or, of `eta_seconds`, done)."""
+    """The progress of a table. Rows are offsets of its upstreams; None means not known (or, of `eta_seconds`, done)."""
 
     phase: str
     epoch: int
@@ -29,7 +29,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionProgress:
-    """Where one partition stands."""
+    """The progress of one partition."""
 
     source: str
     partition: int
@@ -40,13 +40,14 @@ class PartitionProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class TableProgress:
-    """Where a view stands in one Delta table. `version` is the last one consumed, of `newest` that there are.
+    """The progress of a view in one Delta table. `version` is the last consumed version, `newest` the newest one.
 
-    `awaits`: the upstreams whose history comes first, while it has not been its turn yet.
+    `awaits`: the upstreams whose history is read first, as long as this one waits for them.
 
-    `lag_seconds` is how far the view is behind in commit time; where changes are captured, how far that is: up to and
-    including version `captured`, with `spool_bytes` still to be applied. `retention_risk` and `forecast` say whether what it
-    still has to read outlives VACUUM and log clean-up, `headroom_seconds` by how much (None: not known, or nothing is left).
+    `lag_seconds` is how far the view is behind in commit time. If changes are captured, it is how far the capture is behind:
+    it includes version `captured`, and `spool_bytes` still have to be applied. `retention_risk` and `forecast` say whether
+    what the view still has to read will last, despite VACUUM and log clean-up, and `headroom_seconds` by how much (None:
+    unknown, or nothing is left to read).
     """
 
     upstream: str
@@ -66,9 +67,9 @@ class TableProgress:
 
 
 def lag_numbers(records: Sequence[CommitRecord]) -> dict[str, float | bool]:
-    """Of a view over Delta tables: its lag and bound, and whether the lag shrinks, over epochs of one run.
+    """For a view over Delta tables: its lag and bound, and whether the lag shrinks over the epochs of one run.
 
-    The bound and the pace are in seconds, or in commits where the strategy counts those.
+    The bound and the pace are in seconds, or in commits if the strategy counts these.
     """
     followed = [
         (each.finished_at, each.position)

@@ -1,4 +1,4 @@
-"""A run: epoch after epoch of one table, with control looked at between epochs and nowhere else."""
+"""A run: epoch after epoch of one table; controls are read only between epochs."""
 
 import math
 from collections.abc import Mapping
@@ -33,34 +33,34 @@ KEPT_EPOCHS = 20
 """So many of a run's epochs are kept: enough for its rate and its lag. A position of 10,000 partitions takes megabytes."""
 
 MOST_URGENT = 8
-"""How many times its usual rows an epoch takes at the most."""
+"""The maximum size of an epoch, as a multiple of its usual rows."""
 
 
 class RunHooks(Protocol):
-    """What a run does between epochs: read what the operator set, report how far it is, hear that it is to stop."""
+    """What a run does between epochs: read the operator's settings, report progress, learn that it has to stop."""
 
     def controls(self) -> Controls:
         """What the operator has set."""
         ...
 
     def after_epoch(self, record: CommitRecord) -> None:
-        """Called after each commit: report, keep the lease, keep the table tidy."""
+        """Called after each commit: report progress, renew the lease, maintain the table."""
         ...
 
     def backpressure(self) -> str:
-        """Why the run is to end at the next opportunity so that others can catch up; empty if it may go on."""
+        """Why the run has to end at the next opportunity so that others can catch up; empty if it may continue."""
         ...
 
 
 class TableCreator(Protocol):
-    """Makes the empty table under an output."""
+    """Creates the empty table of an output."""
 
     def schema(self) -> str:
         """The table's schema; finds out whether the declaration can be computed at all."""
         ...
 
     def empty(self) -> None:
-        """Make the empty table, unless a rival does so at the same moment."""
+        """Create the empty table, unless another run does so at the same moment."""
         ...
 
 
@@ -109,10 +109,10 @@ class RunReport:
 
 
 def create_if_missing(parts: Parts[P], make: "TableCreator") -> TableState:
-    """Look at the table, and give it its first life (or the next one after a drop) where it has none.
+    """Look at the table, and begin its first life (or the next one after a drop) if it has none.
 
     Everything that can be wrong with the declaration is found before anything is written. A life whose first commit was
-    planned and cannot be resumed is given up for a new one.
+    planned and cannot be resumed is replaced by a new one.
     """
     look = parts.output.look()
     if look.exists:
@@ -129,14 +129,14 @@ def create_if_missing(parts: Parts[P], make: "TableCreator") -> TableState:
 
 
 def _begun(parts: Parts[P], make: "TableCreator", look: TableState) -> TableState:
-    """The table with the life that is begun here, or that a rival began first."""
+    """The table with the life that is begun here, or that another run began first."""
     make.schema()
     begin, old = parts.decider.begin(), look.life
     if look.version < 0:
         make.empty()
         look = parts.output.look()
     if look.life == old:
-        with suppress(FencedError):  # a rival gave it a life, or finished the one to be given up, which is as good
+        with suppress(FencedError):  # another run began a life, or finished the one to be given up: both are fine
             begin_life(parts, look, begin, incarnation=parts.new_id(), gives_up=look.exists)
         look = parts.output.look()
     return check_look(parts, look)
@@ -145,8 +145,8 @@ def _begun(parts: Parts[P], make: "TableCreator", look: TableState) -> TableStat
 def _abandoned(parts: Parts[P], look: TableState) -> bool:
     """Whether a run planned the next epoch, did not commit it, and nobody may redo it.
 
-    Asked once, when a run begins and before it plans anything itself: a run ends at most one life, and one that is
-    fenced ends too, so that rivals cannot keep each other from finishing.
+    This is checked once, when a run begins and before it plans anything itself. A run ends at most one life, and a fenced run
+    ends too, so competing runs cannot keep each other from finishing.
     """
     record = look.record
     assert record is not None
@@ -157,7 +157,7 @@ def _abandoned(parts: Parts[P], look: TableState) -> bool:
 
 
 def plan_next(parts: Parts[P], record: CommitRecord, limits: Limits) -> NextEpoch[P] | None:
-    """What the next epoch would read (a dry run): what is planned already and would be redone, else what is decided now."""
+    """What the next epoch would read (a dry run): a plan that exists and would be repeated, otherwise a new decision."""
     epoch = record.epoch + 1
     if parts.ledger.newest(record.target, record.incarnation, since=record.epoch) == epoch:
         plan = parts.ledger.plan(record.target, record.incarnation, epoch)
@@ -167,10 +167,10 @@ def plan_next(parts: Parts[P], record: CommitRecord, limits: Limits) -> NextEpoc
 
 
 def run(parts: Parts[P], look: TableState, limits: Limits, between: RunHooks) -> RunReport:
-    """Work on one table from a checked look on, until it has caught up or something stops it.
+    """Work on one table, starting from a checked look, until it has caught up or something stops it.
 
-    "Caught up" is judged against what upstreams offered when the run started, so that a busy topic cannot keep a run
-    from ending. A rival that got ahead ends the run with `Stop.FENCED`. Errors of deciding and computing pass through.
+    "Caught up" refers to the state of the upstreams when the run started, so that a busy topic cannot keep a run from
+    ending. If another run is ahead, the run ends with `Stop.FENCED`. Errors of deciding and computing are passed on.
     """
     assert look.record is not None
     work = _Run(parts=parts, limits=limits, between=between, report=RunReport(record=look.record))
@@ -211,7 +211,7 @@ class _Run(Generic[P]):
         self.report.stopped = stopped
 
     def _await_turn(self) -> Stop | None:
-        """Wait for the throttle; the reason to stop instead, if there is one."""
+        """Wait for the throttle, or return the reason to stop instead."""
         while True:
             controls = self.between.controls()
             self.bucket.set_rate(slowest(self.limits.rows_per_second, controls.rows_per_second))
@@ -246,8 +246,8 @@ class _Run(Generic[P]):
         self.report.count(record, offsets)
 
     def _goal(self) -> Mapping[str, int]:
-        """What has to be consumed. A view over tables that is not live gets there by becoming live, which takes what is
-        newest then; its rows prove nothing, as changes of keys that are not read yet are never counted."""
+        """What has to be consumed. A view over tables that is not live has caught up when it becomes live. Rows do not show
+        that, because changes of keys that are not read yet are never counted."""
         if isinstance(self.report.record.position, SnapshotPosition) and not self.report.record.live:
             return {}
         position = self.parts.position(self.report.record)
@@ -258,7 +258,7 @@ class _Run(Generic[P]):
 
     def _reached(self, record: CommitRecord) -> bool:
         if isinstance(record.position, SnapshotPosition) and not record.live:
-            return False  # a version that changed no row may still be left, which rows do not show
+            return False  # a version that changed no row may still be left, which the number of rows does not show
         offsets = self.parts.decider.offsets(self.parts.position(record))
         return all(offsets.get(partition, 0) >= goal for partition, goal in self.goal.items())
 
@@ -274,9 +274,9 @@ class _Run(Generic[P]):
 
 
 def catch_up_factor(record: CommitRecord) -> int:
-    """How many times its usual rows the next epoch takes: more than once while a view that catches up is behind its bound.
+    """The size of the next epoch as a multiple of its usual rows: above one while a view is behind its lag bound.
 
-    A larger batch spends less on each of its rows, which is all that can be done where producers do not wait.
+    A larger batch costs less per row; nothing else can be done, because producers do not wait.
     """
     position = record.position
     if record.live or not isinstance(position, SnapshotPosition) or position.bound.max_lag is None:
@@ -285,5 +285,5 @@ def catch_up_factor(record: CommitRecord) -> int:
 
 
 def slowest(*rates: float | None) -> float | None:
-    """The smallest of the given limits; None where there is none."""
+    """The smallest of the given limits; None if there is none."""
     return min((rate for rate in rates if rate is not None and math.isfinite(rate)), default=None)

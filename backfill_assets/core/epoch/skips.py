@@ -1,9 +1,9 @@
-"""Rows that an operator has a view leave out: what names them, and from when on a position leaves them out.
+"""Rows that a view leaves out because an operator decided so: how they are named, and when a position leaves them out.
 
-What is wanted is kept in the state store and read only when an epoch is planned. What is left out is part of the position,
-so it is in the plan, in the commit and in what proofs derive again. An offset can be left out, or taken in again, as
-long as it has not been read; of what has been read the list is what it was then. A key of a table is left out in every
-version, until that is taken back.
+The operator's list is in the state store, and is read only when an epoch is planned. What is left out is part of the
+position, so it is in the plan, in the commit, and in what proofs derive again. An offset can be left out, or taken back, as
+long as it has not been read; after that it stays as it was. A key of a table is left out in every version, until it is taken
+back.
 """
 
 import hashlib
@@ -41,10 +41,10 @@ __all__ = [
 ]
 
 MOST_SKIPS = 1000
-"""So many rows of a view may be left out: they are named in each of its commits. More are a matter for its query."""
+"""The maximum number of rows that a view may leave out: each of its commits names them. Beyond that, change the query."""
 
 Offsets = dict[int, tuple[int, ...]]
-"""Offsets by partition, ascending; partitions without any are not in it."""
+"""Offsets by partition, ascending; partitions without any are missing."""
 
 
 class OffsetSkip(Value):
@@ -62,7 +62,7 @@ class OffsetSkip(Value):
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where it is in its source, in the words of the command line."""
+        """Its place in its source, as options of the command line."""
         return {"partition": self.partition, "offset": self.offset}
 
     @property
@@ -90,7 +90,7 @@ class KeySkip(Value):
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where it is in its table."""
+        """Its place in its table."""
         return {"key": dict(self.key)}
 
     @property
@@ -118,7 +118,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A row that is left out, or is to be, and which of both (see `rows_left_out`)."""
+    """A row that is or will be left out, and its state (see `rows_left_out`)."""
 
     source: str
     place: dict[str, Any]
@@ -132,7 +132,7 @@ class LeftOut:
 
 
 def no_skips() -> Sequence[Skip]:
-    """Nothing is wanted left out."""
+    """No row is to be left out."""
     return ()
 
 
@@ -142,7 +142,7 @@ def read_skip(document: object) -> Skip:
 
 
 def offsets_of(skips: Iterable[Skip], source: str) -> Offsets:
-    """The offsets of a source among what is to be left out."""
+    """The offsets of a source among the rows to leave out."""
     found: dict[int, set[int]] = {}
     for skip in skips:
         if isinstance(skip, OffsetSkip) and skip.source == source:
@@ -151,13 +151,13 @@ def offsets_of(skips: Iterable[Skip], source: str) -> Offsets:
 
 
 def keys_of(skips: Iterable[Skip], source: str) -> tuple[NamedKey, ...]:
-    """The keys of a table among what is to be left out, in an order that is always the same."""
+    """The keys of a table among the rows to leave out, in a stable order."""
     return tuple(sorted({skip.key for skip in skips if isinstance(skip, KeySkip) and skip.source == source}, key=str))
 
 
 def offsets_left_out(held: Offsets, wanted: Offsets, consumed: Mapping[int, int]) -> Offsets:
-    """What the next epoch leaves out: of offsets that have been `consumed` (up to these) what was left out, as it cannot
-    be changed any more; of all others what is wanted now."""
+    """What the next epoch leaves out: below the `consumed` offsets, what was left out, because that can no longer be
+    changed; above them, what the operator wants now."""
     found = {}
     for partition in sorted({*held, *wanted}):
         end = consumed.get(partition, 0)
@@ -169,18 +169,18 @@ def offsets_left_out(held: Offsets, wanted: Offsets, consumed: Mapping[int, int]
 
 
 def left_out_of(position: Position | None) -> dict[str, Offsets]:
-    """The offsets that a position leaves out, by source; only sources of which it leaves out any."""
+    """The offsets that a position leaves out, by source; sources without any are missing."""
     if not isinstance(position, ViewPosition):
         return {}
     return {name: source.skipped for name, source in position.sources.items() if source.skipped}
 
 
 def rows_left_out(position: Position | None, wanted: Iterable[Skip]) -> list[LeftOut]:
-    """All that is left out at a position (None: before there is one) or wanted so, in order.
+    """All rows that are left out at a position (None: before there is one) or are to be left out, in order.
 
-    `left out`: it was read and left out; `waiting`: it will be when it is read; `too late`: it was read before it was to be
-    left out, and is in the view; `until reset`: it was left out, and comes back only with a new life; `coming back`: it will
-    with the next epoch.
+    `left out`: it was read and left out. `waiting`: it will be left out when it is read. `too late`: it was read before, and
+    is in the view. `until reset`: it was left out, and comes back only with a new life. `coming back`: it comes back with the
+    next epoch.
     """
     asked = set(wanted)
     held = _held(position)
@@ -202,7 +202,7 @@ def _place(skip: Skip) -> tuple[str, int, int, str]:
 
 
 def left_out_words(rows: Sequence[LeftOut]) -> str:
-    """How many rows the view is without, and which, in one sentence; empty where it is without none."""
+    """How many rows the view leaves out, and which, in one sentence; empty if there are none."""
     out = [row.words for row in rows if row.is_out]
     if not out:
         return ""
@@ -211,14 +211,14 @@ def left_out_words(rows: Sequence[LeftOut]) -> str:
 
 
 def is_consumed(position: Position | None, skip: Skip) -> bool:
-    """Whether a row has been read, so that it cannot be left out, or taken in again, in this life of the view."""
+    """Whether a row has been read, so that it can no longer be left out or taken back in this life of the view."""
     if isinstance(skip, KeySkip) or not isinstance(position, ViewPosition) or skip.source not in position.sources:
         return False
     return skip.offset < consumed_of(position.sources[skip.source]).get(skip.partition, 0)
 
 
 def _held(position: Position | None) -> set[Skip]:
-    """What has been read and left out; of tables, which are read again and again, all that is left out."""
+    """What has been read and left out; for tables, which are read repeatedly, everything that is left out."""
     if isinstance(position, SnapshotPosition):
         return {KeySkip(source=name, key=key) for name, table in position.tables.items() for key in table.skipped}
     named = {
@@ -239,5 +239,5 @@ def _status(skip: Skip, position: Position | None, *, held: bool, wanted: bool) 
 
 
 def consumed_of(source: SourcePosition) -> dict[int, int]:
-    """Up to where each partition of a source has been read."""
+    """The end of what has been read of each partition of a source."""
     return {partition: state.next for partition, state in source.partitions.items()}

@@ -1,4 +1,4 @@
-"""Whether staged files have just the columns of the table that is to take them."""
+"""Whether staged files have exactly the columns of their table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["Misfit", "misfit"]
 
 @dataclass(frozen=True, kw_only=True)
 class Misfit:
-    """A column that a file and a table do not have alike; None stands for one that is not there."""
+    """A column that differs between a file and its table; None stands for a missing one."""
 
     path: str
     column: str
@@ -19,13 +19,13 @@ class Misfit:
 
 
 def misfit(files: Iterable[StagedFile], columns: Columns) -> Misfit | None:
-    """The first column, file by file, that is missing, has another type, or is in no table; None where all fit.
+    """The first column, file by file, that is missing, has another type, or is not in the table; None if all fit.
 
-    Names count with their case, as readers outside Spark look them up; their order does not count, nor does it for them.
+    Names are case-sensitive, as for readers outside Spark. The order of columns does not matter.
 
     Args:
-        files: Staged files, each with what its footer says of its columns.
-        columns: Those of the table, types spelled in the same way.
+        files: Staged files, each with the columns in its footer.
+        columns: The columns of the table, with types spelled in the same way.
     """
     expected = dict(columns)
     for file in files:

@@ -1,4 +1,4 @@
-"""Names of staged folders, and the one rule of which of them may be swept."""
+"""Names of staged folders, and the rule that says which of them may be deleted."""
 
 import re
 from collections.abc import Collection
@@ -15,7 +15,7 @@ _FOLDER = re.compile(r"([0-9a-f]{8,})-(\d+)-([0-9a-f]{8,})")
 
 @dataclass(frozen=True, kw_only=True)
 class StagedFolder:
-    """The folder into which one attempt at one epoch writes, inside the table's own."""
+    """The folder into which one attempt at one epoch writes, inside the table's folder."""
 
     incarnation: str
     epoch: int
@@ -38,6 +38,7 @@ class StagedFolder:
 def sweepable(folder: StagedFolder, *, incarnation: str, epoch: int, needed: Collection[str] = ()) -> bool:
     """Whether a staged folder that was never committed may be deleted, given the table's life and last epoch.
 
-    Never one of a later epoch: a slow run may be about to commit it. Nor one of the spool that the life still needs.
+    Folders of later epochs are never deleted, because a slow run may be about to commit them. Nor are folders of the spool
+    that the life still needs.
     """
     return folder.incarnation != incarnation or (folder.epoch <= epoch and folder.name not in needed)

@@ -1,4 +1,4 @@
-"""Which data files of a bronze table may hold rows of the offsets that are to be read, by the files' statistics."""
+"""Which data files of a bronze table may have rows of the offsets to read, according to the files' statistics."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ __all__ = ["BronzeFile", "files_of_ranges"]
 
 @dataclass(frozen=True, kw_only=True)
 class BronzeFile:
-    """A data file, and the lowest and highest partition and offset among its rows; None where its statistics do not say."""
+    """A data file, and the lowest and highest partition and offset of its rows; None if its statistics do not say."""
 
     path: str
     partitions: tuple[int, int] | None
@@ -20,10 +20,10 @@ class BronzeFile:
 
 
 def files_of_ranges(files: Iterable[BronzeFile], ranges: Mapping[int, OffsetRange]) -> list[str]:
-    """The paths of the files that may hold a row of the ranges, by partition; those without statistics among them.
+    """The paths of the files that may have a row of the ranges, by partition; files without statistics are included.
 
-    Ranges are looked at in the order of their starts, up to the last that begins within a file: for a file that is older
-    than most ranges this is a few, and one of the very ranges that a file was written for is soon met.
+    Ranges are compared in the order of their starts, up to the last that begins within a file. For a file that is older
+    than most ranges, these are few; and a range that a file was written for is found early.
     """
     wanted = sorted((each.start, each.end, partition) for partition, each in ranges.items() if len(each))
     starts = [start for start, _, _ in wanted]

@@ -2,12 +2,12 @@
 
     snapshot (no bound) ──► catching up (bound = lag, then only smaller) ──► live (lag 0)
 
-`TimeBound` gives way by half of the time consumed, so an upstream that waits for it runs at half speed and a lag of n
-epochs is gone after 2n. `CountBound` gives way by every commit consumed, so an upstream that waits for it stands still
-until all n are drained. Producers that write to Delta and Kafka cannot be made to wait. For them the bound is a goal:
-`converging` and `converging_commits` say whether it is kept.
+`TimeBound` shrinks by half of the consumed time, so an upstream that waits for it runs at half speed, and a lag of n epochs
+is gone after 2n. `CountBound` shrinks by every consumed commit, so an upstream that waits for it stops until all n are
+drained. Producers that write to Delta and Kafka cannot be made to wait. For them the bound is a goal: `converging` and
+`converging_commits` say whether it is reached.
 
-Lags and times consumed are whole milliseconds, or whole commits. Owns no clock and reads no table.
+Lags and consumed times are whole milliseconds, or whole commits. This module has no clock and reads no table.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ __all__ = ["Convergence", "CountBound", "LagBound", "TimeBound", "converging", "
 
 
 class TimeBound(Value):
-    """The lag, in milliseconds, below which the upstream may go on; None while the snapshot is read: no bound.
+    """The lag, in milliseconds, below which the upstream may continue; None while the snapshot is read: no bound.
 
-    Half of an odd time is rounded down and the half millisecond left over is `carried` (0 or 1) to the next time, so
-    that over any number of epochs the halves are exact and even epochs of 1 ms come to an end.
+    Half of an odd time is rounded down, and the remaining half millisecond is `carried` (0 or 1) to the next time. So the
+    halves are exact over any number of epochs, and the bound reaches 0 even with epochs of 1 ms.
     """
 
     max_lag: int | None = Field(default=None, ge=0)
@@ -41,7 +41,7 @@ class TimeBound(Value):
     def consumed(self, elapsed: int, pending_lag: int) -> Self:
         """The bound after a step over `elapsed` of the upstream's time that leaves `pending_lag`.
 
-        The smaller of the pending lag and the bound less half of `elapsed`. A time that ran backwards counts as 0.
+        The smaller of the pending lag and the bound minus half of `elapsed`. A time that ran backwards counts as 0.
         """
         if self.max_lag is None:
             return self.start(pending_lag)
@@ -53,7 +53,7 @@ class TimeBound(Value):
 
 
 class CountBound(Value):
-    """The lag, in commits, below which the upstream may go on; None while the snapshot is read: no bound."""
+    """The lag, in commits, below which the upstream may continue; None while the snapshot is read: no bound."""
 
     unit: Literal["commits"] = "commits"
     max_lag: int | None = Field(default=None, ge=0)

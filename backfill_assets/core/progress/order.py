@@ -1,7 +1,7 @@
 """In which order the histories of several upstreams are read, such as dimensions before facts.
 
-An order maps a name to all names whose history is read before its own. What is not named waits for nobody and holds up
-nobody. Change logs and live rows of an upstream whose history is done never wait.
+An order maps a name to all names whose history is read before its own. An upstream that is not named does not wait, and no
+other waits for it. Change logs and live rows of an upstream whose history is done never wait.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +15,7 @@ Order = Mapping[str, frozenset[str]]
 def order_of(given: Sequence[str] | Mapping[str, str | Sequence[str]]) -> Order:
     """An order from a sequence of names, first to last, or from what each name comes after.
 
-    Errors: `ValueError`, naming the cycle, where a name would have to come before itself.
+    Errors: `ValueError` if there is a cycle; it names the cycle.
     """
     after: dict[str, set[str]] = {}
     if isinstance(given, Mapping):
@@ -36,5 +36,5 @@ def order_of(given: Sequence[str] | Mapping[str, str | Sequence[str]]) -> Order:
 
 
 def waits_for(order: Order, name: str, unfinished: Collection[str]) -> list[str]:
-    """Whose history is to be read before that of `name`, of those whose history is not read yet."""
+    """The upstreams with unread history that must be read before that of `name`."""
     return sorted(order.get(name, frozenset()) & set(unfinished))

@@ -1,13 +1,13 @@
-"""How far each partition has been consumed, and the moves that are allowed.
+"""How far each partition has been consumed, and the allowed transitions.
 
-Offsets are "next offset to read": ends are exclusive, as in Kafka and Spark. A partition of a view goes one way:
+Offsets mean "next offset to read": ends are exclusive, as in Kafka and Spark. A partition of a view only goes forward:
 
     backfilling ──► catching_up ──► finished
          └──────────────────────────────▲
 
 - `backfilling`: history is read from Kafka at `next`, up to `target`; live rows are not taken.
 - `catching_up`: history stopped at `next`, which bronze has not reached; live rows below `next` are dropped.
-- `finished`: live rows from `next` on are the view's; never left again.
+- `finished`: the view takes live rows from `next` on; this state never ends.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,7 +53,7 @@ class OffsetRange(Value):
 
 
 class Phase(StrEnum):
-    """Where a partition of a view stands; see the drawing above."""
+    """The state of a view's partition; see the drawing above."""
 
     BACKFILLING = "backfilling"
     CATCHING_UP = "catching_up"
@@ -75,9 +75,9 @@ class PartitionState(Value):
 
     @classmethod
     def begin(cls, *, start: int, live: int, end: int) -> Self:
-        """A partition whose history [start, end) is still to be read, with bronze at `live`.
+        """A partition whose history [start, end) still has to be read, with bronze at `live`.
 
-        Nothing to read (an empty partition, a start at the end) is finished at once.
+        If there is nothing to read (an empty partition, a start at the end), it is finished at once.
         """
         return cls(phase=Phase.BACKFILLING, start=start, next=start, live=live, target=max(start, live, end)).settle()
 
@@ -87,7 +87,7 @@ class PartitionState(Value):
         return cls(phase=Phase.FINISHED, start=start, next=start, live=live, target=start)
 
     def see_live(self, live: int) -> Self:
-        """Bronze moved on to `live`: while backfilling, either the target follows it, or history is ahead and stops."""
+        """Bronze moved to `live`: while backfilling, either the target follows it, or history is ahead and stops."""
         if live == self.live:
             return self
         moved = self.model_copy(update={"live": live})
@@ -106,7 +106,7 @@ class PartitionState(Value):
         return self.model_copy(update={"next": end})
 
     def settle(self) -> Self:
-        """Take the moves that need no rows: history at its target stops, a bronze that has reached it finishes."""
+        """Make the transitions that need no rows: history at its target stops; if bronze has caught up, it is finished."""
         phase = self.phase
         if phase is Phase.BACKFILLING and self.next >= self.target:
             phase = Phase.CATCHING_UP
@@ -116,17 +116,17 @@ class PartitionState(Value):
 
 
 class Witness(Value):
-    """A record that was read, remembered so that its log is known again: a digest of its time, key and value."""
+    """A record that was read, remembered to recognize its log: a digest of its time, key and value."""
 
     offset: int
     digest: str
 
 
 class LogMark(Value):
-    """By what the logs are known again that a position was read from; see `truncation`.
+    """How to recognize the logs that a position was read from; see `truncation`.
 
-    `epochs`: per partition the leader epoch in which the position was last seen to lie within the log. `witnesses`: of a few
-    partitions a record that was read. What is not known is left out, so an empty mark says nothing.
+    `epochs`: per partition, the leader epoch in which the position was last seen to be within the log. `witnesses`: for a
+    few partitions, a record that was read. What is unknown is missing, so an empty mark says nothing.
     """
 
     epochs: dict[int, int] = Field(default_factory=dict)
@@ -136,9 +136,9 @@ class LogMark(Value):
 class SourcePosition(Value):
     """A view's position in one source: which life of its bronze table, at which version, and each partition's state.
 
-    `log` marks the partitions whose history was read from Kafka beyond what bronze had; elsewhere bronze's own mark holds.
+    `log` marks the partitions whose history was read from Kafka beyond bronze; for others bronze's own mark counts.
     `skipped` are offsets, by partition, that the view leaves out (see `skips`): those before a partition's `next` were left
-    out, those from there on will be.
+    out, the others will be.
     """
 
     incarnation: str
@@ -162,8 +162,8 @@ class ViewPosition(Value):
 class IngestPosition(Value):
     """A shared source's position: the topic's identity, and per partition where it began and the next offset to read.
 
-    `history`: where views begin; `begin`: the first offset that bronze holds (they differ with `bronze="new"`). `log` marks
-    the logs that were read.
+    `history`: where views begin; `begin`: the first offset in bronze (they differ with `bronze="new"`). `log` marks the logs
+    that were read.
     """
 
     topic: str
@@ -175,7 +175,7 @@ class IngestPosition(Value):
 
 
 Key = tuple[str | None, ...]
-"""A place in the order of a table's key: the texts of its first columns, or of all; None is null, which comes first."""
+"""A place in the order of a table's key: its first columns, or all, as strings; None is null, which comes first."""
 
 
 NamedKey = tuple[tuple[str, str | None], ...]
@@ -183,16 +183,16 @@ NamedKey = tuple[tuple[str, str | None], ...]
 
 
 class KeyRange(Value):
-    """The rows whose key is beyond `after` and not beyond `upto`, both by as many columns as they name; None: no end."""
+    """The rows whose key is above `after` and at most `upto`, comparing as many columns as these name; None: no end."""
 
     after: Key | None = None
     upto: Key | None = None
 
 
 class BucketState(Value):
-    """One bucket of a history: of its `parts` (files or key ranges) those before `next` have been read, `rows` rows in all.
+    """One bucket of a history: of its `parts` (files or key ranges) those before `next` have been read, with `rows` rows.
 
-    `next` is the next unread part, so that a resume is inclusive.
+    `next` is the next unread part.
     """
 
     next: int = 0
@@ -206,7 +206,7 @@ class BucketState(Value):
 
 
 SPOOLED_SNAPSHOT = "snapshot"
-"""Among what lies in a spool: what a table's pinned version is made of."""
+"""The part of a spool that describes the files of a table's pinned version."""
 
 
 class Segment(Value):
@@ -236,12 +236,12 @@ class Spool(Value):
 
     @property
     def waiting(self) -> int:
-        """How many changed rows are still to be applied."""
+        """How many changed rows still have to be applied."""
         return sum(segment.rows for segment in self.segments)
 
     @property
     def bytes(self) -> int:
-        """How much the segments hold, as the table's log states it."""
+        """The size of the segments, according to the table's log."""
         return sum(segment.bytes for segment in self.segments)
 
 
@@ -252,10 +252,10 @@ class TablePosition(Value):
     `pinned`; its change log has been consumed up to and including `version`, which was committed at `commit_ms`
     (milliseconds since 1970). `changes` counts the changed rows taken from the change log, as the log states them.
 
-    Where history is read by key, the buckets are runs of key ranges, one after the other: `bounds` are their inclusive
-    upper ends (the last range has none), `expected` the rows that each had when they were planned. Both are forgotten
-    once all ranges have been read. Of rows with the keys `skipped` the view knows nothing (see `skips`). `spool` is what
-    was captured of the change log ahead of `version`; None where nothing is captured.
+    If history is read by key, the buckets are consecutive runs of key ranges: `bounds` are their inclusive upper ends (the
+    last range has none), `expected` the rows that each had when they were planned. Both are removed once all ranges have
+    been read. The view leaves out rows with the keys `skipped` (see `skips`). `spool` is what was captured of the change log
+    ahead of `version`; None if nothing is captured.
     """
 
     table_id: str
@@ -277,7 +277,7 @@ class TablePosition(Value):
 
     @property
     def reads_pinned(self) -> bool:
-        """Whether files of the pinned version are still to be read: never where history is read by key."""
+        """Whether files of the pinned version still have to be read; never the case if history is read by key."""
         return not (self.backfilled or self.expected)
 
     @property
@@ -286,7 +286,7 @@ class TablePosition(Value):
         return (self.spool.captured, self.spool.commit_ms) if self.spool else (self.version, self.commit_ms)
 
     def followed(self, *, version: int, commit_ms: int, rows: int) -> "TablePosition":
-        """The position after the change log up to a version, committed at `commit_ms`, that changed so many rows."""
+        """The position after the change log up to a version, committed at `commit_ms`, that changed this many rows."""
         moved = {"version": version, "commit_ms": commit_ms, "changes": self.changes + rows, "spool": None}
         return self.model_copy(update=moved)
 
@@ -297,12 +297,11 @@ class TablePosition(Value):
 
 
 class SnapshotPosition(Value):
-    """A view's position over Delta tables: one vector, pinned as a whole before any row is read.
+    """A view's position over Delta tables; the versions of all tables are pinned together before any row is read.
 
-    `strategy` is how this life reads its history.
-    `lag_ms` is how far, in commit time, it was behind what was newest when its epoch was planned, and `lag_commits` how
-    many versions of its tables that was; `bound` what it may be at the most, in time or in commits: nothing while the
-    snapshot is read, and from then on it only shrinks.
+    `strategy` is how this life reads its history. `lag_ms` is how far, in commit time, the view was behind the newest
+    versions when its epoch was planned, and `lag_commits` how many versions of its tables that was. `bound` is the highest
+    allowed lag, in time or in commits: none while the snapshot is read, and from then on it only shrinks.
     """
 
     strategy: str = "snapshot"
@@ -318,7 +317,7 @@ class SnapshotPosition(Value):
 
     @property
     def behind(self) -> str:
-        """Lag and bound in words, where the lag is over the bound; else empty."""
+        """Lag and bound in words if the lag is above the bound; otherwise empty."""
         if self.bound.max_lag is None or self.lag <= self.bound.max_lag:
             return ""
         lag, most = self.lag, self.bound.max_lag
@@ -333,9 +332,9 @@ class SnapshotPosition(Value):
 
     @property
     def spooled(self) -> list[str]:
-        """What of the view's spool is still needed: `<upstream>/<first version>` of each segment, and each snapshot.
+        """The needed parts of the view's spool: `<upstream>/<first version>` of each segment, and each snapshot.
 
-        A snapshot is needed as long as it is read, and then to prove what was read of it until the drain begins.
+        A snapshot is needed as long as it is read, and then, until the drain begins, to prove what was read of it.
         """
         spools = [(name, table, table.spool) for name, table in sorted(self.tables.items()) if table.spool]
         segments = [f"{name}/{segment.first}" for name, _, spool in spools for segment in spool.segments]
@@ -349,9 +348,9 @@ def total(ranges: Iterable[OffsetRange]) -> int:
 
 
 def allocate(budget: int, wanted: Mapping[int, int]) -> dict[int, int]:
-    """Share `budget` offsets among partitions that want some: small wants in full, the rest evenly, none left over.
+    """Divide `budget` offsets among partitions: small requests in full, the rest evenly, with nothing left over.
 
-    A budget smaller than the number of partitions goes to those that want most, so that none waits for ever.
+    A budget smaller than the number of partitions goes to those that request most, so that none waits for ever.
     """
     shares: dict[int, int] = {}
     left = min(budget, sum(wanted.values()))

@@ -1,6 +1,6 @@
 """What an epoch reads: exact offsets of topics and bronze tables, exact files, versions and key ranges of Delta tables.
 
-Values only: who reads them is in `resources`, who decides on them in the strategies.
+These are only values: strategies decide on them, and adapters carry them out.
 """
 
 from typing import Annotated, Literal
@@ -50,7 +50,7 @@ class BronzeRead(Value):
 class SnapshotRead(Value):
     """Exactly these data files of a Delta table at `version`, by bucket.
 
-    The table's files, sorted by path, are dealt in turn to `buckets` buckets; a range is of places within its bucket.
+    The table's files, sorted by path, are distributed in turn to `buckets` buckets; a range is of places in its bucket.
     """
 
     kind: Literal["snapshot"] = "snapshot"
@@ -78,7 +78,7 @@ class KeyRead(Value):
 
 
 class ChangesRead(Value):
-    """The changes that versions `first` to `last` (both inclusive) of a Delta table made, `rows` as its log states.
+    """The changes of versions `first` to `last` (both inclusive) of a Delta table; `rows` according to its log.
 
     With `within`, only what they did to rows in these ranges of the table's key.
     """
@@ -93,7 +93,7 @@ class ChangesRead(Value):
 
 
 class CaptureRead(Value):
-    """The changes that versions `first` to `last` of a Delta table made, to be put into the view's spool as a segment.
+    """The changes of versions `first` to `last` of a Delta table, to be captured in the view's spool as a segment.
 
     Versions that changed no row make no segment.
     """
@@ -112,7 +112,7 @@ class CaptureRead(Value):
 
 
 class SpoolRead(Value):
-    """The changes that versions `first` to `last` of a Delta table made, from these `segments` of the view's spool.
+    """The changes of versions `first` to `last` of a Delta table, from these `segments` of the view's spool.
 
     A segment is named by its first version; versions that are in none changed nothing.
     """
@@ -127,10 +127,10 @@ class SpoolRead(Value):
 
 
 class FullRead(Value):
-    """All rows of a Delta table at version `last`, which take the place of what the view holds: instead of the changes
-    that versions `first` to `last` made, `rows` as its log states. `held` is about how many rows it then has.
+    """All rows of a Delta table at version `last`, which replace the rows of the view. They are read instead of the changes
+    of versions `first` to `last` (`rows` according to its log). `held` is roughly how many rows the table then has.
 
-    A plan that reads one table in full reads all of the view's tables so.
+    A plan that reads one table in full reads all tables of the view in full.
     """
 
     kind: Literal["full"] = "full"
@@ -148,8 +148,8 @@ class FullRead(Value):
 
 
 class SkipRead(Value):
-    """The rows of some keys of a Delta table, as far as the view stands for them: those that it is to leave out from now
-    on, at version `before`, where it stands, and those that it takes in again, at `after`, where its epoch ends.
+    """The rows of some keys of a Delta table that a change of the list of left-out keys removes or brings back: new keys at
+    version `before`, where the view is now, and keys that are taken back at `after`, where the epoch ends.
     """
 
     kind: Literal["skips"] = "skips"
@@ -172,10 +172,10 @@ Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
 
 
 def size_of(read: Read) -> int:
-    """How much a read counts against a budget: offsets, or rows as the table's log states them.
+    """How much a read counts against a budget: offsets, or rows according to the table's log.
 
-    What is only captured counts when it is taken from the spool. A table that is read in full counts as the changes that
-    it saves reading. Rows of keys that are left out, or taken in again, count nothing: they were counted when they came.
+    Captured changes count when they are taken from the spool. A table that is read in full counts as the changes that need
+    not be read. Rows of keys that are left out or taken back do not count: they were counted when they arrived.
     """
     match read:
         case CaptureRead() | SkipRead():

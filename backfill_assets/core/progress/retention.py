@@ -1,8 +1,9 @@
-"""Whether a pinned snapshot is read before VACUUM and log clean-up may take what it needs: arithmetic on times.
+"""Whether a pinned snapshot is read before VACUUM and log clean-up may remove what it needs: arithmetic on times.
 
 Times are seconds since 1970, UTC. Files that the snapshot needs can be removed from the upstream only after the pin,
 and VACUUM may delete them `delta.deletedFileRetentionDuration` after their removal; the commits after the pin, which
-are the change log, may be deleted `delta.logRetentionDuration` after they were made. Owns no clock and reads no table.
+are the change log, may be deleted `delta.logRetentionDuration` after they were made. This module has no clock and reads no
+table.
 """
 
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ __all__ = ["FILE_SETTING", "LOG_SETTING", "Forecast", "forecast", "in_words", "p
 FILE_SETTING = "delta.deletedFileRetentionDuration"
 LOG_SETTING = "delta.logRetentionDuration"
 SPARE = 0.25
-"""Part of a retention that is to be left over when the snapshot is read."""
+"""The share of a retention that should be left when the snapshot has been read."""
 SPARE_WITHOUT_ETA = 0.5
-"""Part of a retention that is to be left while it is not known when the snapshot will be read."""
+"""The share of a retention that should be left while it is unknown when the snapshot will have been read."""
 
 MILLISECONDS = {
     "week": 604_800_000,
@@ -29,7 +30,7 @@ MILLISECONDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """How long the rest takes and how long it may take, in seconds; below 0: may have passed that long ago.
+    """How long the rest takes and how long it may take, in seconds; below 0: it may have been gone for that long.
 
     `eta_seconds` is None while no rate is known and rows are left, and then so is `headroom_seconds`, which is the
     smaller of the two safe times less the ETA. `message` says the same in words, with what to do unless all is safe.
@@ -99,13 +100,13 @@ def parse_interval(text: str) -> float:
 
 
 def in_words(seconds: float) -> str:
-    """The time in the largest unit, of days, hours, minutes and seconds, that it fills."""
+    """The time in its largest full unit: days, hours, minutes or seconds."""
     unit = next((unit for unit in ("day", "hour", "minute") if 1000 * seconds >= MILLISECONDS[unit]), "second")
     return f"{1000 * seconds / MILLISECONDS[unit]:,.1f} {unit}s"
 
 
 class _Limit(NamedTuple):
-    """What a setting of the upstream allows: `safe` seconds from now, of a whole `retention`."""
+    """What a setting of the upstream allows: `safe` seconds from now, out of a whole `retention`."""
 
     setting: str
     safe: float

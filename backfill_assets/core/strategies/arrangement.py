@@ -1,16 +1,16 @@
-"""Strategy `arrangement`: history in the order of the key, each range from whatever version is newest then.
+"""Strategy `arrangement` (a keyed scan): history in the order of the key, each range from the version that is newest then.
 
-When a life begins, the key of each table is cut once into ranges, which are dealt to buckets in consecutive runs. The
-cursor of a bucket is the upper end of the last range that has been read of it; the ranges are read in their order. An
-epoch goes from version u to the newest one, v, in two parts:
+When a life begins, the key of each table is cut once into ranges, which are distributed to buckets in consecutive runs. The
+cursor of a bucket is the upper end of the last of its ranges that has been read; the ranges are read in order. An epoch
+goes from version u to the newest version, v, in two parts:
 
-- what the versions after u and up to v did to rows whose key had been read when the epoch *began*: an update that moves a
-  row over a cursor so becomes a delete or an insert. Rows of ranges not read by then, those of this very epoch included,
-  are not touched by it: nothing of them is in the view yet;
-- the next ranges as they are at v, which has all of those changes.
+- what the versions after u and up to v did to rows whose key had been read when the epoch *began*. An update that moves a
+  row over a cursor becomes a delete or an insert. Rows of ranges that had not been read then, including those of this very
+  epoch, are not touched: nothing of them is in the view yet.
+- the next ranges at v, which has all of those changes.
 
-So after each epoch the view is its query over the rows of v whose keys have been read, and nothing but the change log
-since the last epoch must still be there: the strategy outlives any retention of files and log.
+So after each epoch the view equals its query over the rows of v whose keys have been read. Only the change log since the
+last epoch must still exist, so the strategy works with any retention of files and log.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ __all__ = ["ArrangementHistory", "done_ranges", "left_by_key"]
 
 @dataclass(frozen=True, kw_only=True)
 class ArrangementHistory:
-    """`tables.History` over the keys of moving tables."""
+    """`History` over the keys of tables that change meanwhile."""
 
     tables: KeyedTables
     buckets: int = BUCKETS
@@ -36,7 +36,7 @@ class ArrangementHistory:
     resumable: bool = True
 
     def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
-        """Cut the key of the version that is offered, and deal the ranges to buckets."""
+        """Cut the key of the present version, and distribute the ranges to buckets."""
         planned = self.tables.key_ranges(name, offer.version)
         ranges = len(planned.rows)
         count = min(self.buckets, ranges)
@@ -49,9 +49,9 @@ class ArrangementHistory:
         return position.backfilled
 
     def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
-        """All that changed since the last epoch, and with what that leaves of the budget the next ranges; at least one.
+        """All changes since the last epoch, and the next ranges with the rest of the budget; at least one range.
 
-        Changes are never put off: the ranges are read at the newest version, and what is put off may be vacuumed.
+        Changes are never postponed: the ranges are read at the newest version, and postponed changes may be vacuumed.
         """
         keys: list[TableRead] = []
         changes: list[ChangesRead] = []
@@ -79,17 +79,17 @@ class ArrangementHistory:
         return [*keys, *changes], position.model_copy(update={"tables": tables})
 
     def left(self, name: str, table: TablePosition) -> int:  # noqa: ARG002  (the position says it all)
-        """Rows that the ranges still to be read had when they were planned."""
+        """Rows that the ranges which still have to be read had when they were planned."""
         return left_by_key(table)
 
 
 def left_by_key(table: TablePosition) -> int:
-    """Rows that the key ranges still to be read had when they were planned; 0 where none are."""
+    """Rows that the key ranges which still have to be read had when they were planned; 0 if there are none."""
     return sum(table.expected) - sum(bucket.rows for bucket in table.buckets.values()) if table.expected else 0
 
 
 def done_ranges(table: TablePosition) -> tuple[KeyRange, ...]:
-    """The key ranges that have been read, those that follow each other as one; of a finished history: all keys."""
+    """The key ranges that have been read, with adjacent ones joined; for a finished history: all keys."""
     if table.backfilled:
         return (KeyRange(),)
     starts = _starts(table)
@@ -97,7 +97,7 @@ def done_ranges(table: TablePosition) -> tuple[KeyRange, ...]:
 
 
 def _changes(name: str, table: TablePosition, waiting: Sequence[Commit]) -> Iterator[ChangesRead]:
-    """What the waiting versions did to rows that have been read; those with and without a change data feed apart."""
+    """What the waiting versions did to rows that have been read; versions with and without a change feed separately."""
     within = done_ranges(table)
     if not within or not any(commit.rows for commit in waiting):
         return

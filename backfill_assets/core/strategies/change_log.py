@@ -1,4 +1,4 @@
-"""A table's change log in parts that one read can take: so many rows, and all of them kept in the same way."""
+"""A table's change log in parts that one read can take: up to a number of rows, with or without a change data feed."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -11,9 +11,9 @@ __all__ = ["by_feed", "changes_of", "within"]
 
 
 def within(commits: Sequence[Commit], budget: int) -> list[Commit]:
-    """The versions from the oldest on that fit the budget; at least one, and with them mere maintenance after it.
+    """The versions from the oldest on that fit the budget; at least one, and the maintenance versions after it.
 
-    They end where the table's change data feed was turned on or off, as both are not read alike.
+    They end where the table's change data feed was turned on or off, because the two are read in different ways.
     """
     taken: list[Commit] = []
     rows = 0
@@ -26,14 +26,14 @@ def within(commits: Sequence[Commit], budget: int) -> list[Commit]:
 
 
 def by_feed(commits: Sequence[Commit]) -> list[list[Commit]]:
-    """Versions in parts that are read alike, because the table's change data feed was on in all of one, or off."""
+    """Versions divided into parts that are read in the same way: the change data feed was on in a whole part, or off."""
     return [list(part) for _, part in groupby(commits, key=lambda commit: commit.feed)]
 
 
 def changes_of(
     name: str, table: TablePosition, part: Sequence[Commit], keys: tuple[KeyRange, ...] | None = None
 ) -> ChangesRead:
-    """What versions that are read alike changed; with `keys` only in these ranges of the table's key."""
+    """The changes of versions that are read in the same way; with `keys` only in these ranges of the table's key."""
     return ChangesRead(
         source=name,
         table_id=table.table_id,

@@ -1,7 +1,7 @@
-"""Reading tables in full instead of a change log that outweighs them: whether, and what an epoch then reads.
+"""Reading tables in full instead of a change log that is far larger: whether to do so, and what an epoch then reads.
 
-The view is recomputed at the newest of the versions that wait, and brought there in one commit. So catching up costs
-no more than computing the view once and comparing it, however long the change log has become.
+The view is recomputed at the newest waiting version, and brought there in one commit. So catching up costs no more than
+computing the view once and comparing it, however long the change log has become.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,26 +13,26 @@ from backfill_assets.core.progress.reads import FullRead, TableRead
 __all__ = ["FEWEST_BYTES", "MOST_EPOCHS", "TIMES_HELD", "cheaper_to_refresh", "may_outweigh", "read_in_full"]
 
 FEWEST_BYTES = 2**20
-"""So many bytes of changes are followed in any case."""
+"""Up to this number of bytes, changes are always followed."""
 
 TIMES_HELD = 2.5
-"""How much larger than the tables their changes must be. Following costs more from about once on; but what is
-recomputed is compared with all rows of the view, and where most of them differ, the view's own feed, which others read, says
-that every row went and came. A table that was overwritten once, which makes a change log of twice its size, is followed."""
+"""How much larger than the tables their changes must be. Following costs more already at a factor of about one. But a
+recomputed view is compared with all its rows, and if most of them differ, the view's own feed, which others read, shows that
+every row was deleted and inserted. A table that was overwritten once, whose change log is twice its size, is followed."""
 
 MOST_EPOCHS = 8
-"""The tables may be as large as so many epochs of the size that the next one may have, as it cannot be resumed halfway."""
+"""The tables may be as large as this many epochs of the size that the next one may have, as it cannot be resumed halfway."""
 
 
 def may_outweigh(waiting: Mapping[str, Sequence[Commit]]) -> bool:
-    """Whether what waits is such that the sizes of the tables are worth a look. Tables that only grew never are: their
-    change log is a part of them, and outweighs them only in being cut into small files."""
+    """Whether the waiting changes make it worthwhile to look at the sizes of the tables. For tables that only grew it never
+    is: their change log is a part of them, and larger only because it is cut into small files."""
     deletes = any(commit.deletes for commits in waiting.values() for commit in commits)
     return deletes and _changed(waiting) > FEWEST_BYTES
 
 
 def cheaper_to_refresh(waiting: Mapping[str, Sequence[Commit]], sizes: Mapping[str, TableSize], budget: int) -> bool:
-    """Whether the changes that wait are so much larger than the tables that these are better read in full.
+    """Whether the waiting changes are so much larger than the tables that it is better to read these in full.
 
     `budget` is how many rows the next epoch may take.
     """
@@ -44,7 +44,7 @@ def cheaper_to_refresh(waiting: Mapping[str, Sequence[Commit]], sizes: Mapping[s
 def read_in_full(
     position: SnapshotPosition, waiting: Mapping[str, Sequence[Commit]], sizes: Mapping[str, TableSize]
 ) -> tuple[list[TableRead], SnapshotPosition]:
-    """All tables at the newest of the versions that wait, and the position after that."""
+    """All tables at the newest waiting version, and the position after that."""
     reads: list[TableRead] = []
     tables = dict(position.tables)
     for name, commits in waiting.items():

@@ -1,7 +1,8 @@
 """A shared source: which offsets of its topic become bronze next.
 
-A partition begins at the resolved start (or, with `bronze="new"`, at the end as it was when the source was created); one that
-joins later begins at its very first offset. Offsets that are gone before they were read are an error, never a gap.
+A partition begins at the resolved start (or, with `bronze="new"`, at the end that it had when the source was created). A
+partition that is added later begins at its first offset. Offsets that are gone before they were read are an error, never a
+gap.
 """
 
 from collections.abc import Mapping
@@ -63,7 +64,7 @@ class IngestDecider:
         return position.model_copy(update={"log": known})
 
     def columns(self) -> UpstreamColumns:
-        return {}  # those of a topic are declared, so they are in the fingerprint
+        return {}  # the columns of a topic are declared, so they are in the fingerprint
 
     def next(self, position: IngestPosition, *, live: bool, budget: int) -> NextEpoch[IngestPosition] | None:
         offer = self.upstreams.topic(self.source)
@@ -127,7 +128,7 @@ def kafka_holds(offer: TopicState, ranges: Mapping[int, OffsetRange]) -> bool:
 
 
 def check_starts(source: str, offer: TopicState, starts: Mapping[int, int]) -> None:
-    """Refuse a start that names other partitions than the topic has, or offsets that it does not hold."""
+    """Refuse a start that names other partitions than the topic has, or offsets that it does not have."""
     if starts.keys() != offer.partitions.keys():
         raise OffsetsLostError(
             f"source {source!r}: start names partitions {sorted(starts)}, but topic {offer.topic!r} has "
@@ -148,7 +149,7 @@ def check_starts(source: str, offer: TopicState, starts: Mapping[int, int]) -> N
 
 
 def check_topic(source: str, position: IngestPosition, offer: TopicState) -> None:
-    """Refuse a topic that is not the one the position was made with."""
+    """Refuse a topic that is not the one that the position belongs to."""
     known, found = position.topic_id, offer.topic_id
     if known is not None and found is not None and known != found:
         raise TopicRecreatedError(
@@ -162,7 +163,7 @@ def check_topic(source: str, position: IngestPosition, offer: TopicState) -> Non
 
 
 def consumed_log(source: str, position: IngestPosition, offer: TopicState, upstreams: Upstreams) -> ConsumedLog:
-    """The log that a source was read from, to be held against its topic of now."""
+    """The log that a source was read from, to be compared with its topic as it is now."""
     return ConsumedLog(source=source, read=position.next, mark=position.log, offer=offer, upstreams=upstreams)
 
 
@@ -195,7 +196,7 @@ def begin_ingest(offer: TopicState, starts: Mapping[int, int], *, keep_history: 
 def plan_ingest(
     source: str, position: IngestPosition, offer: TopicState, *, budget: int
 ) -> tuple[dict[int, OffsetRange], IngestPosition] | None:
-    """The ranges to read next, of at most `budget` offsets in all, and the position after them; None if none."""
+    """The ranges to read next, at most `budget` offsets in total, and the position after them; None if there are none."""
     joined = {partition: 0 for partition in offer.partitions if partition not in position.next}
     known = {**position.next, **joined}
     for partition, offset in known.items():

@@ -1,6 +1,6 @@
-"""Cuts a table's key into ranges of about the same number of rows, from what its files say of it or from a sample.
+"""Cuts a table's key into ranges with about the same number of rows, from the statistics of its files or from a sample.
 
-Any cut is right, as a range is whatever lies between two of them; an even one makes epochs of an even size.
+Any cut is correct, because a range is everything between two cuts; even cuts make epochs of an even size.
 """
 
 from collections.abc import Sequence
@@ -15,28 +15,28 @@ from backfill_assets.core.progress.positions import Key
 __all__ = ["RANGES", "Span", "by_files", "by_sample", "clustering", "thinned"]
 
 RANGES = 256
-"""Into how many ranges a key is cut at the most."""
+"""The maximum number of ranges."""
 
 SMALL = 100_000
-"""So many rows are one range without harm."""
+"""A range with no more rows than this need not be cut."""
 
 BOUND_LETTERS = 16_384
-"""So many letters the bounds of a table have at the most, long keys though they may be."""
+"""The maximum number of characters in all bounds of a table together, however long its keys are."""
 
 MOST_CHUNKS = 64
-"""Into how many chunks a table is cut at the most to see how many files each touches."""
+"""The maximum number of chunks into which a table is cut to find out how many files each touches."""
 FEWEST_STEPS = 8
-"""How finely the keys of a file are distinguished at the least."""
+"""The least resolution with which the keys of a file are distinguished."""
 
 TOLD_BYTES = 128
-"""So much of a text is looked at; statistics have its first 32 letters."""
+"""How many characters of a string are compared; statistics have its first 32."""
 DIGITS = 38
-"""So many digits may follow the point of a decimal."""
+"""The maximum number of digits after the decimal point."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """The rows of a data file, whose leading key column goes from `low` to `high`; `text` is `high` as a key names it."""
+    """The rows of a data file whose leading key column goes from `low` to `high`; `text` is `high` as written in a key."""
 
     low: Any
     high: Any
@@ -45,9 +45,9 @@ class Span:
 
 
 def by_files(spans: Sequence[Span], *, ranges: int = RANGES, small: int = SMALL) -> KeyRanges | None:
-    """Ranges of whole files, so that reading them all reads each file once.
+    """Ranges of whole files, so that reading all ranges reads each file once.
 
-    None where files overlap, or one is so large that it should be cut: then their statistics do not say enough.
+    None if files overlap, or if one is so large that it should be cut: then the statistics do not say enough.
     """
     ordered = sorted((span for span in spans if span.rows), key=lambda span: (span.low, span.high))
     rows = sum(span.rows for span in ordered)
@@ -66,18 +66,18 @@ def by_files(spans: Sequence[Span], *, ranges: int = RANGES, small: int = SMALL)
 
 
 def by_sample(keys: Sequence[Key], rows: int, *, ranges: int = RANGES) -> KeyRanges:
-    """Ranges between keys of a sample, which is sorted as the table's key is; `rows` are those of the whole table."""
+    """Ranges between the keys of a sample, which is sorted like the table's key; `rows` is the size of the whole table."""
     if not rows:
         return KeyRanges(bounds=(), rows=())
     count = min(ranges, len(keys))
     ends = (at * len(keys) // count for at in range(1, count))
-    cuts = {keys[end - 1]: end for end in ends}  # of keys that are equal, the last one: they stay together
+    cuts = {keys[end - 1]: end for end in ends}  # the last one of equal keys, so that they stay together
     shares = [0, *(end * rows // len(keys) for end in cuts.values()), rows]
     return KeyRanges(bounds=tuple(cuts), rows=tuple(after - before for before, after in pairwise(shares)))
 
 
 def thinned(planned: KeyRanges, *, most: int = BOUND_LETTERS) -> KeyRanges:
-    """The same ranges, joined by so many each that their bounds have at most `most` letters: every commit holds them."""
+    """The same ranges, joined until their bounds have at most `most` characters, because every commit contains them."""
     letters = sum(len(text or "") for key in planned.bounds for text in key)
     step = max(1, -(-letters // most))
     ends = range(step - 1, len(planned.bounds), step)
@@ -89,8 +89,8 @@ def thinned(planned: KeyRanges, *, most: int = BOUND_LETTERS) -> KeyRanges:
 def clustering(spans: Sequence[Span], *, chunk_rows: int) -> float:
     """The share of the files that a key range of `chunk_rows` rows touches on average, by the leading key column alone.
 
-    About 1/chunks where files follow each other in the order of the key; 1 where each holds keys from all over. The rows
-    of a file are taken to lie evenly between its lowest and its highest key.
+    About 1/chunks if the files follow each other in the order of the key; 1 if each has keys from everywhere. The rows of a
+    file are assumed to be evenly distributed between its lowest and its highest key.
     """
     held = [(_place(span.low), _place(span.high), span.rows) for span in spans if span.rows]
     chunks = min(MOST_CHUNKS, -(-sum(rows for *_, rows in held) // chunk_rows))
@@ -107,7 +107,7 @@ def clustering(spans: Sequence[Span], *, chunk_rows: int) -> float:
 
 
 def _cuts(held: Sequence[tuple[int, int, int]], chunks: int) -> list[int]:
-    """Where to cut files, each from a place to another with its rows, into chunks of as many rows each."""
+    """Where to cut files (each with its first and last place and its rows) into chunks with this number of rows."""
     steps = FEWEST_STEPS + 4 * MOST_CHUNKS // len(held)
     points = sorted((low + (high - low) * at // steps, rows) for low, high, rows in held for at in range(1, steps + 1))
     all_rows, passed = sum(rows for _, rows in points), 0
@@ -120,7 +120,7 @@ def _cuts(held: Sequence[tuple[int, int, int]], chunks: int) -> list[int]:
 
 
 def _place(value: int | Decimal | str) -> int:
-    """A number that is ordered as values of one column are, and says how far apart they are."""
+    """A number that has the same order as the values of a column, and shows how far apart they are."""
     if isinstance(value, str):
         return int.from_bytes(value.encode()[:TOLD_BYTES].ljust(TOLD_BYTES, b"\0"))
     return int(Decimal(value).scaleb(DIGITS))

@@ -1,11 +1,11 @@
-"""Strategy `rearranged`: from the first moment every version is captured into a spool of the view, then drained in order.
+"""Strategy `rearranged` (a CDC spool): from the start every version is captured into the view's spool, then drained in order.
 
-    snapshot (files of the pinned versions; what is new is captured) ──► drain (captured versions, oldest first; what is
-    new is captured) ──► change log, as soon as an epoch drains all that is captured
+    snapshot (files of the pinned versions; new versions are captured) ──► drain (captured versions, oldest first; new
+    versions are captured) ──► change log, as soon as an epoch drains everything that is captured
 
 So a view needs the change log of its upstreams for one epoch only, however long the snapshot takes: what VACUUM and log
-clean-up take away behind it lies in the spool. An epoch that drains the rest captures nothing, so the drain ends even
-under an upstream that never rests. Where the files of the spool lie is a commit record's matter (`CommitRecord.spooled`).
+clean-up remove after that is in the spool. An epoch that drains the rest captures nothing, so the drain ends even if the
+upstream never rests. Commit records say where the files of the spool are (`CommitRecord.spooled`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ from backfill_assets.errors import SpoolFullError
 __all__ = ["RearrangedHistory"]
 
 MOST_SEGMENTS = 16
-"""So many segments of a table an epoch captures at the most: each is a Spark job, and a line in every position."""
+"""The maximum number of segments of a table that an epoch captures: each is a Spark job, and a line in every position."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RearrangedHistory(SnapshotHistory):
-    """`tables.History` over pinned files and a spool of at most `limit` bytes, as the upstreams' logs state them.
+    """`History` over pinned files and a spool of at most `limit` bytes, according to the upstreams' logs.
 
-    With `at_once` all that is captured is drained in one epoch: an aggregate may have to read its upstream at the
-    version that it drains to, and only the newest captured one is sure to be there.
+    With `at_once` everything that is captured is drained in one epoch: an aggregate may have to read its upstream at the
+    version that it drains to, and only the newest captured version is certain to exist.
     """
 
     view: str
@@ -50,7 +50,7 @@ class RearrangedHistory(SnapshotHistory):
         )
 
     def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
-        """The next files, or the next captured versions, and with either what is new into the spool."""
+        """The next files, or the next captured versions; in both cases new versions go into the spool."""
         if position.backfilled:
             reads, after = self._drained(position, turn.budget)
         else:
@@ -64,7 +64,7 @@ class RearrangedHistory(SnapshotHistory):
         return reads, after
 
     def left(self, name: str, table: TablePosition) -> int:
-        """Rows of files that are still to be read, and of captured versions that are still to be drained."""
+        """Rows of files that still have to be read, and of captured versions that still have to be drained."""
         return super().left(name, table) + (table.spool.waiting if table.spool else 0)
 
     def _drained(self, position: SnapshotPosition, budget: int) -> Step:
@@ -101,9 +101,9 @@ class RearrangedHistory(SnapshotHistory):
         return reads, position.model_copy(update={"tables": tables})
 
     def _captured(self, after: SnapshotPosition, offers: Mapping[str, UpstreamState], budget: int) -> Step:
-        """All versions that wait, as far as the spool has room; an error where there is none for the next one.
+        """All waiting versions, as far as the spool has room; an error if there is none for the next one.
 
-        While the spool is drained it gets room again by itself, so that what does not fit may wait.
+        While the spool is drained, room becomes free, so versions that do not fit can wait.
         """
         reads: list[TableRead] = []
         tables = dict(after.tables)
@@ -118,7 +118,7 @@ class RearrangedHistory(SnapshotHistory):
             found = tuple(map(_segment, parts))
             segments = tuple(each for each in found if each.rows)
             held += sum(each.bytes for each in segments)
-            reads.extend(  # parts without rows too, so that reads follow each other: there is nothing to write of them
+            reads.extend(  # also parts without rows, so that reads follow each other; nothing is written for them
                 CaptureRead(source=name, table_id=table.table_id, first=each.first, last=each.last, rows=each.rows)
                 for each in (found if segments else ())
             )
@@ -152,7 +152,7 @@ def _first_of(segments: Sequence[Segment], budget: int) -> tuple[Segment, ...]:
 
 
 def _fitting(commits: Sequence[Commit], room: int) -> Sequence[Commit]:
-    """The oldest versions that fit into so many bytes."""
+    """The oldest versions that fit into a number of bytes."""
     for count, commit in enumerate(commits):
         room -= commit.bytes
         if commit.bytes and room < 0:
@@ -161,7 +161,7 @@ def _fitting(commits: Sequence[Commit], room: int) -> Sequence[Commit]:
 
 
 def _parts(commits: Sequence[Commit], budget: int) -> list[Sequence[Commit]]:
-    """Versions in parts that the change log could be read in."""
+    """Versions, divided into parts that one read of the change log can take."""
     parts: list[Sequence[Commit]] = []
     while commits:
         parts.append(within(commits, budget))
@@ -189,6 +189,6 @@ def _longer(spool: Spool, newest: Commit, segments: tuple[Segment, ...]) -> Spoo
 
 
 def _ended(table: TablePosition) -> TablePosition:
-    """The position when nothing is left in the spool: what it captured last changed no row, or is drained."""
+    """The position when the spool is empty: the last captured versions changed no row, or are drained."""
     assert table.spool is not None
     return table.model_copy(update={"version": table.spool.captured, "commit_ms": table.spool.commit_ms, "spool": None})

@@ -14,7 +14,7 @@ __all__ = ["SnapshotHistory", "files_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotHistory:
-    """`tables.History` over the data files of pinned versions."""
+    """`History` over the data files of pinned versions."""
 
     tables: Tables
     buckets: int = BUCKETS
@@ -22,7 +22,7 @@ class SnapshotHistory:
     resumable: bool = True
 
     def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
-        """Pin the version that is offered, and deal its files to buckets."""
+        """Pin the present version, and distribute its files to buckets."""
         files = self.tables.files(name, offer.version)
         count = min(self.buckets, len(files))
         position = begun(offer, [len(files_of(len(files), bucket, self.buckets)) for bucket in range(count)])
@@ -33,7 +33,7 @@ class SnapshotHistory:
         return position.backfilled
 
     def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
-        """The next files of every bucket: all tables share the budget, and each gives at least one file."""
+        """The next files of every bucket. All tables share the budget, and at least one file of each is read."""
         reads: list[TableRead] = []
         tables = dict(position.tables)
         left = turn.budget
@@ -58,7 +58,7 @@ class SnapshotHistory:
         return reads, position.model_copy(update={"tables": tables})
 
     def left(self, name: str, table: TablePosition) -> int:
-        """Rows of the files that are still to be read."""
+        """Rows of the files that still have to be read."""
         return 0 if table.backfilled else sum(self.tables.files(name, table.pinned)) - table.rows
 
 
@@ -70,7 +70,7 @@ def files_of(files: int, bucket: int, buckets: int) -> range:
 def _next_files(
     files: Sequence[int], table: TablePosition, budget: int
 ) -> tuple[dict[int, BucketState], dict[int, OffsetRange], int]:
-    """One file of each unfinished bucket in turn while the budget lasts; a file is never cut, so one is always taken."""
+    """One file of each unfinished bucket in turn while the budget lasts; a file is never split, so one is always taken."""
     buckets = dict(table.buckets)
     count, rows = len(buckets), 0
     going = [number for number, bucket in sorted(buckets.items()) if not bucket.done]

@@ -1,7 +1,7 @@
-"""Strategy `snapshot_once`: the whole snapshot in one commit, then the change log under a lag counted in commits.
+"""Strategy `snapshot_once`: the whole snapshot in one commit, then the change log with a lag counted in commits.
 
-Readers see nothing before the snapshot is complete. There is nothing to resume: a creation that was planned and not
-committed when a run begins is given up for a new life, over what is newest then (`run.create_if_missing`).
+Readers see nothing before the snapshot is complete. There is nothing to resume: if a creation was planned and not committed
+when a run begins, it is replaced by a new life over the versions that are newest then (`run.create_if_missing`).
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,11 +17,11 @@ __all__ = ["SnapshotOnceHistory"]
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotOnceHistory(SnapshotHistory):
-    """`tables.History` over all data files of the pinned versions at once."""
+    """`History` over all data files of the pinned versions at once."""
 
     bound: LagBound = field(default_factory=CountBound)
     resumable: bool = False
 
     def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
-        """Every file of every table, whatever the budget and whoever's turn it is: a part of it would be visible."""
+        """Every file of every table, whatever the budget and the order: otherwise a part of it would be visible."""
         return super().read(position, replace(turn, names=sorted(position.tables), budget=EVERYTHING))

@@ -1,9 +1,9 @@
-"""Strategy `source`: history straight from Kafka while bronze keeps growing, with one exact seam per partition.
+"""Strategy `source`: history directly from Kafka while bronze keeps growing, with one exact seam per partition.
 
-An epoch first sees how far bronze has moved (live is always preferred), then reads live rows of finished partitions from
-bronze and history of backfilling partitions from Kafka. What Kafka has lost, or may have compacted away, is read from
-bronze where bronze holds it. The moves of one partition are those of `positions.PartitionState`; the behaviour is that of a
-shared-source backfill in a streaming database, worked on ranges of offsets instead of single rows.
+An epoch first looks how far bronze has moved (live rows always come first). Then it reads live rows of finished partitions
+from bronze, and history of backfilling partitions from Kafka. What Kafka has lost, or may have compacted away, is read from
+bronze if bronze has it. The transitions of a partition are in `positions.PartitionState`. They are those of a shared-source
+backfill in a streaming database, applied to ranges of offsets instead of single rows.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ Ranges = dict[int, OffsetRange]
 
 @dataclass(frozen=True, kw_only=True)
 class SourceUpstream:
-    """A source as a view reads it."""
+    """A Kafka source, as seen by a view."""
 
     name: str
     topic: str
@@ -43,7 +43,7 @@ class SourceUpstream:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceDecider:
-    """Decides the epochs of one view over shared sources. `skips` is asked what to leave out, when an epoch is planned."""
+    """Decides the epochs of one view over Kafka sources. `skips` returns what to leave out when an epoch is planned."""
 
     view: str
     sources: tuple[SourceUpstream, ...]
@@ -73,7 +73,7 @@ class SourceDecider:
         return InitialState(position=position, total=left, live=_caught_up(position))
 
     def columns(self) -> UpstreamColumns:
-        return {}  # those of a topic are declared, so they are in the fingerprint
+        return {}  # the columns of a topic are declared, so they are in the fingerprint
 
     def next(self, position: ViewPosition, *, live: bool, budget: int) -> NextEpoch[ViewPosition] | None:
         position = self._with_skips(position)
@@ -111,7 +111,7 @@ class SourceDecider:
         return NextEpoch(reads=reads, after=moved, live=now_live)
 
     def _with_skips(self, position: ViewPosition) -> ViewPosition:
-        """The position with what an epoch that is planned now leaves out."""
+        """The position, with the rows that an epoch planned now leaves out."""
         wanted = self.skips()
         sources = {
             name: each.model_copy(
@@ -130,7 +130,7 @@ class SourceDecider:
         return Offers(bronze=bronze, topic=topic)
 
     def _check_logs(self, name: str, position: SourcePosition, offers: "Offers", *, always: bool) -> None:
-        """Refuse a topic that lost records which its bronze table or this view has read, where it may have."""
+        """Refuse a topic that lost records that its bronze table or this view has read."""
         if offers.topic is None:
             return
         bronze = consumed_log(name, offers.bronze.position, offers.topic, self.upstreams)
@@ -144,7 +144,7 @@ class SourceDecider:
             )
 
     def _consumed(self, name: str, position: SourcePosition, topic: TopicState) -> ConsumedLog:
-        """What this view has read of a topic beyond what bronze had."""
+        """What this view has read of a topic beyond its bronze table."""
         known = position.log.epochs.keys() | position.log.witnesses.keys()
         read = {partition: state.next for partition, state in position.partitions.items() if partition in known}
         return ConsumedLog(source=name, read=read, mark=position.log, offer=topic, upstreams=self.upstreams)
@@ -152,7 +152,7 @@ class SourceDecider:
     def _marked(
         self, name: str, before: SourcePosition, after: SourcePosition, offers: "Offers", step: NextEpoch[ViewPosition]
     ) -> SourcePosition:
-        """The position with the mark of those partitions that it has read beyond bronze."""
+        """The position, with the mark of the partitions that it has read beyond bronze."""
         ahead = {partition for partition, state in after.partitions.items() if state.next > state.live}
         if offers.topic is None or not ahead:
             return after.model_copy(update={"log": LogMark()})
@@ -222,14 +222,14 @@ class SourceDecider:
 
 @dataclass(frozen=True, kw_only=True)
 class Offers:
-    """What one source offers to one epoch; the topic is asked for only while a partition is backfilling."""
+    """The state of one source for one epoch; the topic is requested only while a partition is backfilling."""
 
     bronze: BronzeState
     topic: TopicState | None
 
 
 def begin_source(name: str, bronze: BronzeState, topic: TopicState) -> SourcePosition:
-    """The position of a view that was just created: all history of the source's partitions is still to be read."""
+    """The position of a view that was just created: all history of the source's partitions still has to be read."""
     held = bronze.position
     partitions = {}
     for partition, start in sorted(held.history.items()):
@@ -246,7 +246,7 @@ def begin_source(name: str, bronze: BronzeState, topic: TopicState) -> SourcePos
 
 
 def check_bronze(view: str, source: str, position: SourcePosition, bronze: BronzeState) -> None:
-    """Refuse a bronze table that is another life than the view's position speaks of, or that went back."""
+    """Refuse a bronze table with another life than in the view's position, or one that was restored to an earlier state."""
     went_back = sorted(
         partition
         for partition, state in position.partitions.items()
@@ -268,9 +268,9 @@ def check_bronze(view: str, source: str, position: SourcePosition, bronze: Bronz
 def plan_source(
     view: str, source: SourceUpstream, position: SourcePosition, offers: Offers, *, budget: int
 ) -> tuple[tuple[Read, ...], SourcePosition]:
-    """What a view reads of one source in its next epoch, and its position after that.
+    """What a view reads from one source in its next epoch, and its position after that.
 
-    At most `budget` offsets; where both live rows and history wait, history gets at least half, so that a busy topic
+    At most `budget` offsets are read. If both live rows and history wait, history gets at least half, so that a busy topic
     never starves it.
     """
     bronze = offers.bronze
@@ -302,7 +302,7 @@ def plan_source(
 
 
 def partition_budget(budget: int, live: int, history: int) -> tuple[int, int]:
-    """Share a budget between live rows, which go first, and history, which keeps half of it as a floor."""
+    """Divide a budget between live rows, which come first, and history, which gets at least half of it."""
     for_live = min(live, max(budget - history, budget // 2))
     return for_live, min(history, budget - for_live)
 
@@ -318,7 +318,7 @@ def _see_bronze(position: SourcePosition, bronze: BronzeState) -> dict[int, Part
 
 
 def _where(view: str, source: str, partition: int, wanted: OffsetRange, offers: Offers) -> tuple[str, OffsetRange]:
-    """Where a range of history is read, and how much of it can be read there."""
+    """Where a range of history is read from, and how much of it can be read there."""
     assert offers.topic is not None
     held = offers.topic.partitions.get(partition)
     ingested = offers.bronze.position
@@ -344,7 +344,7 @@ def _where(view: str, source: str, partition: int, wanted: OffsetRange, offers: 
 
 
 def _in_bronze(bronze: BronzeState, ranges: Mapping[int, OffsetRange]) -> bool:
-    """Whether bronze holds any of these offsets."""
+    """Whether bronze has any of these offsets."""
     held = bronze.position
     return any(
         max(held.begin[partition], each.start) < min(held.next[partition], each.end)
@@ -361,7 +361,7 @@ def _history_left(partition: PartitionState) -> int:
 
 
 def _caught_up(position: ViewPosition) -> bool:
-    """Whether the view equals its query at what was newest: no history left, no live row waiting."""
+    """Whether the view equals its query over the newest records: no history is left, and no live row waits."""
     return all(
         each.backfilled and all(s.phase is not Phase.FINISHED or s.next >= s.live for s in each.partitions.values())
         for each in position.sources.values()

@@ -10,12 +10,12 @@ __all__ = ["bounded", "lagging"]
 
 
 def lagging(position: SnapshotPosition, offers: Mapping[str, UpstreamState]) -> SnapshotPosition:
-    """The position with its lag behind what is offered: of what was consumed, or captured to be consumed."""
+    """The position, with the lag of what was consumed, or captured to be consumed."""
     return position.model_copy(update={"lag_ms": _behind(position, offers), "lag_commits": _waiting(position, offers)})
 
 
 def bounded(before: SnapshotPosition, after: SnapshotPosition, offers: Mapping[str, UpstreamState]) -> SnapshotPosition:
-    """The position with its lag, and its bound: set when the log phase begins, from then on it only shrinks."""
+    """The position, with its lag and its bound, which is set when the change log begins and then only shrinks."""
     after = lagging(after, offers)
     lag, waiting = after.lag_ms, after.lag_commits
     if isinstance(before.bound, TimeBound):

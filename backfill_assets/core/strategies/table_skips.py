@@ -1,8 +1,8 @@
-"""Keys of Delta tables that a view leaves out, in every version of the table: what a change of that list takes to read.
+"""Keys of Delta tables that a view leaves out, in every version of the table: what has to be read when the list changes.
 
-The epoch that changes the list takes the rows of new keys away as the view has them, reads all else without the keys of
-the old list and of the new one, and adds the rows of keys that are no longer on it as they are when it ends. So no row
-is looked at that cannot be computed, unless it is still so after it was taken in again.
+The epoch that changes the list removes the rows of new keys as the view has them, reads everything else without the keys of
+the old and the new list, and adds the rows of keys that are no longer on the list as they are when it ends. So a row that
+cannot be computed is not read, unless it was taken back and still cannot be computed.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ __all__ = ["keys_left_out", "leaving_out", "left_out_alike", "skip_reads"]
 
 
 def leaving_out(position: SnapshotPosition, wanted: Iterable[Skip]) -> SnapshotPosition:
-    """The position with what an epoch that is planned now leaves out."""
+    """The position, with the rows that an epoch planned now leaves out."""
     asked = list(wanted)
     tables = {
         name: table.model_copy(update={"skipped": keys_of(asked, name)}) for name, table in position.tables.items()
@@ -25,13 +25,13 @@ def leaving_out(position: SnapshotPosition, wanted: Iterable[Skip]) -> SnapshotP
 
 
 def left_out_alike(one: SnapshotPosition, two: SnapshotPosition) -> bool:
-    """Whether two positions leave out the same."""
+    """Whether two positions leave out the same rows."""
     return all(table.skipped == two.tables[name].skipped for name, table in one.tables.items())
 
 
 def keys_left_out(plan: Plan, name: str) -> list[NamedKey]:
-    """The keys of a table without whose rows a plan reads all but its `SkipRead`: those of both its positions, or where
-    it replaces the view, of the one after it."""
+    """The keys whose rows all reads of a plan leave out, except its `SkipRead`: those of both its positions, or, if the plan
+    replaces the view, of the position after it."""
     positions = [plan.after] if plan.replaces else [plan.before, plan.after]
     every = {
         key: None
@@ -43,7 +43,7 @@ def keys_left_out(plan: Plan, name: str) -> list[NamedKey]:
 
 
 def skip_reads(before: SnapshotPosition, after: SnapshotPosition) -> list[TableRead]:
-    """What brings a view from the list of one position to that of the next; nothing for tables of which nothing was read."""
+    """What brings a view from the list of one position to that of the next; nothing for tables that were not read yet."""
     reads: list[TableRead] = []
     for name, was in before.tables.items():
         now = after.tables[name]

@@ -1,9 +1,9 @@
 """Views over Delta tables and other views: history by one of several strategies, then the change log, then live.
 
-The versions of all upstreams are taken as one vector when a life begins. How what they hold is read is the strategy's
-(`History`); when that is done, an epoch takes the next versions of each table's change log, never skipping one. The
-view is live as soon as an epoch ends at what was newest when it was planned. Nothing has to be kept from moving for
-that: every epoch takes all versions that wait, up to its budget, and the lag bound says whether that is enough.
+The versions of all upstreams are recorded together when a life begins. The strategy (`History`) reads their contents. After
+that, an epoch takes the next versions of each table's change log, without skipping any. The view is live as soon as an
+epoch ends at the version that was newest when it was planned. Upstreams need not stop for that: every epoch takes all
+waiting versions, up to its budget, and the lag bound says whether that is enough.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,13 +37,13 @@ from backfill_assets.errors import DefinitionChangedError, UpstreamRefusedError,
 __all__ = ["BUCKETS", "EpochBudget", "History", "Step", "TableUpstream", "TablesDecider", "begun"]
 
 BUCKETS = 16
-"""How many buckets the parts of a history are dealt to; fixed when a life begins."""
+"""The number of buckets among which the parts of a history are distributed; fixed when a life begins."""
 
 MOST_EMPTY_VERSIONS, EMPTY_MS = 50, 24 * 3_600_000
-"""So many versions of mere maintenance may wait, and for so long: an epoch passes over them before the log forgets them."""
+"""How many versions of maintenance alone may wait, and how long, before an epoch passes over them: the log may expire."""
 
 MOST_LOOKED_AT = 1000
-"""So many of a table's waiting versions are looked at for one epoch, however many there are: each is a file of its log."""
+"""The maximum number of a table's waiting versions that one epoch looks at: each is a file of its log."""
 
 Step = tuple[list[TableRead], SnapshotPosition]
 """What an epoch reads, and the position after it."""
@@ -51,7 +51,7 @@ Step = tuple[list[TableRead], SnapshotPosition]
 
 @dataclass(frozen=True, kw_only=True)
 class TableUpstream:
-    """A Delta table as a view reads it; with `keyed`, deletes and updates can be followed by its key."""
+    """A Delta table, as seen by a view; with `keyed`, deletes and updates can be followed by its key."""
 
     name: str
     keyed: bool
@@ -59,7 +59,7 @@ class TableUpstream:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochBudget:
-    """What an epoch of a history may read: what all tables offer, whose turn it is (`names`), and how many rows."""
+    """What an epoch of a history may read: the state of all tables, whose turn it is (`names`), and how many rows."""
 
     offers: Mapping[str, UpstreamState]
     names: Sequence[str]
@@ -67,16 +67,16 @@ class EpochBudget:
 
 
 class History(Protocol):
-    """How one strategy reads what its upstreams hold, until only their change logs are left."""
+    """How one strategy reads the history of its upstreams, until only their change logs are left."""
 
     @property
     def bound(self) -> LagBound:
-        """How the lag is bounded once the history is read."""
+        """The bound of the lag once the history is read."""
         ...
 
     @property
     def resumable(self) -> bool:
-        """Whether an epoch of the history that a dead run planned is redone; else the next run begins a new life."""
+        """Whether an epoch of the history that a dead run planned is repeated; otherwise the next run begins a new life."""
         ...
 
     def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
@@ -92,7 +92,7 @@ class History(Protocol):
         ...
 
     def left(self, name: str, table: TablePosition) -> int:
-        """How many rows of a table's history are still to be read."""
+        """How many rows of a table's history still have to be read."""
         ...
 
 
@@ -100,10 +100,9 @@ class History(Protocol):
 class TablesDecider:
     """Decides the epochs of one view over Delta tables and other views.
 
-    `strategy` is the declared one; a life keeps the one that it began with until its history is read. `choose` is asked
-    which one that is. With `in_full`, tables whose changes outweigh what they hold may be read in full instead; with `whole`
-    they always are, as the query takes rows of all tables together.
-    `skips` is asked what to leave out, when an epoch is planned.
+    `strategy` is the declared one; `choose` returns the one that a life begins with and keeps until its history is read.
+    With `in_full`, tables whose changes are larger than the tables may be read in full instead; with `whole` they always
+    are, because the query needs the rows of all tables together. `skips` returns what to leave out when an epoch is planned.
     """
 
     view: str
@@ -155,7 +154,7 @@ class TablesDecider:
             reads, after = history.read(
                 position, EpochBudget(offers=offers, names=self._in_turn(position), budget=budget)
             )
-            if budget == EVERYTHING and position.backfilled:  # all that was captured: what came since is in the log
+            if budget == EVERYTHING and position.backfilled:  # everything captured; later versions are in the log
                 waiting = self._looked_at(after, offers, most=EVERYTHING)
                 more, after = self._follow(after, waiting, budget, behind={read.source for read in reads})
                 reads = [*reads, *more]
@@ -187,10 +186,10 @@ class TablesDecider:
             self._offer(each.name, plan.before.tables[each.name])
 
     def readable(self, plan: PlannedEpoch[SnapshotPosition]) -> bool:
-        """A plan over pinned versions has no other way: what is gone is an error, never a hole.
+        """A plan over pinned versions has no alternative: what is gone is an error, never a gap.
 
-        Ranges of a key, and whole tables, are as well read from a newer version, and another list of what is left out
-        needs another plan.
+        Ranges of a key, and whole tables, can just as well be read from a newer version, and another list of rows to leave
+        out needs another plan.
         """
         if not left_out_alike(leaving_out(plan.before, self.skips()), plan.after):
             return False
@@ -222,19 +221,19 @@ class TablesDecider:
             held, _ = table.held
             looked_at = self.tables.commits(each.name, held, min(offer.version, held + MOST_LOOKED_AT))
             rows = sum(commit.rows for commit in looked_at)
-            beyond = offer.version - held - len(looked_at)  # they are taken to be like those before them
+            beyond = offer.version - held - len(looked_at)  # assumed to be like the versions before them
             waiting = rows + (rows * beyond // len(looked_at) if beyond else 0)
             lags[each.name] = self.histories[position.strategy].left(each.name, table) + waiting
         return lags
 
     def _offer(self, name: str, position: TablePosition) -> UpstreamState:
-        """What a table offers, after refusing one that is not the one that the position speaks of."""
+        """The state of a table; one that is not the table of the position is refused."""
         offer = self.tables.table_now(name)
         check_same(self.view, name, position, offer, partial(self.tables.commit_timestamp, name))
         return offer
 
     def _in_turn(self, position: SnapshotPosition) -> list[str]:
-        """The tables whose history waits for no other's."""
+        """The tables whose history waits for no other table."""
         unfinished = [name for name, table in position.tables.items() if not table.backfilled]
         return sorted(name for name in position.tables if not waits_for(self.order, name, unfinished))
 
@@ -250,11 +249,11 @@ class TablesDecider:
     def _read_log(
         self, position: SnapshotPosition, offers: Mapping[str, UpstreamState], budget: int, *, live: bool, again: bool
     ) -> tuple[list[TableRead], SnapshotPosition] | None:
-        """Waiting versions up to the budget, at least one of each table; None where nothing waits, and nothing is to be
+        """Waiting versions up to the budget, at least one of each table; None if nothing waits, and nothing has to be
         computed `again`.
 
-        Or all versions at once, by reading the tables in full: where that is less work than following what they changed,
-        and where the query is computed over whole tables.
+        The tables are read in full instead, which covers all versions, if that is less work than following the changes, or
+        if the query is computed over whole tables.
         """
         waiting = self._looked_at(position, offers, most=EVERYTHING if budget == EVERYTHING else MOST_LOOKED_AT)
         empty = not any(commit.rows for commits in waiting.values() for commit in commits)
@@ -268,7 +267,7 @@ class TablesDecider:
         return reads, bounded(position, after, offers)
 
     def _outweighed(self, waiting: Mapping[str, Sequence[Commit]], budget: int) -> bool:
-        """Whether the tables are better read in full than what waits of their change logs."""
+        """Whether reading the tables in full is better than following the waiting changes."""
         return self.in_full and may_outweigh(waiting) and cheaper_to_refresh(waiting, self._sizes(), budget)
 
     def _sizes(self) -> dict[str, TableSize]:
@@ -284,7 +283,7 @@ class TablesDecider:
     ) -> Step:
         """The changes of waiting versions up to the budget, at least one of each table.
 
-        Versions of mere maintenance are only passed over, except `behind` what else the epoch reads of a table's changes.
+        Versions that are only maintenance are passed over, except `behind` other changes that the epoch reads of a table.
         """
         for each in self.upstreams:
             self._check_followable(each, waiting[each.name])
@@ -311,7 +310,7 @@ class TablesDecider:
     def _looked_at(
         self, position: SnapshotPosition, offers: Mapping[str, UpstreamState], *, most: int
     ) -> dict[str, Sequence[Commit]]:
-        """The oldest waiting versions of each table, so many at the most."""
+        """The oldest waiting versions of each table, up to a maximum number."""
         consumed = {each.name: position.tables[each.name].version for each in self.upstreams}
         return {
             name: self.tables.commits(name, version, min(offers[name].version, version + most))
@@ -319,7 +318,7 @@ class TablesDecider:
         }
 
     def _worth_passing(self, position: SnapshotPosition, waiting: Mapping[str, Sequence[Commit]]) -> bool:
-        """Whether versions of mere maintenance are so many, or so old, that the log may soon forget them."""
+        """Whether there are so many versions of maintenance, or such old ones, that log clean-up may soon remove them."""
         return any(
             len(commits) >= MOST_EMPTY_VERSIONS or commits[-1].commit_ms - position.tables[name].commit_ms >= EMPTY_MS
             for name, commits in waiting.items()
@@ -339,7 +338,7 @@ class TablesDecider:
 
 
 def begun(offer: UpstreamState, parts: Sequence[int]) -> TablePosition:
-    """The first position in a table at the version that it offers; `parts` says how many parts each bucket has."""
+    """The first position in a table at its present version; `parts` says how many parts each bucket has."""
     return TablePosition(
         table_id=offer.table_id,
         incarnation=offer.incarnation,

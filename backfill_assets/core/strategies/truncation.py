@@ -1,11 +1,11 @@
 """Whether the records below a position are still those that were read: a log can lose its end and be filled again.
 
-Offsets do not tell. Leader epochs do, the numbers of a partition's leaders: what was read up to the position was written in
-the epoch of that time or before, so the log is asked where it ends for that epoch. Where that is below the position, another
-leader wrote what lies between. Only partitions that have another leader than before are asked for.
+Offsets do not show it. Leader epochs do, which number the leaders of a partition: everything up to the position was written
+in the epoch of that time or earlier, so Kafka is asked where the log ends for that epoch. If that is below the position,
+another leader wrote what is in between. Only partitions that have another leader than before are checked.
 
-A cluster that is restored as a whole, with its metadata, gives the same epochs out again. All its partitions then go back to
-one moment, so a few records that were read last are remembered, too, and looked at before anything more is read.
+A cluster that is restored as a whole, with its metadata, issues the same epochs again. All its partitions then go back to
+one moment, so a few of the records that were read last are remembered too, and compared before anything more is read.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,15 +19,15 @@ from backfill_assets.errors import LogTruncatedError
 __all__ = ["LOOKED_BACK", "WITNESSES", "ConsumedLog", "mark", "narrowed", "truncated"]
 
 WITNESSES = 16
-"""So many records are remembered at the most, whatever the number of partitions."""
+"""The maximum number of remembered records, whatever the number of partitions."""
 LOOKED_BACK = 8
-"""Within so many offsets below a position a record is looked for; transactions' markers and what was aborted are none."""
+"""How many offsets below a position are searched for a record; transaction markers and aborted records do not count."""
 _NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumedLog:
-    """What was read of a source's topic, up to `read` (exclusive) of each partition, known by `mark`; and its log of now."""
+    """What was read of a source's topic, up to `read` (exclusive) of each partition, with its `mark`; and its present log."""
 
     source: str
     read: Mapping[int, int]
@@ -37,7 +37,7 @@ class ConsumedLog:
 
     @cached_property
     def elected(self) -> dict[int, int]:
-        """The epochs of the mark, of those partitions that are in another one now."""
+        """The epochs in the mark, for partitions that are in another epoch now."""
         now = self.offer.epochs
         return {
             partition: epoch
@@ -55,7 +55,7 @@ class ConsumedLog:
             raise truncated(f"{reader}: topic {self.offer.topic!r}", replaced, hint=hint)
 
     def replaced(self) -> dict[int, OffsetRange]:
-        """By partition, the offsets below the position whose records are gone, or may be others than those that were read."""
+        """By partition, the offsets below the position whose records are gone, or may differ from those that were read."""
         seen, begins = self._witnesses()
         now = self.offer.epochs
         went_back = {partition for partition, epoch in self.elected.items() if now[partition] < epoch}
@@ -80,7 +80,7 @@ class ConsumedLog:
 
     @cached_property
     def _held(self) -> dict[int, OffsetRange]:
-        """What is held of the partitions that still have something of what was read."""
+        """The offsets that partitions have now, for those that still have some of what was read."""
         return {
             partition: held
             for partition, held in self.offer.partitions.items()
@@ -88,7 +88,7 @@ class ConsumedLog:
         }
 
     def _witnesses(self) -> tuple[set[int], Mapping[int, int]]:
-        """The partitions that have a record where one is remembered; of others, from where on their log is another one."""
+        """The partitions that still have the remembered record; for the others, from where on their log is another one."""
         wanted = {
             partition: OffsetRange(start=each.offset, end=each.offset + 1)
             for partition, each in self.mark.witnesses.items()
@@ -101,7 +101,7 @@ class ConsumedLog:
         return set(found), self._begins(other)
 
     def _begins(self, records: Mapping[int, LogRecord]) -> dict[int, int]:
-        """Where the leaders began that wrote these records; where that is not known, the first offset that is held."""
+        """Where the leaders that wrote these records began; if that is unknown, the first offset that exists."""
         asked = {partition: (each.offset + 1, each.epoch - 1) for partition, each in records.items() if each.epoch}
         found = self.upstreams.diverged(self.source, asked) if asked else {}
         return {partition: found.get(partition, self._held[partition].start) for partition in records}
@@ -110,7 +110,7 @@ class ConsumedLog:
 def mark(
     before: LogMark, offer: TopicState, ranges: Mapping[int, OffsetRange], *, source: str, upstreams: Upstreams
 ) -> LogMark:
-    """The mark of a position that was `before`, found to be right in the topic of now, and moves on by these ranges."""
+    """The next mark of a position whose mark was `before`, agrees with the present topic, and advances by these ranges."""
     longest = sorted(ranges, key=lambda partition: (-len(ranges[partition]), partition))[:WITNESSES]
     ends = {partition: max(ranges[partition].start, ranges[partition].end - LOOKED_BACK) for partition in longest}
     wanted = {partition: OffsetRange(start=start, end=ranges[partition].end) for partition, start in ends.items()}
@@ -124,7 +124,7 @@ def mark(
 
 
 def narrowed(whole: LogMark, partitions: Collection[int]) -> LogMark:
-    """A mark of these partitions alone."""
+    """A mark of only these partitions."""
     return LogMark(
         epochs={partition: each for partition, each in whole.epochs.items() if partition in partitions},
         witnesses={partition: each for partition, each in whole.witnesses.items() if partition in partitions},

@@ -98,7 +98,7 @@ def test_every_code_has_an_example_and_stands_in_the_docs() -> None:
 def test_a_choice_says_what_was_chosen_and_why() -> None:
     choice = chosen(table(rows=LARGE, log_retention_seconds=20 * MINUTE))
     assert choice.words == (
-        "`rearranged` reads orders: it costs the least of what can. "
+        "`rearranged` reads orders: it is the cheapest strategy that can. "
         "It takes about 15.8 minutes in 1,001 epochs and reads 1,000,000,000 rows, 1.0 passes over the data, "
         "with a spool of 4.5 MiB. Retention leaves 12.9 minutes to spare. "
         "Warning: RETENTION_TIGHT: the change log of orders may be deleted after 20.0 minutes and must last 7.1 minutes; "
@@ -126,7 +126,7 @@ def test_what_cannot_work_is_refused_though_asked_for_and_what_auto_would_take_i
 ) -> None:
     refused, auto = chosen(facts, requested=strategy), chosen(facts)
     assert (refused.chosen, refused.least_bad) == (None, auto.chosen)
-    assert refused.words.startswith(f"`{strategy}`, which was asked for, cannot read {facts.name}")
+    assert refused.words.startswith(f"`{strategy}`, which was requested, cannot read {facts.name}")
     assert {each.code for each in refused.ruled_out if each.strategy == strategy} <= set(HARD)
 
 
@@ -151,7 +151,7 @@ def test_what_is_forecast_to_fail_runs_if_asked_for_with_a_warning(
 
 def test_a_strategy_that_is_asked_for_is_taken_though_it_costs_more() -> None:
     assert chosen(table(), requested="rearranged").chosen == "rearranged"
-    assert chosen(table(), requested="rearranged").words.startswith("`rearranged` reads orders, as asked.")
+    assert chosen(table(), requested="rearranged").words.startswith("`rearranged` reads orders, as requested.")
 
 
 def test_twice_the_need_is_the_border_of_what_retention_allows() -> None:
