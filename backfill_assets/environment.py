@@ -1,4 +1,4 @@
-"""Where the project is and what its environment says: the root folder, the warehouse, Dagster's home."""
+"""The project's root folder, and what environment variables say about the warehouse and the spool."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ _MARKERS = ("workspace.yaml", "dagster.yaml", "pyproject.toml")
 
 
 def project_root(start: Path) -> Path:
-    """The nearest folder at or above `start` that looks like a project's root; `start` itself if there is none."""
+    """The nearest folder at or above `start` that looks like a project's root; the folder of `start` if there is none."""
     folder = start.resolve()
     if folder.is_file():
         folder = folder.parent
@@ -23,12 +23,12 @@ def project_root(start: Path) -> Path:
 
 
 def warehouse_place() -> str:
-    """The warehouse as the environment names it; a relative path is meant against the project's root."""
+    """The warehouse that the environment names; a relative path starts at the project's root."""
     return os.environ.get("BACKFILL_WAREHOUSE") or "warehouse"
 
 
 def spool_bytes() -> int:
-    """How much the spool of one view may hold. Errors: `EnvironmentSetupError`."""
+    """The maximum size of one view's spool in bytes. Errors: `EnvironmentSetupError`."""
     given = os.environ.get("BACKFILL_SPOOL_BYTES") or str(_SPOOL_BYTES)
     if not (given.isascii() and given.isdigit()):
         raise EnvironmentSetupError(

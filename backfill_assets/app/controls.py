@@ -1,4 +1,4 @@
-"""What an operator tells runs of a table: to pause, or how fast to go."""
+"""An operator's settings for the runs of a table: pause and throttle."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ __all__ = ["set_controls"]
 def set_controls(
     workspace: Workspace, name: str, *, paused: bool | None = None, throttle: float | str | None = None, by: str
 ) -> Controls:
-    """Pause or resume a table, or set its throttle (rows per second, or `"off"`); what is not named stays.
+    """Pause or resume a table, or set its throttle (rows per second, or `"off"`); other settings stay as they are.
 
     Errors: `DeclarationError` for a throttle that is neither.
     """

@@ -1,4 +1,4 @@
-"""What the views that read a table ask of it: to wait for one that catches up, and to keep what is still to be read."""
+"""What the views that read a table need from it: to wait for one that catches up, and to keep what they still need."""
 
 import logging
 import math
@@ -21,10 +21,10 @@ _log = logging.getLogger(__name__)
 
 
 def awaited_view(workspace: Workspace, name: str, *, run_id: str) -> str:
-    """Which view, catching up in another run, table `name` is to wait for, in a sentence; empty if it may go on.
+    """The view that catches up in another run and that table `name` has to wait for, in a sentence; empty if there is none.
 
-    Only views at work count: a paused one does not move, a dead one would be waited for without end, and one of the same
-    run comes later by itself.
+    Only views that a run works on count: a paused view does not move, a dead run would be waited for endlessly, and a view
+    of the same run comes later anyway.
     """
     leases = workspace.state.leases()
     for view in workspace.registry.readers(name):
@@ -45,7 +45,7 @@ def _awaited(workspace: Workspace, view: MaterializedView, lease: Lease | None, 
 
 
 def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
-    """Refuse to delete files of table `name` that it has not used for `hours` where a view has still to read them.
+    """Refuse to delete files of table `name` that it has not used for `hours` if a view still has to read them.
 
     Errors: `StillNeededError`, naming the view.
     """
@@ -55,7 +55,7 @@ def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
         behind = time.time() - commit_ms / 1000
         if behind <= hours * 3600:
             continue
-        # Past the pinned version what is needed is the change log alone, and no file of mere maintenance.
+        # After the pinned version only the change log is needed, and no files of versions that are only maintenance.
         if read.reads_pinned or any(each.rows for each in workspace.inputs(view).tables[name].commits(version, newest)):
             raise StillNeededError(
                 f"{name!r} cannot be vacuumed of what is older than {hours} h: view {view.name!r} has read it up to version "
@@ -67,11 +67,11 @@ def check_unneeded(workspace: Workspace, name: str, *, hours: int) -> None:
 
 
 def expire_log(workspace: Workspace, table: Table) -> None:
-    """Delete what a table's log keeps beyond its retention, unless a view has still to read on from a version as old.
+    """Delete entries of a table's log beyond its retention, unless a view still has to continue from a version as old.
 
-    Only where the newest version is an epoch, or says the positions again: it is never deleted itself, and what an epoch
-    in the making is based on is not older than the epoch before it. A view passes over every version, also of mere
-    maintenance, so none may be missing.
+    This is only done if the newest version is an epoch, or repeats the positions: it is never deleted itself, and an epoch
+    in progress is based on nothing older than the epoch before it. A view goes through every version, including maintenance,
+    so none may be missing.
     """
     look = table.output.look()
     kept = table.output.log_retention()
@@ -87,7 +87,7 @@ def expire_log(workspace: Workspace, table: Table) -> None:
 
 
 def _needed_since(read: TablePosition) -> tuple[int, int]:
-    """The version of a table that a view reads on from, and when it was committed (milliseconds since 1970)."""
+    """The version of a table from which a view continues, and when it was committed (milliseconds since 1970)."""
     return (read.version, read.commit_ms) if read.reads_pinned else read.held
 
 
@@ -100,9 +100,9 @@ def _positions(workspace: Workspace, name: str) -> Iterator[tuple[MaterializedVi
 
 
 def _record(workspace: Workspace, view: MaterializedView) -> CommitRecord | None:
-    """The newest commit of a view that goes on; None for one that does not, or cannot be looked at."""
+    """The newest commit of an existing view; None if it does not exist or cannot be read."""
     try:
         look = workspace.upstream(view).output.look()
-    except BackfillError:  # what is wrong with a reader is reported by its own run, and holds up nobody else
+    except BackfillError:  # a problem of a reader is reported by its own run, and stops nobody else
         return None
     return look.record if look.exists else None

@@ -17,7 +17,7 @@ __all__ = ["Planned", "plan"]
 @dataclass(frozen=True, kw_only=True)
 class Planned:
     """What a refresh would do. `record`: the newest commit (None: not created yet); `step`: the next epoch, which should
-    take `expected_seconds` (None: nothing to do); `choice`: the strategy of a new life, of a view that is not live."""
+    take `expected_seconds` (None: nothing to do); `choice`: for a view that is not live, the strategy of a new life."""
 
     record: CommitRecord | None
     step: NextEpoch[Position] | None
@@ -36,9 +36,9 @@ class Planned:
 
 
 def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
-    """What a refresh would do next, and for a view that is not live the strategy that a new life takes; writes nothing.
+    """What a refresh would do next, and for a view that is not live the strategy of a new life; writes nothing.
 
-    Errors: what choosing and deciding raise, such as `UpstreamRefusedError`.
+    Errors: those of choosing and deciding, such as `UpstreamRefusedError`.
     """
     declared = workspace.registry.find(name)
     table = workspace.table(declared)

@@ -1,4 +1,4 @@
-"""What a run does between its epochs: keep the lease, ask for control, report commits, keep the table's files few."""
+"""What a run does between its epochs: renew the lease, read the controls, report commits, compact the table."""
 
 import logging
 import time
@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Listener:
-    """Who wants to hear of a run: of commits, by time; that an endless run's table became live, as its end will not tell;
-    and of the id of a dead run whose lease it took over."""
+    """Callbacks of a run: for commits, at intervals; when the table of a long run becomes live; and for the id of a dead run
+    whose lease it took over."""
 
     on_commit: Callable[[CommitRecord], None] = lambda _record: None
     on_live: Callable[[CommitRecord], None] = lambda _record: None
@@ -33,7 +33,7 @@ class Listener:
 
 @dataclass
 class Heartbeat:
-    """`run.RunHooks` for one run of one table: lease, control, reports by time, small files."""
+    """`run.RunHooks` for one run of one table: lease, controls, reports at intervals, compaction."""
 
     workspace: Workspace
     table: Table
@@ -63,14 +63,14 @@ class Heartbeat:
         return self.renewed_at > 0
 
     def renew_lease(self) -> None:
-        """Take the lease, or renew it by time; called whenever Spark is to work, and between epochs from then on."""
+        """Take the lease, or renew it at intervals; called whenever Spark has work, and between epochs from then on."""
         now = time.monotonic()
         if self.held and now - self.renewed_at < HEARTBEAT_SECONDS:
             return
         self.renewed_at = now
         try:
             self.workspace.state.put_lease(self.table.target, self.run_id, held=True)
-        except Exception:  # the lease is a courtesy: that it cannot be renewed must not end the work it announces
+        except Exception:  # no guarantee depends on the lease: work must not end because it cannot be renewed
             _log.warning("%s: the lease could not be renewed", self.table.target, exc_info=True)
 
     def after_epoch(self, record: CommitRecord) -> None:

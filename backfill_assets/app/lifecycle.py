@@ -1,4 +1,4 @@
-"""The lives of a table: begun again, ended, kept in order while they last, and entered into the ledger once more."""
+"""Reset, drop and maintenance of tables, and restoring the ledger from them."""
 
 import logging
 
@@ -16,10 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def reset(workspace: Workspace, name: str) -> CommitRecord:
-    """Begin a new life: all data goes in one commit, and the next refresh reads history from scratch.
-
-    What was stored of the table and cannot be read, settings and rows to leave out among it, is forgotten.
-    """
+    """Begin a new life: one commit removes all data, and the next refresh reads history from scratch."""
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look_for_reset()
     if not look.exists and (look.record is not None or not table.output.is_ours()):
@@ -31,13 +28,13 @@ def reset(workspace: Workspace, name: str) -> CommitRecord:
         _log.warning("%s: forgotten, as this release cannot read it: %s", table.target, ", ".join(unreadable))
     table.schema()
     record = begin_life(table.parts, look, table.parts.decider.begin(), incarnation=table.parts.new_id())
-    table.output.set_status("creating")  # the next refresh says that it is live, if only that
+    table.output.set_status("creating")  # the next refresh sets it to live, even if it does nothing else
     sweep(table.output.location, table.output.look)
     return record
 
 
 def drop(workspace: Workspace, name: str) -> None:
-    """End a table's life: data, staged files, plans and settings go; a marker stays in the table's log."""
+    """End a table's life: data, staged files, plans and settings are deleted; a marker remains in the table's log."""
     table = workspace.table(workspace.registry.find(name))
     look, readable = _to_end(table)
     past = workspace.state.ledger().incarnations(table.target)  # before it ends: none that may begin afterwards
@@ -46,7 +43,7 @@ def drop(workspace: Workspace, name: str) -> None:
     if look.record is not None or not readable:
         table.output.set_status("dropped")
         if not delete_data(table.output.location, table.output.look):
-            return  # a new life began in the meantime: what is there now belongs to that life
+            return  # a new life has begun meanwhile: what exists now belongs to it
         workspace.state.forget(table.target, past)
 
 
@@ -59,12 +56,12 @@ def _to_end(table: Table) -> tuple[TableState, bool]:
 
 
 def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
-    """Keep a table's files few: sweep staged files, restate its positions, expire its log, compact, vacuum if asked to. And
-    its log true: bounds of files that are not exact go, whoever wrote them.
+    """Maintain a table: delete staged files, restate its positions, expire its log, compact, and vacuum if requested. Bounds
+    in the log that are not exact are removed, whoever wrote them.
 
-    Files are swept first, as the log says which of them were committed; then the positions are restated, so that they
-    outlive the log's older entries. Errors: `StillNeededError`, before anything is done, where vacuuming would take what a
-    view has still to read.
+    Staged files are deleted first, because the log says which of them were committed. Then the positions are restated, so
+    that they outlive the log's older entries. Errors: `StillNeededError`, before anything is done, if vacuuming would delete
+    what a view still has to read.
     """
     table = workspace.table(workspace.registry.find(name))
     if not table.output.look().exists:
@@ -73,7 +70,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
         check_unneeded(workspace, name, hours=vacuum_hours)
     swept = sweep(table.output.location, table.output.look)
     table.output.keep_bounds(thoroughly=True)
-    look = table.output.look()  # what is committed is made on the look before it
+    look = table.output.look()  # commits are made on the last look
     try:
         restate(table.parts, look)
     except FencedError:
@@ -90,7 +87,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
 
 
 def rebuild(workspace: Workspace) -> list[str]:
-    """Enter every existing table's newest commit into the ledger, where it is not known there."""
+    """Store the newest commit of every existing table in the ledger, unless the ledger knows it."""
     rebuilt = []
     for declared in workspace.declared.values():
         table = workspace.table(declared)

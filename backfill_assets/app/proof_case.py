@@ -1,4 +1,4 @@
-"""What a check is made of: a table as it was looked at, and what of it was proved before. And what comes of a check."""
+"""The inputs of a check (a table as it was looked at, and what was proved before) and its outcome."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,9 +19,9 @@ __all__ = ["Case", "LastPass", "Outcome", "branch_column_of", "branches_of", "co
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a check found. `summary` is one sentence; `violations` name what is wrong; `facts` are numbers.
+    """The outcome of a check. `summary` is one sentence; `violations` say what is wrong; `facts` are numbers.
 
-    `unproved` says that nothing speaks against the table, but nothing could be proved either: no pass, and no error.
+    `unproved` says that nothing is wrong with the table, but nothing could be proved either: no pass, and no error.
     """
 
     passed: bool
@@ -33,7 +33,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class LastPass:
-    """The commit up to which a check passed before, and the version of the table that it looked at."""
+    """The commit up to which a check has passed before, and the version of the table that it looked at."""
 
     record: CommitRecord
     version: int
@@ -41,8 +41,7 @@ class LastPass:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One check of one table. `since` is its last pass; where there is none that counts, it says why. `seed` draws what is
-    read again without Spark; nothing is where it is empty."""
+    """One check of one table. `since` is its last pass; if there is none that counts, it says why."""
 
     workspace: Workspace
     table: Table
@@ -85,13 +84,13 @@ def copies_of(case: Case) -> int | None:
 
 
 def is_aggregate(case: Case) -> bool:
-    """Whether rows are groups, which do not tell from which offsets they are."""
+    """Whether rows are groups, which do not show the offsets that they come from."""
     declared = case.table.declared
     return isinstance(declared, MaterializedView) and isinstance(case.workspace.bound(declared), AggregateQuery)
 
 
 def keys_of(case: Case) -> tuple[tuple[str, ...], ...]:
-    """All keys of which no two rows of the table may be equal; none where rows are only ever added."""
+    """All keys that must be unique in the table; none if rows are only ever added."""
     declared = case.table.declared
     if isinstance(declared, MaterializedView):
         return unique_keys(case.workspace.bound(declared))
@@ -99,7 +98,7 @@ def keys_of(case: Case) -> tuple[tuple[str, ...], ...]:
 
 
 def branch_column_of(case: Case) -> str:
-    """The column that tells the parts of UNION ALL apart; empty where there is none."""
+    """The column that distinguishes the parts of UNION ALL; empty if there is none."""
     declared = case.table.declared
     query = case.workspace.bound(declared) if isinstance(declared, MaterializedView) else None
     return query.branch_column if isinstance(query, RowwiseQuery) else ""

@@ -1,4 +1,4 @@
-"""Proof that a table's rows are those that its records, or its query, give: all of them, or what was written since a pass."""
+"""Proof that a table's rows are those of its records, or of its query: all of them, or what was written since a pass."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ Ranges = Mapping[tuple[str, int], OffsetRange]
 
 
 def equal_to_records(case: Case) -> Outcome:
-    """A source, or a view over sources, against its records, read again from where they still are."""
+    """A source, or a view over sources, against its records, read again from where they still exist."""
     written = case.written()
     everything = isinstance(written, Everything)
     before: Ranges = consumed(case.last.record.position) if case.last and not everything else {}
@@ -62,8 +62,8 @@ def equal_to_records(case: Case) -> Outcome:
 
 
 def equal_to_query(case: Case, view: MaterializedView) -> Outcome:
-    """A view over Delta tables against its query, recomputed over what was read of them since the last pass, or at the
-    recorded versions (of a snapshot: files)."""
+    """A view over Delta tables against its query, recomputed over what was read since the last pass, or at the recorded
+    versions (for a snapshot: files)."""
     position, reads = case.record.position, case.workspace.inputs(view)
     assert isinstance(position, SnapshotPosition)
     since = _read_since(case, position, reads)
@@ -81,7 +81,7 @@ def _equal_since(case: Case, since: "_SinceTables") -> Outcome:
     try:
         result = tables_since(runner, case.workspace.inputs(since.view).query.present, read, since.written)
     except Exception:
-        at_position(read.position, read.tables)  # groups that lose an extreme are read again, and may be gone
+        at_position(read.position, read.tables)  # for groups that lose an extreme; files may be gone
         raise
     derived_from = {name: f"{after} to {until}" for name, (after, until) in since.versions.items()}
     summary = f"{result.rows_found} rows written since epoch {case.since_epoch} equal the query over what changed since"
@@ -106,7 +106,7 @@ class _SinceTables:
 
 
 def _read_since(case: Case, position: SnapshotPosition, reads: ViewInputs) -> _SinceTables | Everything:
-    """What was written to a view over tables since the last pass, and read of them; or why everything is to be proved."""
+    """What was written to a view over tables and read of them since the last pass; or why everything has to be proved."""
     if isinstance(reads.query.present, RelationalQuery):
         return Everything(reason="the query is one over whole tables")
     written = case.written()
@@ -142,7 +142,7 @@ def _compared(
     unproved: bool = False,
     **facts: Any,
 ) -> Outcome:
-    """The outcome of a comparison; `summary` is what is said where nothing speaks against the table."""
+    """The outcome of a comparison; `summary` is its text if nothing is wrong with the table."""
     everything = isinstance(written, Everything)
     facts = {
         "rows_expected": result.rows_expected,
@@ -191,7 +191,7 @@ def _share(case: Case, result: Difference) -> float:
 
 
 def _forgetful(each: Evidence) -> bool:
-    """Whether records would be read again from where some are gone by now, which the sums of groups do not forgive."""
+    """Whether some of the records to read again are gone by now, so that the sums of groups cannot be compared."""
     return each.subset and any(read.kind == "kafka" for read in each.reads)
 
 
@@ -207,7 +207,7 @@ def evidence_of(case: Case, source: KafkaSource, wanted: Ranges) -> Evidence:
 
 
 def _held(case: Case, source: KafkaSource, bronze: BronzeState | None) -> TopicState:
-    """What the topic holds of the records that were ingested: nothing, if it was made again since."""
+    """The ingested records that the topic still has: none, if it was created again since."""
     position = bronze.position if bronze is not None else case.record.position
     assert isinstance(position, IngestPosition)
     found = case.workspace.sources.topic(source.name)

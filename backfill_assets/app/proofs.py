@@ -1,4 +1,4 @@
-"""The checks of a table, each alone: what it looks at, and whether it holds. The Dagster shell only shows the outcome."""
+"""The checks of a table: what each compares, and whether it passes. The Dagster shell only shows the outcome."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -28,8 +28,8 @@ __all__ = ["CHECKS", "Outcome", "run_check"]
 
 
 def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: str = "") -> Outcome:
-    """Run one check of one table. Without `full` it looks at what was written since it last passed in this life, as far as
-    that is known; what nobody touched is left to the full proof. `seed` repeats what one of these drew (`sample_seed`)."""
+    """Run one check of one table. Without `full` it proves what was written since it last passed in this life, as far as
+    that is known; rows that nobody touched are left to the full proof."""
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look()
     if look.record is None or not look.exists:
@@ -47,7 +47,7 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: 
 
 
 def _saying_what_is_left_out(case: Case, outcome: Outcome) -> Outcome:
-    """The outcome, with the rows that the table is without because an operator wants it so."""
+    """The outcome, with the rows that the table leaves out because an operator decided so."""
     rows = rows_left_out(case.record.position, case.workspace.state.skips(case.table.target))
     words = left_out_words(rows)
     if not words:
@@ -64,7 +64,7 @@ def positions_contiguous(case: Case) -> Outcome:
 
 
 def ledger_matches_table(case: Case) -> Outcome:
-    """The ledger planned every epoch as the table committed it."""
+    """The ledger's plan of every epoch agrees with the table's commit."""
     records = _records(case)
     last = records[-1].epoch
     newest = case.workspace.state.ledger().newest(case.record.target, case.record.incarnation)
@@ -74,7 +74,7 @@ def ledger_matches_table(case: Case) -> Outcome:
 
 
 def unique_key(case: Case) -> Outcome:
-    """No key is in the table twice: neither the one that changes are merged by nor the view's own primary key."""
+    """No key is duplicate: neither the one by which changes are merged nor the view's own primary key."""
     keys = keys_of(case)
     if not keys:
         return _outcome([], "the view has no key: its upstreams' rows are only ever added", rows=case.record.rows_total)
@@ -84,8 +84,8 @@ def unique_key(case: Case) -> Outcome:
 
 
 def rows_conserved(case: Case) -> Outcome:
-    """What epochs wrote adds up to what the data files hold, and none wrote more than it read. The log says of each file
-    what is so, as readers leave out files by the rows, nulls and bounds that it states."""
+    """The rows that epochs wrote add up to those in the data files, and no epoch wrote more than it read. The log is right
+    about each file, because readers skip files by the rows, nulls and bounds in it."""
     records = _records(case)
     location = case.table.output.location
     held = footer_rows(location) if case.last is None else stated_rows(location)
@@ -94,8 +94,7 @@ def rows_conserved(case: Case) -> Outcome:
 
 
 def exactly_once(case: Case) -> Outcome:
-    """The rows derived again from Kafka (or bronze, where Kafka lost them) equal the table's, as multisets. Run by
-    itself, some rows and records are also read without Spark, which must have read the same."""
+    """The rows derived again from Kafka (or from bronze, if Kafka lost them) equal those of the table, as multisets."""
     declared = case.table.declared
     if isinstance(declared, MaterializedView) and declared.tables:
         return read_again(case, equal_to_query(case, declared))
@@ -120,7 +119,7 @@ def _twice(case: Case, key: tuple[str, ...]) -> list[KeyTwice]:
 
 
 def _named(case: Case, key: tuple[str, ...], found: KeyTwice) -> dict[str, Any]:
-    """A key that is there twice, column by column, with how many rows have it and which upstreams they are of."""
+    """A duplicate key, column by column, with the number of its rows and their upstreams."""
     branches = branches_of(case)
     parts = {"upstreams": [branches[part] for part in found.parts]} if found.parts else {}
     return {**dict(zip(key, found.key, strict=True)), "rows": found.rows, **parts}

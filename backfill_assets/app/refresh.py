@@ -1,6 +1,6 @@
-"""A refresh: creates a table if need be, then works epoch by epoch until it has caught up or something stops it.
+"""A refresh: creates a table if necessary, then works epoch by epoch until it has caught up or something stops it.
 
-The Dagster shell and the command line both call this, so that they behave the same.
+The Dagster shell and the command line both call this, so they behave in the same way.
 """
 
 import logging
@@ -31,9 +31,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Refresh:
-    """One refresh: what the run did and how the table stands after it.
+    """One refresh: what the run did, and the state of the table after it.
 
-    `first_live`: this refresh is the first that found or brought the table live, so readers may start.
+    `first_live`: this refresh is the first after which the table is live, so readers may start.
     """
 
     target: str
@@ -53,9 +53,9 @@ def refresh(
     run_id: str,
     listener: Listener | None = None,
 ) -> Refresh:
-    """Create a table if need be, then work epoch by epoch until it has caught up or something stops it.
+    """Create a table if necessary, then work epoch by epoch until it has caught up or something stops it.
 
-    Another living run of the same table makes this one stop at once (`Stop.LEASE_HELD`); a dead one's lease is taken
+    If another run of the same table is alive, this one stops at once (`Stop.LEASE_HELD`); the lease of a dead run is taken
     over.
     """
     listener = listener or Listener()
@@ -80,12 +80,12 @@ def refresh(
     try:
         look = _at_work_on(table)
         if look.record is not None and not look.record.live:
-            heartbeat.renew_lease()  # before it plans: another run might take what it plans for a dead run's, and start over
-        # A run that died may have left staged files, even of an epoch that it or another one committed.
+            heartbeat.renew_lease()  # before planning: or another run might take the plan for a dead run's
+        # A dead run may have left staged files, even of an epoch that it or another run committed.
         heartbeat.tidy_due = taken_over or _left_behind(table, look)
         heartbeat.spooled = _spooled(look)
         done = run(table.parts, look, limits, heartbeat)
-        if taken_over and heartbeat.tidy_due:  # no epoch came, and nobody else will know that a run died here
+        if taken_over and heartbeat.tidy_due:  # there was no epoch, and nobody else will know that a run died here
             sweep(table.output.location, table.output.look)
         first_live = _made_live(table, done)
     finally:
@@ -100,19 +100,19 @@ def _at_work_on(table: Table) -> TableState:
     files only what is exact."""
     look = create_if_missing(table.parts, table)
     if look.record is not None and (look.record.epoch == 0 or spooled_folders(table.output.location) - _spooled(look)):
-        # what a creation that was given up had staged, or a run that died had drained
+        # staged by a creation that was given up, or drained by a run that died
         sweep(table.output.location, table.output.look)
         look = check_look(table.parts, table.output.look())
     if look.record is None:
         return look
     changed = not look.record.live and table.output.set_status("creating")
-    # A life that has just begun may have other columns than the one before.
+    # A new life may have other columns than the one before.
     changed |= table.output.keep_bounds(thoroughly=look.record.epoch == 0)
     return check_look(table.parts, table.output.look()) if changed else look
 
 
 def _made_live(table: Table, done: RunReport) -> bool:
-    """Let the table say that it is live, if it is and this run may speak for it; returns whether it said otherwise."""
+    """Set the table's status to live, if it is live and this run may do so; returns whether that was a change."""
     if done.stopped is Stop.FENCED or not done.record.live:
         return False
     look = table.output.look()
@@ -122,7 +122,7 @@ def _made_live(table: Table, done: RunReport) -> bool:
 
 
 def _give_back(workspace: Workspace, table: Table, run_id: str) -> None:
-    """Give the lease back, unless a successor has taken it over."""
+    """Release the lease, unless another run has taken it over."""
     with suppress(StoredFormatError):  # a successor of another release
         lease = workspace.state.lease(table.target)
         if lease is not None and lease.run_id == run_id:

@@ -1,6 +1,6 @@
-"""What an operator says of rows that a view is to leave out: checked, recorded, and listed with their status.
+"""Rows that a view leaves out because an operator decided so: checked, recorded, and listed with their status.
 
-It takes effect with the next epoch that is planned; see `backfill.skips` for what that means.
+A decision takes effect with the next planned epoch; see `core/epoch/skips.py`.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,7 +22,7 @@ EXAMPLE = "for example `backfill skip revenue --source orders --partition 0 --of
 
 @dataclass(frozen=True, kw_only=True)
 class Named:
-    """Rows as the command line names them."""
+    """Rows as named on the command line."""
 
     source: str | None = None
     partition: int | None = None
@@ -32,22 +32,22 @@ class Named:
 
     @property
     def any(self) -> bool:
-        """Whether it names any row, well or not."""
+        """Whether it names any row, correctly or not."""
         return self != Named()
 
 
 def left_out(workspace: Workspace, name: str) -> list[LeftOut]:
-    """The rows that a view leaves out, or is to leave out."""
+    """The rows that a view leaves out or will leave out."""
     view = _view(workspace, name)
     look = workspace.table(view).output.look()
     return rows_left_out(_position(look), workspace.state.skips(view.target))
 
 
 def set_skips(workspace: Workspace, name: str, named: Named, *, undo: bool, by: str) -> list[LeftOut]:
-    """Have a view leave rows out, or (`undo`) take that back; what it then leaves out or is to leave out.
+    """Make a view leave rows out, or (`undo`) take them back; returns the rows that it then leaves out or will leave out.
 
-    Errors: `DeclarationError` for rows that are named wrongly, have been read already, or are too many, and, to be taken
-    back, for rows that are not on the list; nothing is recorded then.
+    Errors: `DeclarationError` for rows that are named wrongly, have already been read, or are too many; with `undo`, for rows
+    that are not on the list. Nothing is recorded then.
     """
     view = _view(workspace, name)
     wanted = set(workspace.state.skips(view.target))

@@ -1,4 +1,4 @@
-"""How a declared table stands: its progress, its lag, what it waits for, and what stops it."""
+"""The state of a declared table: its progress, its lag, what it waits for, and what stops it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,8 +21,8 @@ RATE_EPOCHS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """How a declared table stands. `progress` is None while it has not been created; `problem` is what hides the rest.
-    `left_out` are the rows that an operator has it leave out, or wants it to."""
+    """The state of a declared table. `progress` is None until it is created; `problem` says why the rest is unknown.
+    `left_out` are the rows that it leaves out, or will leave out, because an operator decided so."""
 
     name: str
     target: str
@@ -35,13 +35,13 @@ class Status:
     problem: str = ""
 
     def queued(self) -> "Status":
-        """The same of a table that a submitted run is about to work on."""
+        """The same for a table that a submitted run will work on."""
         at_rest = self.state in {"not created", "dropped", "waiting", "idle"}
         return replace(self, state="queued") if at_rest else self
 
 
 def status(workspace: Workspace, name: str) -> Status:
-    """How a table stands, from its own commits, the state store and one look at its upstreams."""
+    """The state of a table, from its own commits, the state store and one look at its upstreams."""
     table = workspace.table(workspace.registry.find(name))
     try:
         return _stands(workspace, table)
@@ -87,7 +87,7 @@ def _told(error: BackfillError) -> str:
 
 
 def _waiting(workspace: Workspace, table: Table, absent: Status) -> Status:
-    """How a table stands that does not exist: a view may wait for another one, or be kept from its upstreams."""
+    """The state of a table that does not exist: a view may wait for another one, or its upstreams may be refused."""
     declared = table.declared
     if not isinstance(declared, MaterializedView) or not declared.tables:
         return absent
@@ -99,7 +99,7 @@ def _waiting(workspace: Workspace, table: Table, absent: Status) -> Status:
 
 
 def lag_of(table: Table, record: CommitRecord) -> tuple[Mapping[str, int] | None, str]:
-    """The lag by partition; None, and why, where upstreams cannot be asked."""
+    """The lag by partition; None, and why, if upstreams cannot be read."""
     try:
         return table.parts.decider.lag(table.parts.position(record)), ""
     except BackfillError as error:

@@ -1,4 +1,4 @@
-"""Where a view stands in each Delta table that it reads, with a forecast of whether what it needs outlives retention."""
+"""The progress of a view in each Delta table that it reads, with a forecast of whether retention is long enough."""
 
 import time
 from collections.abc import Mapping
@@ -23,14 +23,14 @@ __all__ = ["table_progress"]
 def table_progress(
     workspace: Workspace, table: Table, record: CommitRecord, lag: Mapping[str, int] | None, progress: Progress
 ) -> list[TableProgress]:
-    """Where a view stands in its Delta tables; nothing where there are none, or where they cannot be asked."""
+    """The progress of a view in its Delta tables; empty if there are none, or if they cannot be read."""
     if lag is None or not isinstance(table.declared, MaterializedView) or not table.declared.tables:
         return []
     return _in_tables(workspace.inputs(table.declared), record, lag, progress.rows_per_second)
 
 
 def _in_tables(inputs: ViewInputs, record: CommitRecord, lag: Mapping[str, int], rate: float) -> list[TableProgress]:
-    """Where the view stands in each table, with a forecast of what is still to be read. `rate` is in rows a second."""
+    """The progress in each table, with a forecast for what still has to be read. `rate` is in rows per second."""
     position = of_kind(record.position, SnapshotPosition)
     unfinished = [name for name, table in position.tables.items() if not table.backfilled]
     found = []
@@ -47,11 +47,11 @@ def _in_table(upstream: DeltaUpstream, table: TablePosition, lag: int, rate: flo
     newest = upstream.now()
     done = table.backfilled and newest.version == table.version
     files, log = upstream.retention()
-    captured = (table.held[1] - table.commit_ms) / 1000  # from when on the log is needed, after the pin
+    captured = (table.held[1] - table.commit_ms) / 1000  # the log is needed from this time on, after the pin
     seen = forecast(
         now=time.time(),
         pinned_at=table.commit_ms / 1000,
-        left_rows=lag - left_by_key(table),  # what is read by key is read from what is newest
+        left_rows=lag - left_by_key(table),  # history by key is read from the newest version
         rows_per_second=rate or None,
         file_retention_seconds=files + (captured if table.backfilled else 0),
         log_retention_seconds=log + captured,

@@ -1,7 +1,7 @@
 """The command line.
 
-- `commands`: the command line
-- `local_project`: what the command line works on
+- `commands`: the commands and their options
+- `local_project`: the project of the current folder and its Dagster instance
 - `printing`: what the command line prints for people
-- `summary`: what a finished run did, in plain values, from the events that Dagster recorded
+- `summary`: what a finished run did, from the events that Dagster recorded
 """

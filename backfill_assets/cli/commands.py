@@ -1,6 +1,6 @@
 """The command line. Refresh and verify are runs of the same Dagster instance that the UI shows.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 stopped early for a stated reason.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped early for a reason that is printed.
 """
 
 import atexit
@@ -30,7 +30,7 @@ LEAST_WIDTH = 120
 
 
 class Exit(IntEnum):
-    """What the command says with its exit code."""
+    """The exit codes."""
 
     DONE = 0
     FAILED = 1
@@ -54,8 +54,8 @@ Names = Annotated[list[str], typer.Argument(help="Names of sources and views.")]
 
 
 def main() -> None:
-    """Run the command line; errors of this package become one message and exit code 1 (2 for wrong usage)."""
-    atexit.register(gc.freeze)  # a process that ends has no garbage worth looking for, which takes a tenth of a second
+    """Run the command line; an error of this package becomes one message and exit code 1 (2 for wrong usage)."""
+    atexit.register(gc.freeze)  # collecting garbage at exit is useless, and takes a tenth of a second
     try:
         app()
     except DeclarationError as error:
@@ -70,7 +70,7 @@ def up(
     kafka: Annotated[bool, typer.Option(help="Start the broker.")] = True,
     spark: Annotated[bool, typer.Option(help="Start the Spark server.")] = True,
 ) -> None:
-    """Start the embedded broker and Spark server, or find them running."""
+    """Start the embedded broker and Spark server, if they are not running."""
     from backfill_assets.adapters.local.servers import up as start
 
     found = start(project_root(Path.cwd()), kafka=kafka, spark=spark)
@@ -83,7 +83,7 @@ def up(
 
 @app.command()
 def down(as_json: AsJson = False) -> None:
-    """Stop the embedded broker and Spark server; the broker's data stays."""
+    """Stop the embedded broker and Spark server; the broker's data is kept."""
     from backfill_assets.adapters.local.servers import down as stop
 
     stopped = stop(project_root(Path.cwd()))
@@ -100,13 +100,13 @@ def status(
     module: Module = "definitions",
     as_json: AsJson = False,
 ) -> None:
-    """How sources and views stand: phase, rows, percent, rate, ETA, lag per partition."""
+    """Show the state of sources and views: phase, rows, percent, rate, ETA, lag per partition."""
     from backfill_assets.app.status import status as status_of
 
     project = LocalProject(module)
     workspace = project.workspace()
     names = [workspace.registry.find(name).name] if name else list(workspace.declared)
-    with ThreadPoolExecutor(max_workers=8) as pool:  # a broker that does not answer is then waited for only once
+    with ThreadPoolExecutor(max_workers=8) as pool:  # so that a broker that does not answer is waited for only once
         found = list(pool.map(lambda each: status_of(workspace, each), names))
     submitted = project.submitted(workspace)
     found = [each.queued() if workspace.registry.find(each.name).key in submitted else each for each in found]
@@ -117,7 +117,7 @@ def status(
 
 @app.command()
 def plan(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
-    """What the next epoch would read, and which strategy a new view would take and why; writes nothing."""
+    """Show what the next epoch would read, and which strategy a new view would use and why; writes nothing."""
     from backfill_assets.app.dry_run import plan as plan_of
     from backfill_assets.core.epoch.limits import Limits
 
@@ -138,7 +138,7 @@ def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
         bool, typer.Option(help="End early while a view that reads it is behind its lag bound.")
     ] = False,
 ) -> None:
-    """Bring sources and views up to date, in one Dagster run, and check what is new."""
+    """Bring sources and views up to date in one Dagster run, and check what is new."""
     given = {
         "max_seconds": max_seconds,
         "max_rows": max_rows,
@@ -157,7 +157,7 @@ def refresh(  # noqa: PLR0913, PLR0917  (options of a command)
 
 @app.command()
 def verify(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
-    """Prove all of a source or view with every check, in one Dagster run."""
+    """Prove every row of a source or view with all checks, in one Dagster run."""
     result = LocalProject(module).verify(name)
     _say(asdict(result), as_json=as_json, text=lambda: run_text(result))
     if not result.success or not all(check.passed or check.unproved for check in result.checks):
@@ -172,7 +172,7 @@ def pause(name: Name, module: Module = "definitions", as_json: AsJson = False) -
 
 @app.command()
 def resume(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
-    """Let work on a paused source or view go on with its next refresh."""
+    """Let a paused source or view continue with its next refresh."""
     _control(module, name, as_json=as_json, paused=False)
 
 
@@ -183,7 +183,7 @@ def throttle(
     module: Module = "definitions",
     as_json: AsJson = False,
 ) -> None:
-    """Limit how fast a source or view is worked on; holds until it is changed."""
+    """Limit the rows per second of a source or view; applies until it is changed."""
     _control(module, name, as_json=as_json, throttle=rows_per_second)
 
 
@@ -207,7 +207,7 @@ def skip(  # noqa: PLR0913, PLR0917  (options of a command)
         bool, typer.Option("--undo", help="Take the row in again, as far as it has not been read.")
     ] = False,
 ) -> None:
-    """Have a view leave out rows that it cannot be computed of; without a row, list those that it leaves out."""
+    """Make a view leave out rows that it cannot compute; without a row, list the rows that it leaves out."""
     from backfill_assets.app.skipping import Named, left_out, set_skips
 
     workspace = LocalProject(module).workspace()
@@ -222,7 +222,7 @@ def skip(  # noqa: PLR0913, PLR0917  (options of a command)
 
 @app.command()
 def reset(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
-    """Empty a source or view and begin a new life with the declaration as it is now."""
+    """Empty a source or view, and start it again with its present declaration."""
     from backfill_assets.app.lifecycle import reset as reset_table
 
     record = reset_table(LocalProject(module).workspace(), name)
@@ -235,7 +235,7 @@ def reset(name: Name, module: Module = "definitions", as_json: AsJson = False) -
 
 @app.command()
 def drop(name: Name, module: Module = "definitions", as_json: AsJson = False) -> None:
-    """Delete a source's or view's data, plans and settings; a marker stays in the table's log."""
+    """Delete the data, plans and settings of a source or view; a marker remains in the table's log."""
     from backfill_assets.app.lifecycle import drop as drop_table
 
     drop_table(LocalProject(module).workspace(), name)
@@ -244,7 +244,7 @@ def drop(name: Name, module: Module = "definitions", as_json: AsJson = False) ->
 
 @app.command()
 def rebuild(module: Module = "definitions", as_json: AsJson = False) -> None:
-    """Rebuild the ledger from the tables' own commits, after the state store was lost."""
+    """Restore the ledger from the tables' own commits, after the state store was lost."""
     from backfill_assets.app.lifecycle import rebuild as rebuild_ledger
 
     rebuilt = rebuild_ledger(LocalProject(module).workspace())
@@ -258,7 +258,7 @@ def maintain(
     as_json: AsJson = False,
     vacuum_hours: Annotated[int | None, typer.Option(min=0, help="Also delete files unused for so long.")] = None,
 ) -> None:
-    """Compact small files and sweep what dead runs left behind; positions are restated first."""
+    """Compact small files, and delete what dead runs left behind."""
     from backfill_assets.app.lifecycle import maintain as maintain_table
 
     swept = maintain_table(LocalProject(module).workspace(), name, vacuum_hours=vacuum_hours)
@@ -275,7 +275,7 @@ def ui(
     port: Annotated[int, typer.Option(min=1, max=65535)] = 3000,
     host: str = "127.0.0.1",
 ) -> None:
-    """Serve the Dagster UI with its daemon over the project's instance."""
+    """Serve the Dagster UI and its daemon on the project's instance."""
     root = project_root(Path.cwd())
     home = dagster_home(root)
     from backfill_assets.adapters.runtime.tcp_ports import choose_port
@@ -286,7 +286,7 @@ def ui(
     chosen = ["-m", module, "-d", str(Path.cwd())]
     if workspace.exists() and module == "definitions":
         chosen = ["-w", str(workspace)]
-    # `dagster dev` says that it is superseded by a command of another package that this project does not need.
+    # `dagster dev` warns that a command of another package supersedes it; this project does not need that package.
     quiet = ["-W", "ignore:Function `dev_command` is superseded"]
     command = [sys.executable, *quiet, "-m", "dagster", "dev", "-h", host, "-p", str(port), *chosen]
     os.chdir(root)
@@ -309,7 +309,7 @@ def _say(document: Any, *, as_json: bool, text: Callable[[], Any]) -> None:
     if as_json:
         typer.echo(json.dumps(document, default=str))
     else:
-        # A table that does not fit is cropped by rich; a terminal or a file takes the longer lines as they are.
+        # rich crops tables that do not fit; longer lines are better in a terminal and in a file.
         Console(width=max(Console().width, LEAST_WIDTH)).print(text())
 
 

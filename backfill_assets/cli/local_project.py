@@ -1,4 +1,4 @@
-"""What the command line works on: the definitions of the current folder's module, and the project's Dagster instance."""
+"""The project of the command line: the definitions in a module of the current folder, and the project's Dagster instance."""
 
 import gc
 import importlib
@@ -31,7 +31,7 @@ class LocalProject:
         self.definitions = load_definitions(module)
 
     def workspace(self) -> "Workspace":
-        """The declared tables over the definitions' own resources."""
+        """The declared tables, with the definitions' own resources."""
         from backfill_assets.defs.assets import workspace_in
 
         return workspace_in(self.definitions)
@@ -47,13 +47,13 @@ class LocalProject:
         )
 
     def submitted(self, workspace: "Workspace") -> "set[dg.AssetKey]":
-        """The tables that runs of the instance are about to refresh; none where the instance cannot be asked."""
+        """The tables that submitted runs of the instance will refresh; none if the instance cannot be read."""
         from backfill_assets.defs.jobs import queued
 
         try:
             with open_instance(dagster_home(self.root)) as instance:
                 return queued(instance, workspace.declared.values())
-        except Exception as error:  # how the tables stand is known without it
+        except Exception as error:  # the state of the tables is known without it
             _log.warning("Dagster cannot be asked for submitted runs: %s", error)
             return set()
 
@@ -76,13 +76,13 @@ class LocalProject:
 
 
 def open_instance(home: Path) -> "dg.DagsterInstance":
-    """The Dagster instance of a folder. One process at a time: two that make its SQLite databases at once break them."""
+    """The Dagster instance of a folder. A lock ensures that only one process at a time creates its SQLite databases."""
     import dagster as dg
     from filelock import FileLock
 
     with FileLock(home / ".opening.lock"):
         instance = dg.DagsterInstance.from_config(str(home))
-        instance.get_asset_keys(limit=1)  # the event log's database is made with its first use
+        instance.get_asset_keys(limit=1)  # the first use creates the database of the event log
         return instance
 
 
@@ -92,7 +92,7 @@ def load_definitions(module: str) -> "dg.Definitions":
     from dagster.components.definitions import LazyDefinitions
 
     sys.path.insert(0, str(Path.cwd()))
-    gc.disable()  # imports make many objects and no garbage: a quarter of their time went into looking for it
+    gc.disable()  # imports create many objects and no garbage; collecting it would take a quarter of the time
     try:
         loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -105,7 +105,7 @@ def load_definitions(module: str) -> "dg.Definitions":
         ) from None
     finally:
         gc.freeze()
-        gc.set_threshold(50_000)  # the run itself imports much, too
+        gc.set_threshold(50_000)  # the run itself imports many modules too
         gc.enable()
     found = [value for value in vars(loaded).values() if isinstance(value, dg.Definitions | LazyDefinitions)]
     if len(found) != 1:
@@ -119,7 +119,7 @@ def load_definitions(module: str) -> "dg.Definitions":
 
 
 def dagster_home(root: Path) -> Path:
-    """The folder of the Dagster instance: `DAGSTER_HOME`, else `.dagster/` of the project, made if need be."""
+    """The folder of the Dagster instance: `DAGSTER_HOME`, or `.dagster/` in the project; created if necessary."""
     home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster")))
     home.mkdir(parents=True, exist_ok=True)
     settings = root / "dagster.yaml"

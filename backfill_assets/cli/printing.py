@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["left_out_text", "plan_text", "run_text", "status_text"]
 
 MOST_ROWS = 20
-"""So many rows that are left out are named."""
+"""How many of the rows that are left out are named."""
 
 
 def status_text(found: "Sequence[Status]", *, partitions: bool) -> Group:
-    """One line for each table, and one for each partition if asked for; columns that say nothing are left out."""
+    """One line for each table, and one for each partition if requested; empty columns are left out."""
     throttled = any(each.controls.rows_per_second is not None for each in found)
     troubled = any(each.problem for each in found)
     short = any(each.left_out for each in found)
@@ -68,7 +68,7 @@ def status_text(found: "Sequence[Status]", *, partitions: bool) -> Group:
 
 
 def left_out_text(rows: "Sequence[LeftOut]") -> Group:
-    """A line for each row that a view leaves out, or is to leave out: the first ones."""
+    """A line for each row that a view leaves out or will leave out; only the first ones."""
     table = _table("left out", "status")
     for row in rows[:MOST_ROWS]:
         table.add_row(row.words, row.status)
@@ -77,7 +77,7 @@ def left_out_text(rows: "Sequence[LeftOut]") -> Group:
 
 
 def plan_text(name: str, planned: "Planned") -> str:
-    """What the next epoch would do, in a few sentences; of a view to be created, which strategy it takes and why."""
+    """What the next epoch would do, in a few sentences; for a view that does not exist yet, its strategy and why."""
     record, step = planned.record, planned.step
     lines = []
     if record is None:
@@ -115,7 +115,7 @@ def run_text(result: "RunSummary") -> Group:
 
 
 def _table(*columns: str) -> Table:
-    """A table whose columns keep their width: names are there to be read and copied."""
+    """A table whose columns are not shortened, because names are read and copied."""
     table = Table(box=None)
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column not in {"", "problem"})

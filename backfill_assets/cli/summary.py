@@ -1,4 +1,4 @@
-"""What a finished run did, in plain values, from the events that Dagster recorded."""
+"""What a finished run did, as plain values, from the events that Dagster recorded."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class RunSummary:
 def summarize(
     result: dg.ExecuteInProcessResult, keys: Mapping[dg.AssetKey, str], *, refreshed: Collection[str] = ()
 ) -> RunSummary:
-    """Summarize a run over the assets `keys` (with their tables' names), of which some were to be `refreshed`."""
+    """Summarize a run over the assets `keys` (with their tables' names), some of which were to be `refreshed`."""
     tables: dict[str, dict[str, Any]] = {}
     checks: list[CheckSummary] = []
     errors: list[str] = []
@@ -63,13 +63,13 @@ def summarize(
         elif event.event_type is dg.DagsterEventType.ASSET_OBSERVATION:
             tables[name_of] = _plain(event.asset_observation_data.asset_observation.metadata)
     if result.success:
-        for name in refreshed:  # an idle refresh leaves no event behind
+        for name in refreshed:  # an idle refresh has no event
             tables.setdefault(name, {"stopped_reason": "caught_up", "epochs": 0, "rows_written": 0})
     return RunSummary(run_id=result.run_id, success=result.success, tables=tables, checks=checks, errors=errors)
 
 
 def _failure(failure: Any) -> str:
-    """The message of a failure that was raised on purpose, else the whole error."""
+    """The message of a failure that was raised on purpose; otherwise the whole error."""
     meant = failure.user_failure_data
     return str(meant.description if meant and meant.description else failure.error_display_string)
 

@@ -1,7 +1,7 @@
 """Sources and views as software-defined assets: one multi-asset, so that any selection is one step in one process.
 
-A run over a source and its views then shares one Spark session and one order (sources first), and a source with nothing
-new does not make Dagster skip the views below it. Only wiring here; `app.refresh` does the work.
+So a run over a source and its views shares one Spark session and one order (sources first), and a source without new data
+does not make Dagster skip its views. This module is only wiring; `app.refresh` does the work.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -85,7 +85,7 @@ def workspace_of(resources: object, declared: Mapping[str, Declared]) -> Workspa
 
 
 def workspace_in(definitions: dg.Definitions) -> Workspace:
-    """The declared tables of built definitions, over their own resources; for use outside a run."""
+    """The declared tables of built definitions, with their own resources; for use outside a run."""
     resources = definitions.resources or {}
     if TABLES_KEY not in resources:
         raise DeclarationError(
@@ -103,7 +103,7 @@ def workspace_in(definitions: dg.Definitions) -> Workspace:
 
 @dataclass(frozen=True)
 class DeclaredTables:
-    """The declared tables by name, kept among the resources, so that merged definitions still know them."""
+    """The declared tables by name, as a resource, so that merged definitions still know them."""
 
     tables: Mapping[str, Declared]
 
@@ -134,7 +134,7 @@ def build_assets(declared: Mapping[str, Declared]) -> list[dg.AssetsDefinition |
         for each in selected:
             try:
                 yield from _refresh(context, workspace, each, config.limits())
-            except Exception as error:  # raised again below: one table must not keep the others from their data
+            except Exception as error:  # raised again below: one table must not prevent the refresh of the others
                 failed.append(_failure(context, each, error))
         if failed:
             raise dg.Failure("\n".join(failed), allow_retries=False)
@@ -143,7 +143,7 @@ def build_assets(declared: Mapping[str, Declared]) -> list[dg.AssetsDefinition |
 
 
 def _externals(declared: Iterable[Declared]) -> Iterator[dg.AssetSpec]:
-    """What the tables come from and nobody here makes: topics, and Delta tables that no asset was named for."""
+    """External inputs of the tables: topics, and Delta tables without an asset of their own."""
     found: dict[dg.AssetKey, dg.AssetSpec] = {}
     for each in declared:
         if isinstance(each, KafkaSource):
@@ -158,7 +158,7 @@ def _externals(declared: Iterable[Declared]) -> Iterator[dg.AssetSpec]:
 
 
 def _failure(context: dg.AssetExecutionContext, declared: Declared, error: Exception) -> str:
-    """Log an error of one table; what the run's failure says of it. Where an unexpected one comes from is in the log."""
+    """Log an error of one table, and return what the run's failure says about it. Tracebacks are only in the log."""
     if isinstance(error, BackfillError):
         context.log.error("%s failed: %s", declared.target, error)
         return f"{declared.target}: {error}"
@@ -219,7 +219,7 @@ def _refresh(
 def _changed(done: Refresh) -> bool:
     """Whether readers have something new to read: the table is live, and this run brought it there or further.
 
-    A fenced run does not know what became of the table; the run that fenced it does.
+    A fenced run does not know the state of the table; the run that fenced it reports that.
     """
     if done.report.stopped is Stop.FENCED:
         return False

@@ -1,7 +1,7 @@
-"""Check results that still stand: a refresh that found nothing to do makes no check run, and takes none back.
+"""Check results that are still valid: a refresh that found nothing to do runs no checks, and repeats the last results.
 
-Dagster plans the checks of a run when the run is made. Those of an idle table are then skipped, and the asset would show
-as not checked although nothing has changed since it was.
+Dagster plans the checks of a run when the run is created. The checks of an idle table are then skipped, and the asset would
+show as not checked although nothing has changed since the last check.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _LOOK_BACK = 10
 
 
 def carried_checks(instance: dg.DagsterInstance, run_id: str, asset: dg.AssetKey) -> Iterator[dg.AssetCheckEvaluation]:
-    """The newest result, passed or not, of each check of an idle asset that this run planned and will skip."""
+    """The latest result, passed or not, of each check of an idle asset that this run has planned and will skip."""
     for check in CHECKS:
         key = dg.AssetCheckKey(asset, check)
         newest = instance.get_latest_asset_check_evaluation_record(key)

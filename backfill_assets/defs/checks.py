@@ -1,4 +1,4 @@
-"""Asset checks: each can be run alone, and shows what it looked at and the first violations."""
+"""Asset checks: each can be run alone, and shows what it compared and the first violations."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,7 +14,7 @@ from backfill_assets.errors import BackfillError
 __all__ = ["CHEAP_TAG", "build_checks"]
 
 CHEAP_TAG = "backfill/checks"
-"""Run tag: with the value `since_last_pass`, checks do not prove again what they proved before."""
+"""Run tag: with the value `since_last_pass`, checks do not prove again what they have proved before."""
 
 
 def build_checks(declared: Mapping[str, Declared]) -> list[dg.AssetChecksDefinition]:
@@ -52,7 +52,7 @@ def _checks_of(table: Declared, declared: Mapping[str, Declared]) -> dg.AssetChe
 
 
 def _outcome(context: dg.AssetCheckExecutionContext, workspace: Workspace, name: str, check: str) -> Outcome:
-    """What a check found; one that cannot be made has not passed, and does not keep the next from being made."""
+    """The result of a check. One that cannot be carried out has not passed, and does not prevent the next one."""
     try:
         return run_check(workspace, name, check, full=_full(context))
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Runs whose process died without a word: nothing in Dagster ends them, so they would hold their place for ever."""
+"""Runs whose process died without reporting: Dagster does not end them, so they would occupy their slot for ever."""
 
 import socket
 from collections.abc import Collection, Iterator, Mapping
@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 120.0
 
 
 def mark_run(instance: dg.DagsterInstance, run_id: str) -> None:
-    """Note on a run which process works on its present step: a lease is held only while a table is written."""
+    """Record on a run which process works on its present step; a lease is only held while a table is written."""
     process = psutil.Process()
     instance.add_run_tags(
         run_id,
@@ -59,10 +59,10 @@ def _readable(leases: Mapping[str, Lease], targets: Collection[str]) -> Iterator
 def report_dead_runs(
     instance: dg.DagsterInstance, state: State, targets: Collection[str], *, spare: str = ""
 ) -> list[str]:
-    """Report as failed the unfinished runs that hold a lease of one of these tables and live no more; their ids.
+    """Report unfinished runs that hold a lease of one of these tables and are dead as failed; returns their ids.
 
-    Runs of other code locations or warehouses hold no such lease. A run of this machine is dead if its process is
-    gone; one of another machine, if it has not renewed its lease for long. `spare` names a run that is known to live.
+    Runs of other code locations or warehouses hold no such lease. A run on this machine is dead if its process is gone; a
+    run on another machine, if it has not renewed its lease for too long. `spare` names a run that is known to be alive.
     """
     now = datetime.now(UTC)
     reported: list[str] = []

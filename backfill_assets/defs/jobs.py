@@ -15,7 +15,7 @@ from backfill_assets.defs.checks import CHEAP_TAG
 from backfill_assets.errors import BackfillError
 
 if TYPE_CHECKING:
-    # Dagster names this type only here.
+    # Dagster exports this type only from here.
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
 __all__ = ["QUIET", "TABLES_JOB", "build_jobs", "queued", "refresh_run_config"]
@@ -25,19 +25,19 @@ TABLES_JOB = "backfill_tables"
 
 
 class ViewConfig(dg.Config):
-    """Which table."""
+    """The table of a control job."""
 
     view: str = Field(description="Name of the source or view.")
 
 
 class ThrottleConfig(ViewConfig):
-    """Which table, and how fast it may go."""
+    """The table, and its highest rate."""
 
     rows_per_second: float | None = Field(default=None, description="None: no limit; 0: none at all.")
 
 
 QUIET: Mapping[str, object] = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
-"""Run config for the command line, which prints the outcome, errors included, by itself."""
+"""Run config for the command line, which prints the outcome and errors itself."""
 
 
 def refresh_run_config(config: Mapping[str, object]) -> dict[str, object]:
@@ -46,7 +46,7 @@ def refresh_run_config(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def queued(instance: dg.DagsterInstance, declared: Collection[Declared]) -> set[dg.AssetKey]:
-    """The tables that submitted runs which have not begun will refresh."""
+    """The tables that will be refreshed by runs that are submitted and have not begun."""
     waiting = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING]
     whole = {f"refresh_{each.name}": {each.key} for each in declared} | {TABLES_JOB: {each.key for each in declared}}
     found: set[dg.AssetKey] = set()

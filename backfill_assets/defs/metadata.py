@@ -17,7 +17,7 @@ __all__ = ["epoch_metadata", "held_metadata", "plan_metadata", "refresh_metadata
 
 
 def epoch_metadata(record: CommitRecord) -> dict[str, Any]:
-    """Of one epoch, while a run goes on."""
+    """Metadata of one epoch, while the run continues."""
     percent = 100.0 if record.live else min(99.99, 100.0 * record.done / max(1, record.total))
     return {
         "epoch": record.epoch,
@@ -30,7 +30,7 @@ def epoch_metadata(record: CommitRecord) -> dict[str, Any]:
 
 
 def refresh_metadata(done: Refresh) -> dict[str, Any]:
-    """Of one refresh; numeric values are plotted by Dagster."""
+    """Metadata of one refresh; Dagster plots numeric values."""
     report, progress = done.report, done.progress
     return {
         "phase": progress.phase,
@@ -59,13 +59,13 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
 
 
 def held_metadata(error: LeaseHeldError | UpstreamNotLiveError) -> dict[str, Any]:
-    """Of a refresh that found another run at work on a table that is not there yet, or an upstream that is not live."""
+    """Metadata of a refresh that could not begin: another run is creating the table, or an upstream is not live."""
     reason = Stop.LEASE_HELD if isinstance(error, LeaseHeldError) else Stop.WAITING
     return {"stopped_reason": reason.value, "stopped_detail": error.message, "epochs": 0, "rows_written": 0}
 
 
 def summary_line(done: Refresh) -> str:
-    """One line of a run's log."""
+    """One line for a run's log."""
     report = done.report
     detail = f" ({report.detail})" if report.detail else ""
     return (
@@ -75,7 +75,7 @@ def summary_line(done: Refresh) -> str:
 
 
 def _upstream_metadata(tables: list[TableProgress]) -> dict[str, Any]:
-    """A line for each Delta table that a view reads, and the smallest headroom of what is still to be read."""
+    """A row for each Delta table that a view reads, and the smallest headroom of what still has to be read."""
     columns = {
         "upstream": "string",
         "phase": "string",
@@ -100,7 +100,7 @@ def _upstream_metadata(tables: list[TableProgress]) -> dict[str, Any]:
 
 
 def split_table(partitions: list[PartitionProgress]) -> dg.TableMetadataValue:
-    """A line for each partition."""
+    """A row for each partition."""
     columns = {"source": "string", "partition": "int", "phase": "string", "next_offset": "int", "lag_rows": "int"}
     return dg.MetadataValue.table(
         records=[dg.TableRecord({name: getattr(each, name) for name in columns}) for each in partitions],
@@ -109,7 +109,7 @@ def split_table(partitions: list[PartitionProgress]) -> dg.TableMetadataValue:
 
 
 def plan_metadata(planned: Planned) -> Mapping[str, Any]:
-    """Of a dry run: what the next epoch would read, and which strategy a new life would take."""
+    """Metadata of a dry run: what the next epoch would read, and which strategy a new life would use."""
     document = planned.document()
     choice = document["choice"]
     shown: dict[str, Any] = {"stopped_reason": Stop.DRY_RUN.value}

@@ -1,8 +1,8 @@
-"""Sensors: new data on Kafka, new versions of Delta tables, and runs that died. All are shipped stopped.
+"""Sensors: new data on Kafka, new versions of Delta tables, and runs that died. All are stopped by default.
 
-A tick never starts Spark and keeps no memory: what it asks for is derived from the tables, the leases and the runs of
-the moment, so a lost cursor or a restarted daemon changes nothing. Of each table it asks only whether something waits. The
-cursor names the table to begin with where an earlier tick had no time for all.
+A tick never starts Spark and has no state: it decides from the present tables, leases and runs, so a lost cursor or a
+restarted daemon changes nothing. For each table it only finds out whether something waits. If an earlier tick had no time
+for all tables, the cursor names the table to begin with.
 """
 
 import time
@@ -30,10 +30,10 @@ __all__ = ["build_sensors"]
 TABLE_TAG = "backfill.table"
 TRANSITION_TAG = "backfill/transition"
 BACKOFF_SECONDS = (0, 30, 60, 120, 300, 600)
-"""How long a table is left alone, by the number of its runs that did not get beyond the same epoch."""
+"""How long a table is not refreshed again, by the number of its runs that did not get beyond the same epoch."""
 
 TICK_SECONDS = 20.0
-"""A tick begins no further table after this; Dagster ends one after a minute."""
+"""A tick begins no further table after this time; Dagster ends a tick after a minute."""
 
 _FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
@@ -63,7 +63,7 @@ def build_sensors(declared: Mapping[str, Declared]) -> list[dg.SensorDefinition]
 def _new_data(
     name: str, description: str, declared: Mapping[str, Declared], *, serves: Collection[str]
 ) -> dg.SensorDefinition:
-    """A sensor that asks for the runs that some of the declared tables need, or says for each why it needs none."""
+    """A sensor that requests the runs that some of the declared tables need, or says for each why it needs none."""
 
     @dg.sensor(
         name=name,
@@ -105,7 +105,7 @@ def _new_data(
 
 
 def _in_turn(tables: Sequence[Declared], *, first: str | None) -> Iterator[Declared]:
-    """All tables once, beginning with the one that an earlier tick did not come to."""
+    """All tables once, beginning with the one that an earlier tick did not reach."""
     names = [table.name for table in tables]
     at = names.index(first) if first in names else 0
     yield from (*tables[at:], *tables[:at])
@@ -131,7 +131,7 @@ def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
 
 
 class _OneLook(Workspace):
-    """A workspace that asks once for all topics that are reached in the same way, however many tables need them."""
+    """A workspace that requests all topics with the same connection at once, however many tables need them."""
 
     @cached_property
     def sources(self) -> Sources:
@@ -146,7 +146,7 @@ class _AskedOnce(Sources):
     _seen: dict[str, TopicState | BackfillError] = field(default_factory=dict, init=False)
 
     def topic(self, source: str) -> TopicState:
-        """The topic of a source as first seen."""
+        """The topic of a source as it was when first seen."""
         if source not in self._seen:
             self._seen |= self._asked(self.registry.source(source))
         found = self._seen[source]
@@ -155,7 +155,7 @@ class _AskedOnce(Sources):
         return found
 
     def _asked(self, source: KafkaSource) -> dict[str, TopicState | BackfillError]:
-        """The topics of a source and of all that are reached as it is."""
+        """The topics of a source and of all sources with the same connection."""
         sources = [each for each in self.registry.declared.values() if isinstance(each, KafkaSource)]
         alike = {
             each.name: (each.topic, each.isolation) for each in sources if each.client_config == source.client_config
@@ -166,7 +166,7 @@ class _AskedOnce(Sources):
 
 @dataclass
 class _Tick:
-    """What one tick sees; decides for one table after the other. A string is the reason for asking for nothing."""
+    """What one tick sees; decides for one table after the other. A string is the reason for not requesting a run."""
 
     workspace: Workspace
     instance: dg.DagsterInstance
@@ -184,7 +184,7 @@ class _Tick:
             return self._request([table, *views], look, record)
         except BackfillError as error:
             return f"[{error.code}] {error.message}"
-        except Exception as error:  # what one table's storage says against it must not keep the others from their runs
+        except Exception as error:  # an error of one table's storage must not prevent the runs of the others
             return f"{type(error).__name__}: {error}"
 
     @cached_property
@@ -215,7 +215,7 @@ class _Tick:
         return parts.decider.waits(parts.position(record), live=record.live)
 
     def _live_views(self, source: KafkaSource, taken: Collection[dg.AssetKey]) -> list[Declared]:
-        """The views that go along with their source: not those of another run, nor one that is still backfilling."""
+        """The views that are refreshed together with their source: not those of another run, nor those still backfilling."""
         return [
             view
             for view in self.workspace.declared.values()
@@ -228,7 +228,7 @@ class _Tick:
     def _is_live(self, view: MaterializedView) -> bool:
         try:
             seen = self._ready(view)
-        except BackfillError:  # reported at the view's own turn; it does not keep its source from being refreshed
+        except BackfillError:  # reported when it is the view's own turn; it does not prevent the refresh of its source
             return False
         return not isinstance(seen, str) and seen[1].live
 

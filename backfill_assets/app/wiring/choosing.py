@@ -1,4 +1,4 @@
-"""Which strategy a view's life begins with: `backfill.choose` over what the metadata of its upstreams says."""
+"""The strategy with which a view's life begins: `core.choice` applied to the metadata of its upstreams."""
 
 import logging
 import time
@@ -28,13 +28,13 @@ _log = logging.getLogger(__name__)
 
 
 def learned_costs(output: DeltaOutput) -> Costs:
-    """The costs as a table's newest epochs, of whatever life, show them."""
+    """The costs that a table's newest epochs show, whatever their life."""
     return Costs.learned(epochs_ran(output.timed_records(EPOCHS_LEARNED_FROM)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chooser:
-    """Chooses the strategy that a life of one view begins with. Reads metadata only, and writes nothing."""
+    """Chooses the strategy with which a life of one view begins. It reads only metadata, and writes nothing."""
 
     view: MaterializedView
     output: DeltaOutput
@@ -43,9 +43,9 @@ class Chooser:
     inputs: ViewInputs
 
     def choice(self, *, chunk_rows: int = DEFAULT_CHUNK_ROWS) -> Choice:
-        """The strategy, with what each is expected to take.
+        """The strategy, with the estimates of all.
 
-        Errors: `UpstreamRefusedError` where an upstream is not there, and what a broker that does not answer raises.
+        Errors: `UpstreamRefusedError` if an upstream does not exist, and the errors of a broker that does not answer.
         """
         view = self.view
         return choose(
@@ -59,7 +59,7 @@ class Chooser:
         )
 
     def decided(self) -> Strategy:
-        """The strategy that is begun with. What is forecast to fail is only begun if asked for by name.
+        """The strategy to begin with. One that is forecast to fail is only used if it was requested by name.
 
         Errors: `NoStrategyError`, and those of `choice`.
         """

@@ -1,4 +1,4 @@
-"""Makes what decides a table's epochs, from its declaration and from what its upstreams offer."""
+"""Creates the decider of a table's epochs, from its declaration and its upstreams."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ __all__ = ["over_sources", "over_tables", "over_topic"]
 
 
 def over_topic(source: KafkaSource, upstreams: Upstreams) -> IngestDecider:
-    """What decides what a source ingests."""
+    """The decider of a source."""
     return IngestDecider(
         source=source.name,
         topic=source.topic,
@@ -34,7 +34,7 @@ def over_topic(source: KafkaSource, upstreams: Upstreams) -> IngestDecider:
 
 
 def over_sources(view: MaterializedView, upstreams: Upstreams, skips: Skips) -> SourceDecider:
-    """What decides the epochs of a view over sources."""
+    """The decider of a view over Kafka sources."""
     return SourceDecider(
         view=view.name,
         sources=tuple(
@@ -50,10 +50,10 @@ def over_sources(view: MaterializedView, upstreams: Upstreams, skips: Skips) -> 
 def over_tables(
     view: MaterializedView, tables: KeyedTables, choose: Callable[[], Strategy], skips: Skips
 ) -> TablesDecider:
-    """What decides the epochs of a view over Delta tables and other views; `choose` is asked when a life begins."""
+    """The decider of a view over Delta tables and other views; `choose` is called when a life begins."""
     whole = view.whole
     own = bool(view.own_key) or whole or is_aggregate(view.text)
-    # A view without a key that is replaced could not be followed by those that read it.
+    # If a view without a key were replaced, views over it could not follow.
     keyed = own or all(map(has_key, view.tables))
     return TablesDecider(
         view=view.name,

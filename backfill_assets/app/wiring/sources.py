@@ -1,4 +1,4 @@
-"""What shared sources offer: their topics, and the bronze tables that these are ingested into."""
+"""The topics of Kafka sources, and the bronze tables into which they are ingested."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ __all__ = ["Sources"]
 
 @dataclass
 class Sources:
-    """`ports.Upstreams` over real topics and tables. One object serves one run."""
+    """`ports.Upstreams` over real topics and tables. Each run has its own instance."""
 
     registry: Registry
     kafka: KafkaConnector
@@ -54,11 +54,11 @@ class Sources:
                 return offsets
 
     def diverged(self, source: str, read: Mapping[int, tuple[int, int]]) -> Mapping[int, int]:
-        """Partitions whose log is not the one that was read up to an offset in a leader epoch."""
+        """Partitions whose log is no longer the one that was read."""
         return self._log(source).diverged(self.registry.source(source).topic, read)
 
     def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:
-        """The last record that a source's topic delivers of each range."""
+        """The last record of each range that a source's topic delivers."""
         return self._log(source).last_records(self.registry.source(source).topic, ranges)
 
     def records(self, source: str, ranges: Mapping[int, OffsetRange]) -> list[Record]:
@@ -72,7 +72,7 @@ class Sources:
         return self._logs[source]
 
     def bronze(self, source: str) -> BronzeState:
-        """The bronze table of a source; `UpstreamChangedError` where there is none (any more)."""
+        """The bronze table of a source; `UpstreamChangedError` if it does not exist (any more)."""
         table = self.catalog.upstream(self.registry.source(source))
         look = table.output.look()
         if not look.exists:
@@ -83,7 +83,7 @@ class Sources:
         return _offered(check_look(table.parts, look))
 
     def create_bronze(self, source: str) -> BronzeState:
-        """The bronze table of a source, created if it is not there yet."""
+        """The bronze table of a source, created if it does not exist yet."""
         table = self.catalog.upstream(self.registry.source(source))
         return _offered(create_if_missing(table.parts, table))
 

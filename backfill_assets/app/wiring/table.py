@@ -1,4 +1,4 @@
-"""A declared table with the parts that its epochs are made with, and how those see it that read it."""
+"""A declared table with the parts that its epochs need, and what readers of a table use."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ class Table:
         return self.output.schema()
 
     def empty(self) -> None:
-        """Make the empty Delta table."""
+        """Create the empty Delta table."""
         create_table(self.output.location, self.output.schema())
 
 
@@ -39,9 +39,9 @@ class Catalog(Protocol):
     """The tables of a project, for those that read them."""
 
     def upstream(self, declared: Declared) -> Table:
-        """A table that others read, kept for the run: looked at again, only its newer commits are loaded."""
+        """A table that others read, kept for the run: when it is looked at again, only newer commits are loaded."""
         ...
 
     def bound(self, view: MaterializedView) -> Query:
-        """A view's query, tied to the columns that its upstreams have."""
+        """A view's query, with the columns of its upstreams."""
         ...

@@ -1,4 +1,4 @@
-"""What the Delta tables and views that one view reads offer it: `ports.KeyedTables` over the real ones."""
+"""The Delta tables and views that one view reads: `ports.KeyedTables` over real tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,13 +33,13 @@ class TableUpstreams:
     runner: SparkRunner
 
     def table_now(self, name: str) -> UpstreamState:
-        """The newest version of a table; of a view, only if it is live."""
+        """The newest version of a table; for a view, only if it is live."""
         upstream = next(each for each in self.view.tables if each.name == name)
         life = None if isinstance(upstream, DeltaTable) else self.life(upstream)
         return replace(self.tables[name].now(), incarnation=life)
 
     def columns(self) -> UpstreamColumns:
-        """The columns that a life which begins now depends on."""
+        """The columns on which a life that begins now depends."""
         return self.query.columns()
 
     def files(self, name: str, version: int) -> Sequence[int]:
@@ -47,11 +47,11 @@ class TableUpstreams:
         return self.tables[name].rows(version)
 
     def commits(self, name: str, after: int, until: int) -> Sequence[Commit]:
-        """What each version after one and up to another changed."""
+        """The changes of each version after one and up to another."""
         return self.tables[name].commits(after, until)
 
     def size(self, name: str) -> TableSize:
-        """How much the newest version of a table holds."""
+        """The size of the newest version of a table."""
         return self.tables[name].size()
 
     def key_ranges(self, name: str, version: int) -> KeyRanges:
@@ -59,7 +59,7 @@ class TableUpstreams:
         return key_ranges(self.runner, self.tables[name], version)
 
     def commit_timestamp(self, name: str, version: int) -> int | None:
-        """When a version says that it was committed."""
+        """When a version was committed, according to itself."""
         return self.tables[name].commit_timestamp(version)
 
     def check_readable(self, read: TableRead) -> None:
@@ -79,7 +79,7 @@ class TableUpstreams:
             check_unique(self.runner, self.view.target, query, found, wanted)
 
     def awaits(self) -> str:
-        """Which view this one waits for before it reads anything, in a sentence; empty if for none."""
+        """The view that this one waits for before it reads anything, in a sentence; empty if there is none."""
         for each in self.view.tables:
             if not isinstance(each, DeltaTable):
                 try:
@@ -89,9 +89,9 @@ class TableUpstreams:
         return ""
 
     def life(self, upstream: Declared) -> str:
-        """The incarnation of a view, or source, that is read as a table.
+        """The incarnation of a view or source that is read as a table.
 
-        Errors: `UpstreamNotLiveError`, and where it was dropped or written to.
+        Errors: `UpstreamNotLiveError`, and if it was dropped or written to.
         """
         table, kind = self.catalog.upstream(upstream), "source" if isinstance(upstream, KafkaSource) else "view"
         look = table.output.look()

@@ -1,4 +1,4 @@
-"""What one view over Delta tables reads, wired: its tables, its query over them, what they offer and what computes them."""
+"""The inputs of one view over Delta tables: its tables, their state, its query over them, and what computes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ __all__ = ["ViewInputs"]
 
 @dataclass(kw_only=True)
 class ViewInputs:
-    """The inputs of one view, each opened when it is asked for. One object serves one run.
+    """The inputs of one view, each opened when it is first used. Each run has its own instance.
 
     `place` is the warehouse, `root` the folder that paths of other tables are relative to.
     """
@@ -37,7 +37,7 @@ class ViewInputs:
 
     @cached_property
     def tables(self) -> Mapping[str, DeltaUpstream]:
-        """The tables by name, each followed along its log."""
+        """The tables by name, each of which follows its log."""
         return {each.name: self._table(each) for each in self.view.tables}
 
     @cached_property
@@ -47,7 +47,7 @@ class ViewInputs:
 
     @cached_property
     def upstreams(self) -> TableUpstreams:
-        """What the tables offer."""
+        """The state of the tables."""
         return TableUpstreams(
             view=self.view, tables=self.tables, query=self.query, catalog=self.catalog, runner=self.runner
         )
@@ -63,7 +63,7 @@ class ViewInputs:
         )
 
     def schema(self) -> str:
-        """The Delta schema, as JSON, of the view. Errors: `UpstreamNotLiveError` where it reads a view without a table."""
+        """The Delta schema of the view, as JSON. Errors: `UpstreamNotLiveError` if it reads a view that does not exist."""
         for each in self.view.tables:
             if not isinstance(each, DeltaTable):
                 self.upstreams.life(each)
@@ -71,7 +71,7 @@ class ViewInputs:
         return query_schema(self.runner, self.query.now, columns)
 
     def _kept(self, name: str, number: int) -> Version | None:
-        """A pinned version as the view's spool has it, for when the table's log has forgotten it."""
+        """A pinned version from the view's spool, for when the table's log no longer has it."""
         output = self.catalog.upstream(self.view).output
         record = output.look().record
         if record is None or not isinstance(record.position, SnapshotPosition):

@@ -1,4 +1,4 @@
-"""The query of a view over Delta tables, tied to the columns that these have."""
+"""The query of a view over Delta tables, with the columns of the tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ __all__ = ["ViewQuery"]
 
 @dataclass
 class ViewQuery:
-    """What a view's query means, in its present life, in any of its lives, and in one that begins now."""
+    """The meaning of a view's query in its present life, in any of its lives, and in one that begins now."""
 
     view: MaterializedView
     tables: Mapping[str, DeltaUpstream]
@@ -28,14 +28,14 @@ class ViewQuery:
 
     @cached_property
     def columns_now(self) -> Mapping[str, tuple[Column, ...]]:
-        """The columns of each table as a life that begins in this run takes them."""
+        """The columns of each table for a life that begins in this run."""
         return {name: table.columns() for name, table in self.tables.items()}
 
     @property
     def present(self) -> Query:
         """The view's query over the columns that its tables had when its present life began. Errors: `QueryError`.
 
-        A column that came to a table since means nothing to the view: a name of the query goes on meaning what it meant.
+        Columns that were added to a table since do not matter to the view: the names in the query keep their meaning.
         """
         record = self.catalog.upstream(self.view).output.look().record
         begun = record.columns if record is not None and record.kind is not CommitKind.DROP else {}
