@@ -1,4 +1,4 @@
-"""The commits of a Delta table's log as they are written: their actions, their times, and what ours say of themselves."""
+"""Reads the commits in a Delta table's log: their actions, their times, and what this project's commits record."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +28,11 @@ __all__ = [
 ]
 
 Actions = list[dict[str, Any]]
-"""What one commit does, as the Delta protocol has it."""
+"""What one commit does, in the format of the Delta protocol."""
 
 
 def commits_of(location: TableLocation, newest: int) -> Iterator[tuple[int, Actions]]:
-    """The log's commits from `newest` back to the oldest that is still there."""
+    """The log's commits from `newest` back to the oldest that still exists."""
     files = location.files()
     for version in range(newest, -1, -1):
         actions = read_commit(files, version)
@@ -42,7 +42,7 @@ def commits_of(location: TableLocation, newest: int) -> Iterator[tuple[int, Acti
 
 
 def committed_at(location: TableLocation, number: int, actions: Sequence[Mapping[str, Any]]) -> int:
-    """When a commit was made, in milliseconds since 1970: as it says itself, else as its file does."""
+    """When a commit was made, in milliseconds since 1970: according to itself, otherwise to its file."""
     stated = commit_timestamp(actions)
     if stated is not None:
         return stated
@@ -51,14 +51,14 @@ def committed_at(location: TableLocation, number: int, actions: Sequence[Mapping
 
 
 def commit_timestamp(actions: Sequence[Mapping[str, Any]]) -> int | None:
-    """When a commit says that it was made, in milliseconds since 1970; None where it does not say."""
+    """When a commit says that it was made, in milliseconds since 1970; None if it does not say."""
     info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
     stated = info.get("inCommitTimestamp") or info.get("timestamp")
     return None if stated is None else int(stated)
 
 
 def read_commit(files: pafs.FileSystem, version: int) -> Actions | None:
-    """The actions of one commit; None where the log has it no more."""
+    """The actions of one commit; None if the log no longer has it."""
     try:
         with files.open_input_stream(f"_delta_log/{version:020d}.json") as stream:
             return [json.loads(line) for line in stream.read().splitlines() if line]
@@ -67,7 +67,7 @@ def read_commit(files: pafs.FileSystem, version: int) -> Actions | None:
 
 
 def ours_in(actions: Actions) -> dict[str, Any] | None:
-    """What a commit's metadata says of an epoch, as plain JSON; None for a commit that is not ours."""
+    """What a commit's metadata says about an epoch, as plain JSON; None for a commit of somebody else."""
     info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     try:
         found = json.loads(info.get("userMetadata") or "{}").get("backfill")
@@ -77,10 +77,7 @@ def ours_in(actions: Actions) -> dict[str, Any] | None:
 
 
 def record_of(actions: Actions, target: str, version: int) -> CommitRecord | None:
-    """The record in a version's commit, if it is ours and speaks of this table (not of a copied one).
-
-    Errors: `StoredFormatError`.
-    """
+    """The record in a commit's metadata, if this project made the commit, and for this table (which may be a copy)."""
     found = ours_in(actions)
     if not found or found.get("target") != target:
         return None
@@ -113,7 +110,7 @@ def readable_records(location: TableLocation, newest: int, target: str) -> Itera
 
 
 def newest_record(location: TableLocation, version: int, target: str) -> CommitRecord | None:
-    """What the newest commit of ours at or below a version says; None where the log has none (any more)."""
+    """The record of this project's newest commit at or below a version; None if the log has none (any more)."""
     records = (record_of(actions, target, at) for at, actions in commits_of(location, version))
     return next((record for record in records if record is not None), None)
 

@@ -1,7 +1,7 @@
-"""Commits that change no rows of an output: its properties, and what its log states of its files.
+"""Commits that change no rows of an output: its properties, and the statistics of its files in the log.
 
-They are written as they stand, by put-if-absent. delta-rs's own way to set a property enters the feature `variantType` into
-the protocol (1.6.6), and readers that do not know it refuse the table from then on.
+They are written directly, by put-if-absent. delta-rs's own way to set a property adds the feature `variantType` to the
+protocol (1.6.6), and readers that do not know it refuse the table from then on.
 """
 
 import json
@@ -23,13 +23,13 @@ _HARMLESS = frozenset({
     "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors", "domainMetadata", "invariants",
     "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "variantType",
 })  # fmt: skip
-"""Features that ask nothing of a commit which changes no rows and no columns."""
+"""Features without requirements for a commit that changes no rows and no columns."""
 
 
 def set_properties(location: TableLocation, properties: Mapping[str, str]) -> bool:
-    """Let a table have these properties; returns whether it had others.
+    """Set these properties of a table; returns whether that was a change.
 
-    Errors: `CommitFailedError` where others always commit first.
+    Errors: `CommitFailedError` if others always commit first.
     """
     for _ in range(TRIES):
         table = location.load()
@@ -41,7 +41,7 @@ def set_properties(location: TableLocation, properties: Mapping[str, str]) -> bo
 
 
 def put_properties(location: TableLocation, table: DeltaTable, properties: Mapping[str, str]) -> bool:
-    """Set properties in a commit on a loaded version; returns whether that was still the newest."""
+    """Set properties in a commit on a loaded version; returns whether that was still the newest version."""
     if may_write(table):
         metadata = {"metaData": _metadata(table, properties)}
         return put_commit(location, table.version() + 1, "SET TBLPROPERTIES", [metadata])
@@ -50,13 +50,13 @@ def put_properties(location: TableLocation, table: DeltaTable, properties: Mappi
 
 
 def may_write(table: DeltaTable) -> bool:
-    """Whether a commit here can be written as it stands, because the protocol asks nothing more of it."""
+    """Whether a commit can be written directly, because the protocol has no further requirements."""
     protocol = table.protocol()
     return protocol.min_writer_version <= _LEGACY_WRITERS or set(protocol.writer_features or ()) <= _HARMLESS
 
 
 def put_commit(location: TableLocation, version: int, operation: str, actions: Iterable[Mapping[str, Any]]) -> bool:
-    """Write a commit unless there is one of that version already; returns whether it was written."""
+    """Write a commit unless there is already one with that version; returns whether it was written."""
     described = {
         "timestamp": int(time.time() * 1000),
         "operation": operation,

@@ -1,7 +1,7 @@
-"""One Delta table that only epochs change: looking at its log, and committing to it, through delta-rs.
+"""One Delta table that only epochs change: reads its log and commits to it, through delta-rs.
 
-The commit's metadata lies in `userMetadata`, where Spark's DESCRIBE HISTORY shows it. Knows nothing of what is
-computed; `staging` makes the files that are committed here.
+The metadata of a commit is in `userMetadata`, where Spark's DESCRIBE HISTORY shows it. This module does not know what is
+computed; `staging` describes the files that are committed here.
 """
 
 import json
@@ -46,7 +46,7 @@ STATUS_PROPERTY = "backfill.status"
 
 _PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
-    # Positions are in commit metadata, and views read the log: nobody else's commit may expire it, only `expire_log`.
+    # Positions are in commit metadata, and views read the log: only `expire_log` may expire it, no other commit.
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 30 days",
     "delta.checkpointInterval": "10",
@@ -55,7 +55,7 @@ _PROPERTIES = {
 _PROTOCOL = {
     "minReaderVersion": 3,
     "minWriterVersion": 7,
-    # A later life may have a column of this type, and a protocol cannot change in the commit that brings it.
+    # A later life may have a column of this type, and the commit that adds the column cannot change the protocol.
     "readerFeatures": ["timestampNtz"],
     "writerFeatures": ["appendOnly", "changeDataFeed", "invariants", "timestampNtz"],
 }
@@ -68,7 +68,7 @@ MERGE_MEMORY = 6 * 2**30
 """Bytes of memory that a merge in this process may take; what needs more is merged by Spark."""
 
 MEMORY_OF_BYTE = 4
-"""Memory that delta-rs takes for a byte of data files when it merges (measured: 3.7 GB for 1 GB)."""
+"""Memory that delta-rs needs per byte of data files in a merge (measured: 3.7 GB for 1 GB)."""
 
 NO_MORE_EPOCHS = 2**62
 
@@ -81,14 +81,14 @@ def _no_merge(location: TableLocation, _record: CommitRecord, _staged: Staged) -
 
 
 def create_table(location: TableLocation, schema: str) -> None:
-    """Make an empty output table, unless there is a table already.
+    """Create an empty output table, unless a table exists already.
 
-    Its first log entry is written as it stands, for delta-rs creates no table with a feature or property of another's,
-    and Spark takes a second and the defaults of whoever configured it.
+    Its first log entry is written directly: delta-rs cannot create a table with the features and properties that are
+    needed here, and Spark takes a second, and uses the defaults of whoever configured it.
 
     Args:
-        location: Where.
-        schema: The Delta schema, as JSON; all columns nullable.
+        location: Where to create it.
+        schema: The Delta schema, as JSON; all columns are nullable.
     """
     now = int(time.time() * 1000)
     metadata = {
@@ -111,7 +111,7 @@ def create_table(location: TableLocation, schema: str) -> None:
 
 @dataclass
 class DeltaOutput:
-    """`ports.Output` on Delta. `schema` gives the Delta schema (as JSON) of the table's next life."""
+    """`ports.Output` on Delta. `schema` returns the Delta schema (as JSON) of the table's next life."""
 
     location: TableLocation
     target: str
@@ -126,10 +126,10 @@ class DeltaOutput:
         self._log = LoadedTable(self.location)
 
     def look(self) -> TableState:
-        """Load the newest version and read its log back to the newest commit of ours.
+        """Load the newest version, and read its log back to the newest commit of this project.
 
-        `PositionsLostError` where the log was cleaned up and holds no commit of ours any more, `StoredFormatError` where
-        the newest one is of another format: such a table is neither new nor to be resumed.
+        `PositionsLostError` if the log was cleaned up and has no such commit any more: such a table is not new, and cannot
+        be continued either.
         """
         found = self._looked()
         if found.record is None and found.version >= 0 and read_commit(self.location.files(), 0) is None:
@@ -143,7 +143,7 @@ class DeltaOutput:
         return found
 
     def look_for_reset(self) -> TableState:
-        """As `look`, for one who starts over in any case: positions that are lost, or cannot be read, count as none."""
+        """Like `look`, for a caller that starts from scratch anyway: lost positions count as none."""
         try:
             return self._looked()
         except StoredFormatError:
@@ -173,9 +173,9 @@ class DeltaOutput:
         return TableState(version=version, external=external)
 
     def _interleaved_write(self, record: CommitRecord, at: int, before: Iterable[tuple[int, Actions]]) -> int | None:
-        """The first version that changed rows or columns between a commit and the version that it was to be made on.
+        """The first version that changed rows or columns between a commit and the version that was looked at for it.
 
-        Spark takes the newest version for its merge, whichever was looked at.
+        Spark merges into the newest version, whichever was looked at.
         """
         read_version = record.base
         if read_version is None or read_version >= at - 1:
@@ -186,16 +186,16 @@ class DeltaOutput:
         return min(changed if reshaped is None else [*changed, reshaped], default=None)
 
     def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
-        """The first version after our commit `since` that changed the columns; properties are free to change."""
+        """The first version after this project's commit `since` that changed the columns; properties may change."""
         before = self.location.load(version=since) if described else None
         changed = [at for at, schema in described if before is not None and Schema.from_json(schema) != before.schema()]
         return min(changed, default=None)
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
-        """One commit on the version loaded by the last `look`, without retries.
+        """Make one commit on the version loaded by the last `look`, without retries.
 
-        None is made on a table that does not name the columns whose bounds are exact and in all files: it does from then
-        on, and is to be looked at again.
+        If the table does not yet name the columns whose bounds are exact and in all files, no commit is made. The table
+        names them from then on, and has to be looked at again.
         """
         table = self._table
         assert table is not None
@@ -207,11 +207,11 @@ class DeltaOutput:
                 self._append(table, record, staged)
             elif record.engine == "delta-rs":
                 self._merge(table, record, staged)
-            elif not self._log.has_newer():  # else Spark would merge into what nobody looked at: look again first
+            elif not self._log.has_newer():  # otherwise Spark would merge into a version that nobody looked at
                 self.merge_large(self.location, record, staged)
                 self._log.forget()
         except Exception:
-            self._log.forget()  # only a fresh load shows what has become of the commit
+            self._log.forget()  # only a new load shows the outcome of the commit
             raise
 
     def _bounds_suit(self, table: DeltaTable, staged: Staged) -> bool:
@@ -221,8 +221,8 @@ class DeltaOutput:
         return False
 
     def engine(self, staged: Staged) -> str:
-        """What would commit this: files are committed as they are where no single row is replaced; else a merge, in memory
-        if it fits."""
+        """How this would be committed: files are committed unchanged if no single row is replaced; otherwise by a merge, in
+        memory if it fits."""
         if staged.replaces:
             return "overwrite"
         if staged.appends:
@@ -258,7 +258,7 @@ class DeltaOutput:
         ).when_not_matched_insert(values, "s.__op <> 'delete'").execute()
 
     def _properties(self, record: CommitRecord) -> CommitProperties:
-        """Number and metadata of a commit. One that ends a life uses up its numbers: no later merge can join it."""
+        """Number and metadata of a commit. A commit that ends a life uses up its numbers, so no later merge can follow."""
         numbers = {app_id(record.target, record.incarnation): record.epoch}
         if record.kind in {CommitKind.CREATE, CommitKind.DROP} and self._life:
             numbers[app_id(record.target, self._life)] = NO_MORE_EPOCHS
@@ -269,8 +269,8 @@ class DeltaOutput:
         )
 
     def verify(self, staged: Staged) -> None:
-        """Check that every staged file is there with its size, that rows add up to what Spark reported, and that files have
-        just the columns of the table as it was looked at."""
+        """Check that every staged file exists with its size, that the rows add up to what Spark reported, and that the files
+        have exactly the columns of the table that was looked at."""
         rows = sum(each.rows for each in staged.files)
         if rows != staged.rows:
             raise StagingError(
@@ -292,22 +292,22 @@ class DeltaOutput:
             check_columns(self.target, self._table, staged.files)
 
     def set_status(self, status: str) -> bool:
-        """Make the table say `creating`, `live` or `dropped` in its properties; returns whether it did not do so yet."""
+        """Set `creating`, `live` or `dropped` in the table's properties; returns whether that was a change."""
         return set_properties(self.location, {STATUS_PROPERTY: status})
 
     def keep_bounds(self, *, thoroughly: bool) -> bool:
-        """Make the log state bounds of just those columns whose bounds are exact and in all files; returns whether it did not
-        do so yet. Unless `thoroughly`, a table that says of itself that it does is believed."""
+        """Make the log have bounds of only those columns whose bounds are exact and in all files; returns whether that was a
+        change. Without `thoroughly`, a table that claims to be so is trusted."""
         assert self._table is not None
         return (thoroughly or not are_exact(self._table)) and mend(self.location)
 
     def is_ours(self) -> bool:
-        """Whether the table says of itself that it was made here; its log may have lost all epochs since."""
+        """Whether the table's properties say that it was created here; its log may have lost all epochs since."""
         table = self.location.load()
         return table is not None and STATUS_PROPERTY in table.metadata().configuration
 
     def compact(self, files: int) -> None:
-        """Merge small files once there are at least `files` of them; changes no data. Gives way to any other writer."""
+        """Compact small files if there are at least `files` of them; changes no data, and yields to any other writer."""
         table = self.location.load()
         if table is None or len(table.file_uris()) < files or not are_exact(table):
             return
@@ -317,14 +317,14 @@ class DeltaOutput:
             _log.info("%s: compaction gave way: %s", self.target, error)
 
     def vacuum(self, retention_hours: int) -> None:
-        """Delete files that the table has not referred to for so long. Staged files are never touched by it."""
+        """Delete files that the table has not referred to for a time; never staged files."""
         table = self.location.load()
         if table is not None:
             table.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=False)
 
     def log_retention(self) -> float:
-        """How long, in seconds, entries of the log are kept at least, as the version loaded by the last `look` has it; for
-        ever, if what it says is no length of time."""
+        """How long, in seconds, entries of the log are kept at least, according to the version loaded by the last `look`; for
+        ever, if its property is not a length of time."""
         assert self._table is not None
         try:
             return retention_of(self._table.metadata().configuration)[1]
@@ -332,8 +332,8 @@ class DeltaOutput:
             return math.inf
 
     def expire_log(self) -> None:
-        """Delete entries of the log that are older than its retention, as far as no younger version is made of them; at the
-        most up to the version loaded by the last `look`."""
+        """Delete entries of the log that are older than its retention, except those that a newer version is built from, and
+        none beyond the version loaded by the last `look`."""
         assert self._table is not None
         try:
             self._table.cleanup_metadata()
@@ -341,11 +341,11 @@ class DeltaOutput:
             _log.info("%s: its log was not shortened: %s", self.target, error)
 
     def records(self, count: int) -> list[CommitRecord]:
-        """The newest `count` commits of ours, newest first; for reports."""
+        """The newest `count` commits of this project, newest first; for reports."""
         return [record for record, _ in self.timed_records(count)]
 
     def timed_records(self, count: int) -> list[tuple[CommitRecord, float]]:
-        """The newest `count` commits of ours, newest first, each with when it was made (seconds since 1970)."""
+        """The newest `count` commits of this project, newest first, each with its time (seconds since 1970)."""
         table = self.location.load()
         found: list[tuple[CommitRecord, float]] = []
         if table is None or count <= 0:
@@ -357,7 +357,7 @@ class DeltaOutput:
         return found
 
     def life(self, *, since: int) -> list[CommitRecord]:
-        """The commits of the current life from epoch `since` on, oldest first: of each epoch its newest one."""
+        """The commits of the current life from epoch `since` on, oldest first; for each epoch its newest one."""
         table = self.location.load()
         found: dict[int, CommitRecord] = {}
         if table is None:
@@ -367,17 +367,17 @@ class DeltaOutput:
             incarnation = incarnation or record.incarnation
             if record.incarnation != incarnation or record.epoch < since:
                 break
-            found.setdefault(record.epoch, record)  # one that restates the positions comes before what it restates
+            found.setdefault(record.epoch, record)  # a repetition is met before what it repeats
         return [found[epoch] for epoch in sorted(found)]
 
 
 def _described(at: int, actions: Actions) -> list[tuple[int, str]]:
-    """The version of a commit with each schema that it gives the table."""
+    """The version of a commit with each schema that it sets for the table."""
     return [(at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action]
 
 
 def changed_rows(location: TableLocation, staged: Staged) -> pa.Table:
-    """The staged keyed changes, with what is to be done in `__op`: the name of the folder that each file lies in."""
+    """The staged keyed changes, with the action in `__op`: the name of each file's folder."""
     filesystem = location.files()
     parts = []
     for file in staged.files:

@@ -1,8 +1,8 @@
-"""The spool of a view: captured changes of its upstreams, as Parquet beside the view's data, and what names their files.
+"""The spool of a view: captured changes of its upstreams, as Parquet beside the view's data, and the lists of their files.
 
-`<view>/_spool/<incarnation>-<epoch>-<attempt>/<upstream>/<first version>/` holds one segment, and in `files.json`, written
-last, which files it is made of. `<upstream>/snapshot/files.json` is the pinned version itself, as its log stated it: log
-clean-up takes that first. No VACUUM enters a folder whose name begins with `_`; `staging.sweep` alone removes them.
+`<view>/_spool/<incarnation>-<epoch>-<attempt>/<upstream>/<first version>/` has one segment; its `files.json`, written last,
+lists the files. `<upstream>/snapshot/files.json` describes the pinned version, according to its log, because log
+clean-up removes that first. VACUUM never enters a folder whose name begins with `_`; only `staging.sweep` removes them.
 """
 
 import json
@@ -43,7 +43,7 @@ def segment_files(view: TableLocation, spooled: Mapping[str, str], names: Sequen
 
 
 def keep_version(view: TableLocation, folder: str, upstream: str, version: Version) -> None:
-    """Write down what a pinned version is made of."""
+    """Store the list of files of a pinned version."""
     described = SPOOLED.written({
         "protocol": version.protocol,
         "metadata": version.metadata,
@@ -53,13 +53,13 @@ def keep_version(view: TableLocation, folder: str, upstream: str, version: Versi
 
 
 def kept_version(view: TableLocation, spooled: Mapping[str, str], upstream: str) -> Version | None:
-    """What was written down of an upstream's pinned version; None where nothing was."""
+    """The stored list of files of an upstream's pinned version; None if there is none."""
     name = f"{upstream}/{SPOOLED_SNAPSHOT}"
     return _read(view, f"{SPOOL}/{spooled[name]}/{name}/{_FILES}", _version) if name in spooled else None
 
 
 def _held(view: TableLocation, spooled: Mapping[str, str], name: str) -> list[str]:
-    """The files of a segment, each seen to be there."""
+    """The files of a segment, each checked to exist."""
     place = f"{SPOOL}/{spooled[name]}/{name}"
     sizes = _read(view, f"{place}/{_FILES}", lambda document: dict(document["sizes"]))
     found = {} if sizes is None else {each.path: each.size for each in view.files().get_file_info(sorted(sizes))}

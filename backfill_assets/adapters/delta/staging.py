@@ -1,8 +1,8 @@
-"""Files that Spark wrote into a table's folder and no reader sees yet: finding, describing and sweeping them.
+"""Files that Spark wrote into a table's folder and no reader sees yet: finding, describing and deleting them.
 
-A staged folder is named `<incarnation>-<epoch>-<attempt>`, in the spool too. Sweeping has one rule: only folders of epochs
-at or below the last committed one whose attempt did not win, or of other incarnations than the current one; never those
-of the epoch that may be in the making, and in the spool none that the newest commit still names.
+A staged folder is named `<incarnation>-<epoch>-<attempt>`, in the spool too. One rule says what may be deleted: folders of
+epochs up to the last committed one whose attempt did not succeed, and folders of other incarnations than the current one.
+Folders of an epoch that may be in progress are never deleted, nor are folders in the spool that the newest commit names.
 """
 
 import contextlib
@@ -32,11 +32,11 @@ from backfill_assets.query.ddl import columns_of_delta
 __all__ = ["INPUTS", "check_columns", "collect", "delete_data", "delete_folder", "spooled_folders", "sweep"]
 
 INPUTS = "_inputs"
-"""Inside a staged folder: what names the inputs of the attempt, gone as soon as it has been computed."""
+"""Inside a staged folder: describes the inputs of the attempt; deleted as soon as it has been computed."""
 
 
 def collect(location: TableLocation, folder: str) -> tuple[StagedFile, ...]:
-    """The Parquet files with rows in a staged folder, each with what its own footer says: rows, columns, statistics."""
+    """The Parquet files with rows in a staged folder, each with rows, columns and statistics from its own footer."""
     files = location.files()
     found = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True, recursive=True))
     staged = [_describe(files, info) for info in found if info.path.endswith(".parquet")]
@@ -44,7 +44,7 @@ def collect(location: TableLocation, folder: str) -> tuple[StagedFile, ...]:
 
 
 def check_columns(target: str, table: DeltaTable, files: Iterable[StagedFile]) -> None:
-    """See that staged files have just the columns of the table that is to take them. Errors: `StagingError`."""
+    """Check that staged files have exactly the columns of their table. Errors: `StagingError`."""
     columns = columns_of_delta(table.schema().to_json())
     wrong = misfit(files, tuple((each.name, each.type) for each in columns))
     if wrong is not None:
@@ -60,11 +60,11 @@ def check_columns(target: str, table: DeltaTable, files: Iterable[StagedFile]) -
 
 
 def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
-    """Delete the staged folders that the rule allows and the log never mentioned; returns their names.
+    """Delete the staged folders that the rule allows and that the log never mentioned; returns their names.
 
-    The folders are listed before the table is looked at: a life or an epoch that begins in between is then known, so
-    that nothing a newer run needs can be taken for an old one's. A folder that was ever committed belongs to vacuum,
-    as time travel and the change feed may still need its files.
+    The folders are listed before the table is looked at. So a life or an epoch that begins in between is known, and nothing
+    that a newer run needs is mistaken for an old one. Folders that were ever committed are left to vacuum, because time
+    travel and the change feed may still need their files.
     """
     folders, spooled = _folders(location, ""), _folders(location, SPOOL)
     record = look().record
@@ -88,11 +88,11 @@ def spooled_folders(location: TableLocation) -> set[str]:
 
 
 def delete_data(location: TableLocation, look: Callable[[], TableState]) -> bool:
-    """Delete what lies in a dropped table's folder except its log; returns whether the table is still dropped.
+    """Delete everything in a dropped table's folder except its log; returns whether the table is still dropped.
 
-    As with `sweep`, the folder is listed before the table is looked at: what a life begun in between writes is not
-    among what was listed, and if there is such a life nothing is deleted at all. All lives share the spool's folder, so
-    what lies in it is listed, too.
+    As in `sweep`, the folder is listed before the table is looked at. So files of a life that begins in between are not in
+    the list, and if there is such a life nothing is deleted at all. All lives share the folder of the spool, so its contents
+    are listed too.
     """
     listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
     spooled = spooled_folders(location)
@@ -111,8 +111,8 @@ def delete_data(location: TableLocation, look: Callable[[], TableState]) -> bool
 
 
 def delete_folder(location: TableLocation, path: str) -> None:
-    """Delete a folder that others may be deleting, or that a dead run's Spark job may still be writing to."""
-    if location.is_local:  # an object store has no folders; a disk keeps them, empty, unless told
+    """Delete a folder that others may also delete, or that a dead run's Spark job may still write to."""
+    if location.is_local:  # an object store has no folders; a disk keeps empty ones
         shutil.rmtree(location.child(path), ignore_errors=True)
     else:
         with contextlib.suppress(FileNotFoundError):
@@ -121,7 +121,7 @@ def delete_folder(location: TableLocation, path: str) -> None:
 
 def _delete_if_empty(location: TableLocation, path: str) -> None:
     if location.is_local:
-        with contextlib.suppress(OSError):  # not empty: of an epoch that may be in the making
+        with contextlib.suppress(OSError):  # not empty: it belongs to an epoch that may be in progress
             Path(location.child(path)).rmdir()
 
 
@@ -134,10 +134,9 @@ def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
 
 
 def _maybe_committed(location: TableLocation, target: str, folders: Sequence[StagedFolder]) -> set[str]:
-    """The names of folders whose files were once committed, or may have been, as the log was cut off and does not say.
+    """The names of folders whose files were committed once, or may have been because the log is cut off.
 
-    It covers an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life. It is read no
-    further than until all are known.
+    The log shows this for an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life.
     """
     table = location.load()
     if table is None or not folders:
@@ -172,7 +171,7 @@ def _describe(files: pafs.FileSystem, info: pafs.FileInfo) -> StagedFile:
 
 
 def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
-    """Row count, and for whole numbers, dates and texts their nulls and bounds, in Delta's form."""
+    """The number of rows and, for whole numbers, dates and strings, their nulls and bounds, in Delta's format."""
     lows: dict[str, Any] = {}
     highs: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -198,14 +197,14 @@ def _kinds(schema: pa.Schema) -> dict[str, str]:
 
 
 def _places(footer: pq.FileMetaData) -> dict[str, int]:
-    """Columns by their names, with their places among all that the file has, of which some are parts of structs."""
+    """Columns by name, with their index among all columns of the file, some of which are parts of structs."""
     paths = [footer.schema.column(column).path for column in range(footer.num_columns)]
     return {path: at for at, path in enumerate(paths) if paths.count(path) == 1}
 
 
 def _bounds(bounded: list[Any]) -> list[Any]:
-    """Minimum and maximum of each chunk in turn; none for values that Python cannot hold (text that is not UTF-8, years
-    beyond 9999): such a column simply has no bounds."""
+    """Minimum and maximum of each chunk in turn. None for values that Python cannot represent (strings that are not UTF-8,
+    years beyond 9999): such a column has no bounds."""
     try:
         return [_json_value(value) for each in bounded for value in (each.min, each.max)]
     except (ValueError, OverflowError):

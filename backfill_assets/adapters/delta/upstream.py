@@ -1,6 +1,6 @@
-"""Delta tables as upstreams: what they hold, what each version changed, and whether that can still be read.
+"""Delta tables as upstreams: their contents, the changes of each version, and whether these can still be read.
 
-Reads logs only, never data, and never with Spark. What is made of it is decided in `backfill.snapshot`.
+This module reads only logs, never data, and never with Spark. The strategies decide what to do with it.
 """
 
 import json
@@ -41,22 +41,22 @@ __all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows"
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
 RETENTION = (("delta.deletedFileRetentionDuration", 7), ("delta.logRetentionDuration", 30))
-"""The properties that say for how long removed files and log entries are kept, and Delta's own days without them."""
+"""The properties that say how long removed files and log entries are kept, and Delta's defaults in days."""
 
 KEPT_VERSIONS = 3
-"""So many versions are kept in memory with their files: a pinned one, and the newest."""
+"""How many versions are kept in memory with their files: a pinned one, and the newest."""
 
 KEPT_COMMITS = 5000
-"""Of so many versions what they changed is kept in memory."""
+"""For how many versions the changes are kept in memory."""
 
 BYTES_OF_ROW = 50
-"""What a changed row is taken to be in a file whose rows the log does not state."""
+"""The assumed size of a changed row in a file whose number of rows is not in the log."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeFiles:
-    """The Parquet files, relative to the table, that hold what versions changed: `feed` with the columns of the table
-    and `_change_type`, `added` with nothing but rows that were inserted. `schema` is the table's, as JSON."""
+    """The Parquet files, relative to the table, with the changes of versions: `feed` with the columns of the table and
+    `_change_type`, `added` with only inserted rows. `schema` is the table's schema, as JSON."""
 
     schema: str
     feed: tuple[str, ...]
@@ -65,7 +65,7 @@ class ChangeFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class _Changed:
-    """What a version's entry in the log says of changed rows; `described` if it came with a protocol or metadata."""
+    """What a version's entry in the log says about changed rows; `described` if it has a protocol or metadata."""
 
     feed: tuple[str, ...]
     added: tuple[DataFile, ...]
@@ -74,20 +74,20 @@ class _Changed:
 
     @property
     def needed(self) -> Iterable[str]:
-        """The files that hold the changes: its change files if there are any, else those it added and removed."""
+        """The files with the changes: its change files if there are any, otherwise those that it added and removed."""
         return self.feed or (*(each.path for each in self.added), *self.removed)
 
     @property
     def is_plain(self) -> bool:
-        """Whether the files themselves hold the changes: change files, or new files of rows none of which is hidden."""
+        """Whether the files alone define the changes: change files, or new files without hidden rows."""
         inserts = not self.removed and not any(each.deleted for each in self.added)
         return not self.described and (bool(self.feed) or inserts)
 
 
 @dataclass
 class DeltaUpstream:
-    """One Delta table that views read; `key` gives the columns that identify a row, as far as they are known, and `kept`
-    knows versions that the table's own log may have forgotten."""
+    """One Delta table that views read. `key` returns the columns that identify a row, if they are known; `kept` knows
+    versions that the table's own log may no longer have."""
 
     name: str
     location: TableLocation
@@ -107,7 +107,7 @@ class DeltaUpstream:
         self._commits, self._commit_timestamps = LeastRecentlyUsed(KEPT_COMMITS), LeastRecentlyUsed(KEPT_COMMITS)
 
     def now(self) -> UpstreamState:
-        """The newest version. Errors: `UpstreamRefusedError` for a table that is not there or cannot be followed."""
+        """The newest version. Errors: `UpstreamRefusedError` for a table that does not exist or cannot be followed."""
         table = self.loaded()
         self._check_followable(table.metadata().configuration, table.version())
         return UpstreamState(
@@ -117,15 +117,15 @@ class DeltaUpstream:
         )
 
     def retention(self) -> tuple[float, float]:
-        """How long, in seconds, removed files and log entries are kept at least, as the table's properties say."""
+        """How long, in seconds, removed files and log entries are kept at least, according to the table's properties."""
         return retention_of(self.loaded().metadata().configuration)
 
     def columns(self) -> tuple[Column, ...]:
-        """The table's columns now."""
+        """The present columns of the table."""
         return columns_of_delta(self.loaded().schema().to_json())
 
     def has_feed(self, number: int) -> bool:
-        """Whether a version wrote a change data feed; else its added files say what it changed."""
+        """Whether a version wrote a change data feed; otherwise its added files are its changes."""
         return self._commit(number).feed
 
     def version(self, number: int) -> Version:
@@ -142,7 +142,7 @@ class DeltaUpstream:
             return kept
 
     def rows(self, number: int) -> Sequence[int]:
-        """Rows of each file of a version, in the order of paths; where the log does not state them, the file does."""
+        """Rows of each file of a version, in the order of paths; from the file itself if the log does not have them."""
         return self._rows.use(number, lambda: tuple(self._rows_of(each) for each in self.version(number).files))
 
     def chosen(self, read: SnapshotRead | FullRead) -> list[DataFile]:
@@ -161,10 +161,10 @@ class DeltaUpstream:
         return [each for number in range(read.first, read.last + 1) for each in self._changes(number).added]
 
     def change_files(self, read: ChangesRead) -> ChangeFiles | None:
-        """The files that hold all that versions of a table with a feed changed, and nothing else. None where it takes
-        Delta's own reader to tell: rows hidden by deletion vectors, files removed whole, partitions, mapped columns.
+        """The files with exactly the changes of versions of a table with a feed. None if only Delta's own reader can find
+        the changes: rows hidden by deletion vectors, files removed as a whole, partitions, mapped columns.
 
-        Source: the Delta protocol, "Reader Requirements for CDC": change files, where a version has any, are all of it.
+        Source: the Delta protocol, "Reader Requirements for CDC": if a version has change files, they are all changes.
         """
         versions = [self._changes(number) for number in range(read.first, read.last + 1)]
         feed = tuple(path for each in versions for path in each.feed)
@@ -173,7 +173,7 @@ class DeltaUpstream:
             return None
         try:
             table = self.location.load(version=read.last)
-        except DeltaError:  # what delta-rs cannot load is nothing plain, and Spark may well read it
+        except DeltaError:  # a table that delta-rs cannot load is not plain, but Spark may be able to read it
             return None
         if table is None or not (feed or added):
             return None
@@ -183,18 +183,18 @@ class DeltaUpstream:
         return ChangeFiles(schema=table.schema().to_json(), feed=feed, added=added)
 
     def commits(self, after: int, until: int) -> list[Commit]:
-        """What each version after one and up to another changed. Errors: `VersionsLostError`, `UpstreamChangedError`."""
+        """The changes of each version after one and up to another. Errors: `VersionsLostError`, `UpstreamChangedError`."""
         return [self._commit(number) for number in range(after + 1, until + 1)]
 
     def size(self) -> TableSize:
-        """How much the newest version holds, as its log states it; rows are estimated where it does not."""
+        """The size of the newest version, according to its log; rows are estimated if the log does not have them."""
         files = pa.table(self.loaded().get_add_actions()).select(["num_records", "size_bytes"]).to_pylist()
         stated = [(each["num_records"], each["size_bytes"]) for each in files]
         rows = sum(size // BYTES_OF_ROW if rows is None else rows for rows, size in stated)
         return TableSize(rows=rows, bytes=sum(size for _, size in stated))
 
     def commit_timestamp(self, number: int) -> int | None:
-        """When a version says that it was committed; None where the log has it no more, or it does not say."""
+        """When a version was committed, according to itself; None if the log no longer has it, or it does not say."""
 
         def read() -> int | None:
             actions = read_commit(self.location.files(), number)
@@ -203,7 +203,7 @@ class DeltaUpstream:
         return self._commit_timestamps.use(number, read)
 
     def check_readable(self, read: TableRead) -> None:
-        """See that every file that a read needs is there. Errors: `VersionsLostError`, naming the first that is not."""
+        """Check that every file that a read needs exists. Errors: `VersionsLostError`, naming the first missing file."""
         match read:
             case SnapshotRead():
                 self._check_there({each.path: read.version for each in self.chosen(read)})
@@ -212,7 +212,7 @@ class DeltaUpstream:
             case FullRead():
                 self.check_whole(read.last)
             case SpoolRead():
-                pass  # the table is not needed for it
+                pass  # this read does not need the table
             case SkipRead():
                 for version in read.versions:
                     self.check_whole(version)
@@ -221,7 +221,7 @@ class DeltaUpstream:
                 self._check_there({path: number for number in versions for path in self._changes(number).needed})
 
     def check_whole(self, number: int) -> None:
-        """See that every file of a version is there. Errors: `VersionsLostError`."""
+        """Check that every file of a version exists. Errors: `VersionsLostError`."""
         self._check_there({each.path: number for each in self.version(number).files})
 
     def _check_there(self, paths: Mapping[str, int]) -> None:
@@ -231,7 +231,7 @@ class DeltaUpstream:
                 raise self._lost(inside[info.path], f"its file {info.path} is missing")
 
     def _commit(self, number: int) -> Commit:
-        """What a version changed. Its entry in the log is read once; what is needed to read the changes is kept."""
+        """The changes of a version. Its entry in the log is read once; what is needed to read the changes is kept."""
         return self._commits.use(number, lambda: self._read(number))[0]
 
     def _changes(self, number: int) -> _Changed:
@@ -259,7 +259,7 @@ class DeltaUpstream:
         return actions
 
     def _writes_feed(self, number: int, described: Mapping[str, Any] | None) -> bool:
-        """Whether the change data feed is on as of a version, `described` by it or as before. Errors: `VersionsLostError`."""
+        """Whether the change data feed is on at a version, `described` by it or as before. Errors: `VersionsLostError`."""
         if described is not None:
             return (described.get("configuration") or {}).get(FEED) == "true"
         if (before := self._commits.get(number - 1)) is not None:
@@ -271,7 +271,7 @@ class DeltaUpstream:
         return table is not None and table.metadata().configuration.get(FEED) == "true"
 
     def _check_metadata(self, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]) -> None:
-        """New columns are free to come; one that goes or changes its type, or the end of the feed, is not."""
+        """New columns are allowed; a dropped column, a changed type, or the end of the change feed is not."""
         self._check_followable(metadata.get("configuration") or {}, number)
         before = self.location.load(version=number - 1) if number else None
         if before is None:
@@ -321,7 +321,7 @@ class DeltaUpstream:
             )
 
     def loaded(self) -> DeltaTable:
-        """The newest version, as delta-rs loads it. Errors: `UpstreamRefusedError` where there is none."""
+        """The newest version, as delta-rs loads it. Errors: `UpstreamRefusedError` if there is none."""
         table = self._log.newest()
         if table is None:
             raise UpstreamRefusedError(
@@ -348,7 +348,7 @@ class DeltaUpstream:
 
 
 def retention_of(configuration: Mapping[str, str | None]) -> tuple[float, float]:
-    """How long, in seconds, a table keeps removed files and log entries at least, as its properties say."""
+    """How long, in seconds, a table keeps removed files and log entries at least, according to its properties."""
     files, log = (_seconds(configuration.get(name), days) for name, days in RETENTION)
     return files, log
 
@@ -362,7 +362,7 @@ def _data_change(action: Mapping[str, Any], kind: str) -> bool:
 
 
 def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
-    """How many rows a commit changed, as far as the log says: exact for whole files, near for parts of them."""
+    """How many rows a commit changed, according to the log: exact for whole files, approximate for parts of them."""
     added = {each["add"]["path"]: each["add"] for each in actions if _data_change(each, "add")}
     removed = {each["remove"]["path"]: each["remove"] for each in actions if _data_change(each, "remove")}
     feed = [each["cdc"] for each in actions if "cdc" in each]
@@ -370,7 +370,7 @@ def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
         return sum(max(1, each["size"] // BYTES_OF_ROW) for each in feed)
     rows = 0
     for path in {*added, *removed}:
-        if path in added and path in removed:  # only the deletion vector is another one
+        if path in added and path in removed:  # only the deletion vector differs
             rows += max(1, abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted))
         else:
             rows += _stated(added.get(path) or removed[path])
@@ -378,7 +378,7 @@ def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:
-    """How large the files are that hold what a commit changed, as far as the log states it."""
+    """The size of the files with a commit's changes, as far as the log has it."""
     feed = [each["cdc"] for each in actions if "cdc" in each]
     whole = [each[kind] for kind in ("add", "remove") for each in actions if _data_change(each, kind)]
     return sum(int(each.get("size") or 0) for each in feed or whole)

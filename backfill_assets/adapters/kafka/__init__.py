@@ -1,5 +1,5 @@
 """What topics hold, and the settings of both Kafka clients.
 
-- `connector`: Kafka
-- `log`: what of a topic's log is still what it was
+- `connector`: what topics hold; the Dagster resource, which reads secrets (`env:NAME`) from the environment
+- `log`: whether a topic's log is still the one that was read
 """

@@ -1,7 +1,7 @@
-"""What of a topic's log is still what it was: leader epochs and single records, as Kafka's consumer protocol gives them.
+"""Whether a topic's log is still the one that was read: leader epochs and single records, by Kafka's consumer protocol.
 
-An admin client cannot ask where a log ends for a leader epoch. A consumer asks before it reads at a position that names
-one, and fails where the log of that epoch ends below it; librdkafka does so when it is told to seek, not on assignment.
+An admin client cannot ask where a log ends for a leader epoch. A consumer asks this before it reads at a position with a
+leader epoch, and fails if the log of that epoch ends below it. librdkafka does so on seek, not on assignment.
 """
 
 import hashlib
@@ -20,14 +20,14 @@ __all__ = ["LogReader", "Record"]
 
 Reset = Literal["error", "earliest"]
 _GROUP = "backfill-assets"
-"""A consumer must name one, and this one never joins it nor commits to it."""
+"""A consumer must name a group; this one never joins it, and never commits."""
 _SETTINGS = {
     "group.id": _GROUP,
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "fetch.wait.max.ms": 10,
-    # One record of each partition is wanted; a larger batch is delivered all the same.
+    # Only one record of each partition is needed; a larger batch is delivered anyway.
     "max.partition.fetch.bytes": 2**16,
     "log_level": 0,
 }
@@ -55,9 +55,9 @@ class Record:
 
 
 class LogReader:
-    """Looks at logs where positions say that they have been read, by consumers that are kept for the next look.
+    """Checks logs at the positions up to which they have been read, with consumers that are kept for the next check.
 
-    Errors of all looks: `BrokerUnavailableError`, `KafkaRefusedError`, `UnknownTopicError`.
+    Errors of all checks: `BrokerUnavailableError`, `KafkaRefusedError`, `UnknownTopicError`.
     """
 
     def __init__(self, client: KafkaClient, *, isolation: str) -> None:
@@ -66,10 +66,10 @@ class LogReader:
         self._consumers: dict[Reset, Consumer] = {}
 
     def diverged(self, topic: str, read: Mapping[int, tuple[int, int]]) -> dict[int, int]:
-        """Partitions whose log is not the one that was read up to an offset (exclusive) in a leader epoch, by partition.
+        """Partitions whose log is no longer the one that was read, up to an offset (exclusive), in a leader epoch.
 
-        Returns for each such partition the first offset at which another leader's record is delivered, and the last one below
-        the position where there is none.
+        Returns for each such partition the first offset at which another leader's record is delivered; if there is none, the
+        last one below the position.
         """
         starts = [
             TopicPartition(topic, partition, offset, leader_epoch=epoch) for partition, (offset, epoch) in read.items()
@@ -87,7 +87,7 @@ class LogReader:
         return {partition: min(begins[partition], read[partition][0] - 1) for partition in sorted(other)}
 
     def last_records(self, topic: str, ranges: Mapping[int, OffsetRange]) -> dict[int, LogRecord]:
-        """The last record that is delivered of each range, by partition; partitions without one are left out."""
+        """The last record of each range that is delivered, by partition; partitions without one are missing."""
         found: dict[int, LogRecord] = {}
 
         def seen(message: Message) -> bool:
@@ -117,7 +117,7 @@ class LogReader:
         return found
 
     def _begins(self, topic: str, starts: Collection[TopicPartition]) -> dict[int, int]:
-        """Where reading goes on when a consumer follows a log that is not the one it read: what it is delivered first."""
+        """Where a consumer continues in a log that is not the one it read: at the first record that it receives."""
         found: dict[int, int] = {}
 
         def seen(message: Message) -> bool:
@@ -130,7 +130,7 @@ class LogReader:
     def _read(
         self, topic: str, starts: Collection[TopicPartition], seen: Callable[[Message], bool], *, reset: Reset
     ) -> None:
-        """Give what is delivered of each partition, and its end, to `seen`, until that has seen enough of the partition."""
+        """Pass the records and the end of each partition to `seen`, until it has seen enough of the partition."""
         if not starts:
             return
         waiting = {start.partition for start in starts}
@@ -149,7 +149,7 @@ class LogReader:
             consumer.unassign()
 
     def _seek(self, consumer: Consumer, start: TopicPartition) -> None:
-        """Have a position validated. A partition that was assigned a moment ago may not be ready for it yet."""
+        """Let the broker validate a position. A partition that was just assigned may not be ready for that yet."""
         deadline = time.monotonic() + self._client.timeout
         while True:
             try:
@@ -161,7 +161,7 @@ class LogReader:
                 consumer.poll(_READY_SECONDS)
 
     def _next(self, consumer: Consumer, topic: str, waiting: Collection[int]) -> Message:
-        """What comes next of a partition: a record, its end, or that its log is another one."""
+        """What comes next in a partition: a record, its end, or the news that its log is another one."""
         deadline = time.monotonic() + self._client.timeout
         while time.monotonic() < deadline:
             message = consumer.poll(_POLL_SECONDS)

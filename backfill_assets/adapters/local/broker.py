@@ -20,7 +20,7 @@ __all__ = ["start_broker", "wait_for_broker"]
 _START_LIMIT = 60.0
 _HEAP = ("-Xms128m", "-Xmx384m")
 _LOG = "broker.log"
-# Relative to the broker's folder: a properties file is Latin-1, a path need not be.
+# Relative to the broker's folder: a properties file is in Latin-1, which a path need not be.
 _DATA = "data"
 _SERVER_FILE = "server.properties"
 _LOG4J_FILE = "log4j2.properties"
@@ -81,9 +81,9 @@ log.initial.task.delay.ms=1000
 
 
 def start_broker(folder: Path, *, port: int) -> Process:
-    """Start the broker on `port`; its data under `folder` is made on the first start and kept ever after.
+    """Start the broker on `port`; its data in `folder` is created on the first start and then kept.
 
-    Returns at once: `wait_for_broker` tells when it serves.
+    Returns at once; `wait_for_broker` waits until it is ready.
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings = _SERVER.format(host=HOST, port=port, controller_port=free_port(other_than=[port]), data=_DATA)
@@ -106,7 +106,7 @@ def wait_for_broker(folder: Path, *, port: int, process: Process) -> None:
 
 
 def _format(folder: Path) -> None:
-    # A leading letter: Kafka's tools take an id that begins with "-" for an option.
+    # A leading letter, because Kafka's tools mistake an id that begins with "-" for an option.
     cluster_id = "b" + urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
     command = [*_java(), "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", _SERVER_FILE]
     done = subprocess.run(command, cwd=folder, env=_clean(), capture_output=True, text=True, check=False)
@@ -127,7 +127,7 @@ def _clean() -> dict[str, str]:
 
 
 def _cluster_id(folder: Path) -> str | None:
-    """The id in the broker's data, which is written as the last step of formatting it."""
+    """The id in the broker's data, which is written as the last step of formatting."""
     try:
         lines = (folder / _DATA / "meta.properties").read_text().splitlines()
     except FileNotFoundError:

@@ -1,11 +1,11 @@
-"""A local broker and a local Spark server that run on after the command that started them.
+"""A local broker and a local Spark server that outlive the command that started them.
 
-What runs is written to `<root>/.backfill/endpoints.json`: the port of each server, and its process id and start time
-while it is up. A process that is gone counts as down, whoever ended it. Ports are kept, so that the next `up` takes
-the same ones if they are free.
+`<root>/.backfill/endpoints.json` says what runs: the port of each server, and its process id and start time while it is up.
+A process that is gone counts as down, whoever ended it. Ports are kept, so that the next `up` uses the same ones if they are
+free.
 
-Whoever may run queries on the Spark server may run code as its owner, so it serves only those who send its token: a new
-one each time it starts, in `<root>/.backfill/spark/token`. All of `.backfill` is closed to other users.
+Whoever runs queries on the Spark server can run code as its owner. So it serves only clients that send its token, a new one
+at each start, in `<root>/.backfill/spark/token`. All of `.backfill` is closed to other users.
 """
 
 import json
@@ -32,25 +32,25 @@ _TOKEN_BYTES = 32
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """Where the running servers are; None for one that is down."""
+    """The addresses of the running servers; None for one that is down."""
 
     bootstrap_servers: str | None
     spark_remote: str | None
 
 
 def up(root: Path, *, kafka: bool = True, spark: bool = True, spark_memory: str = "1g") -> Endpoints:
-    """Start those of the two servers that are asked for and not running, and wait until they serve.
+    """Start the requested servers that are not running, and wait until they are ready.
 
-    Running servers are left as they are, so a second call changes nothing. If a server does not start, those that
-    this call started are stopped again. Raises `EnvironmentSetupError`: no Java, a taken port, a broken download, or
-    the last lines of the log of a server that died.
+    Running servers are not changed, so a second call does nothing. If a server does not start, those that this call started
+    are stopped again. Raises `EnvironmentSetupError`: no Java, a taken port, a broken download, or the last lines of the log
+    of a server that died.
     """
     folder = _folder(root)
     private_folder(folder)
     with _locked(folder):
         before = _read(folder).processes
         try:
-            # Both start before either is waited for: most of the time is theirs.
+            # Both are started before waiting for either, because starting takes most of the time.
             if kafka and _KAFKA not in before:
                 _start_kafka(folder)
             if spark and _SPARK not in before:
@@ -65,7 +65,7 @@ def up(root: Path, *, kafka: bool = True, spark: bool = True, spark_memory: str 
 def down(root: Path) -> tuple[str, ...]:
     """Stop the recorded servers, and nothing else; returns the names (`kafka`, `spark`) of those that were running.
 
-    The broker's data and both ports stay for the next `up`.
+    The broker's data and both ports are kept for the next `up`.
     """
     folder = _folder(root)
     if not folder.exists():
@@ -75,7 +75,7 @@ def down(root: Path) -> tuple[str, ...]:
 
 
 def endpoints(root: Path) -> Endpoints | None:
-    """Where the servers of `root` are, or None if none of them is running. Starts and changes nothing."""
+    """The addresses of the servers of `root`, or None if none of them is running. Starts and changes nothing."""
     state = _read(_folder(root))
     return state.endpoints() if state.processes else None
 
@@ -90,7 +90,7 @@ def spark_token(root: Path) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _State:
-    """The content of the endpoints file, less the processes that are gone."""
+    """The content of the endpoints file, without processes that are gone."""
 
     ports: dict[str, int] = field(default_factory=dict)
     processes: dict[str, Process] = field(default_factory=dict)
@@ -124,7 +124,7 @@ def _start_spark(folder: Path, *, memory: str) -> None:
 
 
 def _wait_until_ready(folder: Path) -> None:
-    """Wait for every running server: one that an interrupted call left behind may still be starting."""
+    """Wait for every running server; an interrupted call may have left one that is still starting."""
     state = _read(folder)
     for name, process in state.processes.items():
         wait = wait_for_broker if name == _KAFKA else wait_for_spark_server

@@ -1,4 +1,4 @@
-"""The embedded Spark Connect server: one local Spark that many runs attach to, instead of each starting its own."""
+"""The embedded Spark Connect server: one local Spark that many runs connect to, instead of each starting its own."""
 
 import os
 import shutil
@@ -31,8 +31,8 @@ rootLogger.appenderRef.out.ref = out
 def start_spark_server(folder: Path, *, port: int, memory: str, token: str) -> Process:
     """Start the server on `port` with a heap of `memory` (as Spark writes it: `1g`); its own files stay in `folder`.
 
-    It serves clients that send `token`, which it finds in its environment: arguments and settings are shown to others.
-    Returns at once: `wait_for_spark_server` tells when it serves.
+    It serves clients that send `token`. The token is in its environment, because others can see arguments and settings.
+    Returns at once; `wait_for_spark_server` waits until it is ready.
     """
     (folder / _CONF).mkdir(parents=True, exist_ok=True)
     (folder / _CONF / "log4j2.properties").write_text(_LOG4J)
@@ -53,7 +53,7 @@ def start_spark_server(folder: Path, *, port: int, memory: str, token: str) -> P
 
 
 def wait_for_spark_server(folder: Path, *, port: int, process: Process) -> None:
-    """Wait until the server accepts connections, which it does once its session is there; errors as `wait_until`."""
+    """Wait until the server accepts connections, which it does once its session exists; errors as `wait_until`."""
     wait_until(
         lambda: accepts(port),
         process=process,
@@ -64,7 +64,7 @@ def wait_for_spark_server(folder: Path, *, port: int, process: Process) -> None:
 
 
 def _environment(folder: Path, home: Path, token: str) -> dict[str, str]:
-    """The caller's environment without its Spark settings: they are for another Spark."""
+    """The caller's environment without its Spark settings, which are for another Spark."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **kept,

@@ -1,7 +1,7 @@
-"""Proof that a table's log tells the truth of its files: how many rows each has, how many nulls, and between which bounds.
+"""Proof that a table's log is right about its files: how many rows and nulls each has, and between which bounds.
 
-Readers leave out files by what is stated, so that a bound which does not hold hides rows from filters. What is stated is
-understood as Delta's own reader does, and compared with the rows, in Spark.
+Readers skip files by these statistics, so a wrong bound hides rows from filters. The statistics are interpreted as Delta's
+own reader does, and compared with the rows in Spark.
 """
 
 import json
@@ -25,13 +25,13 @@ __all__ = ["misstated", "stated_since"]
 
 MOST_VIOLATIONS = 10
 _ADDRESS = "regexp_replace(_metadata.file_path, '^file:/*', 'file:/')"
-"""Where a row's file lies. Spark writes local paths with one slash or three, in the same read."""
+"""The file of a row. Spark writes local paths with one slash or three, even in the same read."""
 SHOWN = 80
-"""So many letters of a value are shown."""
+"""How many characters of a value are shown."""
 
 
 def stated_since(table: TableLocation, before: int, now: int) -> set[str] | None:
-    """The files of which anything was stated after one version and up to another; None where the log has forgotten some."""
+    """The files with new statistics after one version and up to another; None if the log no longer has them all."""
     stated: set[str] = set()
     left = now - before
     for version, actions in commits_of(table, now):
@@ -43,7 +43,7 @@ def stated_since(table: TableLocation, before: int, now: int) -> set[str] | None
 
 
 def misstated(runner: SparkRunner, table: TableLocation, number: int, *, among: set[str] | None = None) -> list[str]:
-    """The first things that a version states of its files (`among` these; None: of all) and that are not so."""
+    """The first wrong statistics of a version's files (`among` these; None: of all)."""
     version = replay(table.files(), number)
     files = [file for file in version.files if file.stats and (among is None or file.path in among)]
     if not files:
@@ -54,7 +54,7 @@ def misstated(runner: SparkRunner, table: TableLocation, number: int, *, among: 
 def _rows(
     spark: "SparkSession", table: TableLocation, number: int, version: Version, files: Sequence[DataFile]
 ) -> "DataFrame":
-    """The rows of these files, or where it takes Delta to read them, of all."""
+    """The rows of these files, or of all files if only Delta can read them."""
     from pyspark.sql.types import StructType
 
     if not version.is_plain or any(file.deleted for file in version.files):
@@ -82,7 +82,7 @@ def _violations(spark: "SparkSession", rows: "DataFrame", version: Version, file
 
 
 def _stated_columns(version: Version, files: Sequence[DataFile]) -> list[Column]:
-    """The columns of which any file states something that can be compared."""
+    """The columns with statistics in any file that can be compared."""
     kinds = ("minValues", "maxValues", "nullCount")
     stated = {name for file in files for kind in kinds for name in file.stats.get(kind) or {}}
     columns = columns_of_delta(version.metadata["schemaString"])
@@ -99,7 +99,7 @@ def _form(columns: Sequence[Column]) -> str:
 
 
 def _root(address: str, files: Sequence[DataFile]) -> str:
-    """What Spark's address of one of the files has before its path in the log."""
+    """The prefix of Spark's address of a file before its path in the log."""
     paths = {file.path for file in files}
     starts = (at + 1 for at, letter in enumerate(address) if letter == "/")
     return next((address[:at] for at in starts if address[at:] in paths), "")
@@ -127,17 +127,17 @@ def _wrong(at: int, column: Column) -> "Iterator[SparkColumn]":
     low, high, nulls = (
         F.col(f"stats.{kind}.{quoted(column.name)}") for kind in ("minValues", "maxValues", "nullCount")
     )
-    # The protocol lets a time be cut to milliseconds, and readers take a maximum for as much later.
+    # The protocol allows times cut to milliseconds, and readers then assume a maximum that is later by as much.
     top = high + F.expr("INTERVAL 1 MILLISECOND") if column.type.startswith("TIMESTAMP") else high
     yield _said(low > F.col(f"low{at}"), f"a minimum of {column.name}", low, F.col(f"low{at}"))
     yield _said(top < F.col(f"high{at}"), f"a maximum of {column.name}", high, F.col(f"high{at}"))
-    # With a deletion vector the count may be that of all rows, hidden ones too.
+    # With a deletion vector, the count may include hidden rows.
     counted = (F.col("deleted") == 0) & (nulls != F.col(f"nulls{at}"))
     yield _said(counted, f"nulls of {column.name}", nulls, F.col(f"nulls{at}"))
 
 
 def _said(wrong: "SparkColumn", what: str, stated: "SparkColumn", found: "SparkColumn") -> "SparkColumn":
-    """The violation in words, where there is one."""
+    """The violation in words, if there is one."""
     from pyspark.sql import functions as F  # noqa: N812
 
     expected, there = (F.left(each.cast("STRING"), F.lit(SHOWN)) for each in (stated, found))

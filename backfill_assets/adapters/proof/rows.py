@@ -1,6 +1,6 @@
-"""Proof by re-deriving: the rows that a table must hold, recomputed from what upstreams hold, against those it has.
+"""Proof by deriving rows again: the rows that a table must have, recomputed from its upstreams, against those it has.
 
-Comparison is of multisets over all columns, in Spark. Where the records are read again is decided in `backfill.audit`.
+Rows are compared as multisets over all columns, in Spark. `core.audit` decides where the records are read again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,14 +45,14 @@ __all__ = [
 MOST_OFFENDERS = 10
 
 SIDE = "__side"
-"""The column that says of each row of a comparison which side it is on; their sum is how many are missing."""
+"""The column that says on which side of a comparison a row is; its sum is the number of missing rows."""
 FOUND, EXPECTED = -1, 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Derived:
-    """How rows are derived again: these reads of these sources, without the offsets that the table's position leaves out,
-    through the query if the table has one."""
+    """How rows are derived again: from these reads of these sources, without the offsets that the table's position leaves
+    out, and by the query if the table has one."""
 
     reads: tuple[Read, ...]
     sources: Mapping[str, SourceReader]
@@ -66,11 +66,11 @@ Branches = Mapping[int, Mapping[int, OffsetRange]]
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What is to be proved: a table at a version, keyed by partition, offset (and branch), except what is `left_out`.
+    """What has to be proved: a table at a version, keyed by partition, offset (and branch), except what is `left_out`.
 
-    `since`: only what was written since a pass is to be proved, of which offsets were `proved`; without it, all rows.
-    `subset`: a topic is compacted, so that rows that can no longer be derived are no violation. Those that were proved are
-    one where they come again.
+    `since`: only what was written since a pass has to be proved, and the offsets `proved` are already proved; without it,
+    all rows. `subset`: a topic is compacted, so rows that can no longer be derived are no violation. Rows that were proved
+    are a violation if they come again.
     """
 
     table: TableLocation
@@ -86,7 +86,7 @@ class Proof:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What a comparison found: rows compared, and the first violations."""
+    """The result of a comparison: the number of rows, and the first violations."""
 
     rows_expected: int
     rows_found: int
@@ -110,19 +110,19 @@ def whole_difference(
 
 
 def stated_rows(table: TableLocation) -> int:
-    """How many rows a table's data files hold, as its log states it."""
+    """The number of rows in a table's data files, according to its log."""
     loaded = table.load()
     return 0 if loaded is None else sum(loaded.get_add_actions().column("num_records").to_pylist())
 
 
 def table_bytes(table: TableLocation) -> int:
-    """How large a table's data files are, as its log states it."""
+    """The size of a table's data files, according to its log."""
     loaded = table.load()
     return 0 if loaded is None else sum(loaded.get_add_actions().column("size_bytes").to_pylist())
 
 
 def footer_rows(table: TableLocation) -> int:
-    """How many rows a table's data files hold, by their own footers."""
+    """The number of rows in a table's data files, according to their own footers."""
     loaded = table.load()
     if loaded is None:
         return 0
@@ -159,8 +159,8 @@ def compared(
 ) -> Difference:
     """Compare two sets of rows as multisets over all columns of `actual`; violations come in the order of `first`.
 
-    Rows that meet the condition `forgiven` and are not expected at all are no violation. With `rounded`, floats are compared
-    by ten digits: their sums depend on the order in which Spark adds them up, in batch as well.
+    Rows that meet the condition `forgiven` and are not expected at all are no violation. With `rounded`, ten digits of floats
+    are compared, because their sums depend on the order in which Spark adds them up, in batch as well.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -183,7 +183,7 @@ def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE
         F.sum(side).alias("__balance"), F.count_if(side == EXPECTED).alias("__expected")
     )
     balance = F.col("__balance")
-    # Of a subset, a row that cannot be derived any more is no violation; one that can, but is there too often, is.
+    # In a subset, a row that can no longer be derived is no violation; one that can be derived but exists too often is.
     surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.expr(forgiven), 0).otherwise(1)
     summed = counted.agg(
         F.sum("__expected").alias("expected"),
@@ -218,7 +218,7 @@ def _rounded(rows: "DataFrame", types: Mapping[str, str]) -> "DataFrame":
 
 
 def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
-    """The rows of the table, recomputed; None where there is nothing to read for a table without a query."""
+    """The rows of the table, recomputed; None if there is nothing to read for a table without a query."""
     inputs = bronze_inputs(spark, derived.reads, derived.sources, derived.left_out)
     if derived.query is None:
         return next(iter(inputs.values()), None)
@@ -228,7 +228,7 @@ def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
 
 
 def _inside(proof: Proof, branches: Branches) -> str:
-    """SQL for whether a row's key lies in ranges of offsets; never null."""
+    """SQL for whether a row's key is in ranges of offsets; never null."""
     inside = []
     for branch, partitions in branches.items():
         here = "TRUE" if proof.branch_column is None else f"{proof.branch_column} = {branch}"

@@ -1,7 +1,7 @@
-"""Proof of what was written to a view since a check passed: against what its query makes of what was read since.
+"""Proof of what was written to a view since a check passed, against the query over what was read since.
 
-As multisets, what came to the view is what went from it, and what the query makes of the changes. So rows that nobody
-touched need not be read. What it says rests on them being as they were: the full proof is for that.
+As multisets, the rows that were added to the view equal those that were removed from it plus the query over the changes. So
+rows that nobody touched need not be read. The result assumes that they are unchanged; only the full proof checks that.
 """
 
 import uuid
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
 __all__ = ["NOTHING", "OfTables", "key_twice_since", "records_since", "tables_since"]
 
 NOTHING = Difference(rows_expected=0, rows_found=0, missing=0, unexpected=0, violations=[])
-"""What a comparison finds where nothing was written and nothing read."""
+"""The result of a comparison if nothing was written and nothing was read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Changes:
-    """Rows with `__sign` that groups are to be kept up by, at `most` so many; `whole` gives all rows that there are now."""
+    """Rows with `__sign` by which groups are updated, at `most` this many; `whole` returns all present rows."""
 
     rows: "DataFrame"
     most: int
@@ -87,8 +87,8 @@ def tables_since(runner: SparkRunner, query: Query, read: OfTables, written: Wri
 def records_since(
     runner: SparkRunner, query: AggregateQuery, derived: Derived, written: Written, *, most: int
 ) -> Difference:
-    """Compare the groups of a view over topics that were written, or that at `most` so many records read since are of,
-    with what these make of the groups that there were."""
+    """Compare the groups of a view over topics that were written, or that records read since (at `most` this many) belong
+    to, with the former groups updated by these records."""
     if written.nothing and not derived.reads:
         return NOTHING
 
@@ -102,8 +102,7 @@ def records_since(
 
 
 def key_twice_since(runner: SparkRunner, written: Written, key: Sequence[str], *, branch: str = "") -> list[KeyTwice]:
-    """The first keys among those that were written that more than one row of the table has, with the parts of UNION ALL
-    that have them."""
+    """The first written keys that more than one row of the table has, with the parts of UNION ALL that have them."""
     if not written.came:
         return []
 
@@ -119,7 +118,7 @@ def key_twice_since(runner: SparkRunner, written: Written, key: Sequence[str], *
 
 
 def _inputs(spark: "SparkSession", query: Query, read: OfTables, place: Scratch) -> "dict[str, DataFrame]":
-    """What the reads name, by table, each row with what became of it."""
+    """The rows of the reads, by table, each with what happened to it."""
     columns = input_columns(query)
     found: dict[str, list[DataFrame]] = {}
     for number, each in enumerate(read.since.reads):
@@ -159,7 +158,7 @@ def _changes(
 
 
 def _groups(spark: "SparkSession", query: AggregateQuery, changes: _Changes, written: Written) -> Difference:
-    """Compare all groups of the view that files which came or went hold, or that changes touch."""
+    """Compare all groups of the view that are in added or removed files, or that changes touch."""
     from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows, maintained
     from backfill_assets.adapters.sql.semi_join import semi_join
 

@@ -27,7 +27,7 @@ __all__ = ["at_position", "find_duplicate_keys", "recomputed"]
 def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
     """What the recorded position means, table by table.
 
-    Errors: `VersionsLostError` for a version that the table forgot, or whose files are gone, since it was read.
+    Errors: `VersionsLostError` if a version is no longer in the table's log, or its files are gone.
     """
     found = {name: recorded(tables[name], table) for name, table in position.tables.items()}
     for name, each in found.items():

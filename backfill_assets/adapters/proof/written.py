@@ -1,4 +1,4 @@
-"""The data files that came to a table and went from it between two of its versions, and their rows."""
+"""The data files that were added to a table and removed from it between two of its versions, and their rows."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ __all__ = ["Written", "file_rows", "written_between"]
 class Written:
     """What was written to a table between two versions: files that `came` and that `went`, relative to it.
 
-    `rows` and `bytes` are what they hold together, as the log states it; `schema` is the table's, as JSON.
+    `rows` and `bytes` are their totals according to the log; `schema` is the table's schema, as JSON.
     """
 
     table: TableLocation
@@ -38,12 +38,12 @@ class Written:
 
     @property
     def nothing(self) -> bool:
-        """Whether the table is made of the same files as before."""
+        """Whether the table has the same files as before."""
         return not self.came and not self.went
 
 
 def written_between(location: TableLocation, before: int, now: int) -> Written | Everything:
-    """Compare the files of two versions; `Everything` where they alone do not tell what was written."""
+    """Compare the files of two versions; `Everything` if the files alone do not show what was written."""
     try:
         old, new = location.load(version=before), location.load(version=now)
     except DeltaError:
@@ -81,7 +81,7 @@ def file_rows(spark: "SparkSession", written: Written, paths: Sequence[str]) -> 
 
 
 def _files(table: DeltaTable) -> dict[str, tuple[int, int]]:
-    """How many rows and bytes each file has, as the log states it."""
+    """How many rows and bytes each file has, according to the log."""
     stated = pa.table(table.get_add_actions()).select(["path", "num_records", "size_bytes"]).to_pydict()
     sizes = zip(stated["num_records"], stated["size_bytes"], strict=True)
     return {path: (rows or 0, size) for path, (rows, size) in zip(stated["path"], sizes, strict=True)}

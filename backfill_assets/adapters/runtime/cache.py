@@ -1,4 +1,4 @@
-"""Where downloads and generated launchers live: one folder per user, outside every project."""
+"""The folder for downloads and generated launchers: one per user, outside every project."""
 
 import os
 from pathlib import Path
@@ -11,9 +11,9 @@ __all__ = ["cache_folder"]
 
 
 def cache_folder(name: str) -> Path:
-    """The folder `name` inside the cache, made if it is missing.
+    """The folder `name` inside the cache, created if it is missing.
 
-    `BACKFILL_CACHE` names the cache; without it, it is where the platform keeps a user's caches.
+    `BACKFILL_CACHE` names the cache; otherwise it is where the platform keeps a user's caches.
     """
     named = os.environ.get("BACKFILL_CACHE")
     root = Path(named).expanduser().resolve() if named else platformdirs.user_cache_path("backfill-assets")

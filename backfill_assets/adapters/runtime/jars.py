@@ -1,8 +1,8 @@
 """The jars that Spark and the embedded broker need, fetched once per user by the Ivy inside PySpark.
 
 A set of jars lives in the cache in a folder named after the hash of `ivy.xml`, so a new pin is a new set. A manifest
-of names and sizes is written last: without it, or where a file differs from it, the set is incomplete and is fetched
-again. What Ivy had fetched when a download broke is kept until a set is complete, so running again goes on from there.
+of names and sizes is written last: without it, or if a file differs from it, the set is incomplete and is fetched
+again. If a download breaks, what Ivy has fetched is kept until a set is complete, so the next run continues from there.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _IVY_FILE = Path(__file__).with_name("ivy.xml")
 _SETTINGS_FILE = Path(__file__).with_name("ivysettings.xml")
 _MANIFEST = "manifest.json"
 _SETS = ("spark", "kafka")
-# In Ivy's summary each module it did not get stands in a line such as ":: org.example#part;1.0: not found".
+# In Ivy's summary, each module that it could not get has a line such as ":: org.example#part;1.0: not found".
 _MISSING = re.compile(r"^\s+:: ([\w.-]+#\S+?(?:: .+)?)\s*$", re.MULTILINE)
 _SHOWN = 4
 
@@ -63,7 +63,7 @@ def _jars(name: str) -> tuple[Path, ...]:
 
 @contextmanager
 def _download_lock(cache: Path) -> Iterator[None]:
-    """Holds the lock of all downloads; says on stderr when another process has to finish first."""
+    """Hold the lock of all downloads; report on stderr if another process has to finish first."""
     lock = FileLock(cache / "download.lock")
     try:
         lock.acquire(blocking=False)
@@ -77,7 +77,7 @@ def _download_lock(cache: Path) -> Iterator[None]:
 
 
 def _complete_manifest(folder: Path) -> _Manifest | None:
-    """The manifest of `folder` if every file that it names is there in its full size."""
+    """The manifest of `folder` if every file that it names exists with its full size."""
     try:
         manifest: Any = json.loads((folder / _MANIFEST).read_text())
         found = {name: {jar: (folder / name / jar).stat().st_size for jar in manifest[name]} for name in _SETS}
@@ -95,7 +95,7 @@ def _fetch(cache: Path, folder: Path) -> _Manifest:
         _run_ivy(downloads, fresh)
         manifest = {name: {jar.name: jar.stat().st_size for jar in (fresh / name).glob("*.jar")} for name in _SETS}
         _install(fresh, folder, manifest)
-    # Ivy's own copies serve only to go on after a broken download; a later repair should not trust them.
+    # Ivy's own copies are only for continuing a broken download; a later repair should not trust them.
     shutil.rmtree(downloads, ignore_errors=True)
     return manifest
 
@@ -105,7 +105,7 @@ def _install(fresh: Path, folder: Path, manifest: _Manifest) -> None:
         (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1))
         fresh.rename(folder)
         return
-    # A repair goes file by file: servers may be running from this folder, and keep the files they have open.
+    # A repair replaces single files: servers may be running from this folder, and keep the files that they have open.
     for name, jars in manifest.items():
         (folder / name).mkdir(exist_ok=True)
         for jar in jars:
@@ -130,7 +130,7 @@ def _run_ivy(downloads: Path, target: Path) -> None:
 
 
 def _pass_on(process: "subprocess.Popen[bytes]") -> str:
-    """Copy what the process says to stderr as it comes (Ivy draws its progress within a line), and return it."""
+    """Copy the process's output to stderr as it arrives (Ivy draws its progress within a line), and return it."""
     assert process.stdout is not None
     parts: list[bytes] = []
     while part := os.read(process.stdout.fileno(), 4096):

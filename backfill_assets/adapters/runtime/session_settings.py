@@ -1,8 +1,8 @@
-"""Which settings of a Spark session results depend on, and what becomes of each. Knows no Spark.
+"""Which settings of a Spark session can change results, and what is done about each. This module does not use Spark.
 
 Spark and Delta have more than a thousand settings that a cluster, a server or others in the process may have set, and
-hundreds of them change what a query gives, which rows are read or what a merge writes. So a session begins from Spark's
-own defaults, except for what is `PINNED` and what is `OPEN`: all others are unset, those too that nobody knows yet.
+hundreds of them change the result of a query, which rows are read, or what a merge writes. So a session starts from Spark's
+own defaults, except for what is `PINNED` and what is `OPEN`. All others are unset, including those that are still unknown.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 __all__ = ["OPEN", "PINNED", "Changes", "Unsettled", "changes", "is_open", "not_open", "pinned", "unsettled"]
 
 CLOSED = ("spark.sql.", "spark.databricks.delta.", "spark.databricks.io.")
-"""Settings of a session that begin so are unset unless they are pinned or open. Others are the JVM's or of storage."""
+"""Settings with these prefixes are unset unless they are pinned or open. Others belong to the JVM or to storage."""
 
 REDACTED = "spark.sql.redaction.string.regex"
 KAFKA_OPTIONS = r'key: "kafka\.[^"]*"\s*value: "(?:[^"\\]|\\.)*"'
-"""How Spark Connect shows the options of a Kafka reader, secrets among them, in its UI and its events."""
+"""How Spark Connect shows the options of a Kafka reader, including secrets, in its UI and its events."""
 
 EXTENSIONS = "spark.sql.extensions"
 CATALOG = "spark.sql.catalog.spark_catalog"
@@ -23,23 +23,23 @@ REQUIRED = {
     EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
     CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""What makes Delta a part of Spark; it cannot be set in a session that is there. Each is a list of classes."""
+"""What adds Delta to Spark; it cannot be set in an existing session. Each is a list of classes."""
 
 PINNED: Mapping[str, str] = {
-    # Their defaults come from the environment and the machine that Spark was started on.
+    # Their defaults depend on the environment and the machine that Spark was started on.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # delta-rs and Parquet readers outside Spark want microseconds, not the old INT96.
+    # delta-rs and Parquet readers outside Spark need microseconds, not the old INT96.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Delta would refuse versions that are older than removed files are kept, though not one of their files is gone. A view
-    # that rested for a week still has to read on from there; whether the files are there is seen before they are read.
+    # Delta would refuse versions older than the retention of removed files, even if all their files exist. A view that
+    # was not refreshed for a week still has to continue there; whether the files exist is checked before they are read.
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
-    # Files of a task show only when the whole job commits, so those of a failed attempt are never staged.
+    # Files of a task become visible only when the whole job commits, so files of a failed attempt are never staged.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
-    # Secrets of Kafka are options of its reader.
+    # Kafka secrets are options of its reader.
     REDACTED: KAFKA_OPTIONS,
 }
-"""What must differ from Spark's defaults, or has none of its own."""
+"""Settings that must differ from Spark's defaults, or have no default."""
 
 OPEN: Mapping[str, tuple[str, ...]] = {
     "how work is cut into tasks": (
@@ -125,12 +125,12 @@ OPEN: Mapping[str, tuple[str, ...]] = {
         "spark.sql.legacy.sessionInitWithConfigDefaults",
     ),
 }
-"""What may be as it was found: the rows are the same. Each reason has names, and beginnings of names that end in a dot."""
+"""Settings that may stay as they were found: rows are the same. Each reason has names, and prefixes that end in a dot."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What is to be done to a session."""
+    """The changes to be made to a session."""
 
     set: Mapping[str, str]
     unset: tuple[str, ...]
@@ -138,7 +138,7 @@ class Changes:
 
 @dataclass(frozen=True, kw_only=True)
 class Unsettled:
-    """A setting that a session holds on to; `expected` is None for Spark's own default, `found` for a setting not set."""
+    """A setting that a session keeps; `expected` is None for Spark's own default, `found` is None for a setting not set."""
 
     name: str
     expected: str | None
@@ -146,12 +146,12 @@ class Unsettled:
 
 
 def is_open(name: str) -> bool:
-    """Whether a setting may be as it was found."""
+    """Whether a setting may stay as it was found."""
     return not name.startswith(CLOSED) or any(map(name.startswith, _PREFIXES)) or name in _NAMES
 
 
 def not_open(config: Mapping[str, str]) -> dict[str, str | None]:
-    """What a user may not set, with what it is instead (None: Spark's own default); the pinned value itself may be set."""
+    """What a user may not set, with the value it has instead (None: Spark's own default); the pinned value may be set."""
     return {
         name: PINNED.get(name)
         for name, value in config.items()
@@ -160,13 +160,13 @@ def not_open(config: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def pinned(found: Mapping[str, str]) -> dict[str, str]:
-    """What is pinned in a session that was found so: what others want to be redacted is redacted, too."""
+    """What is pinned in a session with these settings: what others redact is redacted too."""
     theirs = found.get(REDACTED) or found.get("spark.redaction.string.regex") or KAFKA_OPTIONS
     return {**PINNED, REDACTED: KAFKA_OPTIONS if theirs == KAFKA_OPTIONS else f"{KAFKA_OPTIONS}|{theirs}"}
 
 
 def changes(found: Mapping[str, str], wanted: Mapping[str, str]) -> Changes:
-    """What makes a session that was `found` so have what is `wanted`, what is open, and Spark's own defaults."""
+    """The changes that give a session with the settings `found` what is `wanted`, what is open, and Spark's own defaults."""
     return Changes(
         set={name: value for name, value in wanted.items() if found.get(name) != value},
         unset=tuple(sorted(name for name in found if name not in wanted and not is_open(name))),
@@ -174,7 +174,7 @@ def changes(found: Mapping[str, str], wanted: Mapping[str, str]) -> Changes:
 
 
 def unsettled(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[Unsettled]:
-    """What a session holds on to after `changes`, and what of Delta it lacks."""
+    """What a session still keeps after `changes`, and what it lacks of Delta."""
     left = changes(found, wanted)
     settings = {**dict.fromkeys(left.unset), **left.set}
     lacking = {name: value for name, value in REQUIRED.items() if value not in _classes(found.get(name))}

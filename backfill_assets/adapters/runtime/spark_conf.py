@@ -13,7 +13,7 @@ _MOST_SHUFFLE_PARTITIONS = 8
 
 
 def cores() -> int:
-    """The processors that this process may use, which can be fewer than the machine has."""
+    """The number of processors that this process may use, which can be fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -22,7 +22,7 @@ def cores() -> int:
 def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
     """All settings of a local Spark with Delta and the Kafka source; fetches the jars if they are missing.
 
-    `scratch` is where Spark may leave its own files (a folder in the cache if not given), never the caller's folder.
+    `scratch` is the folder for Spark's own files (by default in the cache), never the caller's folder.
     """
     scratch = scratch or cache_folder("spark")
     return {
@@ -31,10 +31,10 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         "spark.app.name": "backfill-assets",
         "spark.master": f"local[{cores()}]",
         "spark.jars": ",".join(str(jar) for jar in spark_jars()),
-        # Nobody else on the network can reach this Spark.
+        # Nobody else in the network can reach this Spark.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Nor can others on this machine: what Spark's own ports take from anybody is as good as code.
+        # Nor can other users of this machine: whoever reaches Spark's own ports can run code.
         "spark.authenticate": "true",
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
@@ -44,7 +44,7 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch / "local"),
-        # Small work is the common case; the defaults (200 and 50 partitions) pay a task for each.
+        # Small work is the common case; the defaults (200 and 50 partitions) would start a task for each.
         "spark.sql.shuffle.partitions": str(min(cores(), _MOST_SHUFFLE_PARTITIONS)),
         "spark.databricks.delta.snapshotPartitions": "2",
         # What Spark and Delta remember of the past fills a small heap in a session that goes on for long: Delta keeps 10,000
@@ -53,7 +53,7 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         "spark.sql.ui.retainedExecutions": "20",
         "spark.ui.retainedJobs": "100",
         "spark.ui.retainedStages": "100",
-        # More than 32 files are looked up by a Spark job, and more tasks than cores only cost here.
+        # More than 32 files are listed by a Spark job, and more tasks than cores are only a cost here.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.enabled": "true",

@@ -1,4 +1,4 @@
-"""Ports of the embedded servers on the loopback address: whether one is free, and which one to take."""
+"""Ports of the embedded servers on the loopback address: whether one is free, and which one to use."""
 
 import os
 import socket
@@ -12,10 +12,10 @@ HOST = "127.0.0.1"
 
 
 def choose_port(name: str, *, variable: str, last: int | None) -> int:
-    """The port that the environment `variable` names, else the `last` one if it is free, else any free one.
+    """The port that the environment `variable` names; otherwise the `last` one if it is free; otherwise any free one.
 
-    The last one is preferred because clients and saved settings still hold it. Raises `EnvironmentSetupError` if the
-    named port is taken or no port.
+    The last one is preferred because clients and saved settings still use it. Raises `EnvironmentSetupError` if the named
+    port is taken or invalid.
     """
     named = os.environ.get(variable)
     if not named:
@@ -34,7 +34,7 @@ def choose_port(name: str, *, variable: str, last: int | None) -> int:
 
 
 def free_port(*, other_than: Collection[int] = ()) -> int:
-    """A port that nobody listens on, as the system hands it out."""
+    """A port that nobody listens on, chosen by the system."""
     while True:
         with socket.socket() as probe:
             probe.bind((HOST, 0))
@@ -54,7 +54,7 @@ def accepts(port: int) -> bool:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As servers do it: connections of a stopped server that still linger do not count.
+        # As servers do it: lingering connections of a stopped server do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

@@ -1,7 +1,7 @@
-"""Spark sessions that are ours alone: in this process, or on a Spark Connect server.
+"""Spark sessions that belong to one run: in this process, or on a Spark Connect server.
 
-Each begins from the settings that Spark was started with, not from those that others have made since, and is then settled
-as `session_settings` has it. Temporary views and functions of others are not in it.
+Each starts with the settings that Spark was started with, not with those that others have made since, and is then changed as
+`session_settings` says. It has no temporary views and functions of others.
 """
 
 import atexit
@@ -26,7 +26,7 @@ __all__ = ["Remote", "attached", "close", "in_process", "is_remote"]
 
 @dataclass(frozen=True, kw_only=True)
 class Remote:
-    """A Spark Connect server: its address as PySpark takes it, which may hold a token, or the `token` beside it."""
+    """A Spark Connect server: its address as in PySpark, which may contain a token; or a separate `token`."""
 
     url: str = field(repr=False)
     token: str | None = field(default=None, repr=False)
@@ -38,7 +38,7 @@ class Remote:
 
     @property
     def shown(self) -> str:
-        """The address without what may be a secret."""
+        """The address without anything that may be a secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
@@ -54,7 +54,7 @@ def is_remote(session: "SparkSession") -> bool:
 
 
 def close(session: "SparkSession") -> None:
-    """Give a session back. The Spark of this process lives on for the next one."""
+    """Close a session. A Spark in this process keeps running for the next session."""
     if is_remote(session):
         session.stop()
         atexit.unregister(session.client.close)
@@ -63,11 +63,11 @@ def close(session: "SparkSession") -> None:
 def in_process(conf: Mapping[str, str], config: Mapping[str, str]) -> "SparkSession":
     """A session in this process, whose Spark is started with `conf` if it does not run yet.
 
-    Errors: `EnvironmentSetupError` for a Spark that runs and holds on to settings which change results.
+    Errors: `EnvironmentSetupError` if a running Spark keeps settings that change results.
     """
     from pyspark.sql import SparkSession
 
-    # What others have set in a session of theirs stays as it is.
+    # Settings in the sessions of others are not changed.
     shared = SparkSession.builder.getOrCreate() if _runs_here() else _start(conf)
     session = shared.newSession()
     return _settled(session, session.conf.getAll, config, "the Spark of this process")
@@ -93,8 +93,8 @@ def _runs_here() -> bool:
 def attached(remote: Remote, config: Mapping[str, str]) -> "SparkSession":
     """A session on a Spark Connect server.
 
-    Errors: `EnvironmentSetupError` where none answers, or it asks for another token, or it holds on to settings which
-    change results.
+    Errors: `EnvironmentSetupError` if no server answers, if it requires another token, or if it keeps settings that change
+    results.
     """
     if _runs_here():
         raise EnvironmentSetupError(
@@ -103,18 +103,18 @@ def attached(remote: Remote, config: Mapping[str, str]) -> "SparkSession":
         )
     try:
         session = _connect(remote.full)
-        found = session.conf.getAll  # the first that it is asked
+        found = session.conf.getAll  # the first request to the server
     except Exception as error:
-        raise _refused(remote, error) from None  # what it came from may show the token
+        raise _refused(remote, error) from None  # its cause may show the token
     return _settled(session, found, config, f"the Spark Connect server at {remote.shown}")
 
 
 def _connect(url: str) -> "SparkSession":
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # else PySpark's functions make columns of a Spark in this process
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # else columns are of a Spark in this process
     session: Any = RemoteSession.builder.channelBuilder(_channel(url)).create()
-    # A channel that is closed by the last garbage collection of a process waits for ever for threads that are gone by then.
+    # A channel that is closed by the last garbage collection of a process waits for ever for threads that no longer exist.
     atexit.register(session.client.close)
     return cast("SparkSession", session)
 
@@ -124,7 +124,7 @@ def _channel(url: str) -> Any:
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
     class Channel(DefaultChannelBuilder):
-        """As PySpark's, which sends a token without TLS only to `localhost`: that may be another port of another user."""
+        """As in PySpark, which sends a token without TLS only to `localhost`, where a port may belong to another user."""
 
         def toChannel(self) -> grpc.Channel:  # noqa: N802
             if self.host != HOST or self.use_ssl or self.token is None:
@@ -156,16 +156,16 @@ def _refused(remote: Remote, error: Exception) -> EnvironmentSetupError:
 def _settled(
     session: "SparkSession", found: Mapping[str, str], config: Mapping[str, str], whose: str
 ) -> "SparkSession":
-    """A session with the settings that results depend on. Those of the JVM are left to whoever started it.
+    """A session with the settings that results depend on. Settings of the JVM are left as they are.
 
-    Errors: `EnvironmentSetupError` for what it holds on to.
+    Errors: `EnvironmentSetupError` if the session keeps other settings.
     """
     from pyspark.errors import PySparkException
 
     wanted = {**{name: value for name, value in config.items() if name.startswith(CLOSED)}, **pinned(found)}
     todo = changes(found, wanted)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a setting of others is deprecated
+        warnings.simplefilter("ignore")  # a setting of others may be deprecated
         for name in todo.unset:
             with suppress(PySparkException):
                 session.conf.unset(name)

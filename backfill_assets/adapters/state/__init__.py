@@ -1,5 +1,5 @@
 """The state store: plans, leases, controls, passes of checks.
 
-- `ledger`: the ledger
-- `state_store`: the state store
+- `ledger`: the plans of all tables
+- `state_store`: leases, controls, left-out rows and passes of checks; the Dagster resource
 """

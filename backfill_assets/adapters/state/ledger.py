@@ -1,8 +1,8 @@
-"""The ledger: the plans of all tables, each an object of its own: `<target>/<incarnation>/<epoch>-<revision>.json`.
+"""The ledger: the plans of all tables, one object for each: `<target>/<incarnation>/<epoch>-<revision>.json`.
 
-A plan is entered by put-if-absent of the first revision of its epoch that its run has not seen. So of rivals for one epoch
-one wins, and runs of different tables share nothing. A run lists what comes at or after its last commit and nothing
-older; plans far below that are pruned.
+A plan is stored by put-if-absent, as the first revision of its epoch that its run has not seen. So one of several competing
+runs wins an epoch, and runs of different tables share nothing. A run lists only plans at or after its last commit; much
+older plans are deleted.
 """
 
 import json
@@ -25,14 +25,14 @@ _NAME = re.compile(r"(\d{12})-(\d{4})\.json")
 
 @dataclass
 class ObjectLedger:
-    """`ports.Ledger` on objects below a folder. One instance serves one run."""
+    """`ports.Ledger` on objects in a folder. Each run has its own instance."""
 
     folder: ObjectFolder
     _seen: dict[tuple[str, str, int], int] = field(default_factory=dict, init=False)
     """The newest revision of the epochs of each life that this run listed last, or planned since."""
 
     def newest(self, target: str, incarnation: str, *, since: int = 0) -> int | None:
-        """List the plans from an epoch on; the next `append` competes with those that come after this."""
+        """List the plans from an epoch on; the next `append` competes with plans that are stored after this call."""
         listed = self._listed(target, incarnation, since)
         others = {key: revision for key, revision in self._seen.items() if key[:2] != (target, incarnation)}
         self._seen = others | {(target, incarnation, epoch): revision for epoch, revision in listed}
@@ -43,10 +43,7 @@ class ObjectLedger:
         return planned[-1] if planned else None
 
     def entries(self, target: str, incarnation: str, *, since: int, until: int) -> list[LedgerEntry]:
-        """The entries of these epochs, oldest first; a superseded plan comes before the one in force.
-
-        Errors: `StoredFormatError`.
-        """
+        """The entries of these epochs, oldest first; a superseded plan comes before the one that counts."""
         names = [
             _name(target, incarnation, epoch, revision)
             for epoch, revision in self._listed(target, incarnation, since)
@@ -58,7 +55,7 @@ class ObjectLedger:
         ]
 
     def append(self, plan: Plan) -> bool:
-        """Enter a plan; False where a rival planned the epoch first. An unclear outcome is settled by looking."""
+        """Store a plan; False if another run planned the epoch first. If the outcome is unclear, the ledger is read."""
         key = (plan.target, plan.incarnation, plan.epoch)
         revision = self._seen.get(key, -1) + 1
         name = _name(*key, revision)
@@ -67,7 +64,7 @@ class ObjectLedger:
             entered = self.folder.put_if_absent(name, content) or self.folder.get(name) == content
         except Exception:
             stored = self.folder.get(name)
-            if stored is None:  # nobody's plan is there, so this is no race but a fault
+            if stored is None:  # no plan exists, so this is not a race but a fault
                 raise
             entered = stored == content
         if entered:
@@ -75,18 +72,18 @@ class ObjectLedger:
         return entered
 
     def rebuild(self, record: CommitRecord) -> None:
-        """Enter a table's newest commit, so that a ledger that was lost or restored can go on from there."""
+        """Store a table's newest commit, so that a ledger that was lost or restored can continue from there."""
         if record.epoch == 0 or self.newest(record.target, record.incarnation, since=record.epoch) is not None:
             return
         name = _name(record.target, record.incarnation, record.epoch, 0)
         self.folder.put_if_absent(name, _content(record.plan_hash, None))
 
     def incarnations(self, target: str) -> set[str]:
-        """The incarnations of a table of which there are plans."""
+        """The incarnations of a table that have plans."""
         return {name.split("/")[-2] for name in self.folder.names(target)}
 
     def prune(self, record: CommitRecord) -> None:
-        """Delete the plans that lie more than `KEPT_PLANS` epochs below a commit."""
+        """Delete the plans of epochs more than `KEPT_PLANS` below a commit."""
         listed = self._listed(record.target, record.incarnation, 0)
         self.folder.delete([
             _name(record.target, record.incarnation, epoch, revision)
@@ -99,7 +96,7 @@ class ObjectLedger:
         self.folder.delete(self.folder.names(f"{target}/{incarnation}"))
 
     def _listed(self, target: str, incarnation: str, since: int) -> list[tuple[int, int]]:
-        """The epochs and revisions that are there from an epoch on, in order."""
+        """The epochs and revisions from an epoch on, in order."""
         prefix = f"{target}/{incarnation}"
         names = self.folder.names(prefix, after=f"{prefix}/{since:012d}")
         matches = (_NAME.fullmatch(name.rpartition("/")[2]) for name in names)
@@ -111,7 +108,7 @@ def _name(target: str, incarnation: str, epoch: int, revision: int) -> str:
 
 
 def _content(plan_hash: str, plan: object) -> bytes:
-    """What an object holds. Its id makes it this attempt's own: equal plans of two runs differ."""
+    """The content of an object. Its id identifies the attempt, so equal plans of two runs differ."""
     planned_at = datetime.now(UTC).isoformat()
     entry = {"id": uuid.uuid4().hex, "planned_at": planned_at, "plan_hash": plan_hash, "plan": plan}
     return json.dumps(PLAN.written(entry)).encode()

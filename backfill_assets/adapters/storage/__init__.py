@@ -1,8 +1,7 @@
-"""Where tables and small objects lie: local disk or object store.
+"""Where tables and small objects are stored: local disk or object store.
 
 - `documents`: stored JSON documents, each with the number of its format
 - `lru`: a cache with a bound
 - `object_store`: small objects below a folder or bucket prefix
-- `packing`: long maps of a stored document as columns, compressed
-- `warehouse`: where tables live, and plain file access there
+- `warehouse`: the folder of all tables, and file access there
 """

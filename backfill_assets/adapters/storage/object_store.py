@@ -1,4 +1,4 @@
-"""Small objects below a folder or bucket prefix: read, list, write, and put-if-absent, which delta-rs does not offer.
+"""Small objects in a folder or bucket prefix: read, list, write, and put-if-absent, which delta-rs does not have.
 
 obstore has the same operations for local disks and for object stores. Each of them is atomic for one object.
 """
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 __all__ = ["ObjectFolder"]
 
 _CLIENT = {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent"}
-"""Options of the HTTP client, which obstore takes apart from those of the store."""
+"""Options of the HTTP client, which obstore takes separately from those of the store."""
 
 _REQUESTS = 16
 
 _DELTA_ONLY = {"allow_unsafe_rename", "s3_allow_unsafe_rename", "s3_locking_provider", "force_credential_load"}
-"""Options that delta-rs reads itself and that no store knows."""
+"""Options that only delta-rs itself reads, and no store knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectFolder:
-    """A folder's path, or a prefix's URI, with the options that delta-rs takes to reach it. Nothing is made to read it."""
+    """A folder's path, or a prefix's URI, with the options of delta-rs to reach it. Reading does not create the folder."""
 
     uri: str
     storage_options: Mapping[str, str] = field(default_factory=dict)
 
     def put_if_absent(self, path: str, content: bytes) -> bool:
-        """Write an object unless there is one of that name.
+        """Write an object unless one with that name exists.
 
         Returns:
-            Whether this call wrote it. Of several that write at once, one does. False is not certain: a store's client
-            that repeats a request finds what its first try wrote.
+            Whether this call wrote it. Only one of several concurrent calls does. False is not certain: a store's client
+            that repeats a request finds what its first attempt wrote.
         """
         import obstore
         from obstore.exceptions import AlreadyExistsError
@@ -48,13 +48,13 @@ class ObjectFolder:
         return True
 
     def put(self, path: str, content: bytes) -> None:
-        """Write an object, in place of the one of that name."""
+        """Write an object, replacing one with that name."""
         import obstore
 
         obstore.put(self._store, path, content)
 
     def get(self, path: str) -> bytes | None:
-        """An object's content; None where there is none."""
+        """An object's content; None if it does not exist."""
         import obstore
 
         if self._is_missing:
@@ -65,12 +65,12 @@ class ObjectFolder:
             return None
 
     def get_all(self, paths: Sequence[str]) -> list[bytes | None]:
-        """The contents of objects, in the order of their paths; several requests are under way at once."""
+        """The contents of objects, in the order of their paths; several requests run at the same time."""
         with ThreadPoolExecutor(_REQUESTS) as requests:
             return list(requests.map(self.get, paths))
 
     def names(self, prefix: str, *, after: str | None = None) -> list[str]:
-        """The paths of all objects below a folder, sorted; only those that sort behind `after`."""
+        """The paths of all objects in a folder, sorted; only those after `after`."""
         import obstore
 
         if self._is_missing:
@@ -79,7 +79,7 @@ class ObjectFolder:
         return sorted(str(listed["path"]) for page in pages for listed in page)
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete objects; those that are gone already are no error."""
+        """Delete objects; it is no error if some are already gone."""
         import obstore
 
         for path in () if self._is_missing else paths:
@@ -90,7 +90,7 @@ class ObjectFolder:
 
     @property
     def _is_missing(self) -> bool:
-        """Whether it is a local folder that nobody has made: to look into it must not make it."""
+        """Whether it is a local folder that does not exist; reading must not create it."""
         return "://" not in self.uri and not Path(self.uri).exists()
 
     @cached_property

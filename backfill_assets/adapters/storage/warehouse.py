@@ -1,4 +1,4 @@
-"""Where tables live, and plain file access there: one warehouse on local disk or in an object store."""
+"""The folder of all tables, and file access there: one warehouse on local disk or in an object store."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Mark = tuple[int, int | None, int | None]
 
 @dataclass(frozen=True, kw_only=True)
 class TableLocation:
-    """One table's address with what is needed to reach it."""
+    """One table's address, with everything that is needed to reach it."""
 
     uri: str
     storage_options: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class TableLocation:
         return "://" not in self.uri
 
     def load(self, version: int | None = None) -> DeltaTable | None:
-        """The table, at its newest or the given version; None where there is none."""
+        """The table, at its newest or the given version; None if it does not exist."""
         try:
             return DeltaTable(self.uri, version=version, storage_options=dict(self.storage_options) or None)
         except TableNotFoundError:
@@ -47,7 +47,7 @@ class TableLocation:
         return (version, info.size, info.mtime_ns) if info.is_file else None
 
     def write(self, path: str, content: bytes) -> None:
-        """Make a small file inside the table's folder."""
+        """Write a small file into the table's folder."""
         # The handler below: the streams that pyarrow makes of it hand over buffers, which it does not take.
         handler: Any = DeltaStorageHandler(self.uri, dict(self.storage_options) or None)._handler
         stream = handler.open_output_stream(path, None)
@@ -59,15 +59,15 @@ class TableLocation:
         return ObjectFolder(uri=self.uri, storage_options=self.storage_options)
 
     def child(self, path: str) -> str:
-        """The address of a path inside the table, as Spark takes it."""
+        """The address of a path inside the table, in Spark's form."""
         return f"{self.uri.rstrip('/')}/{path}"
 
 
 @dataclass
 class LoadedTable:
-    """A table that is loaded once and from then on follows its log: only commits that are new are read.
+    """A table that is loaded once and then follows its log: only new commits are read.
 
-    A log that was restored or recreated since is seen by its commit of the known version, and loaded afresh.
+    If the log was restored or replaced, the commit of the known version differs, and the table is loaded again.
     """
 
     location: TableLocation
@@ -75,10 +75,10 @@ class LoadedTable:
     _known: Mark | None = field(default=None, init=False)
 
     def newest(self) -> DeltaTable | None:
-        """The table at its newest version; None where there is none."""
+        """The table at its newest version; None if it does not exist."""
         known = self._known
         if self._table is not None and known is not None and self._commit(known[0]) == known:
-            # Asking for one file spares the listing of the whole log, which is what delta-rs looks for newer ones with.
+            # Reading one file avoids listing the whole log, as delta-rs does to find newer versions.
             if self.has_newer():
                 self._table.update_incremental()
         else:
@@ -87,11 +87,11 @@ class LoadedTable:
         return self._table
 
     def has_newer(self) -> bool:
-        """Whether the log went on since the table was loaded."""
+        """Whether the log has a newer version than the one that was loaded."""
         return self._table is not None and self._commit(self._table.version() + 1) is not None
 
     def forget(self) -> None:
-        """Load afresh the next time, because what happened to the table is not known."""
+        """Load the table again next time, because it is unknown what happened to it."""
         self._known = None
 
     def _commit(self, version: int) -> Mark | None:
@@ -107,14 +107,14 @@ class Warehouse:
 
     @classmethod
     def at(cls, place: str, *, root: Path, storage_options: Mapping[str, str] | None = None) -> "Warehouse":
-        """A warehouse from a URI or a path; a relative path is meant against the project's root."""
+        """A warehouse from a URI or a path; a relative path starts at the project's root."""
         path = place.removeprefix("file://")
         uri = path if "://" in path else str((root / path).resolve())
         return cls(uri=uri.rstrip("/"), storage_options=dict(storage_options or {}))
 
     @property
     def is_local(self) -> bool:
-        """Whether it lies on this machine's disk."""
+        """Whether it is on this machine's disk."""
         return "://" not in self.uri
 
     def table(self, path: str) -> TableLocation:
