@@ -7,6 +7,7 @@
 - `lifecycle`: reset, drop, rebuild and maintenance of a table
 - `proof_case`: the inputs and the outcome of a check
 - `proof_rows`: proof that a table's rows are those of its records, or of its query
+- `proof_samples`: what other readers than Spark find of a table and of what it was made of
 - `proofs`: the checks of a table
 - `refresh`: a refresh: creation, then epoch after epoch
 - `skipping`: rows that a view leaves out because an operator decided so

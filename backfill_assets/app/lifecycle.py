@@ -16,7 +16,10 @@ _log = logging.getLogger(__name__)
 
 
 def reset(workspace: Workspace, name: str) -> CommitRecord:
-    """Begin a new life: one commit removes all data, and the next refresh reads history from scratch."""
+    """Begin a new life: one commit removes all data, and the next refresh reads history from scratch.
+
+    Whatever is stored about the table and cannot be read is deleted, including settings and rows to leave out.
+    """
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look_for_reset()
     if not look.exists and (look.record is not None or not table.output.is_ours()):

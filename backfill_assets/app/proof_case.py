@@ -41,7 +41,8 @@ class LastPass:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One check of one table. `since` is its last pass; if there is none that counts, it says why."""
+    """One check of one table. `since` is its last pass; if there is none that counts, it says why. `seed` selects what
+    is read again without Spark; nothing if it is empty."""
 
     workspace: Workspace
     table: Table

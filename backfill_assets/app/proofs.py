@@ -29,7 +29,7 @@ __all__ = ["CHECKS", "Outcome", "run_check"]
 
 def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: str = "") -> Outcome:
     """Run one check of one table. Without `full` it proves what was written since it last passed in this life, as far as
-    that is known; rows that nobody touched are left to the full proof."""
+    that is known; rows that nobody touched are left to the full proof. `seed` repeats an earlier selection (`sample_seed`)."""
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look()
     if look.record is None or not look.exists:
@@ -94,7 +94,8 @@ def rows_conserved(case: Case) -> Outcome:
 
 
 def exactly_once(case: Case) -> Outcome:
-    """The rows derived again from Kafka (or from bronze, if Kafka lost them) equal those of the table, as multisets."""
+    """The rows derived again from Kafka (or from bronze, if Kafka lost them) equal those of the table, as multisets. If the
+    check runs alone, some rows and records are also read without Spark, with the same result."""
     declared = case.table.declared
     if isinstance(declared, MaterializedView) and declared.tables:
         return read_again(case, equal_to_query(case, declared))

@@ -77,7 +77,10 @@ def ours_in(actions: Actions) -> dict[str, Any] | None:
 
 
 def record_of(actions: Actions, target: str, version: int) -> CommitRecord | None:
-    """The record in a commit's metadata, if this project made the commit, and for this table (which may be a copy)."""
+    """The record in a commit's metadata, if this project made the commit, and for this table (which may be a copy).
+
+    Errors: `StoredFormatError`.
+    """
     found = ours_in(actions)
     if not found or found.get("target") != target:
         return None

@@ -129,7 +129,7 @@ class DeltaOutput:
         """Load the newest version, and read its log back to the newest commit of this project.
 
         `PositionsLostError` if the log was cleaned up and has no such commit any more: such a table is not new, and cannot
-        be continued either.
+        be continued either. `StoredFormatError` if the newest one has another format.
         """
         found = self._looked()
         if found.record is None and found.version >= 0 and read_commit(self.location.files(), 0) is None:
@@ -143,7 +143,7 @@ class DeltaOutput:
         return found
 
     def look_for_reset(self) -> TableState:
-        """Like `look`, for a caller that starts from scratch anyway: lost positions count as none."""
+        """Like `look`, for a caller that starts from scratch anyway: positions that are lost or unreadable count as none."""
         try:
             return self._looked()
         except StoredFormatError:

@@ -43,7 +43,10 @@ class ObjectLedger:
         return planned[-1] if planned else None
 
     def entries(self, target: str, incarnation: str, *, since: int, until: int) -> list[LedgerEntry]:
-        """The entries of these epochs, oldest first; a superseded plan comes before the one that counts."""
+        """The entries of these epochs, oldest first; a superseded plan comes before the one that counts.
+
+        Errors: `StoredFormatError`.
+        """
         names = [
             _name(target, incarnation, epoch, revision)
             for epoch, revision in self._listed(target, incarnation, since)

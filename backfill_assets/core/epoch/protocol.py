@@ -174,7 +174,8 @@ def begin_life(
 
 
 def end_life(parts: Parts[P], look: TableState) -> CommitRecord:
-    """Drop a table: one commit that removes all data and marks the life as ended. The log itself remains."""
+    """Drop a table: one commit that removes all data and marks the life as ended. The log itself remains. A
+    life whose commits cannot be read is ended too, by a commit without a position."""
     decider, now = parts.decider, parts.clock.now()
     last = look.record or nothing_known(decider.target, decider.fingerprint, incarnation=parts.new_id(), now=now)
     record = last.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
