@@ -29,7 +29,7 @@ __all__ = ["CHECKS", "Outcome", "run_check"]
 
 def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: str = "") -> Outcome:
     """Run one check of one table. Without `full` it proves what was written since it last passed in this life, as far as
-    that is known; rows that nobody touched are left to the full proof. `seed` repeats an earlier selection (`sample_seed`)."""
+    that is known; rows that nobody touched are left to the full proof. `seed` repeats a selection (`sample_seed`)."""
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look()
     if look.record is None or not look.exists:

@@ -136,7 +136,7 @@ def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
 def _maybe_committed(location: TableLocation, target: str, folders: Sequence[StagedFolder]) -> set[str]:
     """The names of folders whose files were committed once, or may have been because the log is cut off.
 
-    The log shows this for an epoch if it goes back to the table's beginning, or to an earlier epoch of the same life. It is read
+    The log shows this for an epoch if it goes back to the table's beginning, or to an earlier epoch of that life. It is read
     only until all are known.
     """
     table = location.load()
