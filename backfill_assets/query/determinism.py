@@ -28,9 +28,14 @@ tuple_union_agg_double tuple_union_agg_integer
 _ORDER_DEPENDENT: Final = frozenset(_UNORDERED.split())
 """Aggregates whose result depends on the order of rows, or on which of several equal ones comes first."""
 
+_FIRST_OF_WINDOW: Final = frozenset({"first_value", "last_value", "nth_value"})
+"""What depends on the order of rows but in a window, whose order is completed."""
 _COLLECTS: Final = frozenset({"array_agg", "collect_list", "collect_set"})
 _ORDERS: Final = frozenset({"array_max", "array_min", "array_sort", "cardinality", "size", "sort_array"})
-"""What takes the order out of a collected array again."""
+"""What takes the order out of a collected array again, where that is its one argument."""
+_AFTER_CALL: Final = frozenset({"filter", "over"})
+_OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
+_CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 
 _ENVIRONMENT: Final = frozenset({"collations", "python_worker_logs", "sql_keywords"})
 _LIKES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
@@ -92,20 +97,62 @@ def _check_calls(tokens: Sequence[Token]) -> None:
             raise refusal(
                 "UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", f"the query calls {name}()"
             )
-    for name, outer in _calls(tokens):
-        if name in _ORDER_DEPENDENT and not (name in _COLLECTS and outer in _ORDERS):
+    for at, name in _calls(tokens):
+        if _has_chance(tokens, at, name):
             raise refusal(
                 "ORDER_DEPENDENT", f"the query calls {name}(), whose result depends on the order in which rows come"
             )
 
 
-def _calls(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
-    """The functions that are called, each with the one whose argument it begins; empty where there is none."""
-    for index, (token, following) in enumerate(pairwise(tokens)):
-        if following.token_type != TokenType.L_PAREN or token.token_type == TokenType.STRING:
-            continue
-        inside = index > 1 and tokens[index - 1].token_type == TokenType.L_PAREN
-        yield token.text.lower(), tokens[index - 2].text.lower() if inside else ""
+def _calls(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
+    """The functions that are called, each with the place of its name."""
+    for at, (token, following) in enumerate(pairwise(tokens)):
+        if following.token_type == TokenType.L_PAREN and token.token_type != TokenType.STRING:
+            yield at, token.text.lower()
+
+
+def _has_chance(tokens: Sequence[Token], at: int, name: str) -> bool:
+    """Whether the order of rows shows in what a call gives."""
+    if name in _FIRST_OF_WINDOW:
+        return "over" not in _words_after(tokens, at)[0]
+    return name in _ORDER_DEPENDENT and not (name in _COLLECTS and _is_put_in_order(tokens, at))
+
+
+def _is_put_in_order(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a collected array as a whole is what is put in order: neither one of its elements, nor by a comparison of the
+    user's own, which may find different elements equal."""
+    if at < 2 or tokens[at - 1].token_type != TokenType.L_PAREN or tokens[at - 2].text.lower() not in _ORDERS:
+        return False
+    after = tokens[_words_after(tokens, at)[1]].token_type
+    # The second argument of sort_array() is ascending or descending.
+    is_sort = tokens[at - 2].text.lower() == "sort_array"
+    return after == TokenType.R_PAREN or (after == TokenType.COMMA and is_sort)
+
+
+def _words_after(tokens: Sequence[Token], at: int) -> tuple[set[str], int]:
+    """Those of FILTER and OVER that follow a call, and where it ends with them and with what is in their brackets."""
+    words: set[str] = set()
+    end = _after_brackets(tokens, at + 1)
+    while end + 1 < len(tokens):
+        word = tokens[end].text.lower()
+        if word in _AFTER_CALL:
+            words.add(word)
+            opens = tokens[end + 1].token_type == TokenType.L_PAREN
+            end = _after_brackets(tokens, end + 1) if opens else end + 2
+        elif word in {"ignore", "respect"} and tokens[end + 1].text.lower() == "nulls":
+            end += 2
+        else:
+            break
+    return words, min(end, len(tokens) - 1)
+
+
+def _after_brackets(tokens: Sequence[Token], opening: int) -> int:
+    depth = 0
+    for at in range(opening, len(tokens)):
+        depth += (tokens[at].token_type in _OPENS) - (tokens[at].token_type in _CLOSES)
+        if depth == 0:
+            return at + 1
+    return len(tokens)
 
 
 def _check_words(root: exp.Expr, names: Collection[str]) -> None:

@@ -30,8 +30,29 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="a collected array may have any order",
         file="backfill_assets/query/determinism.py",
-        old="if name in _ORDER_DEPENDENT and not (name in _COLLECTS and outer in _ORDERS):",
-        new="if name in _ORDER_DEPENDENT and name not in _COLLECTS:",
+        old="return name in _ORDER_DEPENDENT and not (name in _COLLECTS and _is_put_in_order(tokens, at))",
+        new="return name in _ORDER_DEPENDENT and name not in _COLLECTS",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="an element of a collected array is what is sorted",
+        file="backfill_assets/query/determinism.py",
+        old="return after == TokenType.R_PAREN or (after == TokenType.COMMA and is_sort)",
+        new="return after != TokenType.COMMA or is_sort",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="a collected array is sorted by a comparison that finds different elements equal",
+        file="backfill_assets/query/determinism.py",
+        old="return after == TokenType.R_PAREN or (after == TokenType.COMMA and is_sort)",
+        new="return after in {TokenType.R_PAREN, TokenType.COMMA}",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="the first value of a group is left to chance",
+        file="backfill_assets/query/determinism.py",
+        old="    if name in _FIRST_OF_WINDOW:",
+        new="    if not name:",
         tests=(QUERY,),
     ),
     Mutation(

@@ -109,6 +109,12 @@ REFUSED = [
     ("ORDER_DEPENDENT", "SELECT name, first(id) AS f FROM t JOIN u USING (name) GROUP BY name"),
     ("ORDER_DEPENDENT", "SELECT name, collect_list(id) AS f FROM (SELECT * FROM t) GROUP BY name"),
     ("ORDER_DEPENDENT", "SELECT name, max_by(id, at) AS f FROM t GROUP BY name HAVING count(*) > 1"),
+    ("ORDER_DEPENDENT", "SELECT name, first_value(id) AS f FROM (SELECT * FROM t) GROUP BY name"),
+    ("ORDER_DEPENDENT", "SELECT name, last_value(id) FILTER (WHERE id > 1) AS f FROM (SELECT * FROM t) GROUP BY name"),
+    ("ORDER_DEPENDENT", "SELECT name, first_value(id) IGNORE NULLS AS f FROM (SELECT * FROM t) GROUP BY name"),
+    ("ORDER_DEPENDENT", "SELECT size(collect_list(array(id))[0]) AS f FROM (SELECT * FROM t)"),
+    ("ORDER_DEPENDENT", "SELECT array_max(collect_list(struct(array(id) AS a))[0].a) AS f FROM (SELECT * FROM t)"),
+    ("ORDER_DEPENDENT", "SELECT array_sort(collect_list(id), (a, b) -> 0) AS f FROM (SELECT * FROM t)"),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT id, row_number() OVER () AS n FROM t"),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY at) = 1"),
@@ -139,6 +145,10 @@ def test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint(reason: str, qu
         "SELECT t.id, 'today' AS day FROM t, u",
         "SELECT name, array_sort(collect_list(id)) AS ids FROM (SELECT * FROM t) GROUP BY name",
         "SELECT name, size(collect_set(id)) AS ids FROM (SELECT * FROM t) GROUP BY name",
+        "SELECT sort_array(collect_list(id) FILTER (WHERE id > 1), false) AS ids FROM (SELECT * FROM t)",
+        "SELECT id, array_sort(collect_list(id) OVER (PARTITION BY name)) AS ids FROM t",
+        "SELECT id, first_value(id) IGNORE NULLS OVER (ORDER BY at) AS f FROM t",
+        "SELECT id, last_value(id) FILTER (WHERE id > 1) OVER (ORDER BY at) AS f FROM t",
     ],
 )
 def test_what_only_looks_so_is_taken(query: str) -> None:
