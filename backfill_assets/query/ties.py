@@ -59,6 +59,8 @@ def completed(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
 
 def _windows(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]]:
     """Where the last character of a window's ORDER BY is, and what comes after it."""
+    if _names_frame_of_rows(root):
+        raise _not_total("the query has a named window with a frame of ROWS", _WRITE_WINDOW)
     for over, token in enumerate(tokens):
         if token.token_type != TokenType.OVER:
             continue
@@ -74,6 +76,14 @@ def _windows(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str
         _check_place(node, name)
         end = next((at for at in inside if at > start and tokens[at].token_type in _FRAMES), inside[-1] + 1)
         yield tokens[end - 1].end, f", {_ALL_COLUMNS}"
+
+
+def _names_frame_of_rows(root: exp.Expr) -> bool:
+    """Whether a window of the WINDOW clause has such a frame, which every function over it would have."""
+    named = (each for select in root.find_all(exp.Select) for each in _listed(select.args.get("windows")))
+    return any(
+        str(each.args.get("kind")).upper() == "ROWS" for window in named for each in window.find_all(exp.WindowSpec)
+    )
 
 
 def _window_between(root: exp.Expr, start: int, end: int) -> exp.Expr | None:

@@ -84,6 +84,13 @@ RELATIONAL: tuple[Mutation, ...] = (
         tests=(QUERY,),
     ),
     Mutation(
+        name="rows of a named frame may come in any order",
+        file="backfill_assets/query/ties.py",
+        old="    if _names_frame_of_rows(root):",
+        new="    if not root:",
+        tests=(QUERY,),
+    ),
+    Mutation(
         name="a LEFT JOIN is taken to be linear in its right side",
         file="backfill_assets/query/linear.py",
         old='    if side == "LEFT" or kind in {"SEMI", "ANTI"}:\n        return linear\n',

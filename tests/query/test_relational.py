@@ -115,6 +115,15 @@ REFUSED = [
     ("ORDER_DEPENDENT", "SELECT size(collect_list(array(id))[0]) AS f FROM (SELECT * FROM t)"),
     ("ORDER_DEPENDENT", "SELECT array_max(collect_list(struct(array(id) AS a))[0].a) AS f FROM (SELECT * FROM t)"),
     ("ORDER_DEPENDENT", "SELECT array_sort(collect_list(id), (a, b) -> 0) AS f FROM (SELECT * FROM t)"),
+    ("ORDER_NOT_TOTAL", "SELECT sum(id) OVER w AS n FROM t WINDOW w AS (ORDER BY at ROWS 1 PRECEDING)"),
+    (
+        "ORDER_NOT_TOTAL",
+        "SELECT sum(id) OVER (w) AS n FROM t WINDOW w AS (ORDER BY at rows BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    ),
+    (
+        "ORDER_NOT_TOTAL",
+        "SELECT sum(id) OVER w AS n FROM t WINDOW v AS (ORDER BY id), w AS (ORDER BY at ROWS CURRENT ROW)",
+    ),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT id, row_number() OVER () AS n FROM t"),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY at) = 1"),
@@ -188,6 +197,7 @@ def test_orders_that_results_depend_on_are_made_total_once(query: str, part: str
     [
         "SELECT id, rank() OVER (PARTITION BY name ORDER BY at) AS n FROM t",
         "SELECT id, sum(id) OVER (PARTITION BY name) AS n FROM t",
+        "SELECT id, sum(id) OVER w AS n FROM t WINDOW w AS (PARTITION BY name ORDER BY at)",
         "SELECT id, sum(id) OVER (ORDER BY at RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS n FROM t",
         "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY id) AS p FROM t",
     ],
