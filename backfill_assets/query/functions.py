@@ -6,7 +6,7 @@ The names are those of Spark 4.2; a test against Spark's own registry fails when
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["CURRENT_WORDS", "REFUSED_FUNCTIONS", "ZERO_ARGUMENT_CLOCKS"]
+__all__ = ["CURRENT_WORDS", "REFUSED_FUNCTIONS", "TABLE_FUNCTIONS", "ZERO_ARGUMENT_CLOCKS"]
 
 _AGGREGATES: Final = """
 any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
@@ -49,6 +49,21 @@ REFUSED_FUNCTIONS: Final = MappingProxyType({
     for name in names.split()
 })
 """Function name in small letters -> the reason code it is refused with."""
+
+TABLE_FUNCTIONS: Final = frozenset({
+    "explode",
+    "explode_outer",
+    "inline",
+    "inline_outer",
+    "json_tuple",
+    "posexplode",
+    "posexplode_outer",
+    "range",
+    "stack",
+    "variant_explode",
+    "variant_explode_outer",
+})
+"""What may be called in FROM: it gives rows of its arguments alone. Others read tables (`table_changes`) or run code."""
 
 ZERO_ARGUMENT_CLOCKS: Final = frozenset({"unix_timestamp", "to_unix_timestamp"})
 """Functions that read the clock when called without arguments."""

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from backfill_assets.query.functions import TABLE_FUNCTIONS
 from backfill_assets.query.refusals import nearest, refusal
 from backfill_assets.query.spelling import backquoted
 
@@ -81,6 +82,9 @@ def _occurrence(table: exp.Table, upstreams: Sequence[str]) -> Occurrence:
 
 def _tables(root: exp.Expr) -> Iterator[exp.Table]:
     """The tables that are upstreams, in scope by scope; what is no upstream and no name of WITH is refused."""
+    for called in root.find_all(exp.Table, exp.Lateral):
+        if isinstance(called.this, exp.Func):
+            _check_function(called)
     small = _in_small_letters(root)
     try:
         scopes = traverse_scope(small)
@@ -99,6 +103,18 @@ def _tables(root: exp.Expr) -> Iterator[exp.Table]:
                 f"the query reads from {table.name!r} in a place that is not understood",
                 hint="name it in FROM or JOIN",
             )
+
+
+def _check_function(place: exp.Expr) -> None:
+    """Refuse a function in FROM that may give rows of something else than its arguments."""
+    called = place.this
+    name = called.name if isinstance(called, exp.Anonymous) else called.sql_name()
+    if name.lower() not in TABLE_FUNCTIONS or place.args.get("db"):
+        raise refusal(
+            "UNSUPPORTED",
+            f"the query calls {name.lower()}() in FROM",
+            hint="make the table that it reads an upstream; range, stack, explode, inline and their like may stand there",
+        )
 
 
 def _sources(scope: Scope) -> Iterator[exp.Table]:

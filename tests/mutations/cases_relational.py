@@ -21,6 +21,13 @@ RELATIONAL: tuple[Mutation, ...] = (
         tests=(QUERY,),
     ),
     Mutation(
+        name="functions in FROM read tables that are no upstreams",
+        file="backfill_assets/query/occurrences.py",
+        old='    if name.lower() not in TABLE_FUNCTIONS or place.args.get("db"):',
+        new='    if place.args.get("db"):',
+        tests=(QUERY,),
+    ),
+    Mutation(
         name="a place that names an upstream loses its name",
         file="backfill_assets/query/occurrences.py",
         old='name(number) if each.alias else f"{name(number)} AS {backquoted(each.written)}"',
