@@ -5,14 +5,16 @@ what every strategy, every redone plan and every proof rests on.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 
-from backfill_assets.query.functions import CURRENT_WORDS, REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
+from backfill_assets.query.current_words import called_words
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
 from backfill_assets.query.refusals import refusal
 
 __all__ = ["CURRENT_NODES", "check_deterministic", "reads_clock", "refused_calls"]
@@ -54,10 +56,10 @@ _CLAUSES: Final = {
 
 
 def check_deterministic(
-    root: exp.Expr, tokens: Sequence[Token], columns: Collection[tuple[str, str]] | None = None
+    root: exp.Expr, tokens: Sequence[Token], tables: Mapping[str, Sequence[Column]] | None = None
 ) -> None:
-    """Refuse a query that would not give the same rows again. `columns`: names, in small letters, and types of all that the
-    upstreams have; what takes them to tell is left out without them. Errors: `QueryError`.
+    """Refuse a query that would not give the same rows again. `tables`: the columns of each
+    upstream; what takes them to tell is left out without them. Errors: `QueryError`.
     """
     _check_calls(tokens)
     for name, (reason, clause) in _CLAUSES.items():
@@ -67,10 +69,17 @@ def check_deterministic(
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over rows")
     for node in root.find_all(*CURRENT_NODES):
         raise refusal("NOT_DETERMINISTIC", f"the query has {node.sql('spark')}, which is not the same every time")
-    if columns is None:
+    if tables is None:
         return
-    _check_words(root, {name for name, _ in columns})
-    texts = {name for name, kind in columns if kind == "STRING"}
+    for word in called_words(
+        root, {name.lower(): [each.name.lower() for each in some] for name, some in tables.items()}
+    ):
+        raise refusal(
+            "NOT_DETERMINISTIC",
+            f"the query has {word}, which is not the same every time",
+            hint=f"if a column is meant, say of which table: t.{word}",
+        )
+    texts = {each.name.lower() for some in tables.values() for each in some if each.type == "STRING"}
     for literal in root.find_all(exp.Literal):
         if reads_clock(literal, lambda column: column.name.lower() in texts):
             raise refusal("NOT_DETERMINISTIC", f"the query has the text {literal.this!r}, which means the clock's time")
@@ -153,15 +162,6 @@ def _after_brackets(tokens: Sequence[Token], opening: int) -> int:
         if depth == 0:
             return at + 1
     return len(tokens)
-
-
-def _check_words(root: exp.Expr, names: Collection[str]) -> None:
-    """Words that call functions without brackets, unless something has that name."""
-    given = {*names, *(each.alias.lower() for each in root.find_all(exp.Alias))}
-    for column in root.find_all(exp.Column):
-        name = column.name.lower()
-        if not column.table and name in CURRENT_WORDS and name not in given:
-            raise refusal("NOT_DETERMINISTIC", f"the query has {name}, which is not the same every time")
 
 
 def reads_clock(literal: exp.Literal, is_text: Callable[[exp.Column], bool]) -> bool:

@@ -150,7 +150,7 @@ def analyze_relational(
     if not found:
         raise refusal("UNKNOWN_UPSTREAM", "the query reads no upstream")
     check_used(upstreams, tables)
-    check_deterministic(root, tokens, {(each.name.lower(), each.type) for some in tables.values() for each in some})
+    check_deterministic(root, tokens, tables)
     visible = {name: _visible(tables[name], records=name in records) for name in upstreams}
     return RelationalQuery(
         text=_spelled(query, tokens, root),

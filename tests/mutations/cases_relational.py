@@ -21,6 +21,13 @@ RELATIONAL: tuple[Mutation, ...] = (
         tests=(QUERY,),
     ),
     Mutation(
+        name="a word for the session's user is taken for a name of the SELECT list",
+        file="backfill_assets/query/current_words.py",
+        old="    return query is not None and any(_has(source, name, tables, named) for source in _sources(query))",
+        new="    return query is not None and name in [each.lower() for each in query.named_selects]",
+        tests=(QUERY,),
+    ),
+    Mutation(
         name="functions in FROM read tables that are no upstreams",
         file="backfill_assets/query/occurrences.py",
         old='    if name.lower() not in TABLE_FUNCTIONS or place.args.get("db"):',

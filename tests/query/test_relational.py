@@ -108,6 +108,13 @@ REFUSED = [
     ("NOT_DETERMINISTIC", "SELECT t.id FROM t, u WHERE t.at > 'today'"),
     ("NOT_DETERMINISTIC", "SELECT t.id FROM t TABLESAMPLE (10 PERCENT), u"),
     ("NOT_DETERMINISTIC", "SELECT t.id, session_user AS s FROM t, u"),
+    ("NOT_DETERMINISTIC", "SELECT t.id, user AS user FROM t, u"),
+    ("NOT_DETERMINISTIC", "SELECT t.id, t.name AS user FROM t, u WHERE user = 'me'"),
+    (
+        "NOT_DETERMINISTIC",
+        "SELECT id FROM (SELECT id, name AS user FROM t) a WHERE EXISTS (SELECT 1 FROM u WHERE name = user)",
+    ),
+    ("NOT_DETERMINISTIC", "WITH session_user AS (SELECT id FROM t) SELECT session_user AS s FROM session_user"),
     ("ORDER_DEPENDENT", "SELECT name, first(id) AS f FROM t JOIN u USING (name) GROUP BY name"),
     ("ORDER_DEPENDENT", "SELECT name, collect_list(id) AS f FROM (SELECT * FROM t) GROUP BY name"),
     ("ORDER_DEPENDENT", "SELECT name, max_by(id, at) AS f FROM t GROUP BY name HAVING count(*) > 1"),
@@ -157,6 +164,9 @@ def test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint(reason: str, qu
     [
         "SELECT t.id FROM t, u WHERE t.name = 'today'",
         "SELECT t.id, 'today' AS day FROM t, u",
+        "SELECT user FROM (SELECT name AS user FROM t) JOIN u ON u.name = user",
+        "WITH a AS (SELECT name AS user FROM t), b AS (SELECT * FROM a) SELECT user, count(*) AS n FROM B GROUP BY user",
+        "SELECT user FROM t AS x(user, name, at) JOIN u ON u.id = x.user",
         "SELECT name, array_sort(collect_list(id)) AS ids FROM (SELECT * FROM t) GROUP BY name",
         "SELECT name, size(collect_set(id)) AS ids FROM (SELECT * FROM t) GROUP BY name",
         "SELECT sort_array(collect_list(id) FILTER (WHERE id > 1), false) AS ids FROM (SELECT * FROM t)",

@@ -1,0 +1,65 @@
+"""Words that call functions of the clock or the session without brackets, such as `user`, where no column has that name.
+
+Spark takes such a word for a column of what the SELECT reads, and else for the function: before it looks at names of the
+SELECT list or at columns of the query around.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from sqlglot import exp
+
+from backfill_assets.query.functions import CURRENT_WORDS
+
+__all__ = ["called_words"]
+
+
+def called_words(root: exp.Expr, tables: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """The words of a query that call functions. `tables`: the columns of each upstream, both names in small letters."""
+    named = {each.alias.lower(): each.this for each in root.find_all(exp.CTE)}
+    for column in root.find_all(exp.Column):
+        name = column.name.lower()
+        if (
+            not column.table
+            and name in CURRENT_WORDS
+            and not _reads(column.find_ancestor(exp.Select), name, tables, named)
+        ):
+            yield name
+
+
+def _reads(
+    query: exp.Expr | None, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.Expr]
+) -> bool:
+    """Whether a SELECT reads a column of this name."""
+    return query is not None and any(_has(source, name, tables, named) for source in _sources(query))
+
+
+def _sources(query: exp.Expr) -> Iterator[exp.Expr]:
+    source = query.args.get("from_")
+    if source is not None:
+        yield source.this
+    for join in query.args.get("joins") or []:
+        yield join.this
+
+
+def _has(source: exp.Expr, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.Expr]) -> bool:
+    """Whether what stands in FROM has a column of this name; not where that is not plain to see."""
+    renamed = [each.lower() for each in source.alias_column_names]
+    if renamed:
+        return name in renamed
+    match source:
+        case exp.Table() if source.name.lower() in named and not source.args.get("db"):
+            # A recursive query does not read itself before it has its columns.
+            others = {key: query for key, query in named.items() if key != source.name.lower()}
+            return _gives(named[source.name.lower()], name, tables, others)
+        case exp.Table():
+            return name in tables.get(".".join(part.name for part in source.parts).lower(), ())
+        case exp.Subquery():
+            return _gives(source.this, name, tables, named)
+    return False
+
+
+def _gives(query: exp.Expr, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.Expr]) -> bool:
+    if not isinstance(query, exp.Query):
+        return False
+    names = [each.lower() for each in query.named_selects]
+    return name in names or ("*" in names and _reads(query.find(exp.Select), name, tables, named))
