@@ -1,6 +1,7 @@
 """SQL to a maintenance plan, by sqlglot; no Spark.
 
 - `aggregate`: reads an aggregate query
+- `current_words`: words that call functions of the clock or the session without brackets
 - `ddl`: column lists as Spark writes them
 - `determinism`: refuses what gives other rows when it is computed again
 - `expressions`: checks the expressions of one part of a query, and names the columns that it gives

@@ -17,7 +17,7 @@ from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
 from backfill_assets.query.refusals import refusal
 
-__all__ = ["CURRENT_NODES", "check_deterministic", "reads_clock", "refused_calls"]
+__all__ = ["CLOCK_NODES", "CURRENT_NODES", "check_deterministic", "reads_clock", "refused_calls"]
 
 _UNORDERED: Final = """
 any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg collect_list collect_set
@@ -46,7 +46,14 @@ CURRENT_NODES: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
 """What sqlglot makes of words that call functions of the clock or the session without brackets."""
 # Spark replaces these words by the clock's time wherever a text becomes a date or a timestamp, also by itself.
 _CLOCK_TEXT: Final = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-_KEEPS_TEXT: Final = (exp.Alias, exp.Select, exp.If, exp.Case, exp.Concat, exp.DPipe, exp.Bracket)
+CLOCK_NODES: Final = (exp.Literal, exp.RawString, exp.Concat, exp.DPipe, exp.Cast)
+"""What may mean the clock's time."""
+_MAKES_TEXT: Final = (
+    *(exp.Bracket, exp.Case, exp.Coalesce, exp.Concat, exp.DPipe, exp.HexString, exp.If, exp.Lower, exp.Replace),
+    *(exp.Reverse, exp.Substring, exp.Trim, exp.Unhex, exp.Upper, exp.Anonymous),
+)
+_ALWAYS_TEXT: Final = (exp.DPipe, exp.Concat, exp.Lower, exp.Replace, exp.Substring, exp.TimeToStr, exp.Trim, exp.Upper)
+_KEEPS_TEXT: Final = (exp.Alias, exp.Select, exp.Concat, exp.DPipe, exp.Bracket)
 _COMPARES: Final = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
 _CLAUSES: Final = {
     "sample": ("NOT_DETERMINISTIC", "TABLESAMPLE"),
@@ -79,10 +86,21 @@ def check_deterministic(
             f"the query has {word}, which is not the same every time",
             hint=f"if a column is meant, say of which table: t.{word}",
         )
-    texts = {each.name.lower() for some in tables.values() for each in some if each.type == "STRING"}
-    for literal in root.find_all(exp.Literal):
-        if reads_clock(literal, lambda column: column.name.lower() in texts):
-            raise refusal("NOT_DETERMINISTIC", f"the query has the text {literal.this!r}, which means the clock's time")
+    texts = _texts(root, tables)
+    for node in root.find_all(*CLOCK_NODES):
+        if reads_clock(node, lambda column: column.name.lower() in texts):
+            raise refusal(
+                "NOT_DETERMINISTIC", f"the query has the text {node.sql('spark')}, which means the clock's time"
+            )
+
+
+def _texts(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
+    """The names that mean texts wherever they are: no other column has them, and the query gives them to nothing."""
+    columns = [each for some in tables.values() for each in some]
+    others = {each.name.lower() for each in columns if each.type != "STRING"}
+    given = {each.alias.lower() for each in root.find_all(exp.Alias)}
+    renamed = {each.name.lower() for alias in root.find_all(exp.TableAlias) for each in alias.columns}
+    return {each.name.lower() for each in columns} - others - given - renamed
 
 
 def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
@@ -164,12 +182,66 @@ def _after_brackets(tokens: Sequence[Token], opening: int) -> int:
     return len(tokens)
 
 
-def reads_clock(literal: exp.Literal, is_text: Callable[[exp.Column], bool]) -> bool:
-    """Whether Spark may take a text for a date or a time: not where it is kept, or compared with texts."""
-    if not literal.is_string or not _CLOCK_TEXT.match(literal.this):
+def reads_clock(node: exp.Expr, is_text: Callable[[exp.Column], bool]) -> bool:
+    """Whether Spark may take a text, one of `CLOCK_NODES`, for the clock's date or time: not where it is kept, or compared
+    with texts."""
+    if isinstance(node, exp.Cast):
+        return _casts_computed_text(node)
+    text = _constant_text(node)
+    if text is None or not _CLOCK_TEXT.match(text):
         return False
-    parent = literal.parent
+    parent = node.parent
     if isinstance(parent, _COMPARES):
         sides = (parent.this, parent.args.get("expression"))
         return not any(isinstance(side, exp.Column) and is_text(side) for side in sides)
+    if isinstance(parent, exp.If | exp.Case):
+        return any(_may_be_time(branch, is_text) for branch in _branches(parent))
     return not isinstance(parent, _KEEPS_TEXT)
+
+
+def _branches(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What a condition gives: IF, or CASE with its WHENs. All of them get one type."""
+    whole = node.parent if isinstance(node, exp.If) and isinstance(node.parent, exp.Case) else node
+    ifs = whole.args.get("ifs") or [whole]
+    others = (whole.args.get(name) for name in ("false", "default"))
+    yield from (each for each in [*(one.args.get("true") for one in ifs), *others] if each is not None)
+
+
+def _may_be_time(node: exp.Expr, is_text: Callable[[exp.Column], bool]) -> bool:
+    match node.unnest():
+        case exp.Null():
+            return False
+        case exp.Column() as column:
+            return not is_text(column)
+        case exp.Cast() as cast:
+            return not cast.is_type(*exp.DataType.TEXT_TYPES)
+        case exp.If() | exp.Case() as inner:
+            return any(_may_be_time(branch, is_text) for branch in _branches(inner))
+        case other:
+            return _constant_text(other) is None and not isinstance(other, _ALWAYS_TEXT)
+
+
+def _constant_text(node: exp.Expr | None) -> str | None:
+    """The text that is written in the query, in one piece or several; None for anything else."""
+    match node:
+        case exp.Literal() if node.is_string:
+            return str(node.this)
+        case exp.RawString():
+            return str(node.this)
+        case exp.Paren():
+            return _constant_text(node.this)
+        case exp.Concat() | exp.DPipe():
+            parts = node.expressions or [node.this, node.expression]
+            texts = [_constant_text(each) for each in parts]
+            return None if None in texts else "".join(map(str, texts))
+    return None
+
+
+def _casts_computed_text(cast: exp.Cast) -> bool:
+    """Whether a text that is computed from no column becomes a date or a time: Spark computes it first, then replaces it."""
+    text = cast.this.unnest()
+    makes_text = isinstance(text, _MAKES_TEXT) or (
+        isinstance(text, exp.Cast) and text.is_type(*exp.DataType.TEXT_TYPES)
+    )
+    is_computed = makes_text and _constant_text(text) is None and not text.find(exp.Column)
+    return is_computed and cast.is_type(*exp.DataType.TEMPORAL_TYPES)

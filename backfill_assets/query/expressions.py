@@ -12,7 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from backfill_assets.query.ddl import Column, invalid_name_characters
-from backfill_assets.query.determinism import CURRENT_NODES, reads_clock, refused_calls
+from backfill_assets.query.determinism import CLOCK_NODES, CURRENT_NODES, reads_clock, refused_calls
 from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.parsing import Part
 from backfill_assets.query.refusals import nearest, refusal
@@ -102,9 +102,11 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over a record")
     for node in part.select.find_all(*CURRENT_NODES):
         raise refusal("NOT_DETERMINISTIC", f"the query has {node.sql('spark')}, which is not the same every time")
-    for literal in part.select.find_all(exp.Literal):
-        if reads_clock(literal, partial(_is_text, scope)):
-            raise refusal("NOT_DETERMINISTIC", f"the query has the text {literal.this!r}, which means the clock's time")
+    for node in part.select.find_all(*CLOCK_NODES):
+        if reads_clock(node, partial(_is_text, scope)):
+            raise refusal(
+                "NOT_DETERMINISTIC", f"the query has the text {node.sql('spark')}, which means the clock's time"
+            )
     aliases: set[str] = set()
     for item in part.select.expressions:
         _check_names(item, scope, aliases)

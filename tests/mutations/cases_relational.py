@@ -21,6 +21,34 @@ RELATIONAL: tuple[Mutation, ...] = (
         tests=(QUERY,),
     ),
     Mutation(
+        name="a name that the query gives is taken for that of a text",
+        file="backfill_assets/query/determinism.py",
+        old="    return {each.name.lower() for each in columns} - others - given - renamed",
+        new="    return {each.name.lower() for each in columns} - others",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="a text in several pieces does not mean the clock's time",
+        file="backfill_assets/query/determinism.py",
+        old="        case exp.Concat() | exp.DPipe():",
+        new="        case exp.Hint():",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="a text that is computed does not mean the clock's time",
+        file="backfill_assets/query/determinism.py",
+        old="        return _casts_computed_text(node)",
+        new="        return False",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="a condition keeps a text beside dates",
+        file="backfill_assets/query/determinism.py",
+        old="        return any(_may_be_time(branch, is_text) for branch in _branches(parent))",
+        new="        return False",
+        tests=(QUERY,),
+    ),
+    Mutation(
         name="a word for the session's user is taken for a name of the SELECT list",
         file="backfill_assets/query/current_words.py",
         old="    return query is not None and any(_has(source, name, tables, named) for source in _sources(query))",
@@ -72,8 +100,8 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="a text may mean the clock's time in a query of any shape",
         file="backfill_assets/query/determinism.py",
-        old='    texts = {name for name, kind in columns if kind == "STRING"}',
-        new="    texts = {name for name, _ in columns}",
+        old="    return {each.name.lower() for each in columns} - others - given - renamed",
+        new="    return {each.name.lower() for each in columns} - given - renamed",
         tests=(QUERY,),
     ),
     Mutation(

@@ -278,6 +278,8 @@ REFUSED = [
     ("NOT_DETERMINISTIC", "SELECT CAST(' Today' AS DATE) AS t FROM orders"),
     ("NOT_DETERMINISTIC", "SELECT a FROM orders WHERE at < 'yesterday'"),
     ("NOT_DETERMINISTIC", "SELECT a FROM orders WHERE at = 'today'"),
+    ("NOT_DETERMINISTIC", "SELECT a FROM orders WHERE at = 'to' 'day'"),
+    ("NOT_DETERMINISTIC", "SELECT CAST(reverse('yadot') AS DATE) AS a FROM orders"),
     ("NOT_DETERMINISTIC", "SELECT a FROM orders WHERE at IN ('2024-01-01', 'now')"),
     ("NOT_DETERMINISTIC", "SELECT a FROM orders WHERE at BETWEEN 'yesterday' AND 'now'"),
     ("UNION_MISMATCH", "SELECT a FROM orders UNION ALL SELECT a, b FROM orders"),
