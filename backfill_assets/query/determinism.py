@@ -74,6 +74,12 @@ def check_deterministic(
             raise refusal(reason, f"the query has {clause}")
     for node in root.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over rows")
+    if _has_collation(root):
+        raise refusal(
+            "UNSUPPORTED",
+            "the query has a collation, by which different texts are equal",
+            hint="compare lower(...) or upper(...) of the texts",
+        )
     for node in root.find_all(*CURRENT_NODES):
         raise refusal("NOT_DETERMINISTIC", f"the query has {node.sql('spark')}, which is not the same every time")
     if tables is None:
@@ -92,6 +98,12 @@ def check_deterministic(
             raise refusal(
                 "NOT_DETERMINISTIC", f"the query has the text {node.sql('spark')}, which means the clock's time"
             )
+
+
+def _has_collation(root: exp.Expr) -> bool:
+    """Whether different texts are equal somewhere: which of them groups, extremes and LIMIT give would be chance."""
+    types = (node.args.get("collate") for node in root.find_all(exp.DataType))
+    return root.find(exp.Collate) is not None or any(types)
 
 
 def _texts(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:

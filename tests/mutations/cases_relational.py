@@ -49,6 +49,34 @@ RELATIONAL: tuple[Mutation, ...] = (
         tests=(QUERY,),
     ),
     Mutation(
+        name="different texts are equal",
+        file="backfill_assets/query/determinism.py",
+        old="    if _has_collation(root):",
+        new="    if not root:",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="rows are known by what Spark does not compare exactly",
+        file=APPLY,
+        old="    for field in () if keyed else fields:",
+        new="    for field in ():",
+        tests=("tests/adapters/sql/test_row_identity.py",),
+    ),
+    Mutation(
+        name="two columns of one name reach the view",
+        file=APPLY,
+        old="    if twice := [field.name for field in fields if small.count(field.name.lower()) > 1]:",
+        new="    if twice := [field.name for field in fields if small.count(field.name) > 1]:",
+        tests=("tests/adapters/sql/test_row_identity.py",),
+    ),
+    Mutation(
+        name="rows that differ in where they are null share a place",
+        file=APPLY,
+        old="orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))",
+        new="orderBy(F.hash(*map(quoted, columns)))",
+        tests=("tests/e2e/tables/test_apply.py::test_rows_that_differ_in_where_they_are_null_are_numbered_alike",),
+    ),
+    Mutation(
         name="a word for the session's user is taken for a name of the SELECT list",
         file="backfill_assets/query/current_words.py",
         old="    return query is not None and any(_has(source, name, tables, named) for source in _sources(query))",
@@ -198,9 +226,9 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="equal rows share a number",
         file=APPLY,
-        old="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)))\n"
+        old="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))\n"
         "    return hashed(rows, columns).withColumn(COPY, F.row_number().over(same))",
-        new="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)))\n"
+        new="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))\n"
         "    return hashed(rows, columns).withColumn(COPY, F.rank().over(same))",
         tests=(f"{FOLLOWED}[duplicates]",),
     ),

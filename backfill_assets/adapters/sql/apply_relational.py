@@ -1,23 +1,24 @@
 """Runs a query of any shape on Spark DataFrames: the user's text, with rows in the place of each name of an upstream."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, VariantType
 
 from backfill_assets.adapters.sql.apply_rowwise import translated
 from backfill_assets.adapters.sql.floats import one_form
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import quoted
+from backfill_assets.query.refusals import refusal
 from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["apply_relational", "computed_rows", "hashed", "numbered"]
+__all__ = ["apply_relational", "check_columns", "computed_rows", "hashed", "numbered"]
 
 
 def apply_relational(query: RelationalQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -42,11 +43,11 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
     }
     try:
         result = bound[0].sparkSession.sql(query.template, None, **rows)
-        types = {field.name: field.dataType for field in result.schema.fields}
+        fields = result.schema.fields
     except AnalysisException as error:
         raise translated(error) from error
-    if not query.primary_key:
-        _check_hashed(types)
+    types = {field.name: field.dataType for field in fields}
+    check_columns(fields, keyed=bool(query.primary_key))
     forms = {name: one_form(quoted(name), types[name]) for name in query.primary_key if name in types}
     odd = {name: F.expr(form) for name, form in forms.items() if form != quoted(name)}
     return result.withColumns(odd) if odd else result
@@ -62,27 +63,44 @@ def numbered(rows: "DataFrame", columns: Sequence[str]) -> "DataFrame":
 
     Rows that share a hash need not be equal: numbers are given within a hash, so that the two are a key in any case.
     """
-    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)))
+    # Hashes see no nulls: (1, NULL) and (NULL, 1) are told apart by the columns themselves.
+    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))
     return hashed(rows, columns).withColumn(COPY, F.row_number().over(same))
 
 
-def _check_hashed(types: Mapping[str, DataType]) -> None:
-    for name, kind in types.items():
-        if _has_map(kind):
+def check_columns(fields: Sequence[StructField], *, keyed: bool) -> None:
+    """Refuse names that come twice, and types by which rows cannot be known where the view has no key. Errors: `QueryError`."""
+    small = [field.name.lower() for field in fields]
+    if twice := [field.name for field in fields if small.count(field.name.lower()) > 1]:
+        raise refusal("DUPLICATE_COLUMN", f"the query gives the column {twice[0]!r} more than once")
+    for field in () if keyed else fields:
+        if what := next(filter(None, map(_unlike, _parts(field.dataType))), ""):
             raise QueryError(
-                f"column {name!r} holds a map, by which rows cannot be told apart",
+                f"column {field.name!r} holds {what}, by which rows cannot be told apart",
                 reason="TYPE",
-                hint="declare a primary_key, or turn it into an array: array_sort(map_entries(...))",
+                hint="declare a primary_key, or turn it into what can be compared: array_sort(map_entries(...)) for a map, "
+                "to_json(...) for a VARIANT, CAST(... AS STRING) for a text with a collation",
             )
 
 
-def _has_map(kind: DataType) -> bool:
+def _unlike(kind: DataType) -> str:
+    """What values of a type are called that may differ where Spark compares them as equal, or that it does not compare."""
     match kind:
         case MapType():
-            return True
-        case ArrayType():
-            return _has_map(kind.elementType)
-        case StructType():
-            return any(_has_map(field.dataType) for field in kind.fields)
+            return "a map"
+        case VariantType():
+            return "a VARIANT"
+        case StringType() if not kind.isUTF8BinaryCollation():
+            return "a text with a collation"
         case _:
-            return False
+            return ""
+
+
+def _parts(kind: DataType) -> Iterator[DataType]:
+    yield kind
+    match kind:
+        case ArrayType():
+            yield from _parts(kind.elementType)
+        case StructType():
+            for field in kind.fields:
+                yield from _parts(field.dataType)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from backfill_assets.adapters.sql.apply_relational import numbered
 from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
 from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.errors import QueryError
@@ -155,6 +156,17 @@ def test_names_that_are_words_of_sql_or_need_quotes_work(spark: "SparkSession") 
         "left",
     ]
     assert bag(rows) == Counter([(1, 2, 3, "me", 4, 0, 3, WHEN, 4)])
+
+
+def test_rows_that_differ_in_where_they_are_null_are_numbered_alike(spark: "SparkSession") -> None:
+    # Spark's hashes see no nulls, so that these share one.
+    rows = [(1, None), (None, 1)]
+    found = [
+        bag(numbered(spark.createDataFrame(each, "a INT, b INT").coalesce(1), ["a", "b"]))
+        for each in (rows, rows[::-1])
+    ]
+    assert len({row[2] for row in found[0]}) == 1
+    assert found[0] == found[1]
 
 
 def _functions(spark: "SparkSession", groups: Iterable[str]) -> set[str]:

@@ -1,0 +1,38 @@
+"""Rows without a key are known by what they hold, where Spark can compare that exactly."""
+
+import pytest
+from pyspark.sql import types as T  # noqa: N812 # the name that Spark's users know
+
+from backfill_assets.adapters.sql.apply_relational import check_columns
+from backfill_assets.errors import QueryError
+
+NUMBER = T.StructField("a", T.LongType())
+INSIDE = T.ArrayType(T.StructType([NUMBER, T.StructField("b", T.VariantType())]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        (T.MapType(T.LongType(), T.LongType()), "a map"),
+        (T.VariantType(), "a VARIANT"),
+        (T.StringType("UTF8_LCASE"), "a text with a collation"),
+        (INSIDE, "a VARIANT"),
+    ],
+)
+def test_what_cannot_be_compared_needs_a_key(kind: T.DataType, what: str) -> None:
+    fields = [NUMBER, T.StructField("found", kind)]
+    with pytest.raises(QueryError, match=f"column 'found' holds {what}") as caught:
+        check_columns(fields, keyed=False)
+    assert caught.value.reason == "TYPE"
+    check_columns(fields, keyed=True)
+
+
+def test_what_can_be_compared_needs_none() -> None:
+    kinds = (T.StringType(), T.BinaryType(), T.DoubleType(), T.DecimalType(38, 0), T.ArrayType(T.StructType([NUMBER])))
+    check_columns([T.StructField(f"c{at}", kind) for at, kind in enumerate(kinds)], keyed=False)
+
+
+def test_a_name_that_only_spark_could_tell_is_not_given_twice() -> None:
+    with pytest.raises(QueryError, match="'A' more than once|'a' more than once") as caught:
+        check_columns([NUMBER, T.StructField("A", T.LongType())], keyed=True)
+    assert caught.value.reason == "DUPLICATE_COLUMN"
