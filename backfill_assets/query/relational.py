@@ -33,6 +33,7 @@ __all__ = [
     "RULES_END",
     "RelationalQuery",
     "analyze_relational",
+    "check_names",
     "is_relational",
     "spelled_relational",
 ]
@@ -207,14 +208,21 @@ def _outputs(
 ) -> tuple[str, ...]:
     """The names of the view's columns. Errors: `QueryError` for a name that is missing, there twice, or not to be stored."""
     names = list(root.named_selects) if isinstance(root, exp.Query) else []
+    if "*" in names:
+        for name in names:
+            _check_name(name)
+        names = _expanded(root, found, tables)
+    check_names(names)
+    return tuple(names)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names of a view's columns. Errors: `QueryError` for one that is missing, there twice, or not to be stored."""
     for name in names:
         _check_name(name)
-    if "*" in names:
-        names = _expanded(root, found, tables)
     small = [name.lower() for name in names]
     if twice := [name for name in names if small.count(name.lower()) > 1]:
         raise refusal("DUPLICATE_COLUMN", f"the query gives the column {twice[0]!r} more than once")
-    return tuple(names)
 
 
 def _check_name(name: str) -> None:

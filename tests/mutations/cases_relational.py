@@ -63,11 +63,18 @@ RELATIONAL: tuple[Mutation, ...] = (
         tests=("tests/adapters/sql/test_row_identity.py",),
     ),
     Mutation(
-        name="two columns of one name reach the view",
+        name="names that only Spark can tell reach the view",
         file=APPLY,
-        old="    if twice := [field.name for field in fields if small.count(field.name.lower()) > 1]:",
-        new="    if twice := [field.name for field in fields if small.count(field.name) > 1]:",
+        old="    check_names([field.name for field in fields])\n",
+        new="",
         tests=("tests/adapters/sql/test_row_identity.py",),
+    ),
+    Mutation(
+        name="a hidden column's name comes to a view by *",
+        file="backfill_assets/query/relational.py",
+        old="    check_names(names)\n    return tuple(names)",
+        new="    return tuple(names)",
+        tests=(QUERY,),
     ),
     Mutation(
         name="rows that differ in where they are null share a place",

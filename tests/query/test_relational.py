@@ -162,6 +162,10 @@ REFUSED = [
     ("DUPLICATE_COLUMN", "SELECT t.id, u.ID FROM t, u"),
     ("COLUMN_NAME", "SELECT t.id AS __id FROM t, u"),
     ("COLUMN_NAME", "SELECT t.id AS `a b` FROM t, u"),
+    ("COLUMN_NAME", "SELECT * FROM (SELECT id AS __copy FROM t)"),
+    ("COLUMN_NAME", "SELECT a.* FROM (SELECT id AS `a b` FROM t) a"),
+    ("COLUMN_NAME", "WITH a(__row_hash) AS (SELECT id FROM t) SELECT * FROM a"),
+    ("COLUMN_NAME", "SELECT * FROM t LATERAL VIEW explode(array(1)) AS __copy"),
 ]
 
 

@@ -12,8 +12,7 @@ from backfill_assets.adapters.sql.apply_rowwise import translated
 from backfill_assets.adapters.sql.floats import one_form
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import quoted
-from backfill_assets.query.refusals import refusal
-from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQuery
+from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQuery, check_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,10 +68,9 @@ def numbered(rows: "DataFrame", columns: Sequence[str]) -> "DataFrame":
 
 
 def check_columns(fields: Sequence[StructField], *, keyed: bool) -> None:
-    """Refuse names that come twice, and types by which rows cannot be known where the view has no key. Errors: `QueryError`."""
-    small = [field.name.lower() for field in fields]
-    if twice := [field.name for field in fields if small.count(field.name.lower()) > 1]:
-        raise refusal("DUPLICATE_COLUMN", f"the query gives the column {twice[0]!r} more than once")
+    """Refuse columns of a result, whose names only Spark may tell, and types by which rows cannot be known unless the view is
+    `keyed`. Errors: `QueryError`."""
+    check_names([field.name for field in fields])
     for field in () if keyed else fields:
         if what := next(filter(None, map(_unlike, _parts(field.dataType))), ""):
             raise QueryError(
