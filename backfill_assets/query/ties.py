@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
+from backfill_assets.query.functions import TABLE_FUNCTIONS
 from backfill_assets.query.refusals import refusal
 
 __all__ = ["completed"]
@@ -31,6 +32,7 @@ _TAKES_ORDER: Final = frozenset({
 _ALL_COLUMNS: Final = "struct(*)"
 _WRITE_WINDOW: Final = "write the window after OVER, with ORDER BY"
 _FRAMES: Final = frozenset({TokenType.ROWS, TokenType.RANGE})
+_BEFORE_COLUMNS: Final = frozenset({TokenType.ORDER_BY, TokenType.COMMA, TokenType.DOT})
 _LIMITS: Final = frozenset({TokenType.LIMIT, TokenType.OFFSET})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
@@ -74,8 +76,13 @@ def _windows(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str
         if start is None or node is None:
             raise _not_total(f"the query calls {name}() over rows in no order", "give the window an ORDER BY")
         _check_place(node, name)
-        end = next((at for at in inside if at > start and tokens[at].token_type in _FRAMES), inside[-1] + 1)
+        end = next((at for at in inside if at > start and _begins_frame(tokens, at)), inside[-1] + 1)
         yield tokens[end - 1].end, f", {_ALL_COLUMNS}"
+
+
+def _begins_frame(tokens: Sequence[Token], at: int) -> bool:
+    """Whether ROWS or RANGE is no column of that name."""
+    return tokens[at].token_type in _FRAMES and tokens[at - 1].token_type not in _BEFORE_COLUMNS
 
 
 def _names_frame_of_rows(root: exp.Expr) -> bool:
@@ -155,10 +162,23 @@ def _before_order(node: exp.Expr) -> tuple[int, int]:
 
 
 def _ordinals(node: exp.Expr) -> str:
-    names = list(node.named_selects) if isinstance(node, exp.Query) else []
-    if not names or "*" in names:
+    items = list(node.selects) if isinstance(node, exp.Query) else []
+    if not items or any(each.is_star for each in items):
         raise _not_total("the query has LIMIT over *", "name the columns one by one")
-    return "".join(f", {at}" for at in range(1, len(names) + 1))
+    if any(map(_gives_several, items)):
+        raise _not_total(
+            "the query has LIMIT over a function that may give several columns", "name what it gives: AS (a, b)"
+        )
+    columns = sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in items)
+    return "".join(f", {at}" for at in range(1, columns + 1))
+
+
+def _gives_several(item: exp.Expr) -> bool:
+    called = item.unnest()
+    if not isinstance(called, exp.Func):
+        return False
+    name = called.name if isinstance(called, exp.Anonymous) else called.sql_name()
+    return name.lower() in TABLE_FUNCTIONS
 
 
 def _within(tokens: Sequence[Token], index: int) -> bool:

@@ -161,6 +161,20 @@ RELATIONAL: tuple[Mutation, ...] = (
         tests=(QUERY,),
     ),
     Mutation(
+        name="columns without a name have no part in the order before a LIMIT",
+        file="backfill_assets/query/ties.py",
+        old="    columns = sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in items)",
+        new="    columns = len([each for each in items if each.alias_or_name])",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="some columns of a function have no part in the order before a LIMIT",
+        file="backfill_assets/query/ties.py",
+        old="    return name.lower() in TABLE_FUNCTIONS",
+        new="    return False",
+        tests=(QUERY,),
+    ),
+    Mutation(
         name="rows of a named frame may come in any order",
         file="backfill_assets/query/ties.py",
         old="    if _names_frame_of_rows(root):",

@@ -144,6 +144,11 @@ REFUSED = [
         "ORDER_NOT_TOTAL",
         "SELECT sum(id) OVER w AS n FROM t WINDOW v AS (ORDER BY id), w AS (ORDER BY at ROWS CURRENT ROW)",
     ),
+    (
+        "ORDER_NOT_TOTAL",
+        "SELECT b FROM (SELECT id, json_tuple(name, 'a', 'b') FROM t ORDER BY 1 LIMIT 3) AS s(a, b, c)",
+    ),
+    ("ORDER_NOT_TOTAL", "SELECT b FROM (SELECT explode(map(id, name)) FROM t ORDER BY 1 LIMIT 3) AS s(a, b)"),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT id, row_number() OVER () AS n FROM t"),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY at) = 1"),
@@ -214,6 +219,16 @@ COMPLETED = [
         "OVER (ORDER BY at, struct(*) ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
     ),
     ("SELECT id, name FROM t ORDER BY at LIMIT 3", "ORDER BY at, 1, 2 LIMIT 3"),
+    ("SELECT b FROM (SELECT name || 'x', id FROM t ORDER BY at LIMIT 3) AS s(a, b)", "ORDER BY at, 1, 2 LIMIT 3"),
+    ("SELECT posexplode(array(id)) AS (a, b), name FROM t ORDER BY 1 LIMIT 3", "ORDER BY 1, 1, 2, 3 LIMIT 3"),
+    (
+        "SELECT id, lag(id) OVER (ORDER BY rows, range DESC) AS n FROM t",
+        "OVER (ORDER BY rows, range DESC, struct(*)) AS n",
+    ),
+    (
+        "SELECT id, lag(id) OVER (ORDER BY at RANGE UNBOUNDED PRECEDING) AS n FROM t",
+        "OVER (ORDER BY at, struct(*) RANGE UNBOUNDED PRECEDING)",
+    ),
     ("SELECT id FROM t UNION SELECT id FROM u ORDER BY 1 LIMIT 3", "ORDER BY 1, 1 LIMIT 3"),
     (
         "WITH x AS (SELECT id, name FROM t ORDER BY 1 LIMIT 2) "
