@@ -207,6 +207,9 @@ def reads_clock(node: exp.Expr, is_text: Callable[[exp.Column], bool]) -> bool:
         sides = (parent.this, parent.args.get("expression"))
         return not any(isinstance(side, exp.Column) and is_text(side) for side in sides)
     if isinstance(parent, exp.If | exp.Case):
+        if parent.this is node:  # CASE x WHEN 'today'
+            subject = parent.parent.this if isinstance(parent.parent, exp.Case) else None
+            return not (isinstance(subject, exp.Column) and is_text(subject))
         return any(_may_be_time(branch, is_text) for branch in _branches(parent))
     return not isinstance(parent, _KEEPS_TEXT)
 
