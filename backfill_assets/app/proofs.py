@@ -27,9 +27,10 @@ from backfill_assets.errors import StoredFormatError
 __all__ = ["CHECKS", "Outcome", "run_check"]
 
 
-def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: str = "") -> Outcome:
+def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: str | None = "") -> Outcome:
     """Run one check of one table. Without `full` it proves what was written since it last passed in this life, as far as
-    that is known; rows that nobody touched are left to the full proof. `seed` repeats a selection (`sample_seed`)."""
+    that is known; rows that nobody touched are left to the full proof. That also reads samples without Spark: `seed` repeats
+    a selection of them (`sample_seed`), and with None there are none."""
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look()
     if look.record is None or not look.exists:
@@ -37,7 +38,7 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: 
     if look.external is not None:
         return Outcome(passed=False, summary=f"version {look.external} changed data, but was not written by an epoch")
     since = Everything(reason="it was asked for") if full else _since(workspace, table, look, check)
-    drawn_by = (seed or uuid.uuid4().hex[:12]) if full else ""
+    drawn_by = (seed or uuid.uuid4().hex[:12]) if full and seed is not None else ""
     case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since, seed=drawn_by)
     outcome = _saying_what_is_left_out(case, CHECKS[check](case))
     if outcome.passed:

@@ -127,7 +127,7 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="the full proof reads nothing again",
         file="backfill_assets/app/proofs.py",
-        old="""uuid.uuid4().hex[:12]) if full else""",
+        old="""uuid.uuid4().hex[:12]) if full and seed is not None else""",
         new="""uuid.uuid4().hex[:12]) if not full else""",
         tests=(HIDDEN,),
     ),

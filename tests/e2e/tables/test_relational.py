@@ -1,5 +1,6 @@
 """Views over queries of any shape, on real tables that change: equal to the query after every refresh."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
@@ -10,6 +11,7 @@ from backfill_assets.errors import DuplicateKeyError
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.queries_world import QUERIES, churn, fill, order, results, tables_of
+from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
@@ -23,13 +25,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
-def assert_right(lake: Lake, view: str, query: str) -> None:
+def assert_right(lake: Lake, view: str, query: str, checks: Iterable[str] = CHECKS) -> None:
     names = tables_of(query)
     columns = lake.rows(lake.location(view)).columns
     found = lake.found(view, [f"`{each}`" for each in columns if not each.startswith("__")])
     assert found == lake.expected(view, query, *names)
     assert found.total() > 0
-    for check in CHECKS:
+    for check in checks:
         outcome = lake.project.check(view, check)
         assert outcome.passed, (check, outcome.summary)
 
@@ -41,7 +43,7 @@ def test_a_view_is_equal_to_its_query_whatever_its_shape(lake: Lake, name: str) 
     query = QUERIES[name]
     lake.view(f"view_{name}", query, *(lake.table(each) for each in tables_of(query)))
     assert lake.project.refresh(f"view_{name}").report.record.live
-    assert_right(lake, f"view_{name}", query)
+    assert_right(lake, f"view_{name}", query, checks=())
     churn(lake, Random(name), 100 * (list(QUERIES).index(name) + 1))
     report = lake.project.refresh(f"view_{name}").report
     assert len(report.epochs) == 1
@@ -70,11 +72,11 @@ def test_a_query_that_is_linear_in_what_changed_is_kept_by_the_changes_alone(fol
     lake, query, random = followed, QUERIES[name], Random(name)
     assert lake.project.refresh(name).report.record.rule == "full"
     first = 100 * (LINEAR.index(name) + 1)
-    for step in range(2):
+    for step in range(2 if FULL else 1):
         churn(lake, random, first + 10 * step)
         record = lake.project.refresh(name).report.record
         assert record.rule == ("full" if name == "left_join" else "linear")
-        assert_right(lake, name, query)
+        assert_right(lake, name, query, checks=())
     lake.append("customers", [{"id": first + step, "name": "new", "region": 1} for step in range(2)])
     record = lake.project.refresh(name).report.record
     assert record.rule == "linear" or "customers" not in tables_of(query)
@@ -98,6 +100,7 @@ def test_a_view_with_a_key_of_its_own_is_merged_by_it_and_refuses_two_rows_of_on
     assert lake.project.record("keyed").epoch == record.epoch
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("spark")
 def test_every_query_gives_the_same_over_spark_connect(remote: str) -> None:
     here = results()
