@@ -11,6 +11,7 @@ from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.model import MaterializedView
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.query import unique_keys
+from backfill_assets.query.record_columns import RECORD_KEY
 from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.rowwise import RowwiseQuery
 
@@ -95,7 +96,7 @@ def keys_of(case: Case) -> tuple[tuple[str, ...], ...]:
     declared = case.table.declared
     if isinstance(declared, MaterializedView):
         return unique_keys(case.workspace.bound(declared))
-    return (("_partition", "_offset"),)
+    return (RECORD_KEY,)
 
 
 def branch_column_of(case: Case) -> str:

@@ -13,6 +13,7 @@ from backfill_assets.declare.arguments import Start
 from backfill_assets.query.aggregate import is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query
+from backfill_assets.query.record_columns import ERROR, OFFSET, PARTITION, VALUE
 from backfill_assets.query.relational import is_relational
 
 if TYPE_CHECKING:
@@ -57,13 +58,13 @@ PARSER = 1
 """The version of the rules by which records become rows; tables that were built with another one are refused."""
 
 METADATA_COLUMNS = (
-    Column("_partition", "INT"),
-    Column("_offset", "LONG"),
+    Column(PARTITION, "INT"),
+    Column(OFFSET, "LONG"),
     Column("_timestamp", "TIMESTAMP"),
     Column("_key", "BINARY"),
     Column("_headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>"),
 )
-ERROR_COLUMNS = (Column("_error", "STRING"), Column("_value", "BINARY"))
+ERROR_COLUMNS = (Column(ERROR, "STRING"), Column(VALUE, "BINARY"))
 
 
 class LabelArguments(TypedDict, total=False):

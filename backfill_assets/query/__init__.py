@@ -11,6 +11,7 @@
 - `occurrences`: where a query names its upstreams
 - `parsing`: splits a query's text into its row-wise parts
 - `query`: a view's query of whichever kind
+- `record_columns`: the names of the columns that a source's table adds to those of its schema
 - `refusals`: why a query cannot be maintained
 - `relational`: reads a query of any shape
 - `rowwise`: reads a row-wise query

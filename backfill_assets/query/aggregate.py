@@ -28,6 +28,7 @@ from backfill_assets.query.expressions import (
 )
 from backfill_assets.query.grouping import FUNCTIONS, Call, GroupedText, Selected, aggregates_in, groups_of
 from backfill_assets.query.parsing import Part, parse, parse_parts, tokenize
+from backfill_assets.query.record_columns import ERROR
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import backquoted, canonical_text, sliced
 
@@ -106,7 +107,7 @@ def analyze_aggregate(query: str, tables: Mapping[str, tuple[Column, ...]], *, r
     groups = groups_of(text, items, given)
     selected = Selected(text, groups)
     written = tuple(selected.rewritten(item) for item in items)
-    named = {*named_columns(part, scope), *(["_error"] if records else [])}
+    named = {*named_columns(part, scope), *([ERROR] if records else [])}
     analyzed = AggregateQuery(
         text=canonical_text(query, tokens, [part]),
         upstreams=(scope.upstream,),
@@ -119,7 +120,7 @@ def analyze_aggregate(query: str, tables: Mapping[str, tuple[Column, ...]], *, r
         outputs=written,
         qualifier=scope.qualifier,
         condition=sliced(query, part.condition) if part.condition else "",
-        good="_error" if records and scope.column("_error") else "",
+        good=ERROR if records and scope.column(ERROR) else "",
     )
     _check_rows(analyzed, scope)
     return analyzed

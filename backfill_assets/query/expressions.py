@@ -7,7 +7,6 @@ left in the same SELECT list. Types are Spark's business.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 from sqlglot import exp
 
@@ -15,6 +14,7 @@ from backfill_assets.query.ddl import Column, invalid_name_characters
 from backfill_assets.query.determinism import CLOCK_NODES, CURRENT_NODES, reads_clock, refused_calls
 from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.parsing import Part
+from backfill_assets.query.record_columns import UNSEEN
 from backfill_assets.query.refusals import nearest, refusal
 
 __all__ = [
@@ -29,8 +29,6 @@ __all__ = [
     "outputs",
     "scope_of",
 ]
-
-_UNSEEN: Final = frozenset({"_error", "_value"})
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class Scope:
         """What `*` stands for: all columns but those that say what is wrong with a record, null by definition here, and
         those of a view's own maintenance."""
         if self.records:
-            return tuple(column for column in self.columns if column.name not in _UNSEEN)
+            return tuple(column for column in self.columns if column.name not in UNSEEN)
         return tuple(column for column in self.columns if not column.name.startswith("__"))
 
     def resolve(self, parts: list[str]) -> tuple[Column, list[str]] | None:

@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.errors import QueryError
+from backfill_assets.query import record_columns
 from backfill_assets.query.aggregate import check_groups, is_aggregate
 from backfill_assets.query.ddl import Column, invalid_name_characters
 from backfill_assets.query.determinism import check_deterministic, refused_calls
@@ -42,9 +43,8 @@ ROW_HASH: Final = "__row_hash"
 COPY: Final = "__copy"
 """Which of several equal rows it is, from 1: with the hash of a row the key of a view that has no other."""
 
-ERROR: Final = Column("_error", "STRING")
+ERROR: Final = Column(record_columns.ERROR, "STRING")
 """What is wrong with a record; null in good ones."""
-_OF_BAD_RECORDS: Final = frozenset({ERROR.name, "_value"})
 
 RULES_END: Final = frozenset({
     "AGGREGATE",
@@ -199,7 +199,7 @@ def _spelled(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
 
 def _visible(columns: tuple[Column, ...], *, records: bool) -> tuple[Column, ...]:
     """The columns that a user sees: none of a view's own maintenance, and none that say what is wrong with a record."""
-    hidden = _OF_BAD_RECORDS if records else frozenset()
+    hidden = record_columns.UNSEEN if records else frozenset()
     return tuple(each for each in columns if not each.name.startswith("__") and each.name not in hidden)
 
 

@@ -27,6 +27,7 @@ from backfill_assets.query.expressions import (
     scope_of,
 )
 from backfill_assets.query.parsing import Part, parse_parts, tokenize
+from backfill_assets.query.record_columns import ERROR, RECORD_KEY
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import backquoted, canonical_text, sliced
 
@@ -36,7 +37,6 @@ CHANGE: Final = Column("_change_type", "STRING")
 """What Delta's change data feed says of each row; the parts of a query over Delta tables give it as `CARRIED_CHANGE`."""
 CARRIED_CHANGE: Final = f"__{CHANGE.name}"
 
-_VISIBLE_KEY: Final = ("_partition", "_offset")
 _BRANCH: Final = "__branch"
 
 
@@ -135,7 +135,7 @@ def _checked_key(
     """The key columns of the upstreams, which all parts must have alike; none where they are not to be used and
     `replaceable`."""
     if keys is None:
-        return _VISIBLE_KEY
+        return RECORD_KEY
     found = {keys[scope.upstream] for scope in scopes}
     if replaceable and (len(found) > 1 or not _can_be_carried(*found)):
         return ()
@@ -216,7 +216,7 @@ def _branch_sql(query: str, part: Part, scope: Scope, result: _Result) -> str:
     read = ", ".join(
         backquoted(each.name) for each in carried if each.name in named or each in scope.visible or not scope.records
     )
-    good = " WHERE _error IS NULL" if scope.records and scope.column("_error") else ""
+    good = f" WHERE {ERROR} IS NULL" if scope.records and scope.column(ERROR) else ""
     where = f" WHERE {sliced(query, part.condition)}" if part.condition else ""
     source = f"(SELECT {read} FROM {backquoted(scope.upstream)}{good}) AS {qualifier}"
     inner = f"SELECT {', '.join(projection)} FROM {source}{where}"

@@ -229,8 +229,8 @@ KAFKA: tuple[Mutation, ...] = (
     Mutation(
         name="bad records are dropped",
         file="backfill_assets/adapters/sql/kafka_records.py",
-        old="""return judged.selectExpr(*metadata, *values, "__error AS _error", raw_value)""",
-        new="""return judged.selectExpr(*metadata, *values, "__error AS _error", raw_value).where("_error IS NULL")""",
+        old="""return judged.selectExpr(*metadata, *values, f"__error AS {ERROR}", raw_value)""",
+        new="""return judged.selectExpr(*metadata, *values, f"__error AS {ERROR}", raw_value).where("_error IS NULL")""",
         tests=(RECORDS, "tests/e2e/kafka/test_first_path.py::test_history_and_new_events_reach_the_view_each_once"),
     ),
     Mutation(
@@ -253,8 +253,8 @@ KAFKA: tuple[Mutation, ...] = (
     Mutation(
         name="views read records that did not parse",
         file="backfill_assets/query/rowwise.py",
-        old="""good = " WHERE _error IS NULL" if scope.records and scope.column("_error") else \"\"""",
-        new="""good = " WHERE TRUE" if scope.records and scope.column("_error") else \"\"""",
+        old="""good = f" WHERE {ERROR} IS NULL" if scope.records and scope.column(ERROR) else \"\"""",
+        new="""good = " WHERE TRUE" if scope.records and scope.column(ERROR) else \"\"""",
         tests=(
             "tests/query/test_rowwise.py::test_the_sql_keeps_the_users_text_reads_good_records_and_adds_the_hidden_key",
             "tests/e2e/tables/test_apply.py::test_good_records_come_with_the_hidden_key",

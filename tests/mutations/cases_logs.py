@@ -41,7 +41,7 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a commit does not say which version it was made on",
         file=DELTA,
-        old="""        record = record.model_copy(update={"base": table.version()})\n""",
+        old="""        record = record.model_copy(update={"read_version": table.version()})\n""",
         new="",
         tests=(f"{REAL}::test_each_commit_says_which_version_it_was_made_on",),
     ),

@@ -20,6 +20,7 @@ from backfill_assets.core.progress.positions import NamedKey
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query
+from backfill_assets.query.record_columns import RECORD_KEY
 from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.spelling import backquoted
 
@@ -71,7 +72,7 @@ def poison_records(
 
     def fails(start: int, end: int) -> str:
         wanted = places.between(start, end)
-        some = {name: once[name].where(within("_partition", "_offset", wanted[name])) for name in wanted}
+        some = {name: once[name].where(within(*RECORD_KEY, wanted[name])) for name in wanted}
         return _refused(query, some, columns)
 
     with ExitStack() as stack:

@@ -41,6 +41,7 @@ from backfill_assets.errors import QueryError, UpstreamChangedError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl
 from backfill_assets.query.query import Query
+from backfill_assets.query.record_columns import OFFSET, PARTITION, RECORD_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +51,7 @@ __all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "que
 SMALL_EPOCH = 50_000
 """An epoch of fewer offsets is written as one file."""
 
-_STATED_OF_FILES = ("path", "min._partition", "max._partition", "min._offset", "max._offset")
+_STATED_OF_FILES = ("path", *(f"{bound}.{name}" for name in RECORD_KEY for bound in ("min", "max")))
 
 _STORABLE = re.compile(
     r"boolean|byte|short|integer|long|float|double|decimal\(\d+,\d+\)|date|timestamp|timestamp_ntz|string|binary"
@@ -179,7 +180,7 @@ def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader) -
     schema = ddl(source.bronze_columns)
     paths = bronze_paths(source, read)
     rows = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
-    return rows.where(within("_partition", "_offset", read.ranges))
+    return rows.where(within(*RECORD_KEY, read.ranges))
 
 
 def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
@@ -197,7 +198,7 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
     stated = pa.table(table.get_add_actions(flatten=True))
     statistics = stated.select([name for name in _STATED_OF_FILES if name in stated.column_names]).to_pylist()
     files = [
-        BronzeFile(path=each["path"], partitions=_bounds(each, "_partition"), offsets=_bounds(each, "_offset"))
+        BronzeFile(path=each["path"], partitions=_bounds(each, PARTITION), offsets=_bounds(each, OFFSET))
         for each in statistics
     ]
     return [source.bronze.child(path) for path in files_of_ranges(files, read.ranges)]

@@ -177,7 +177,7 @@ class DeltaOutput:
 
         Spark merges into the newest version, whichever was looked at.
         """
-        read_version = record.base
+        read_version = record.read_version
         if read_version is None or read_version >= at - 1:
             return None
         between = list(takewhile(lambda commit: commit[0] > read_version, before))
@@ -199,7 +199,7 @@ class DeltaOutput:
         """
         table = self._table
         assert table is not None
-        record = record.model_copy(update={"base": table.version()})
+        record = record.model_copy(update={"read_version": table.version()})
         try:
             if staged.files and not self._bounds_suit(table, staged):
                 self._log.forget()

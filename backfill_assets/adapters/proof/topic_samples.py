@@ -19,6 +19,7 @@ from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.offset_ranges import within
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.query.ddl import Column, quoted
+from backfill_assets.query.record_columns import ERROR, OFFSET, PARTITION, RECORD_KEY, VALUE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,12 +52,12 @@ def rows_of_records(
     told = [column.name for column in source.columns if _TOLD.fullmatch(column.type) or source.record_format == "raw"]
 
     def read(spark: "SparkSession") -> list[dict[str, Any]]:
-        rows = rows_at(spark, source.bronze, version).where(within("_partition", "_offset", ranges))
-        fixed = ["_partition", "_offset", "unix_millis(_timestamp) AS _ms", "_key", "_headers", "_error", "_value"]
+        rows = rows_at(spark, source.bronze, version).where(within(*RECORD_KEY, ranges))
+        fixed = [*RECORD_KEY, "unix_millis(_timestamp) AS _ms", "_key", "_headers", ERROR, VALUE]
         found: list[dict[str, Any]] = rows.selectExpr(*fixed, *map(quoted, told)).toArrow().to_pylist()
         return found
 
-    return {(row["_partition"], row["_offset"]): _record_row(row, told) for row in runner.run(read)}
+    return {(row[PARTITION], row[OFFSET]): _record_row(row, told) for row in runner.run(read)}
 
 
 def _record_row(row: Mapping[str, Any], told: Sequence[str]) -> RecordRow:
@@ -64,7 +65,7 @@ def _record_row(row: Mapping[str, Any], told: Sequence[str]) -> RecordRow:
         timestamp_ms=row["_ms"],
         key=row["_key"],
         headers=tuple((each["key"], each["value"]) for each in row["_headers"] or ()),
-        error=row["_error"],
+        error=row[ERROR],
         raw_value=row["_value"],
         values={name: row[name] for name in told},
     )

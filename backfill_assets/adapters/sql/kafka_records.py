@@ -27,6 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from backfill_assets.query.ddl import Column, ddl, literal, quoted
+from backfill_assets.query.record_columns import ERROR, OFFSET, PARTITION, VALUE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["parse_records"]
 
 _METADATA: Final = {
-    "partition": "_partition",
-    "offset": "_offset",
+    "partition": PARTITION,
+    "offset": OFFSET,
     "timestamp": "_timestamp",
     "key": "_key",
     "headers": "_headers",
@@ -75,8 +76,8 @@ def parse_records(raw: "DataFrame", *, columns: Sequence[Column], record_format:
     judged = _raw_judged(raw, columns[0]) if record_format == "raw" else _json_judged(raw, columns)
     values = [f"IF(__error IS NULL, __record.{quoted(each.name)}, NULL) AS {quoted(each.name)}" for each in columns]
     metadata = [f"{theirs} AS {ours}" for theirs, ours in _METADATA.items()]
-    raw_value = "IF(__error IS NOT NULL, value, NULL) AS _value"
-    return judged.selectExpr(*metadata, *values, "__error AS _error", raw_value)
+    raw_value = f"IF(__error IS NOT NULL, value, NULL) AS {VALUE}"
+    return judged.selectExpr(*metadata, *values, f"__error AS {ERROR}", raw_value)
 
 
 def _raw_judged(raw: "DataFrame", column: Column) -> "DataFrame":

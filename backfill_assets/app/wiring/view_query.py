@@ -12,6 +12,7 @@ from backfill_assets.errors import QueryError, UpstreamRefusedError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, analyze, named_in, reader_key
+from backfill_assets.query.record_columns import RECORD_KEY
 from backfill_assets.query.relational import ERROR
 
 __all__ = ["ViewQuery"]
@@ -88,7 +89,7 @@ class ViewQuery:
     def key_of(self, upstream: Upstream) -> tuple[str, ...]:
         """The columns that identify a row of a table, hidden ones of a view included; none if it declares none."""
         if isinstance(upstream, KafkaSource):
-            return ("_partition", "_offset")
+            return RECORD_KEY
         if isinstance(upstream, MaterializedView):
             return reader_key(self.catalog.bound(upstream))
         columns = self.tables[upstream.name].columns()

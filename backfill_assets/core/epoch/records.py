@@ -125,8 +125,8 @@ class CommitRecord(Value):
     for other queries. `engine` says how the commit was made: `append` of staged files, `overwrite` with them, or a merge by
     key in `delta-rs` or `spark`.
     `columns` are the columns of the upstreams when this life began, as far as the query may refer to them.
-    `spooled` says in which staged folder each part of the spool is that the position needs. `base` is the table's version
-    when it was looked at for this commit; only maintenance may have committed between the two.
+    `spooled` says in which staged folder each part of the spool is that the position needs. `read_version` is the table's
+    version when it was looked at for this commit; only maintenance may have committed between the two.
     """
 
     kind: CommitKind
@@ -154,7 +154,7 @@ class CommitRecord(Value):
     started_at: float
     finished_at: float
     created_at: float
-    base: int | None = None
+    read_version: int | None = None
 
 
 def nothing_known(target: str, fingerprint: Fingerprint, *, incarnation: str, now: float) -> CommitRecord:

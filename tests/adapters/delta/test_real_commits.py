@@ -68,9 +68,9 @@ def test_nothing_staged_is_nothing_to_verify(output: DeltaOutput) -> None:
     output.verify(Staged())
 
 
-def by_spark(output: DeltaOutput, epoch: int, *, base: int) -> None:
+def by_spark(output: DeltaOutput, epoch: int, *, read_version: int) -> None:
     """Commit an epoch as Spark's merge does: on the newest version there is, whichever was looked at."""
-    made = record(CommitKind.EPOCH, FIRST, epoch).model_copy(update={"base": base})
+    made = record(CommitKind.EPOCH, FIRST, epoch).model_copy(update={"read_version": read_version})
     table = DeltaTable(output.location.uri)
     table.create_write_transaction(
         [], "append", table.schema(), commit_properties=CommitProperties(custom_metadata=metadata_of(made))
@@ -82,25 +82,25 @@ def test_each_commit_says_which_version_it_was_made_on(output: DeltaOutput) -> N
     commit(output, record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1]))
     found = output.look()
     assert found.record is not None
-    assert (found.record.base, found.at) == (before, before + 1)
+    assert (found.record.read_version, found.at) == (before, before + 1)
 
 
 def test_columns_and_rows_that_slipped_in_before_a_commit_are_an_external_write_and_properties_are_not(
     output: DeltaOutput,
 ) -> None:
-    base = output.look().version
+    before = output.look().version
     DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "7"})
-    by_spark(output, 1, base=base)
+    by_spark(output, 1, read_version=before)
     assert output.look().external is None
-    base = output.look().version
+    before = output.look().version
     DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "8"})
     DeltaTable(output.location.uri).alter.add_columns([Field("extra", PrimitiveType("string"))])
-    by_spark(output, 2, base=base)
-    assert output.look().external == base + 2
-    base = output.look().version
+    by_spark(output, 2, read_version=before)
+    assert output.look().external == before + 2
+    before = output.look().version
     write_deltalake(output.location.uri, pa.table({"id": [9]}, schema=SCHEMA), mode="append", schema_mode="merge")
-    by_spark(output, 3, base=base)
-    assert output.look().external == base + 1
+    by_spark(output, 3, read_version=before)
+    assert output.look().external == before + 1
 
 
 def test_of_several_external_writes_the_first_is_named_and_a_delete_is_one(output: DeltaOutput) -> None:

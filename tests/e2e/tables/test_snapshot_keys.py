@@ -116,8 +116,8 @@ def test_maintenance_that_slips_in_before_sparks_own_merge_is_passed_over(copied
     workspace = copied.project.workspace()
     found = workspace.table(workspace.declared["copy"]).output.look()
     assert found.record is not None
-    assert found.record.base is not None
-    assert (found.record.engine, found.at) == ("spark", found.record.base + 2)
+    assert found.record.read_version is not None
+    assert (found.record.engine, found.at) == ("spark", found.record.read_version + 2)
     assert copied.found("copy", ["id", "v"]) == copied.expected("copy", COPY, "base")
 
 
