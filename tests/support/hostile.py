@@ -23,6 +23,7 @@ from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared
 from tests.support.lake import Lake
+from tests.support.project import SAMPLES
 from tests.support.settings import FULL
 
 if TYPE_CHECKING:
@@ -171,9 +172,7 @@ def followed(workspace: Workspace) -> dict[str, Any]:
 def checked(workspace: Workspace) -> dict[str, Any]:
     """Run all checks on the view, in the full proof on all; what those say that failed, and how many passed."""
     names = list(workspace.declared)[-1:] if not FULL else workspace.declared
-    outcomes = [
-        run_check(workspace, name, check, full=True, seed="" if FULL else None) for name in names for check in CHECKS
-    ]
+    outcomes = [run_check(workspace, name, check, full=True, seed=SAMPLES) for name in names for check in CHECKS]
     failed = [outcome.summary for outcome in outcomes if not outcome.passed]
     return {"passed": len(outcomes) - len(failed), "failed": failed}
 

@@ -26,6 +26,8 @@ from backfill_assets.declare.model import Declared
 from tests.support.settings import FULL, SPARK
 
 SECONDS = 30
+SAMPLES = "" if FULL else None
+"""How samples are drawn that a check reads without Spark; None: there are none."""
 
 
 @dataclass
@@ -67,9 +69,11 @@ class Project:
         found = table.to_pyarrow_table(columns=list(columns) or None).to_pylist()
         return Counter(tuple(_hashable(row[name]) for name in (columns or row)) for row in found)
 
-    def check(self, name: str, check: str = "exactly_once", *, full: bool = True) -> Outcome:
+    def check(
+        self, name: str, check: str = "exactly_once", *, full: bool = True, seed: str | None = SAMPLES
+    ) -> Outcome:
         """Run one check. Samples are read without Spark in the full proof alone: the gate has tests of its own of that."""
-        return run_check(self.workspace(), name, check, full=full, seed="" if FULL else None)
+        return run_check(self.workspace(), name, check, full=full, seed=seed)
 
     def topic(self, *, partitions: int = 2, config: Mapping[str, str] | None = None) -> str:
         """Make a topic of a fresh name."""

@@ -80,6 +80,7 @@ def cli(project: Project, remote: str, commands: Commands) -> CommandLine:
     return CommandLine(project.root, project.servers, commands, {"SPARK_REMOTE": remote})
 
 
+@pytest.mark.full
 def test_what_is_planned_for_a_view_that_is_not_there_and_for_one_that_is_backfilled_in_part(cli: CommandLine) -> None:
     assert [(each["name"], each["state"]) for each in cli.json("status")] == [
         ("orders", "not created"),

@@ -56,7 +56,7 @@ def world(strategy: Strategy, tmp_path: Path, broker: str) -> World:
     return world_of(strategy, tmp_path, broker)
 
 
-@strategies("source", "snapshot", "arrangement", "rearranged")
+@strategies("source", "arrangement", "rearranged")
 def test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back(world: World) -> None:
     """Whatever happens to the upstream while a run is at work: two changes after each epoch, in history and after it."""
     seen: list[CommitRecord] = []
@@ -83,7 +83,7 @@ def test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back(wo
     world.finish()
 
 
-@strategies("snapshot", "snapshot_once", "arrangement", "rearranged")
+@strategies("snapshot_once", "arrangement", "rearranged")
 def test_an_epoch_that_is_killed_at_step_after_step_is_committed_once(world: World, processes: Processes) -> None:
     """Each process takes up what the one before left, while the upstream goes on: first in history, then in the log."""
     # The steps are the protocol's, which is one: where not all are tried, each strategy has another one.

@@ -137,7 +137,10 @@ def random_history(view: View, seed: int) -> None:
         view.check()
 
 
-@pytest.mark.parametrize(("name", "seed"), [*((name, 1) for name in QUERIES), ("visible keys", 2), ("extremes", 2)])
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [*((name, 1) for name in QUERIES), ("extremes", 2), pytest.param("visible keys", 2, marks=pytest.mark.full)],
+)
 def test_after_every_batch_of_a_random_history_the_view_is_the_batch_answer(
     spark: "SparkSession", name: str, seed: int
 ) -> None:

@@ -15,7 +15,7 @@ from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
-GATE = ("three_way", "no_groups", "window", "not_in")
+GATE = ("three_way", "no_groups", "window")
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,7 @@ def test_a_child_waits_for_its_parent_and_writes_nothing_before(lake: Lake) -> N
     assert not Path(lake.location("second")).exists(), "nothing was written"
 
 
+@pytest.mark.full
 def test_a_chain_is_exact_at_its_recorded_versions(lake: Lake) -> None:
     refresh(lake, "first", "second", "third")
     lake.append("base", [{"id": 100, "v": 45, "name": "new"}])
