@@ -90,6 +90,13 @@ CONSERVATION: tuple[Mutation, ...] = (
         tests=("tests/adapters/proof/test_file_samples.py",),
     ),
     Mutation(
+        name="rows from the middle of a file are slices",
+        file=FILE_SAMPLES,
+        old="        yield batch.take(pa.array(range(start, end), pa.int64()))",
+        new="        yield batch.slice(start, end - start)",
+        tests=("tests/adapters/proof/test_file_samples.py",),
+    ),
+    Mutation(
         name="files with hidden rows are read again as they are",
         file=FILE_SAMPLES,
         old="if simple and not file.deleted and",

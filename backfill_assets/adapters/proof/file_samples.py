@@ -131,11 +131,12 @@ def _groups_of(file: pq.ParquetFile, places: OffsetRange) -> tuple[list[int], in
 
 
 def _cut(batches: Iterable[pa.RecordBatch], *, skip: int, take: int) -> Iterator[pa.RecordBatch]:
-    """So many rows after so many others."""
+    """So many rows after so many others, as copies: PySpark takes no slice of nested values of which some are null."""
     for batch in batches:
-        part = batch.slice(min(skip, batch.num_rows), take)
-        skip -= min(skip, batch.num_rows)
-        take -= part.num_rows
-        yield part
+        start = min(skip, batch.num_rows)
+        end = min(start + take, batch.num_rows)
+        skip -= start
+        take -= end - start
+        yield batch.take(pa.array(range(start, end), pa.int64()))
         if not take:
             return

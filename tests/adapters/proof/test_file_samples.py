@@ -52,6 +52,17 @@ def test_rows_are_those_of_their_places_wherever_row_groups_begin(folder: Path) 
     assert file.rows.to_pylist() == [{"id": at, "More": str(at)} for at in range(file.places.start, file.places.end)]
 
 
+def test_rows_from_the_middle_of_a_file_are_copies_as_slices_of_nested_values_are_not_taken(folder: Path) -> None:
+    nested = pa.list_(pa.struct([("key", pa.string())]))
+    values = pa.array([None if at % 3 else [{"key": str(at)}] for at in range(ROWS)], nested)
+    pq.write_table(pa.table({"id": list(range(ROWS)), "more": values}), folder / "f.parquet")
+    (file,) = drawn_of(folder, columns="id LONG, more ARRAY<STRUCT<key: STRING>>").files
+    assert file.rows is not None
+    assert file.places.start > 0
+    assert {chunk.offset for column in file.rows.columns for chunk in column.chunks} == {0}
+    assert file.rows["more"].to_pylist() == values.to_pylist()[file.places.start : file.places.end]
+
+
 def test_columns_that_a_file_has_not_are_left_out_and_files_that_have_none_passed_over(folder: Path) -> None:
     (file,) = drawn_of(folder, columns="ID LONG, late STRING").files
     assert file.rows is not None
