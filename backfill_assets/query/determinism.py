@@ -65,8 +65,9 @@ _CLAUSES: Final = {
 def check_deterministic(
     root: exp.Expr, tokens: Sequence[Token], tables: Mapping[str, Sequence[Column]] | None = None
 ) -> None:
-    """Refuse a query that would not give the same rows again. `tables`: the columns of each
-    upstream; what takes them to tell is left out without them. Errors: `QueryError`.
+    """Refuse a query that would not give the same rows again.
+
+    `tables`: the columns of each upstream; without them, what only they can tell is not checked. Errors: `QueryError`.
     """
     _check_calls(tokens)
     for name, (reason, clause) in _CLAUSES.items():

@@ -13,7 +13,7 @@ from sqlglot import exp
 from backfill_assets.query.ddl import Column, invalid_name_characters
 from backfill_assets.query.determinism import CLOCK_NODES, CURRENT_NODES, reads_clock, refused_calls
 from backfill_assets.query.functions import CURRENT_WORDS
-from backfill_assets.query.parsing import Part
+from backfill_assets.query.parsing import Part, upstream_named
 from backfill_assets.query.record_columns import UNSEEN
 from backfill_assets.query.refusals import nearest, refusal
 
@@ -76,15 +76,7 @@ def scope_of(part: Part, tables: Mapping[str, tuple[Column, ...]], *, records: b
 
     Errors: `QueryError`.
     """
-    written = ".".join(each.name for each in part.table.parts)
-    same = [name for name in tables if name.lower() == written.lower()]
-    name = written if written in tables else same[0] if len(same) == 1 else None
-    if name is None:
-        raise refusal(
-            "UNKNOWN_UPSTREAM",
-            f"the query reads from {written!r}, which is not an upstream of the view",
-            hint=nearest(written, list(tables)),
-        )
+    name = upstream_named(part.table, tables)
     return Scope(name, part.qualifier, tables[name], records=records)
 
 

@@ -11,7 +11,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from backfill_assets.query.functions import TABLE_FUNCTIONS
-from backfill_assets.query.refusals import nearest, refusal
+from backfill_assets.query.parsing import upstream_named
+from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import backquoted
 
 __all__ = ["Occurrence", "bound", "occurrences"]
@@ -62,17 +63,8 @@ def _escaped(text: str) -> str:
 
 
 def _occurrence(table: exp.Table, upstreams: Sequence[str]) -> Occurrence:
-    written = ".".join(each.name for each in table.parts)
-    same = [name for name in upstreams if name.lower() == written.lower()]
-    name = written if written in upstreams else same[0] if len(same) == 1 else None
-    if name is None:
-        raise refusal(
-            "UNKNOWN_UPSTREAM",
-            f"the query reads from {written!r}, which is not an upstream of the view",
-            hint=nearest(written, list(upstreams)),
-        )
     return Occurrence(
-        upstream=name,
+        upstream=upstream_named(table, upstreams),
         start=table.parts[0].meta["start"],
         end=table.parts[-1].meta["end"] + 1,
         alias=str(table.alias),

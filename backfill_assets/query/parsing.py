@@ -4,7 +4,7 @@ sqlglot says what the text means; the text itself is kept and cut by token posit
 changes some Spark functions. Refuses every clause that is not row-wise; what the expressions hold is not looked at here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -13,9 +13,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
-from backfill_assets.query.refusals import refusal
+from backfill_assets.query.refusals import nearest, refusal
 
-__all__ = ["Part", "parse", "parse_parts", "tokenize"]
+__all__ = ["Part", "parse", "parse_parts", "tokenize", "upstream_named"]
 
 _CLAUSES: Final = {
     "with_": ("CTE", "WITH"),
@@ -127,6 +127,19 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
     if not isinstance(root, exp.Query):
         raise refusal("NOT_A_QUERY", f"the query begins with {tokens[0].text.upper()}, it is not a SELECT")
     return root
+
+
+def upstream_named(table: exp.Table, upstreams: Collection[str]) -> str:
+    """The upstream that a table in FROM names; Spark does not tell case. Errors: `QueryError`."""
+    written = ".".join(each.name for each in table.parts)
+    same = [name for name in upstreams if name.lower() == written.lower()]
+    if written not in upstreams and len(same) != 1:
+        raise refusal(
+            "UNKNOWN_UPSTREAM",
+            f"the query reads from {written!r}, which is not an upstream of the view",
+            hint=nearest(written, list(upstreams)),
+        )
+    return written if written in upstreams else same[0]
 
 
 def _start_column(where: "dict[str, Any]") -> int:

@@ -7,7 +7,7 @@ all is the change of the view, exactly (the telescoping rule of incremental view
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
@@ -95,11 +95,11 @@ def changed_rows(
     parts = [rows(part, str(part.first)) for part in _versions(upstream, read)]
     found = reduce(lambda some, more: some.unionByName(more), parts)
     deletes = any(commit.deletes for commit in upstream.commits(read.first - 1, read.last))
-    before = read.model_copy(update={"last": read.first - 1})
+    before = cache(lambda: rows(read.model_copy(update={"last": read.first - 1}), "before"))
     return Changed(
         come=found.where(f"{CHANGE.name} {IS_INSERT}"),
         go=found.where(f"NOT {CHANGE.name} {IS_INSERT}") if deletes else None,
-        old=lambda: rows(before, "before"),
+        old=before,
     )
 
 

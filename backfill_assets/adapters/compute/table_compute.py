@@ -184,14 +184,14 @@ class TableCompute:
     def _in_full(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
         """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
         query, place = self.query(plan.incarnation), self._place(folder)
-        new = batch(query, self._inputs(spark, plan, folder)).selectExpr(*view_columns(self.output))
         old, held = rows_at(spark, self.output, at), sum(each.held for each in plan.reads if isinstance(each, FullRead))
-        compared = (
-            0 if isinstance(query, AggregateQuery) else held
-        )  # groups are few beside the rows that they are made of
-        if query.key_columns and not mostly_differ(new, old, query.key_columns, rows=compared):
-            return self._changes(spark, plan, _consolidated(differences(new, old), *unique_keys(query)), folder, at)
-        counts = write_new(new, place, tasks=_tasks(held))
+        # Groups are few beside the rows that they are made of.
+        few = 0 if isinstance(query, AggregateQuery) else held
+        with kept(batch(query, self._inputs(spark, plan, folder)).selectExpr(*view_columns(self.output))) as new:
+            if query.key_columns and not mostly_differ(new, old, query.key_columns, rows=few):
+                changes = _consolidated(differences(new, old), *unique_keys(query))
+                return self._changes(spark, plan, changes, folder, at)
+            counts = write_new(new, place, tasks=_tasks(held))
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             check_rows(plan, query, spark.read.parquet(f"{place}/{OPERATION}=insert"))
         return {**counts, REPLACED: 1}
@@ -204,15 +204,12 @@ class TableCompute:
         changed = [each for each in reads if each.first <= each.last and each.rows]
         if not self._fits(plan, query, reads, changed):
             return {}
-        found = {
-            each.source: self._changed(spark, plan, each, f"{folder}/{INPUTS}/changes/{each.source}")
-            for each in changed
-        }
-        changes = relational_changes(query, self._inputs(spark, plan, folder), found)
-        if not query.primary_key:
-            rows = sum(each.rows for each in changed)
-            changes = by_copies(changes, rows_at(spark, self.output, at), rows=rows)
-        counts = self._changes(spark, plan, _consolidated(changes, *unique_keys(query)), folder, at)
+        found = {each.source: self._changed(spark, plan, each, folder) for each in changed}
+        with kept(relational_changes(query, self._inputs(spark, plan, folder), found)) as changes:
+            rows = changes
+            if not query.primary_key:
+                rows = by_copies(changes, rows_at(spark, self.output, at), rows=sum(each.rows for each in changed))
+            counts = self._changes(spark, plan, _consolidated(rows, *unique_keys(query)), folder, at)
         return {**counts, LINEAR: 1}
 
     def _changed(self, spark: "SparkSession", plan: Plan, read: FullRead, folder: str) -> Changed:
