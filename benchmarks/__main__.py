@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import backfill, changes, epochs, first, idle, ingest, refresh, situations, tables
+from benchmarks import backfill, changes, epochs, first, idle, ingest, queries, refresh, situations, tables
 from benchmarks.measure import Comparison, machine
 from benchmarks.world import World, world
 
@@ -25,9 +25,10 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "idle": idle.run,
     "tables": tables.run,
     "changes": changes.run,
+    "queries": queries.run,
     "situations": situations.run,
 }
-SIZED = {"ingest", "backfill", "tables", "changes"}
+SIZED = {"ingest", "backfill", "tables", "changes", "queries"}
 """Those whose size is a number of rows that `--rows` sets."""
 
 

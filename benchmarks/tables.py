@@ -13,7 +13,7 @@ from backfill_assets.declare.model import MaterializedView, RefreshMode
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.world import World
 
-__all__ = ["COLUMNS", "copy_of", "make_table", "run"]
+__all__ = ["COLUMNS", "FEED", "FILES", "copy_of", "make_table", "run"]
 
 CHUNKS = 8
 FILES = 16

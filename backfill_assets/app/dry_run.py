@@ -1,15 +1,17 @@
 """What a refresh would do, without doing it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.choice.choose import Choice
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import NextEpoch
-from backfill_assets.core.epoch.records import CommitRecord, Position
+from backfill_assets.core.epoch.records import CommitRecord, Position, Rule
 from backfill_assets.core.epoch.run import plan_next
 from backfill_assets.declare.model import MaterializedView
+from backfill_assets.query.relational import RelationalQuery
 
 __all__ = ["Planned", "plan"]
 
@@ -17,12 +19,15 @@ __all__ = ["Planned", "plan"]
 @dataclass(frozen=True, kw_only=True)
 class Planned:
     """What a refresh would do. `record`: the newest commit (None: not created yet); `step`: the next epoch, which should
-    take `expected_seconds` (None: nothing to do); `choice`: for a view that is not live, the strategy of a new life."""
+    take `expected_seconds` (None: nothing to do); `choice`: for a view that is not live, the strategy of a new life; `query`:
+    that of a view over whole tables, with total orders, and by which of its `rules` it follows changes of each upstream."""
 
     record: CommitRecord | None
     step: NextEpoch[Position] | None
     choice: Choice | None
     expected_seconds: float
+    query: str = ""
+    rules: Mapping[str, Rule] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """The same as plain JSON."""
@@ -32,6 +37,8 @@ class Planned:
             "reads": [read.model_dump(mode="json") for read in self.step.reads] if self.step else [],
             "expected_seconds": self.expected_seconds,
             "choice": self.choice.model_dump(mode="json") if self.choice else None,
+            "query": self.query,
+            "rules": dict(self.rules),
         }
 
 
@@ -45,8 +52,13 @@ def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
     look = table.output.look()
     record = look.record if look.exists else None
     step = None if record is None else plan_next(table.parts, record, limits)
-    choice = None
+    choice, query = None, None
+    if isinstance(declared, MaterializedView) and declared.whole:
+        query = workspace.bound(declared)
     if isinstance(declared, MaterializedView) and (record is None or not record.live):
         choice = workspace.chooser(declared).choice()
     expected = 0.0 if step is None else table.parts.costs().expected_seconds(step.reads)
-    return Planned(record=record, step=step, choice=choice, expected_seconds=expected)
+    planned = Planned(record=record, step=step, choice=choice, expected_seconds=expected)
+    if not isinstance(query, RelationalQuery):
+        return planned
+    return replace(planned, query=query.text, rules={name: query.steps([name]).rule for name in query.upstreams})

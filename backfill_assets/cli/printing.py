@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["left_out_text", "plan_text", "run_text", "status_text"]
 
+_RULES = {
+    "additive": "added to the groups that they touch (additive)",
+    "full": "the query is computed in full, and what differs is committed (full)",
+    "linear": "joined with the other tables as they are (linear)",
+    "restricted": "the values of a key that they touch are computed again (restricted)",
+}
+"""By which rule a view over whole tables follows changes of an upstream."""
+
 MOST_ROWS = 20
 """How many of the rows that are left out are named."""
 
@@ -92,6 +100,9 @@ def plan_text(name: str, planned: "Planned") -> str:
         )
     if planned.choice is not None and record is None:
         lines.append(planned.choice.words)
+    if planned.query:
+        lines.append(f"The query: {planned.query}")
+        lines += [f"  changes of {upstream}: {_RULES[rule]}" for upstream, rule in planned.rules.items()]
     return "\n".join(lines)
 
 

@@ -150,8 +150,8 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
 
     Any deterministic query is possible. A row-wise query (`SELECT` expressions with `WHERE`, and `UNION ALL` of such parts)
     and one that aggregates one upstream (`GROUP BY` with `count`, `sum`, `avg`, `min`, `max`) only follow changes. So do
-    joins where they are linear in what changed. Other queries are computed over whole tables, and only rows that differ
-    are committed (`docs/queries.md`).
+    joins, groups of joined rows, and whatever a key reaches. Other queries are computed over whole tables, and only rows
+    that differ are committed (`docs/queries.md`).
 
     The view's key is the first of these that exists: its groups; `primary_key`; the key of its upstreams, which is kept in
     hidden columns if the query leaves it out; the hash of a row and the number of its copy. For Kafka sources the key is

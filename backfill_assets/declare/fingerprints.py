@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from backfill_assets.core.epoch.records import Fingerprint, fingerprint
 from backfill_assets.declare.arguments import Start
-from backfill_assets.declare.model import PARSER, Declared, DeltaTable, KafkaSource, MaterializedView
+from backfill_assets.declare.model import LAYOUT, PARSER, Declared, DeltaTable, KafkaSource, MaterializedView
 from backfill_assets.query.ddl import ddl
 
 __all__ = ["fingerprint_of"]
@@ -31,6 +31,7 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
                 return fingerprint(
                     query=declared.text,
                     key=[own, keys],
+                    **({"layout": LAYOUT} if declared.whole else {}),
                     **({"schema": [(name, parts["schema"]) for name, parts in read]} if read else {}),
                     **({"parser": [(name, parts["parser"]) for name, parts in read]} if read else {}),
                 )

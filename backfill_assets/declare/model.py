@@ -57,6 +57,10 @@ RefreshMode = Literal["auto", "incremental"]
 PARSER = 1
 """The version of the rules by which records become rows; tables that were built with another one are refused."""
 
+LAYOUT = 2
+"""The version of the rules by which a view over whole tables gets hidden columns; views that were built with another one are
+refused."""
+
 METADATA_COLUMNS = (
     Column(PARTITION, "INT"),
     Column(OFFSET, "LONG"),

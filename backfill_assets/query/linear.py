@@ -9,29 +9,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import Token, exp
 
-from backfill_assets.query.grouping import aggregates_in
 from backfill_assets.query.occurrences import Occurrence
+from backfill_assets.query.partition import all_aggregates_known, has_aggregates
+from backfill_assets.query.resolved import joins_of, sources_of, unwrapped
 
 __all__ = ["NOWHERE", "Linearity", "linearity"]
 
-_COMPARES_ROWS: Final = frozenset({
-    TokenType.DISTINCT,
-    TokenType.EXCEPT,
-    TokenType.FETCH,
-    TokenType.GROUP_BY,
-    TokenType.HAVING,
-    TokenType.INTERSECT,
-    TokenType.LIMIT,
-    TokenType.OFFSET,
-    TokenType.OVER,
-    TokenType.PIVOT,
-    TokenType.QUALIFY,
-    TokenType.UNPIVOT,
-    TokenType.WITH,
+_ROW_BY_ROW: Final = frozenset({
+    "cluster",
+    "distribute",
+    "expressions",
+    "from_",
+    "joins",
+    "laterals",
+    "order",
+    "sort",
+    "where",
 })
-"""Words after which rows are looked at together; `EXCEPT` of `*` is among them, which is no harm."""
+"""The clauses of a SELECT that look at rows one by one, or at none."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +57,15 @@ def linearity(root: exp.Expr, tokens: Sequence[Token], found: Sequence[Occurrenc
         >>> linearity(root, tokens, occurrences(root, ["a", "b"]))
         Linearity(linear=frozenset({0, 2}), parts=(0, 0, 1))
     """
-    if any(token.token_type in _COMPARES_ROWS for token in tokens) or any(aggregates_in(tuple(tokens))):
-        return NOWHERE
     selects = list(_parts(root))
-    if not selects or not all(map(_is_plain, selects)):
+    if not selects or not all(map(_is_plain, selects)) or not all_aggregates_known(root, tokens):
         return NOWHERE
-    part_of = {_start(table): number for number, select in enumerate(selects) for table in _tables(select)}
+    part_of = {
+        _start(table): number
+        for number, select in enumerate(selects)
+        for table in select.find_all(exp.Table)
+        if isinstance(table.this, exp.Identifier)
+    }
     places = {start for select in selects for start in _linear(select)}
     linear = frozenset(number for number, each in enumerate(found) if each.start in places)
     return Linearity(linear, tuple(part_of[each.start] for each in found))
@@ -76,45 +76,60 @@ def _parts(node: exp.Expr) -> Iterator[exp.Select]:
     match node:
         case exp.Select():
             yield node
-        case exp.Union() if not node.args.get("distinct"):
+        case exp.Union() if not any(
+            node.args.get(name) for name in ("distinct", "limit", "offset", "by_name", "with_")
+        ):
             yield from _parts(node.this)
             yield from _parts(node.expression)
-        case exp.Subquery():
-            yield from _parts(node.this)
-
-
-def _tables(select: exp.Select) -> list[exp.Expr]:
-    source = select.args.get("from_")
-    return [*([source.this] if source is not None else []), *(join.this for join in select.args.get("joins") or [])]
+        case exp.Subquery() if unwrapped(node) is not node:
+            yield from _parts(unwrapped(node))
 
 
 def _is_plain(select: exp.Select) -> bool:
-    """Whether a SELECT reads tables and nothing else, so that it gives no row where all of them are empty."""
-    inner = any(node is not select for node in select.find_all(exp.Query))
-    return not inner and bool(_tables(select)) and all(map(_is_table, _tables(select)))
+    """Whether a SELECT looks at joined rows one by one, and gives none where all tables of its FROM are empty."""
+    clauses = {name for name, value in select.args.items() if value}
+    own = [*select.expressions, *(each for name in ("order", "where") if (each := select.args.get(name)) is not None)]
+    together = any(map(has_aggregates, own)) or any(_has_window(each) for each in own)
+    sources = sources_of(select)
+    return clauses <= _ROW_BY_ROW and not together and bool(sources) and all(map(_is_source, sources))
 
 
-def _linear(select: exp.Select) -> set[int]:
-    """Where in the text the tables are named in which a SELECT is linear."""
-    linear = {_start(select.args["from_"].this)}
-    for join in select.args.get("joins") or []:
-        linear = _joined(linear, join)
+def _has_window(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Query):
+        return False
+    return isinstance(node, exp.Window) or any(map(_has_window, node.iter_expressions()))
+
+
+def _is_source(node: exp.Expr) -> bool:
+    """Whether a source is a table, or a subquery that is plain itself."""
+    if isinstance(node, exp.Table):
+        return isinstance(node.this, exp.Identifier) and not any(
+            node.args.get(each) for each in ("joins", "pivots", "laterals")
+        )
+    inner = unwrapped(node)
+    return isinstance(inner, exp.Select) and _is_plain(inner)
+
+
+def _linear(source: exp.Expr) -> set[int]:
+    """Where in the text the tables are named in which a source, or a SELECT, is linear."""
+    if isinstance(source, exp.Table):
+        return {_start(source)}
+    select = unwrapped(source)
+    assert isinstance(select, exp.Select)
+    first, *others = sources_of(select)
+    linear = _linear(first)
+    for join, other in zip(joins_of(select), others, strict=True):
+        linear = _joined(linear, _linear(other), join)
     return linear
 
 
-def _is_table(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not node.args.get("joins")
-
-
-def _start(table: exp.Expr) -> int:
-    assert isinstance(table, exp.Table)
+def _start(table: exp.Table) -> int:
     return int(table.parts[0].meta["start"])
 
 
-def _joined(linear: set[int], join: exp.Join) -> set[int]:
-    """The tables in which a join is linear, after those in which what is joined is."""
+def _joined(linear: set[int], right: set[int], join: exp.Join) -> set[int]:
+    """The tables in which a join is linear, after those in which its two sides are."""
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
-    right = {_start(join.this)}
     if side == "LEFT" or kind in {"SEMI", "ANTI"}:
         return linear
     if side == "RIGHT":

@@ -6,9 +6,9 @@ kept: only the places where it names upstreams are bound to rows.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from sqlglot import Token, exp
 from sqlglot.errors import SqlglotError
@@ -16,14 +16,18 @@ from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.errors import QueryError
 from backfill_assets.query import record_columns
-from backfill_assets.query.aggregate import check_groups, is_aggregate
+from backfill_assets.query.aggregate import AggregateQuery, check_groups, is_aggregate
 from backfill_assets.query.ddl import Column, invalid_name_characters
 from backfill_assets.query.determinism import check_deterministic, refused_calls
+from backfill_assets.query.exact import are_exact
 from backfill_assets.query.expressions import check_used
+from backfill_assets.query.grouped_rows import Cut, cut_at_groups
+from backfill_assets.query.key_classes import NO_CLASSES, KeyClasses, key_classes, with_hidden
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.occurrences import Occurrence, bound, occurrences
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
 from backfill_assets.query.refusals import refusal
+from backfill_assets.query.resolved import resolved
 from backfill_assets.query.spelling import joined_words, words_of
 from backfill_assets.query.ties import completed
 
@@ -33,6 +37,7 @@ __all__ = [
     "ROW_HASH",
     "RULES_END",
     "RelationalQuery",
+    "Steps",
     "analyze_relational",
     "check_names",
     "is_relational",
@@ -71,6 +76,16 @@ RULES_END: Final = frozenset({
 
 
 @dataclass(frozen=True)
+class Steps:
+    """How a view follows what changed: by which rule, in which places by changed rows alone (`linear`), and the classes whose
+    touched values are computed again, each with the places that touch them."""
+
+    rule: Literal["additive", "full", "linear", "restricted"]
+    linear: tuple[int, ...] = ()
+    by_class: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class RelationalQuery:
     """A query of any shape, ready to run.
 
@@ -78,6 +93,8 @@ class RelationalQuery:
     `occurrences` the upstream of each, `linearity` in which of them the query is linear. `columns` are those of each
     upstream that `*` stands for. `output_columns` are empty where only Spark can tell them. `key_columns` are the
     view's own key, or the hash of a row and its copy's number. Of the upstreams in `good` only rows without `ERROR` are seen.
+    `classes` are the keys by which it may be computed in part; the template gives their hidden columns last. A query that is
+    `grouped` is kept by its groups.
     """
 
     text: str
@@ -90,20 +107,57 @@ class RelationalQuery:
     primary_key: tuple[str, ...] = ()
     good: frozenset[str] = frozenset()
     linearity: Linearity = NOWHERE
+    classes: KeyClasses = NO_CLASSES
+    grouped: "Grouped | None" = None
 
     @property
     def read(self) -> Mapping[str, tuple[Column, ...]]:
         """The columns that are read of each upstream."""
         return {name: (*each, ERROR) if name in self.good else each for name, each in self.columns.items()}
 
-    def is_linear_in(self, upstreams: Collection[str]) -> bool:
-        """Whether the query is linear in each place that names one of these upstreams."""
-        return all(number in self.linearity.linear for number, name in enumerate(self.occurrences) if name in upstreams)
+    def steps(self, changed: Collection[str]) -> Steps:
+        """How the view follows changes of these upstreams."""
+        places = [number for number, name in enumerate(self.occurrences) if name in changed]
+        rows = self.grouped.rows if self.grouped else self
+        steps = _steps(rows, places)
+        if steps is not None and (self.grouped or not steps.by_class):
+            return replace(steps, rule="additive" if self.grouped else "linear")
+        if self.grouped:
+            by_class = self.classes.touched_by(places)
+            return Steps("full" if by_class is None else "restricted", (), by_class or {})
+        return steps or Steps("full")
+
+    @property
+    def by_copies(self) -> bool:
+        """Whether rows are known by what they hold and the number of the copy."""
+        return self.key_columns == (ROW_HASH, COPY)
 
     @property
     def branch_column(self) -> str:
         """Its parts are not told apart."""
         return ""
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A query that groups rows, in two: the query for the `rows`, whose changes follow from those of its tables, and the one
+    for the `groups` over what that gives; `of_all` rows, if they make one group, which is always there."""
+
+    rows: RelationalQuery
+    groups: AggregateQuery
+    of_all: bool
+
+
+def _steps(query: RelationalQuery, places: Sequence[int]) -> Steps | None:
+    """How rows follow what changed in these places; None if there is no rule for one of them."""
+    others = [number for number in places if number not in query.linearity.linear]
+    first = query.classes.touched_by(others)
+    if first is None:
+        return None
+    # Where a class is touched in any case, it takes the changes of its linear places along.
+    along = [number for number in places if number in others or query.classes.of.get(number) in first]
+    by_class = query.classes.touched_by(along) or {}
+    return Steps("restricted", tuple(number for number in places if number not in along), by_class)
 
 
 @lru_cache(maxsize=1024)
@@ -153,18 +207,63 @@ def analyze_relational(
     check_used(upstreams, tables)
     check_deterministic(root, tokens, tables)
     visible = {name: _visible(tables[name], records=name in records) for name in upstreams}
-    return RelationalQuery(
+    tree = resolved(root, found, visible)
+    bare = RelationalQuery(
         text=_spelled(query, tokens, root),
         upstreams=upstreams,
         key_columns=primary_key or (ROW_HASH, COPY),
         output_columns=_outputs(root, found, visible),
         columns=visible,
-        template=bound(query, found, lambda at: f"{{occurrence_{at}}}", escape=True),
+        template=_template(query, tables),
         occurrences=tuple(each.upstream for each in found),
         primary_key=primary_key,
         good=frozenset(name for name in records if any(each.name == ERROR.name for each in tables[name])),
         linearity=linearity(root, tokens, found),
     )
+    if tree is None:
+        return bare
+    cut = cut_at_groups(query, tokens, root, tree, {each.written: visible[each.upstream] for each in found})
+    whole = None if cut is None else _grouped(bare, cut)
+    types = [{column.name.lower(): column.type.upper() for column in visible[each.upstream]} for each in found]
+    if whole is None and bare.linearity.linear == set(range(len(found))):
+        return bare
+    classes = key_classes(root, tokens, tree, types)
+    if whole is not None:
+        return replace(whole, classes=NO_CLASSES if classes.hidden else classes)
+    return replace(bare, classes=classes, template=_template(with_hidden(query, tokens, classes), tables))
+
+
+def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
+    """A query that groups rows, kept by its groups; None where that is no rule for any change, or another key is wanted."""
+    _, tokens, root = _read(cut.rows)
+    found = occurrences(root, query.upstreams)
+    named = {each.written: query.columns[each.upstream] for each in found}
+    types = [{column.name.lower(): column.type.upper() for column in query.columns[each.upstream]} for each in found]
+    tree = resolved(root, found, query.columns)
+    exact = tree is not None and are_exact(tree, named)
+    rows = replace(
+        query,
+        text=cut.rows,
+        primary_key=(),
+        output_columns=tuple(root.named_selects) if isinstance(root, exp.Query) else (),
+        template=_template(cut.rows, query.upstreams),
+        linearity=linearity(root, tokens, found),
+        # Rows that are given back are computed from older versions: they are to be the same as when they were taken in.
+        classes=key_classes(root, tokens, tree, types, carried=False) if tree is not None and exact else NO_CLASSES,
+    )
+    is_other = tuple(each.upstream for each in found) != query.occurrences
+    has_rule = bool(rows.linearity.linear or rows.classes.of)
+    if is_other or not has_rule or set(query.primary_key) not in (set(), set(cut.groups.key_columns)):
+        return None
+    return replace(
+        query, key_columns=cut.groups.key_columns, primary_key=(), grouped=Grouped(rows, cut.groups, cut.of_all)
+    )
+
+
+def _template(query: str, upstreams: Collection[str]) -> str:
+    """A query's text with `{occurrence_<n>}` where it names upstreams."""
+    found = occurrences(parse(query, tokenize(query)), list(upstreams))
+    return bound(query, found, lambda at: f"{{occurrence_{at}}}", escape=True)
 
 
 def spelled_relational(query: str, upstreams: Sequence[str]) -> str:

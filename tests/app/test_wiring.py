@@ -50,6 +50,20 @@ def test_the_views_that_read_a_table_are_found(workspace: Workspace) -> None:
     assert workspace.registry.readers("child") == []
 
 
+def test_a_plan_says_the_query_with_total_orders_and_how_each_change_is_followed(tmp_path: Path) -> None:
+    for name in ("events", "others"):
+        write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
+    others = delta_table("others", path="lake/others")
+    number = "row_number() OVER (PARTITION BY e.id ORDER BY e.id)"
+    text = f"SELECT e.id, {number} AS n FROM events e LEFT JOIN others o ON o.id > e.id"
+    view = materialized_view("joined", query=text, upstreams=[EVENTS, others])
+    store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
+    every = Workspace(declared={"joined": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
+    planned = plan(every, "joined", Limits())
+    assert "order by e.id, struct (*)" in planned.query
+    assert planned.document()["rules"] == {"events": "restricted", "others": "full"}
+
+
 def test_a_view_begins_at_the_newest_version_and_reads_all_its_files(workspace: Workspace) -> None:
     decider = workspace.table(COPIED).parts.decider
     begin = decider.begin()

@@ -211,6 +211,8 @@ def test_a_join_of_a_source_and_a_table_reads_both_as_tables() -> None:
     other = kafka_source("orders", topic="orders", schema="id LONG, customer INT")
     changed = materialized_view("named", query=JOIN, upstreams=[other, customers])
     assert fingerprint_of(view)["schema"] != fingerprint_of(changed)["schema"]
+    assert "layout" in fingerprint_of(view)
+    assert "layout" not in fingerprint_of(materialized_view("copy", query="SELECT id FROM orders", upstreams=[orders]))
 
 
 def test_a_source_that_keeps_new_records_alone_is_read_by_no_query_over_whole_tables() -> None:

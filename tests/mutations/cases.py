@@ -12,6 +12,7 @@ from tests.mutations.cases_files import FILES
 from tests.mutations.cases_kafka import KAFKA
 from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_relational import RELATIONAL
+from tests.mutations.cases_rules import RULES
 from tests.mutations.cases_runs import RUNS
 from tests.mutations.cases_session import SESSION
 from tests.mutations.cases_shells import SHELLS
@@ -27,5 +28,5 @@ __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES,
-    *CHECKS, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *STORED, *DOCS,
+    *CHECKS, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *RULES, *STORED, *DOCS,
 )  # fmt: skip

@@ -1,15 +1,12 @@
-"""Faults in queries of any shape: reading them, computing them over whole tables, and following what is linear."""
+"""Faults in queries of any shape: reading them, and computing them over whole tables."""
 
 from tests.mutations.mutation import Mutation
 
 __all__ = ["RELATIONAL"]
 
 QUERY = "tests/query/test_relational.py"
-LINEAR = "tests/query/test_linear.py"
 WHOLE = "tests/core/strategies/test_whole_history.py"
 VIEWS = "tests/e2e/tables/test_relational.py"
-FOLLOWED = f"{VIEWS}::test_a_query_that_is_linear_in_what_changed_is_kept_by_the_changes_alone"
-CHANGES = "backfill_assets/adapters/compute/relational_changes.py"
 APPLY = "backfill_assets/adapters/sql/apply_relational.py"
 
 RELATIONAL: tuple[Mutation, ...] = (
@@ -180,78 +177,6 @@ RELATIONAL: tuple[Mutation, ...] = (
         old="    if _names_frame_of_rows(root):",
         new="    if not root:",
         tests=(QUERY,),
-    ),
-    Mutation(
-        name="a LEFT JOIN is taken to be linear in its right side",
-        file="backfill_assets/query/linear.py",
-        old='    if side == "LEFT" or kind in {"SEMI", "ANTI"}:\n        return linear\n',
-        new='    if side == "LEFT" or kind in {"SEMI", "ANTI"}:\n        return linear | right\n',
-        tests=(LINEAR,),
-    ),
-    Mutation(
-        name="a RIGHT JOIN is taken to be linear in its left side",
-        file="backfill_assets/query/linear.py",
-        old="        return right\n",
-        new="        return linear | right\n",
-        tests=(LINEAR,),
-    ),
-    Mutation(
-        name="groups are taken to be linear",
-        file="backfill_assets/query/linear.py",
-        old="    TokenType.GROUP_BY,\n",
-        new="",
-        tests=(LINEAR,),
-    ),
-    Mutation(
-        name="a part that gives rows of nothing is taken to be linear",
-        file="backfill_assets/query/linear.py",
-        old="    if not selects or not all(map(_is_plain, selects)):",
-        new="    if not selects or not any(map(_is_plain, selects)):",
-        tests=(LINEAR,),
-    ),
-    Mutation(
-        name="other parts of UNION ALL give their rows again with each change",
-        file=CHANGES,
-        old='        return new[name].where("FALSE")',
-        new="        return new[name]",
-        tests=(f"{FOLLOWED}[joins_together]",),
-    ),
-    Mutation(
-        name="places after the one that changed are bound to the new rows",
-        file=CHANGES,
-        old="    return changed[name].old() if at > number and name in changed else new[name]",
-        new="    return new[name]",
-        tests=(f"{FOLLOWED}[self_join]",),
-    ),
-    Mutation(
-        name="places before the one that changed are bound to the old rows",
-        file=CHANGES,
-        old="    return changed[name].old() if at > number and name in changed else new[name]",
-        new="    return changed[name].old() if name in changed else new[name]",
-        tests=(f"{FOLLOWED}[self_join]",),
-    ),
-    Mutation(
-        name="rows that go from a table stay in a view over several",
-        file=CHANGES,
-        old='        go=found.where(f"NOT {CHANGE.name} {IS_INSERT}") if deletes else None,',
-        new="        go=None,",
-        tests=(f"{FOLLOWED}[duplicates]",),
-    ),
-    Mutation(
-        name="of equal rows only one is kept",
-        file=CHANGES,
-        old="    copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)",
-        new="    copies = left.select(*columns)",
-        tests=(f"{FOLLOWED}[duplicates]",),
-    ),
-    Mutation(
-        name="equal rows share a number",
-        file=APPLY,
-        old="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))\n"
-        "    return hashed(rows, columns).withColumn(COPY, F.row_number().over(same))",
-        new="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))\n"
-        "    return hashed(rows, columns).withColumn(COPY, F.rank().over(same))",
-        tests=(f"{FOLLOWED}[duplicates]",),
     ),
     Mutation(
         name="a table without rows has no history to compute a query over",

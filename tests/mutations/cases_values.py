@@ -110,8 +110,8 @@ VALUES: tuple[Mutation, ...] = (
     Mutation(
         name="sums that were never made are compared by ten digits",
         file="backfill_assets/adapters/proof/tables.py",
-        old="rounded=not isinstance(query, RowwiseQuery)",
-        new="rounded=True",
+        old="rounded = not isinstance(query, RowwiseQuery)",
+        new="rounded = True",
         tests=(
             "tests/e2e/damage/test_rows_compare.py::test_the_last_bit_of_a_float_counts_where_nothing_was_added_up",
         ),

@@ -20,13 +20,22 @@ CASES = [
     ("SELECT x, e FROM a LATERAL VIEW explode(y) AS e", {0}, (0,)),
     ("SELECT a.x FROM a, b UNION ALL (SELECT x FROM c UNION ALL SELECT x FROM a)", {0, 1, 2, 3}, (0, 0, 1, 2)),
 ]
+BESIDE = [
+    ("SELECT a.x FROM a WHERE x IN (SELECT x FROM b)", {0}, (0, 0)),
+    ("SELECT a.x, (SELECT max(x) FROM b) AS m FROM a", {1}, (0, 0)),
+    ("SELECT n FROM (SELECT a.x AS n FROM a LEFT JOIN b USING (x)) JOIN c ON c.x = n", {0, 2}, (0, 0, 0)),
+    ("SELECT c.x FROM c LEFT JOIN (SELECT a.x FROM a, b) AS d USING (x)", {0}, (0, 0, 0)),
+    ("SELECT x FROM a UNION ALL SELECT x FROM b WHERE x = (SELECT max(x) FROM c)", {0, 1}, (0, 1, 1)),
+]
 NOWHERE = [
     "SELECT a.x FROM a, b UNION SELECT x FROM c",
     "SELECT a.x FROM a, b UNION ALL SELECT 1",
     "SELECT a.x FROM a, b UNION ALL SELECT r.id FROM range(3) r LEFT JOIN c ON c.x = r.id",
     "SELECT a.x FROM a, b UNION ALL SELECT x FROM (SELECT 1 AS x) LEFT JOIN c USING (x)",
-    "SELECT a.x FROM a WHERE x IN (SELECT x FROM b)",
-    "SELECT a.x, (SELECT max(x) FROM b) AS m FROM a",
+    "SELECT a.x FROM a, b GROUP BY a.x",
+    "SELECT a.x FROM a, LATERAL (SELECT x FROM b WHERE b.x = a.x) AS c",
+    "SELECT a.x FROM a JOIN (SELECT x FROM b LIMIT 3) USING (x)",
+    "SELECT sum(x) OVER () AS n FROM (SELECT x FROM a) JOIN b USING (x)",
     "SELECT a.x FROM a JOIN (SELECT DISTINCT x FROM b) USING (x)",
     "SELECT a.x FROM a JOIN (b LEFT JOIN c USING (x)) USING (x)",
     "SELECT a.x, count(*) AS n FROM a, b GROUP BY a.x",
@@ -49,6 +58,13 @@ def found(query: str) -> tuple[set[int], tuple[int, ...]]:
 
 @pytest.mark.parametrize(("query", "linear", "parts"), CASES)
 def test_each_side_of_a_join_that_is_kept_is_linear(query: str, linear: set[int], parts: tuple[int, ...]) -> None:
+    assert found(query) == (linear, parts)
+
+
+@pytest.mark.parametrize(("query", "linear", "parts"), BESIDE)
+def test_tables_of_subqueries_are_linear_in_from_and_not_in_conditions(
+    query: str, linear: set[int], parts: tuple[int, ...]
+) -> None:
     assert found(query) == (linear, parts)
 
 

@@ -33,7 +33,8 @@ QUERIES = {
     "semi_join": "SELECT id, name FROM customers c LEFT SEMI JOIN orders o ON o.customer = c.id",
     "anti_join": "SELECT id, name FROM customers c LEFT ANTI JOIN orders o ON o.customer = c.id",
     "cross_join": "SELECT c.region, i.price FROM customers c CROSS JOIN items i",
-    "self_join": "SELECT a.id AS one, b.id AS two FROM customers a JOIN customers b ON a.region = b.region AND a.id < b.id",
+    "self_join": "SELECT a.region AS one, b.name AS two FROM customers a JOIN customers b "
+    "ON a.region = b.region AND a.id < b.id",
     "duplicates": "SELECT c.region, o.amount % 2 AS odd FROM orders o JOIN customers c ON o.customer = c.id",
     "two_joins": "SELECT a.id AS one, b.id AS two, c.name FROM orders a JOIN orders b ON a.item = b.item AND a.id < b.id "
     "JOIN customers c ON c.id = a.customer",
@@ -44,6 +45,21 @@ QUERIES = {
     "natural": "SELECT * FROM customers NATURAL JOIN items",
     "three_way": "SELECT c.region, i.id AS item, sum(o.amount) AS total FROM orders o, customers c, items i "
     "WHERE o.customer = c.id AND o.item = i.id GROUP BY c.region, i.id",
+    "grouped_join": "SELECT c.region AS Area, count(*) AS n, max(o.amount) AS most, "
+    "sum(CASE WHEN c.name = 'name 1' THEN o.amount ELSE 0 END) / count(o.id) AS share "
+    "FROM orders o JOIN customers c ON o.customer = c.id WHERE o.amount > 1 GROUP BY region",
+    "kept_rows": "SELECT c.region, count(*) AS n, max(o.amount) AS most FROM orders o JOIN customers c ON o.customer >= c.id "
+    "WHERE o.amount <= (SELECT max(p.price) FROM items p WHERE p.id = o.item) GROUP BY c.region",
+    "of_all": "SELECT count(*) AS n, sum(o.amount) AS total, min(coalesce(c.name, 'nobody')) AS first "
+    "FROM orders o JOIN customers c ON o.customer = c.id WHERE o.amount > 2",
+    "left_groups": "SELECT o.item, count(i.id) AS known, min(o.customer) AS first FROM orders o "
+    "LEFT JOIN items i ON i.id = o.item GROUP BY o.item",
+    "two_keys": "SELECT o.id, c.name, i.price FROM orders o LEFT JOIN customers c ON o.customer = c.id "
+    "LEFT JOIN items i ON i.id = o.item",
+    "star": "SELECT o.id, c.name, i.price FROM orders o JOIN customers c ON o.customer <= c.id "
+    "LEFT JOIN items i ON i.id = o.item",
+    "by_name": "SELECT count(*) AS n, max(amount) AS most FROM customers JOIN orders ON customer = customers.id "
+    "GROUP BY upper(name), region",
     "distinct": "SELECT DISTINCT region FROM customers",
     "union": "SELECT id FROM customers UNION SELECT customer FROM orders",
     "intersect_all": "SELECT id FROM customers INTERSECT ALL SELECT customer FROM orders",
@@ -104,7 +120,8 @@ def churn(lake: Lake, random: Random, first: int) -> None:
     lake.append("orders", (order(random, at) for at in range(first, first + 4)))
     gone, moved = random.sample(range(first), 2)
     lake.sql("orders", f"DELETE FROM {{t}} WHERE id IN ({gone}, {gone + 1})")
-    lake.sql("orders", f"UPDATE {{t}} SET amount = amount + 1, customer = {random.randrange(10)} WHERE id >= {moved}")
+    moved_to = f"amount = amount + 1, customer = {random.randrange(8)}"
+    lake.sql("orders", f"UPDATE {{t}} SET {moved_to} WHERE id >= {moved} AND id % 3 = {random.randrange(3)}")
     lake.sql("customers", f"UPDATE {{t}} SET region = {random.randrange(4)} WHERE id = {random.randrange(8)}")
     lake.sql("items", f"UPDATE {{t}} SET price = {random.randrange(6)} WHERE id = {random.randrange(5)}")
 

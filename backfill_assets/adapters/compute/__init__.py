@@ -11,6 +11,8 @@
 - `poison_search`: finds the rows of an epoch's input that Spark refuses for their values
 - `recorded_rows`: the rows of a Delta table that a view stands for at one of its positions
 - `relational_changes`: how a view over several tables changes, from what changed in them
+- `restricted`: a query computed again for the values of a key that changes touch
+- `rules`: what changes of tables do to a view whose query has a rule for them
 - `source_compute`: carries out a plan's reads with Spark and stages the rows
 - `table_compute`: carries out a plan over Delta tables with Spark
 - `table_rows`: the rows of a Delta table that a read names

@@ -24,7 +24,15 @@ from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["IS_INSERT", "Changed", "by_copies", "changed_rows", "changes_readable", "relational_changes"]
+__all__ = [
+    "IS_INSERT",
+    "Changed",
+    "TableChanges",
+    "by_copies",
+    "changed_rows",
+    "changes_readable",
+    "relational_changes",
+]
 
 IS_INSERT = "IN ('insert', 'update_postimage')"
 """What Delta's change data feed says of a row that is there after the change; any other is gone."""
@@ -39,44 +47,54 @@ class Changed:
     old: "Callable[[], DataFrame]"
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableChanges:
+    """All rows of the tables that a query reads, what became of those that `changed`, about so many `rows`, and the rows that
+    the view has `held`."""
+
+    new: "Mapping[str, DataFrame]"
+    changed: Mapping[str, Changed]
+    held: "DataFrame"
+    rows: int
+
+
 def relational_changes(
-    query: RelationalQuery, new: "Mapping[str, DataFrame]", changed: Mapping[str, Changed]
+    query: RelationalQuery, work: TableChanges, places: Sequence[int], *, later: Sequence[int] = ()
 ) -> "DataFrame":
     """The rows that come to a view and those that go from it, as Delta's change data feed tells them; a row may do both.
 
-    `new` are all rows of all tables. The query must be linear in each place that names one of those that `changed`.
+    The query is linear in the `places` that are taken from old to new here. Those of `later` are old, all others new.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     from backfill_assets.adapters.sql.apply_relational import computed_rows
 
     parts = []
-    for number, name in enumerate(query.occurrences):
-        if name not in changed:
-            continue
-        others = [_beside(query, number, at, new, changed) for at in range(len(query.occurrences))]
-        for kind, rows in (("insert", changed[name].come), ("delete", changed[name].go)):
+    for number in places:
+        one = work.changed[query.occurrences[number]]
+        beside = at_once(query, work, [*(at for at in places if at > number), *later])
+        others = [
+            rows if query.linearity.parts[at] == query.linearity.parts[number] else rows.where("FALSE")
+            for at, rows in enumerate(beside)
+        ]
+        for kind, rows in (("insert", one.come), ("delete", one.go)):
             if rows is not None:
                 bound = [*others[:number], rows, *others[number + 1 :]]
                 parts.append(computed_rows(query, bound).withColumn(CARRIED_CHANGE, F.lit(kind)))
     return reduce(lambda some, more: some.unionAll(more), parts)
 
 
-def _beside(
-    query: RelationalQuery, number: int, at: int, new: "Mapping[str, DataFrame]", changed: Mapping[str, Changed]
-) -> "DataFrame":
-    """What place `at` is bound to while place `number` is bound to changes."""
-    name, parts = query.occurrences[at], query.linearity.parts
-    if parts[at] != parts[number]:
-        return new[name].where("FALSE")
-    return changed[name].old() if at > number and name in changed else new[name]
+def at_once(query: RelationalQuery, work: TableChanges, old: Sequence[int]) -> "list[DataFrame]":
+    """What each place of a query is bound to while some of them are still old: all rows of its table."""
+    return [work.changed[name].old() if at in old else work.new[name] for at, name in enumerate(query.occurrences)]
 
 
-def changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequence[FullRead]) -> bool:
-    """Whether all files are there that tell what changed between the versions of these reads, and what there was before."""
+def changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequence[FullRead], *, before: bool) -> bool:
+    """Whether all files are there that tell what changed between the versions of these reads, and what there was `before`."""
     try:
         for read in reads:
-            upstreams[read.source].check_whole(read.first - 1)
+            if before:
+                upstreams[read.source].check_whole(read.first - 1)
             for part in _versions(upstreams[read.source], read):
                 upstreams[read.source].check_readable(part)
     except VersionsLostError:

@@ -6,7 +6,7 @@ What a change log does to a view is netted by the view's key, in Spark, before a
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from backfill_assets.adapters.compute.broadcast_memory import key_bytes
 from backfill_assets.adapters.compute.changes import (
@@ -36,11 +36,11 @@ from backfill_assets.adapters.compute.recorded_rows import recorded, recorded_ro
 from backfill_assets.adapters.compute.relational_changes import (
     IS_INSERT,
     Changed,
-    by_copies,
+    TableChanges,
     changed_rows,
     changes_readable,
-    relational_changes,
 )
+from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.source_compute import SMALL_EPOCH
 from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
 from backfill_assets.adapters.compute.version_rows import rows_at
@@ -68,7 +68,7 @@ from backfill_assets.errors import ComputeError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl, quoted
 from backfill_assets.query.query import Query, is_constrained, unique_keys
-from backfill_assets.query.relational import RelationalQuery
+from backfill_assets.query.relational import RelationalQuery, Steps
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
 
 if TYPE_CHECKING:
@@ -80,8 +80,9 @@ MOST_CHANGED = 3
 """Changes are followed where all tables hold so many times their rows: beyond a third, computing everything costs less."""
 
 DUPLICATE = "__twice"
-LINEAR = "__linear"
-"""Among the counts of what was staged: it was made of changes alone."""
+RULE = "__rule_"
+"""Among the counts of what was staged, with the name of a rule: it was computed by that one, and not in full."""
+_RULES: Final[tuple[Rule, ...]] = ("additive", "linear", "restricted")
 REPLACED = "__replaced"
 """Among the counts of what was staged: whether it is all that the view is to hold."""
 
@@ -130,7 +131,7 @@ class TableCompute:
     def _rule(self, plan: Plan, counts: Mapping[str, int]) -> Rule:
         if not isinstance(self.query(plan.incarnation), RelationalQuery):
             return ""
-        return "linear" if LINEAR in counts else "full"
+        return next((rule for rule in _RULES if RULE + rule in counts), "full")
 
     def _check_there(self, plan: Plan) -> None:
         """See that all is there that Spark may have read. Before it reads, only what it reads in any case is looked for."""
@@ -154,8 +155,8 @@ class TableCompute:
         if not plan.consumed:
             return {"insert": 0, "update": 0, "delete": 0}
         if plan.replaces:
-            whole = isinstance(query, RelationalQuery) and self._linear(spark, plan, folder, at)
-            return whole or self._in_full(spark, plan, folder, at)
+            followed = isinstance(query, RelationalQuery) and self._followed(spark, plan, folder, at)
+            return followed or self._in_full(spark, plan, folder, at)
         if isinstance(query, AggregateQuery):
             return self._groups(spark, plan, at, folder)
         assert isinstance(query, RowwiseQuery)
@@ -196,34 +197,41 @@ class TableCompute:
             check_rows(plan, query, spark.read.parquet(f"{place}/{OPERATION}=insert"))
         return {**counts, REPLACED: 1}
 
-    def _linear(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
-        """Stage what changes do to a view whose query is linear in them; nothing where that does not fit."""
+    def _followed(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+        """Stage what changes do to a view whose query has a rule for them; nothing where that does not fit."""
         query = self.query(plan.incarnation)
         assert isinstance(query, RelationalQuery)
         reads = [each for each in plan.reads if isinstance(each, FullRead)]
         changed = [each for each in reads if each.first <= each.last and each.rows]
-        if not self._fits(plan, query, reads, changed):
+        steps = query.steps([each.source for each in changed])
+        if steps.rule == "full" or not self._fits(plan, reads, changed, steps):
             return {}
-        found = {each.source: self._changed(spark, plan, each, folder) for each in changed}
-        with kept(relational_changes(query, self._inputs(spark, plan, folder), found)) as changes:
-            rows = changes
-            if not query.primary_key:
-                rows = by_copies(changes, rows_at(spark, self.output, at), rows=sum(each.rows for each in changed))
-            counts = self._changes(spark, plan, _consolidated(rows, *unique_keys(query)), folder, at)
-        return {**counts, LINEAR: 1}
+        work = TableChanges(
+            new=self._inputs(spark, plan, folder),
+            changed={each.source: self._changed(spark, plan, each, folder) for each in changed},
+            held=rows_at(spark, self.output, at),
+            rows=sum(each.rows for each in changed),
+        )
+        with followed(query, steps, work) as changes:
+            if OPERATION in changes.columns:
+                chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
+                counts = write_changes(chosen, self._place(folder), tasks=_tasks(work.rows))
+            else:
+                counts = self._changes(spark, plan, _consolidated(changes, *unique_keys(query)), folder, at)
+        return {**counts, RULE + steps.rule: 1}
 
     def _changed(self, spark: "SparkSession", plan: Plan, read: FullRead, folder: str) -> Changed:
         place = Scratch(table=self.output, path=f"{folder}/{INPUTS}/changes/{read.source}")
         return changed_rows(spark, self.upstreams[read.source], read, self._columns(plan, read.source), place)
 
-    def _fits(self, plan: Plan, query: RelationalQuery, reads: Sequence[FullRead], changed: Sequence[FullRead]) -> bool:
+    def _fits(self, plan: Plan, reads: Sequence[FullRead], changed: Sequence[FullRead], steps: Steps) -> bool:
         """Whether changes are to be followed: they can be read, and are few beside what the tables hold."""
-        if not changed or not query.is_linear_in([each.source for each in changed]):
-            return False
-        if any(keys_left_out(plan, each.source) for each in reads):
+        if not changed or any(keys_left_out(plan, each.source) for each in reads):
             return False
         few = MOST_CHANGED * sum(each.rows for each in changed) <= sum(each.held for each in reads)
-        return (few or self.prefers_rules) and changes_readable(self.upstreams, changed)
+        return (few or self.prefers_rules) and changes_readable(
+            self.upstreams, changed, before=steps.rule != "restricted" or bool(steps.linear)
+        )
 
     def _inputs(self, spark: "SparkSession", plan: Plan, folder: str) -> "dict[str, DataFrame]":
         found: dict[str, list[DataFrame]] = {}

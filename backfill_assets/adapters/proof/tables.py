@@ -14,14 +14,15 @@ from backfill_assets.adapters.proof.rows import MOST_OFFENDERS, Difference, comp
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.rowwise import RowwiseQuery
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["at_position", "find_duplicate_keys", "recomputed"]
+__all__ = ["at_position", "find_duplicate_keys", "recomputed", "view_difference"]
 
 
 def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
@@ -52,19 +53,30 @@ def recomputed(
             for name, each in inputs.items()
         }
         try:
-            found, expected = rows_at(spark, view, version), batch(query, rows)
-            if isinstance(query, RelationalQuery):  # the hash of a row is of its floats' last digits, too
-                found, expected = found.drop(ROW_HASH, COPY), expected.drop(ROW_HASH, COPY)
-            return compared(
-                found,
-                expected,
-                first=[name for name in query.key_columns if name in found.columns] or found.columns[:1],
-                rounded=not isinstance(query, RowwiseQuery),
-            )
+            return view_difference(query, rows_at(spark, view, version), rows)
         finally:
             delete_folder(view, inside)
 
     return runner.run(compare)
+
+
+def view_difference(query: Query, found: "DataFrame", inputs: "Mapping[str, DataFrame]") -> Difference:
+    """Compare a view's rows, hidden columns too, with its query. Groups that are kept by a rule are also compared with what
+    the user's own text gives."""
+    first = [name for name in query.key_columns if name in found.columns] or found.columns[:1]
+    rounded = not isinstance(query, RowwiseQuery)
+    if isinstance(query, RelationalQuery) and query.grouped is not None:
+        from backfill_assets.adapters.sql.apply_relational import own_rows
+
+        written = own_rows(query, inputs)
+        visible = [name for name in first if name in written.columns] or written.columns[:1]
+        different = compared(found.select(*map(quoted, written.columns)), written, first=visible, rounded=rounded)
+        if different.missing or different.unexpected:
+            return different
+    expected = batch(query, inputs)
+    if isinstance(query, RelationalQuery):  # the hash of a row is of its floats' last digits, too
+        found, expected = found.drop(ROW_HASH, COPY), expected.drop(ROW_HASH, COPY)
+    return compared(found, expected, first=first, rounded=rounded)
 
 
 def find_duplicate_keys(

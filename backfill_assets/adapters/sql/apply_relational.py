@@ -8,6 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, VariantType
 
+from backfill_assets.adapters.sql.apply_aggregate import stored
 from backfill_assets.adapters.sql.apply_rowwise import translated
 from backfill_assets.adapters.sql.floats import one_form
 from backfill_assets.errors import QueryError
@@ -17,7 +18,16 @@ from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQu
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["apply_relational", "check_columns", "computed_rows", "hashed", "numbered"]
+__all__ = [
+    "apply_relational",
+    "check_columns",
+    "computed_rows",
+    "hashed",
+    "joined_rows",
+    "numbered",
+    "own_rows",
+    "result_rows",
+]
 
 
 def apply_relational(query: RelationalQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -25,12 +35,39 @@ def apply_relational(query: RelationalQuery, inputs: "Mapping[str, DataFrame]") 
 
     Errors: `QueryError` with reason `SPARK` if Spark refuses the query, or `TYPE` if rows have no hash and no key is given.
     """
-    result = computed_rows(query, [inputs[name] for name in query.occurrences])
-    return result if query.primary_key else numbered(result, result.columns)
+    result = result_rows(query, [inputs[name] for name in query.occurrences])
+    fields = result.schema.fields
+    if query.grouped is None:
+        check_columns(fields[: len(fields) - len(query.classes.hidden)], keyed=bool(query.primary_key))
+    return numbered(result, result.columns) if query.by_copies else result
+
+
+def result_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "DataFrame":
+    """The view's rows, but for their numbers as copies, with these rows in each place that names an upstream."""
+    return (
+        computed_rows(query, bound)
+        if query.grouped is None
+        else stored(query.grouped.groups, joined_rows(query, bound))
+    )
+
+
+def joined_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "DataFrame":
+    """The rows that a query groups; with a row of nulls where they make one group, which is there without any other row."""
+    assert query.grouped is not None
+    rows = computed_rows(query.grouped.rows, bound)
+    if not query.grouped.of_all:
+        return rows
+    nulls = [f"CAST(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}" for field in rows.schema.fields]
+    return rows.unionAll(rows.sparkSession.range(1).selectExpr(*nulls))
+
+
+def own_rows(query: RelationalQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
+    """What the user's own text gives for all rows of its upstreams, by name, whatever rule keeps the view."""
+    return computed_rows(query, [inputs[name] for name in query.occurrences])
 
 
 def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "DataFrame":
-    """The query's own columns, with these rows in each place that names an upstream.
+    """What the query's own text gives, with these rows in each place that names an upstream.
 
     What is equal as a key has one form in the key's columns: zero without a sign, and NaN of the same bits.
     """
@@ -42,11 +79,9 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
     }
     try:
         result = bound[0].sparkSession.sql(query.template, None, **rows)
-        fields = result.schema.fields
+        types = {field.name: field.dataType for field in result.schema.fields}
     except AnalysisException as error:
         raise translated(error) from error
-    types = {field.name: field.dataType for field in fields}
-    check_columns(fields, keyed=bool(query.primary_key))
     forms = {name: one_form(quoted(name), types[name]) for name in query.primary_key if name in types}
     odd = {name: F.expr(form) for name, form in forms.items() if form != quoted(name)}
     return result.withColumns(odd) if odd else result

@@ -102,7 +102,7 @@ def spooled_parts(position: Position) -> list[str]:
     return position.spooled if isinstance(position, SnapshotPosition) else []
 
 
-Rule = Literal["", "full", "linear"]
+Rule = Literal["", "additive", "full", "linear", "restricted"]
 """How an epoch of a query over whole tables was computed."""
 
 
@@ -121,9 +121,10 @@ class CommitRecord(Value):
     Times are seconds since 1970, UTC. `total` is the number of offsets (for Delta tables: rows) in the frozen history of
     this life; `done` is how many have been consumed since its beginning. `rows_written` counts the rows that were inserted
     or replaced (`rows_updated` of them were replaced), `rows_deleted` the deleted ones, `rows_total` the rows in the table
-    afterwards. `rule` says how a query over whole tables was computed: `full`, or `linear` from the changes alone; empty
-    for other queries. `engine` says how the commit was made: `append` of staged files, `overwrite` with them, or a merge by
-    key in `delta-rs` or `spark`.
+    afterwards. `rule` says how a query over whole tables was computed: `full`, `linear` from the changes alone, `additive`
+    from these and the groups that are there, or `restricted` to the values of a key that they touch; empty for other
+    queries. `engine` says how the commit was made: `append` of staged files, `overwrite` with them, or a merge by key in
+    `delta-rs` or `spark`.
     `columns` are the columns of the upstreams when this life began, as far as the query may refer to them.
     `spooled` says in which staged folder each part of the spool is that the position needs. `read_version` is the table's
     version when it was looked at for this commit; only maintenance may have committed between the two.

@@ -3,18 +3,21 @@
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backfill_assets.adapters.sql.apply_relational import numbered
+from backfill_assets.adapters.proof.tables import view_difference
+from backfill_assets.adapters.sql.apply_relational import apply_relational, numbered
 from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
 from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column, ddl, parse_schema
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
+from backfill_assets.query.relational import analyze_relational
 from backfill_assets.query.rowwise import analyze_rowwise
 
 if TYPE_CHECKING:
@@ -173,6 +176,26 @@ def _functions(spark: "SparkSession", groups: Iterable[str]) -> set[str]:
     jvm: Any = spark._jvm  # the registry has no other door
     infos = jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
     return {info.getName() for info in infos if info.getGroup() in set(groups)}
+
+
+def test_groups_are_compared_with_what_the_users_own_text_gives(spark: "SparkSession") -> None:
+    inputs = {
+        "a": spark.createDataFrame([(1, 2), (2, 3)], "id INT, k INT"),
+        "b": spark.createDataFrame([(1,)], "id INT"),
+    }
+    text = "SELECT a.k, count(*) AS n FROM a JOIN b ON a.id >= b.id GROUP BY a.k"
+    right = analyze_relational(text, {name: parse_schema(ddl(columns_of(rows))) for name, rows in inputs.items()})
+    assert right.grouped is not None
+    difference = view_difference(right, apply_relational(right, inputs), inputs)
+    assert (difference.rows_found, difference.missing, difference.unexpected) == (2, 0, 0)
+    rows = replace(right.grouped.rows, template=right.grouped.rows.template.replace(">=", ">"))
+    wrong = replace(right, grouped=replace(right.grouped, rows=rows))
+    difference = view_difference(wrong, apply_relational(wrong, inputs), inputs)
+    assert (difference.rows_found, difference.missing, difference.unexpected) == (1, 1, 0)
+
+
+def columns_of(rows: "DataFrame") -> list[Column]:
+    return [Column(name, kind.upper()) for name, kind in rows.dtypes]
 
 
 def test_every_aggregate_window_and_table_function_of_spark_is_refused(spark: "SparkSession") -> None:

@@ -1,0 +1,52 @@
+"""What changes of tables do to a view whose query has a rule for them, by whichever rule it is."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.compute.changes import changed_groups, kept, signed
+from backfill_assets.adapters.compute.relational_changes import TableChanges, by_copies, relational_changes
+from backfill_assets.adapters.compute.restricted import restricted_changes, signed_changes
+from backfill_assets.query.relational import RelationalQuery, Steps
+from backfill_assets.query.rowwise import CARRIED_CHANGE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["followed"]
+
+
+@contextmanager
+def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[DataFrame]":
+    """What changes of tables do to the rows of a view.
+
+    Rows that come and go, as Delta's change data feed tells them; with rule `additive` groups with what becomes of each in
+    `__op`.
+    """
+    if steps.rule == "additive":
+        with _added(query, steps, work) as groups:
+            yield groups
+        return
+    with ExitStack() as stack:
+        if steps.rule == "restricted":
+            feed = stack.enter_context(restricted_changes(query, steps, work))
+        else:
+            feed = relational_changes(query, work, steps.linear)
+        changes = stack.enter_context(kept(feed))
+        yield by_copies(changes, work.held, rows=work.rows) if query.by_copies else changes
+
+
+@contextmanager
+def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[DataFrame]":
+    """The groups that changes of joined rows touch, as they are to be."""
+    from backfill_assets.adapters.sql.apply_relational import joined_rows
+
+    assert query.grouped is not None
+    joined, groups = query.grouped.rows, query.grouped.groups
+    sign = f"IF({CARRIED_CHANGE} = 'insert', 1, -1)"
+    with signed_changes(joined, steps, work) as feed, kept(signed(groups, feed, sign)) as changes:
+
+        def whole() -> "DataFrame":
+            return joined_rows(query, [work.new[name] for name in joined.occurrences])
+
+        yield changed_groups(groups, changes, work.held, whole, rows=work.rows)

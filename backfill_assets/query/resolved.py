@@ -1,0 +1,142 @@
+"""A query as a tree for analysis: columns say of which table they are, names of WITH are subqueries, no alias is there twice.
+
+The tree is only looked at. What runs is the user's text, as a rendering would change some of Spark's functions.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.occurrences import Occurrence
+
+__all__ = ["OCCURRENCE", "alias_of", "joins_of", "resolved", "sources_of", "spelled_node", "unwrapped"]
+
+OCCURRENCE: Final = "occurrence"
+"""The entry in a table's `meta` that says the number of the place in the text; a name of WITH that is read twice has its
+tables twice in the tree."""
+
+_MARK: Final = "#"
+"""Between an alias as the user wrote it and the number that makes it unique."""
+
+
+def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
+    """The tree of a query for analysis; None where names cannot be resolved without Spark."""
+    tree = root.copy()
+    numbers = {each.start: number for number, each in enumerate(found)}
+    for table in tree.find_all(exp.Table):
+        if table.parts[0].meta.get("start") in numbers:
+            table.meta[OCCURRENCE] = numbers[table.parts[0].meta["start"]]
+    if any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
+        return None
+    schema: dict[str, object] = {
+        each.written: {column.name: column.type for column in tables[each.upstream]} for each in found if each.written
+    }
+    try:
+        tree = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)
+    except SqlglotError:
+        return None
+    for identifier in tree.find_all(exp.Identifier):
+        identifier.set("quoted", False)
+    for clause in reversed(list(tree.find_all(exp.With))):
+        _inline(clause)
+    _rename(tree, [], count())
+    return tree
+
+
+def spelled_node(node: exp.Expr) -> str:
+    """One spelling for all nodes that mean the same column or expression."""
+    return node.unalias().sql("spark") if isinstance(node, exp.Alias) else node.sql("spark")
+
+
+def alias_of(spelled: str) -> tuple[str, str]:
+    """The alias as the user wrote it, and the column, of a column that is spelled."""
+    alias, _, column = spelled.rpartition(".")
+    return alias.rpartition(_MARK)[0], column
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """A query without the brackets around it; with them where they have clauses of their own."""
+    clauses = {"this", "alias"}
+    while isinstance(node, exp.Subquery) and not any(value for name, value in node.args.items() if name not in clauses):
+        node = node.this
+    return node
+
+
+def sources_of(select: exp.Select) -> list[exp.Expr]:
+    """What a SELECT reads from, in the order of the text: the first one, and those of its joins."""
+    first = select.args.get("from_")
+    return [*([first.this] if first is not None else []), *(join.this for join in joins_of(select))]
+
+
+def joins_of(select: exp.Select) -> list[exp.Join]:
+    """The joins of a SELECT."""
+    return list(select.args.get("joins") or [])
+
+
+def _inline(clause: exp.With) -> None:
+    """Put the queries of a WITH into the places that name them."""
+    holder, definitions = clause.parent, list(clause.expressions)
+    assert holder is not None
+    clause.pop()
+    for number, definition in enumerate(definitions):
+        for place in (*definitions[number + 1 :], holder):
+            _replace(place, definition)
+
+
+def _replace(tree: exp.Expr, definition: exp.CTE) -> None:
+    for table in list(tree.find_all(exp.Table)):
+        if OCCURRENCE in table.meta or table.name != definition.alias or not isinstance(table.this, exp.Identifier):
+            continue
+        others = {name: value for name, value in table.args.items() if name not in {"this", "alias", "db", "catalog"}}
+        body = exp.Subquery(
+            this=definition.this.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
+        )
+        for name, value in others.items():
+            body.set(name, value)
+        table.replace(body)
+
+
+def _rename(node: exp.Expr, chain: Sequence[Mapping[str, str]], numbers: "Iterator[int]") -> None:
+    """Give each source an alias that is there once in the tree; `chain` are the new aliases, innermost SELECT first."""
+    if isinstance(node, exp.Column):
+        new = next((each[node.table] for each in chain if node.table in each), None)
+        if new is not None:
+            node.set("table", exp.to_identifier(new))
+        return
+    inner = chain
+    outer: set[int] = set()
+    if isinstance(node, exp.Select):
+        own: dict[str, str] = {}
+        for source in (*sources_of(node), *(node.args.get("laterals") or [])):
+            own[source.alias_or_name] = f"{source.alias_or_name}{_MARK}{next(numbers)}"
+            if not isinstance(source, exp.Lateral):
+                _rename(source, chain, numbers)
+                outer.add(id(source))
+            _set_alias(source, own[source.alias_or_name])
+        inner = [own, *chain]
+    _rename_children(node, inner, numbers, outer)
+
+
+def _rename_children(
+    node: exp.Expr, chain: Sequence[Mapping[str, str]], numbers: "Iterator[int]", done: set[int]
+) -> None:
+    for child in list(node.iter_expressions()):
+        if isinstance(node, exp.Select) and isinstance(child, exp.From) and id(child.this) in done:
+            continue
+        if isinstance(child, exp.Join) and id(child.this) in done:
+            _rename_children(child, chain, numbers, done)
+        elif id(child) not in done:
+            _rename(child, chain, numbers)
+
+
+def _set_alias(source: exp.Expr, name: str) -> None:
+    alias = source.args.get("alias")
+    if isinstance(alias, exp.TableAlias):
+        alias.set("this", exp.to_identifier(name))
+    else:
+        source.set("alias", exp.TableAlias(this=exp.to_identifier(name)))

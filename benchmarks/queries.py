@@ -1,0 +1,106 @@
+"""Views over several tables of which few rows changed: by the rule for their query, against Spark computing all of it again.
+
+The peer is what is done without this project: the query over the tables as they are, written over a Delta table.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from backfill_assets import delta_table, materialized_view
+from benchmarks.measure import Comparison, in_turns, timed
+from benchmarks.tables import FEED, FILES, make_table
+from benchmarks.world import World
+
+__all__ = ["run"]
+
+CUSTOMERS = 50_000
+CHANGED = 1_000
+
+QUERIES = {
+    "linear": "SELECT o.id, o.amount, c.region FROM orders o JOIN customers c ON o.customer = c.name",
+    "additive": "SELECT c.region, count(*) AS n, sum(o.cents) AS total FROM orders o JOIN customers c ON o.customer = c.name "
+    "GROUP BY c.region",
+    "restricted": "SELECT c.name, c.region, o.id FROM customers c LEFT JOIN orders o ON o.customer = c.name",
+    "restricted to groups": "SELECT customer, percentile(cents, 0.5) AS middle, count(DISTINCT at) AS n FROM orders "
+    "GROUP BY customer",
+    "full": "SELECT id, rank() OVER (ORDER BY cents DESC) AS place FROM orders WHERE cents > 1200000",
+}
+
+
+def run(world: World, *, rows: int = 2_000_000, repetitions: int = 3, warmups: int = 1) -> Iterator[Comparison]:
+    """Each rule over a table of so many `rows`, of which a thousand neighbours change."""
+    for rule, query in QUERIES.items():
+        with world.folder() as folder:
+            _make_tables(world, folder, rows)
+            both = _Sides(world=world, folder=folder, query=query, rows=rows)
+            ours, theirs = in_turns(both.ours, both.theirs, repetitions=repetitions, warmups=warmups)
+        yield Comparison(
+            benchmark="queries",
+            case=f"{rule}, {CHANGED:,} of {rows:,} rows changed",
+            peer="the query in full, written over a table",
+            rows=CHANGED,
+            ours=ours,
+            theirs=theirs,
+        )
+
+
+def _make_tables(world: World, folder: Path, rows: int) -> None:
+    make_table(world, folder / "plain", rows)
+    plain = world.spark.read.format("delta").load(str(folder / "plain"))
+    orders = plain.selectExpr("*", "CAST(amount * 100 AS BIGINT) AS cents")
+    orders.write.format("delta").options(**FEED).save(str(folder / "orders"))
+    customers = world.spark.range(0, CUSTOMERS, numPartitions=FILES // 8).selectExpr(
+        "concat('customer-', id) AS name", "concat('region-', id % 100) AS region"
+    )
+    customers.write.format("delta").options(**FEED).save(str(folder / "customers"))
+
+
+@dataclass
+class _Sides:
+    """Both ways of following; each round of changes is made by whoever comes first in it."""
+
+    world: World
+    folder: Path
+    query: str
+    rows: int
+    round: int = 0
+    behind: bool = False
+
+    def __post_init__(self) -> None:
+        names = [name for name in ("orders", "customers") if f" {name}" in self.query]
+        tables = [delta_table(name, path=str(self.folder / name)) for name in names]
+        self.declared = {"view": materialized_view("view", query=self.query, upstreams=tables)}
+        self.view, self.copy = self.folder / "warehouse" / "views" / "view", self.folder / "copy"
+        self.world.refresh(self.folder, self.declared, "view")
+        self._compute()
+
+    def ours(self) -> float:
+        """A run of the view."""
+        return self._turn(lambda: self.world.refresh(self.folder, self.declared, "view"))
+
+    def theirs(self) -> float:
+        """The query in batch."""
+        return self._turn(self._compute)
+
+    def _turn(self, way: Callable[[], object]) -> float:
+        if not self.behind:
+            first = self.round * CHANGED * 7 % self.rows
+            predicate = f"id >= {first} AND id < {first + CHANGED}"
+            DeltaTable(str(self.folder / "orders")).update({"cents": "cents + 1"}, predicate=predicate)
+            self.round += 1
+        self.behind = not self.behind
+        seconds = timed(way)
+        if not self.behind:
+            columns = self.world.spark.read.format("delta").load(str(self.copy)).columns
+            held = {self.world.content(table, *columns) for table in (self.view, self.copy)}
+            assert len(held) == 1, f"view and table must hold the same rows: {held}"
+        return seconds
+
+    def _compute(self) -> None:
+        spark = self.world.spark
+        for name in ("orders", "customers"):
+            spark.read.format("delta").load(str(self.folder / name)).createOrReplaceTempView(name)
+        spark.sql(self.query).write.format("delta").mode("overwrite").save(str(self.copy))

@@ -1,0 +1,298 @@
+"""Faults in the rules by which views over several tables follow changes: linear places, keys, groups of joined rows."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["RULES"]
+
+LINEAR = "tests/query/test_linear.py"
+FOLLOWED = "tests/e2e/tables/test_relational.py::test_a_view_follows_what_changed_by_the_rule_for_its_query"
+CLASSES = "tests/query/test_key_classes.py"
+EXACT = "tests/query/test_rules_are_exact.py"
+CHANGES = "backfill_assets/adapters/compute/relational_changes.py"
+APPLY = "backfill_assets/adapters/sql/apply_relational.py"
+PARTITION = "backfill_assets/query/partition.py"
+RESTRICTED = "backfill_assets/adapters/compute/restricted.py"
+
+RULES: tuple[Mutation, ...] = (
+    Mutation(
+        name="a LEFT JOIN is taken to be linear in its right side",
+        file="backfill_assets/query/linear.py",
+        old='    if side == "LEFT" or kind in {"SEMI", "ANTI"}:\n        return linear\n',
+        new='    if side == "LEFT" or kind in {"SEMI", "ANTI"}:\n        return linear | right\n',
+        tests=(LINEAR,),
+    ),
+    Mutation(
+        name="a RIGHT JOIN is taken to be linear in its left side",
+        file="backfill_assets/query/linear.py",
+        old="        return right\n",
+        new="        return linear | right\n",
+        tests=(LINEAR,),
+    ),
+    Mutation(
+        name="groups are taken to be linear",
+        file="backfill_assets/query/linear.py",
+        old='    "from_",\n',
+        new='    "from_",\n    "group",\n',
+        tests=(LINEAR,),
+    ),
+    Mutation(
+        name="a part that gives rows of nothing is taken to be linear",
+        file="backfill_assets/query/linear.py",
+        old="    if not selects or not all(map(_is_plain, selects)) or",
+        new="    if not selects or not any(map(_is_plain, selects)) or",
+        tests=(LINEAR,),
+    ),
+    Mutation(
+        name="other parts of UNION ALL give their rows again with each change",
+        file=CHANGES,
+        old='parts[number] else rows.where("FALSE")',
+        new="parts[number] else rows",
+        tests=(f"{FOLLOWED}[joins_together]",),
+    ),
+    Mutation(
+        name="places after the one that changed are bound to the new rows",
+        file=CHANGES,
+        old="*(at for at in places if at > number)",
+        new="*(at for at in places if at > number + 99)",
+        tests=(f"{FOLLOWED}[self_join]",),
+    ),
+    Mutation(
+        name="places before the one that changed are bound to the old rows",
+        file=CHANGES,
+        old="*(at for at in places if at > number)",
+        new="*(at for at in places if at != number)",
+        tests=(f"{FOLLOWED}[self_join]",),
+    ),
+    Mutation(
+        name="rows that go from a table stay in a view over several",
+        file=CHANGES,
+        old='        go=found.where(f"NOT {CHANGE.name} {IS_INSERT}") if deletes else None,',
+        new="        go=None,",
+        tests=(f"{FOLLOWED}[self_join]",),
+    ),
+    Mutation(
+        name="of equal rows only one is kept",
+        file=CHANGES,
+        old="    copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)",
+        new="    copies = left.select(*columns)",
+        tests=(f"{FOLLOWED}[self_join]",),
+    ),
+    Mutation(
+        name="equal rows share a number",
+        file=APPLY,
+        old="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))\n"
+        "    return hashed(rows, columns).withColumn(COPY, F.row_number().over(same))",
+        new="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))\n"
+        "    return hashed(rows, columns).withColumn(COPY, F.rank().over(same))",
+        tests=(f"{FOLLOWED}[self_join]",),
+    ),
+    Mutation(
+        name="groups of several values of a key are computed in part",
+        file=PARTITION,
+        old="        if not left:\n            self.refuse(select)\n        return left",
+        new="        return left or carriers",
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="windows over several values of a key are computed in part",
+        file=PARTITION,
+        old='                if not carriers & {spelled_node(each) for each in window.args.get("partition_by") or []}:\n'
+        "                    self.refuse(select)",
+        new="                if not carriers:\n                    self.refuse(select)",
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="joined rows of different values of a key are computed in part",
+        file=PARTITION,
+        old="        if left.covered and right.covered and not links:\n            self._unlinked(before, join)\n",
+        new="",
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="an outer join is computed in part by its other side",
+        file=PARTITION,
+        old='        if right.covered and not left.covered and not (is_inner or side == "RIGHT"):\n'
+        "            self.refuse(join)\n",
+        new="",
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="a RIGHT JOIN is computed in part by its left side",
+        file=PARTITION,
+        old='        if left.covered and not right.covered and side in {"RIGHT", "FULL"}:\n'
+        "            self.refuse(*before)\n",
+        new="",
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="the side that an outer join may leave out is taken for a key",
+        file=PARTITION,
+        old="        if is_inner:\n            carriers = _closed",
+        new='        if not side or side == "LEFT":\n            carriers = _closed',
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="a subquery over all rows is computed in part",
+        file=PARTITION,
+        old="            if found.covered and not found.linked and not (chosen and 0 in found.outputs):\n"
+        "                self.refuse(inner)\n",
+        new="",
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="NOT IN and OR are taken for a join by the key",
+        file=PARTITION,
+        old="            chosen = isinstance(holder, exp.In) and id(holder) in top and spelled_node",
+        new="            chosen = isinstance(holder, exp.In) and spelled_node",
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="rows of DISTINCT of which values of a key differ are computed in part",
+        file=PARTITION,
+        old='(select.args.get("distinct") and not outputs)',
+        new='(select.args.get("into") and not outputs)',
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="one side of UNION ALL is given again for each value",
+        file=PARTITION,
+        old="        if isinstance(node, exp.Except | exp.Intersect):\n"
+        "            outputs = left.outputs if both or not right.covered else ()",
+        new="        if isinstance(node, exp.Except | exp.Intersect | exp.Union):\n"
+        "            outputs = left.outputs or right.outputs",
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="what EXCEPT takes away is not joined by the key",
+        file=PARTITION,
+        old="            outputs = left.outputs if both or not right.covered else ()",
+        new="            outputs = left.outputs or right.outputs",
+        tests=(CLASSES, EXACT),
+    ),
+    Mutation(
+        name="LIMIT is computed in part",
+        file=PARTITION,
+        old='("limit", "offset", "windows", "kind"))',
+        new='("offset", "windows", "kind"))',
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="grouping sets are computed in part",
+        file=PARTITION,
+        old="        if sets or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):\n            self.refuse(select)\n",
+        new="",
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="floats are taken for a key",
+        file="backfill_assets/query/key_classes.py",
+        old='    return kind.replace(" ", "") if _EXACT.fullmatch(kind) else ""',
+        new='    return kind.replace(" ", "")',
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="texts and numbers are taken for one key",
+        file="backfill_assets/query/key_classes.py",
+        old='    if len(kinds) != 1 or "" in kinds:\n        return None\n    (kind,) = kinds',
+        new='    if not kinds or "" in kinds:\n        return None\n    kind = min(kinds)',
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="spaces at the end of a text make another key of it",
+        file="backfill_assets/query/key_classes.py",
+        old='    return f"xxhash64(rtrim({value}))" if kind == "STRING" else f"xxhash64({value})"',
+        new='    return f"xxhash64({value})"',
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="integers of two widths have different hashes",
+        file="backfill_assets/query/key_classes.py",
+        old='        return f"xxhash64(CAST({value} AS BIGINT))"',
+        new='        return f"xxhash64({value})"',
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="a name of WITH that is read twice is covered in one of its places",
+        file="backfill_assets/query/key_classes.py",
+        old="        if columns.setdefault(number, column) != column:\n            return None\n",
+        new="        columns[number] = columns.get(number) or column\n",
+        tests=(EXACT,),
+    ),
+    Mutation(
+        name="only rows that come touch a key",
+        file=RESTRICTED,
+        old="        for rows in (changed[query.occurrences[place]].come, changed[query.occurrences[place]].go)\n",
+        new="        for rows in (changed[query.occurrences[place]].come,)\n",
+        tests=(f"{FOLLOWED}[star]",),
+    ),
+    Mutation(
+        name="rows of two touched keys come twice",
+        file=RESTRICTED,
+        old="    for number, part in enumerate(parts):\n        found.append(_beyond(touched[:number], part))",
+        new="    for part in parts:\n        found.append(part)",
+        tests=(f"{FOLLOWED}[two_keys]",),
+    ),
+    Mutation(
+        name="changes of linear places count where a key is touched, too",
+        file=RESTRICTED,
+        old="feed.unionByName(_beyond(classes, relational_changes(query, work, steps.linear)))",
+        new="feed.unionByName(relational_changes(query, work, steps.linear))",
+        tests=(f"{FOLLOWED}[star]",),
+    ),
+    Mutation(
+        name="rows of the view whose key is touched stay",
+        file=RESTRICTED,
+        old="        go = _parts(classes, [each.only(work.held, each.key.carrier) for each in classes])",
+        new='        go = _parts(touched, [each.only(work.held, each.key.carrier).where("FALSE") for each in touched])',
+        tests=(f"{FOLLOWED}[star]",),
+    ),
+    Mutation(
+        name="rows of a key are taken back from groups as they are now",
+        file=RESTRICTED,
+        old="at_once(query, work, [*each.places, *left])",
+        new="at_once(query, work, left)",
+        tests=(f"{FOLLOWED}[kept_rows]",),
+    ),
+    Mutation(
+        name="places of a key are new while linear ones are taken from old to new",
+        file=RESTRICTED,
+        old="relational_changes(query, work, steps.linear, later=later)",
+        new="relational_changes(query, work, steps.linear)",
+        tests=(f"{FOLLOWED}[kept_rows]",),
+    ),
+    Mutation(
+        name="one group of all rows is gone where there is no row",
+        file=APPLY,
+        old="    if not query.grouped.of_all:",
+        new="    if query.grouped.of_all:",
+        tests=(f"{FOLLOWED}[of_all]",),
+    ),
+    Mutation(
+        name="a row of nulls counts in the one group of all rows",
+        file="backfill_assets/query/grouped_rows.py",
+        old='f"CASE WHEN {HERE} = 1 THEN {each} END"',
+        new='f"{each}"',
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="sums of floats are taken back that were computed again",
+        file="backfill_assets/query/relational.py",
+        old="carried=False) if tree is not None and exact else NO_CLASSES",
+        new="carried=False) if tree is not None else NO_CLASSES",
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="groups of joined rows are not proved by the user's own text",
+        file="backfill_assets/adapters/proof/tables.py",
+        old="        if different.missing or different.unexpected:\n            return different\n",
+        new="",
+        tests=("tests/e2e/tables/test_apply.py::test_groups_are_compared_with_what_the_users_own_text_gives",),
+    ),
+    Mutation(
+        name="views with other hidden columns go on as if they had these",
+        file="backfill_assets/declare/fingerprints.py",
+        old='                    **({"layout": LAYOUT} if declared.whole else {}),\n',
+        new="",
+        tests=("tests/declare/test_declarations.py",),
+    ),
+)

@@ -1,0 +1,218 @@
+"""By which keys a query may be computed in part, and where it may not."""
+
+import re
+
+import pytest
+
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.key_classes import KeyClasses
+from backfill_assets.query.relational import RelationalQuery, analyze_relational
+
+TABLES = {
+    "a": "id BIGINT, k INT, s STRING, f DOUBLE, d DECIMAL(9;2), at TIMESTAMP",
+    "b": "id BIGINT, k INT, s VARCHAR(9), f DOUBLE, d DECIMAL(9;3), at TIMESTAMP_NTZ",
+    "c": "id BIGINT, k INT",
+}
+
+
+def columns_of(table: str) -> tuple[Column, ...]:
+    return tuple(Column(*each.replace(";", ",").split()) for each in TABLES[table].split(", "))
+
+
+COVERED = [
+    ("SELECT a.id FROM a LEFT JOIN b ON a.id = b.k", [{0: "id", 1: "k"}]),
+    ("SELECT a.s FROM a LEFT JOIN b ON a.s = b.s", [{0: "s", 1: "s"}]),
+    ("SELECT a.id FROM a LEFT JOIN b USING (id)", [{0: "id", 1: "id"}]),
+    ("SELECT id FROM a FULL JOIN b USING (id)", [{0: "id", 1: "id"}]),
+    ("SELECT a.id FROM a RIGHT JOIN b ON a.id = b.id", [{0: "id", 1: "id"}]),
+    ("SELECT a.id FROM a LEFT SEMI JOIN b ON a.id = b.id", [{0: "id", 1: "id"}]),
+    ("SELECT a.id FROM a LEFT ANTI JOIN b ON a.id = b.id", [{0: "id", 1: "id"}]),
+    ("SELECT a.id FROM a LEFT JOIN b ON a.id <=> b.id", [{0: "id", 1: "id"}]),
+    ("SELECT a.id FROM a JOIN b ON a.id = b.id LEFT JOIN c ON c.k = b.id", [{0: "id", 1: "id", 2: "k"}]),
+    ("SELECT a.id FROM a, b LEFT JOIN c ON c.k = b.id WHERE a.id = b.id", [{0: "id", 1: "id", 2: "k"}]),
+    ("SELECT DISTINCT k FROM a", [{0: "k"}]),
+    ("SELECT k, count(*) AS n FROM a GROUP BY k HAVING count(*) > 1", [{0: "k"}]),
+    ("SELECT k AS n, percentile(id, 0.5) AS p FROM a GROUP BY 1", [{0: "k"}]),
+    ("SELECT k, median(id) AS n FROM a GROUP BY ALL", [{0: "k"}]),
+    ("SELECT id, rank() OVER (PARTITION BY k ORDER BY id) AS r FROM a", [{0: "k"}]),
+    ("SELECT id FROM a QUALIFY count(*) OVER (PARTITION BY id) > 1", [{0: "id"}]),
+    ("SELECT id FROM a UNION SELECT k FROM b", [{0: "id", 1: "k"}]),
+    ("SELECT id, k FROM a EXCEPT SELECT k, id FROM b", [{0: "id", 1: "k"}]),
+    ("SELECT id FROM a INTERSECT SELECT id FROM b", [{0: "id", 1: "id"}]),
+    ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.id)", [{0: "id", 1: "k"}]),
+    ("SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.id AND b.id > 3)", [{0: "id", 1: "k"}]),
+    ("SELECT id FROM a WHERE id IN (SELECT k FROM b)", [{0: "id", 1: "k"}]),
+    ("SELECT id, (SELECT max(id) FROM b WHERE b.k = a.id) AS m FROM a", [{0: "k", 1: "id"}]),
+    (
+        "SELECT x.k, x.n FROM (SELECT k, count(*) AS n FROM a GROUP BY k) x LEFT JOIN b ON b.id = x.k",
+        [{0: "k", 1: "id"}],
+    ),
+    ("WITH m AS (SELECT k, max(id) AS p FROM a GROUP BY k) SELECT m.p FROM m JOIN m AS n ON m.k = n.k", [{0: "k"}]),
+    ("SELECT a.d FROM a LEFT JOIN a AS again ON a.d = again.d", [{0: "d", 1: "d"}]),
+]
+NOT_COVERED = [
+    ("SELECT a.f FROM a LEFT JOIN b ON a.f = b.f", "floats that are equal may differ in their bits"),
+    ("SELECT a.d FROM a LEFT JOIN b ON a.d = b.d", "decimals of two scales are compared as a third one"),
+    ("SELECT a.at FROM a LEFT JOIN b ON a.at = b.at", "moments and local times are compared by the time zone"),
+    ("SELECT a.s FROM a LEFT JOIN c ON a.s = c.id", "texts and numbers are compared as one of them"),
+    ("SELECT a.id FROM a LEFT JOIN b ON a.id > b.k", "no key at all"),
+    ("SELECT a.id FROM a LEFT JOIN b ON a.id = b.k OR a.k = b.k", "not equal in each pair"),
+    ("SELECT a.id FROM a LEFT JOIN b ON NOT a.id = b.k", "not equal"),
+    ("SELECT a.id FROM a LEFT JOIN b ON a.id = b.k + 1", "no column"),
+    ("SELECT id FROM a WHERE NOT (id IN (SELECT k FROM b))", "a null in it refuses every row"),
+    ("SELECT id FROM a WHERE id NOT IN (SELECT k FROM b)", "a null in it refuses every row"),
+    ("SELECT id FROM a WHERE id = 1 OR id IN (SELECT k FROM b)", "a null may stand beside it"),
+    ("SELECT id, id IN (SELECT k FROM b) AS known FROM a", "a null shows in the result"),
+    ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k > a.id)", "no key"),
+    (
+        "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b GROUP BY b.k HAVING b.k = a.id)",
+        "the key is compared after groups",
+    ),
+    ("SELECT x.id FROM a AS x WHERE x.k = (SELECT max(b.k) FROM b)", "a subquery over everything"),
+    ("SELECT id FROM a UNION ALL SELECT n FROM (SELECT count(*) AS n FROM b)", "one side is about all rows"),
+    ("SELECT id FROM a UNION SELECT k + 1 FROM b", "no column"),
+]
+TOGETHER = [
+    "SELECT count(*) AS n FROM a",
+    "SELECT k, count(*) AS n FROM a GROUP BY ROLLUP (k)",
+    "SELECT k, count(*) AS n FROM a GROUP BY GROUPING SETS ((k), ())",
+    "SELECT k + 1 AS l, count(*) AS n FROM a GROUP BY k + 1 HAVING count(*) > 1",
+    "SELECT DISTINCT k + 1 AS l FROM a",
+    "SELECT id, rank() OVER (ORDER BY id) AS r FROM a",
+    "SELECT id, sum(id) OVER w AS r FROM a WINDOW w AS (PARTITION BY k)",
+    "SELECT id, sum(id) OVER (PARTITION BY k) AS r, sum(id) OVER (PARTITION BY s) AS q FROM a",
+    "SELECT k FROM a ORDER BY k LIMIT 3",
+    "SELECT n, count(*) AS m FROM (SELECT k, count(*) AS n FROM a GROUP BY k) GROUP BY n",
+    "SELECT * FROM (SELECT id, k FROM a) PIVOT (sum(id) FOR k IN (1 AS one))",
+]
+"""Queries that look at rows of different keys together."""
+
+
+def analyzed(query: str) -> RelationalQuery:
+    named = {name: columns_of(name) for name in TABLES if re.search(rf"(FROM|JOIN|,) {name}\b", query)}
+    return analyze_relational(query, named)
+
+
+def classes_of(query: str) -> KeyClasses:
+    return analyzed(query).classes
+
+
+@pytest.mark.parametrize(("query", "covers"), COVERED)
+def test_columns_that_are_compared_as_equal_are_one_key(query: str, covers: list[dict[int, str]]) -> None:
+    assert [dict(each.columns) for each in classes_of(query).classes] == covers
+
+
+@pytest.mark.parametrize(("query", "why"), NOT_COVERED)
+def test_no_key_covers_tables_whose_rows_may_meet_others_than_those_of_their_value(query: str, why: str) -> None:
+    for each in classes_of(query).classes:
+        assert len(each.columns) < 2, why
+
+
+@pytest.mark.parametrize("query", TOGETHER)
+def test_no_key_covers_what_rows_of_several_values_meet_in(query: str) -> None:
+    assert not classes_of(query).classes
+
+
+def test_a_key_that_the_query_gives_needs_no_column_of_its_own() -> None:
+    query = analyzed("SELECT a.id AS number, b.s FROM a LEFT JOIN b ON a.id = b.k")
+    assert query.classes.hidden == ()
+    assert query.classes.classes[0].carrier == "xxhash64(CAST(`number` AS BIGINT))"
+    assert "__class" not in query.template
+
+
+def test_a_key_that_the_query_leaves_out_is_a_hidden_column() -> None:
+    query = analyzed(
+        "SELECT DISTINCT FROM_ FROM (SELECT b.s IS DISTINCT FROM a.s AS from_ FROM a LEFT JOIN b ON a.id = b.k)"
+    )
+    assert query.classes.classes == ()
+    query = analyzed("SELECT a.s IS DISTINCT FROM 'x' AS odd FROM a LEFT JOIN b ON a.s = b.s")
+    assert query.classes.classes[0].carrier == "`__class_0`"
+    assert "AS odd , xxhash64(rtrim(`a`.`s`)) AS __class_0 FROM {occurrence_0}" in query.template
+    assert query.output_columns == ("odd",)
+
+
+def test_two_keys_cover_what_one_does_not() -> None:
+    query = analyzed("SELECT a.id, a.k FROM a LEFT JOIN b ON b.id = a.id LEFT JOIN c ON c.id = a.k")
+    assert [dict(each.columns) for each in query.classes.classes] == [{0: "id", 1: "id"}, {0: "k", 2: "id"}]
+    assert query.classes.of == {0: 0, 1: 0, 2: 1}
+    assert query.classes.touched_by([1, 2]) == {0: [1], 1: [2]}
+
+
+def test_what_changes_where_no_key_is_known_is_computed_in_full() -> None:
+    query = analyzed("SELECT a.id FROM a LEFT JOIN b ON a.id = b.k LEFT JOIN c ON c.id > a.k")
+    assert query.steps(["b"]).rule == "restricted"
+    assert query.steps(["c"]).rule == query.steps(["b", "c"]).rule == "full"
+
+
+def test_linear_places_follow_their_changes_beside_a_key() -> None:
+    query = analyzed("SELECT a.id FROM a JOIN c ON a.k > c.k LEFT JOIN b ON b.id = a.id")
+    assert query.steps(["c"]).rule == "linear"
+    steps = query.steps(["a", "b", "c"])
+    assert (steps.rule, steps.linear, steps.by_class) == ("restricted", (1,), {0: [0, 2]})
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "groups"),
+    [
+        (
+            "SELECT b.S AS kind, sum(a.id) AS n FROM a JOIN b ON a.id = b.k WHERE a.k > 1 GROUP BY kind",
+            "SELECT b.S AS __c0, a.id AS __c1, 1 AS __here "
+            "FROM {occurrence_0} AS `a` JOIN {occurrence_1} AS `b` ON a.id = b.k WHERE a.k > 1",
+            "select __c0 as kind, sum (__c1) as n from joined group by kind",
+        ),
+        (
+            "SELECT b.s, count(*) AS k FROM a, b WHERE a.id = b.id GROUP BY b.s",
+            "SELECT b.s AS __c0, 1 AS __here FROM {occurrence_0} AS `a`, {occurrence_1} AS `b` WHERE a.id = b.id",
+            "select __c0 as s, count (*) as k from joined group by __c0",
+        ),
+        (
+            "SELECT max(a.k) AS k FROM a JOIN b USING (id) GROUP BY id",
+            "SELECT id AS __c0, a.k AS __c1, 1 AS __here FROM {occurrence_0} AS `a` JOIN {occurrence_1} AS `b` USING (id)",
+            "select max (__c1) as k from joined group by __c0",
+        ),
+    ],
+)
+def test_groups_of_joined_rows_are_cut_from_the_rows(query: str, rows: str, groups: str) -> None:
+    found = analyzed(query).grouped
+    assert found is not None
+    assert (found.rows.template, found.groups.text) == (rows, groups)
+    assert analyzed(query).steps(["a", "b"]).rule == "additive"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.k, count(DISTINCT b.id) AS n FROM a JOIN b USING (id) GROUP BY a.k",
+        "SELECT a.k, sum(a.at - b.at) AS n FROM a JOIN b USING (id) GROUP BY a.k",
+        "SELECT a.k, avg(a.d * b.d) AS n FROM a JOIN b USING (id) GROUP BY a.k",
+        "SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY a.k HAVING count(*) > 1",
+        "SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY ROLLUP (a.k)",
+        "WITH c AS (SELECT 1 AS one) SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY a.k",
+    ],
+)
+def test_groups_that_no_sum_or_count_keeps_are_not_cut(query: str) -> None:
+    assert analyzed(query).grouped is None
+
+
+def test_one_group_of_all_rows_counts_a_row_of_nulls_for_nothing() -> None:
+    found = analyzed("SELECT count(*) AS n, sum(a.k + 1) AS s FROM a JOIN b USING (id) WHERE b.k > 1").grouped
+    assert found is not None
+    assert found.of_all
+    assert found.groups.arguments == ("CASE WHEN __here = 1 THEN __c0 + 1 END", "__here")
+    assert {call.argument for call in found.groups.calls} == {0, 1}
+    assert found.groups.key_columns == ("__group_0",)
+
+
+def test_rows_that_follow_from_a_key_are_grouped_by_it_unless_they_hold_sums_of_floats() -> None:
+    inner = "SELECT a.id, {} AS n FROM a LEFT JOIN b ON b.k = a.id GROUP BY a.id"
+    exact = analyzed(f"SELECT n, count(*) AS m FROM ({inner.format('count(b.id)')}) GROUP BY n")
+    assert exact.steps(["a", "b"]).rule == "additive"
+    assert exact.steps(["a", "b"]).by_class == {0: [0, 1]}
+    assert analyzed(f"SELECT n, count(*) AS m FROM ({inner.format('sum(b.f)')}) GROUP BY n").grouped is None
+
+
+def test_groups_take_their_own_key_and_no_other() -> None:
+    query = "SELECT b.s, a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY b.s, a.k"
+    named = {name: columns_of(name) for name in "ab"}
+    assert analyze_relational(query, named, ("k", "s")).key_columns == ("s", "k")
+    assert analyze_relational(query, named, ("s",)).grouped is None

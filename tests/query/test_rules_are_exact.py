@@ -1,0 +1,174 @@
+"""Every rule by which a view follows changes gives what the query gives: for random queries and changes, in another engine.
+
+SQLite computes; what is bound to each occurrence, which rows go and which stay, is decided here as the product decides it.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import combinations, product
+from typing import Any
+
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.relational import RelationalQuery, Steps, analyze_relational
+from tests.support.drawn_queries import COLUMNS, Rows, changes, queries, tables
+from tests.support.settings import examples
+
+Row = tuple[Any, ...]
+
+
+class Engine:
+    """Runs a query with other rows in each of its places."""
+
+    def __init__(self, query: RelationalQuery) -> None:
+        self.query = query
+        self.database = sqlite3.connect(":memory:")
+        # The hash of a value stands for the value: here it is the value, with one spelling for null.
+        self.database.create_function("xxhash64", 1, lambda value: "null" if value is None else value)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def rows(self, bound: Sequence[Iterable[Row]]) -> list[Row]:
+        for at, (name, rows) in enumerate(zip(self.query.occurrences, bound, strict=True)):
+            columns = [column.name for column in self.query.columns[name]]
+            self.database.execute(f"DROP TABLE IF EXISTS place_{at}")
+            self.database.execute(f"CREATE TABLE place_{at} ({', '.join(columns)})")
+            self.database.executemany(f"INSERT INTO place_{at} VALUES ({', '.join('?' * len(columns))})", rows)
+        text = self.query.template.format(**{f"occurrence_{at}": f"place_{at}" for at in range(len(bound))})
+        cursor = self.database.execute(text)
+        self.names = [column[0] for column in cursor.description]
+        return list(cursor)
+
+    def value(self, row: Row, carrier: str) -> object:
+        """What SQL over a row of the view gives."""
+        named = ", ".join(f"? AS `{name}`" for name in self.names)
+        return self.database.execute(f"SELECT {carrier} FROM (SELECT {named})", row).fetchone()[0]
+
+
+def of_table(rows: Rows, query: RelationalQuery) -> list[list[Row]]:
+    return [list(rows[name]) for name in query.occurrences]
+
+
+Touched = dict[int, set[object]]
+
+
+def followed(engine: Engine, before: Rows, after: Rows, steps: Steps) -> Counter[Row]:
+    """The view after changes, by the steps that the query has for them: rows of touched values are replaced."""
+    query = engine.query
+    touched = _touched(query, before, after, steps)
+    held = Counter(engine.rows(of_table(before, query)))
+    for row, kind in _linear(engine, before, after, steps, ()):
+        if not _is_touched(engine, touched, row):
+            held[row] += kind
+    view = Counter({row: count for row, count in held.items() if count and not _is_touched(engine, touched, row)})
+    seen: Touched = {}
+    for number, values in touched.items():
+        rows = engine.rows(_restricted(query, number, values, of_table(after, query)))
+        view.update(row for row in rows if not _is_touched(engine, seen, row))
+        seen[number] = values
+    return view
+
+
+def signed(engine: Engine, before: Rows, after: Rows, steps: Steps) -> Counter[Row]:
+    """The same where no row tells its values: rows of touched values come as they are, and go as they were."""
+    query = engine.query
+    view = Counter(engine.rows(of_table(before, query)))
+    later = [place for places in steps.by_class.values() for place in places]
+    for row, kind in _linear(engine, before, after, steps, later):
+        view[row] += kind
+    for number, values in _touched(query, before, after, steps).items():
+        places = steps.by_class[number]
+        for kind, old in ((-1, later), (1, [place for place in later if place not in places])):
+            bound = [list((before if at in old else after)[name]) for at, name in enumerate(query.occurrences)]
+            for row in engine.rows(_restricted(query, number, values, bound)):
+                view[row] += kind
+        later = [place for place in later if place not in places]
+    return Counter({row: count for row, count in view.items() if count})
+
+
+def _touched(query: RelationalQuery, before: Rows, after: Rows, steps: Steps) -> Touched:
+    """The values of each class that stand in changed rows, old and new."""
+    return {
+        number: {
+            _hashed(row[_at(query, place, query.classes.classes[number].columns[place])])
+            for place in places
+            for row in _changed(before, after, query.occurrences[place])
+        }
+        for number, places in steps.by_class.items()
+    }
+
+
+def _linear(engine: Engine, before: Rows, after: Rows, steps: Steps, later: Sequence[int]) -> Iterator[tuple[Row, int]]:
+    """What changed rows alone do to the result, place by place."""
+    query, parts = engine.query, engine.query.linearity.parts
+    for number, kind in product(steps.linear, (1, -1)):
+        old = {*later, *(at for at in steps.linear if at > number)}
+        bound = [list((before if at in old else after)[name]) for at, name in enumerate(query.occurrences)]
+        bound = [rows if parts[at] == parts[number] else [] for at, rows in enumerate(bound)]
+        bound[number] = list(_changed(before, after, query.occurrences[number], kind))
+        yield from ((row, kind) for row in engine.rows(bound))
+
+
+def _restricted(query: RelationalQuery, number: int, values: set[object], bound: list[list[Row]]) -> list[list[Row]]:
+    columns = query.classes.classes[number].columns
+    return [
+        [row for row in rows if at not in columns or _hashed(row[_at(query, at, columns[at])]) in values]
+        for at, rows in enumerate(bound)
+    ]
+
+
+def _changed(before: Rows, after: Rows, name: str, kind: int = 0) -> Iterator[Row]:
+    come, go = Counter(after[name]) - Counter(before[name]), Counter(before[name]) - Counter(after[name])
+    yield from come.elements() if kind >= 0 else ()
+    yield from go.elements() if kind <= 0 else ()
+
+
+def _at(query: RelationalQuery, place: int, column: str) -> int:
+    return [each.name for each in query.columns[query.occurrences[place]]].index(column)
+
+
+def _hashed(value: object) -> object:
+    return "null" if value is None else value
+
+
+def _is_touched(engine: Engine, touched: Touched, row: Row) -> bool:
+    classes = engine.query.classes.classes
+    return any(engine.value(row, classes[number].carrier) in values for number, values in touched.items())
+
+
+def analyzed(text: str) -> RelationalQuery:
+    used = {name: columns for name, columns in COLUMNS.items() if f" {name} " in text}
+    return analyze_relational(
+        text, {name: tuple(Column(each, "BIGINT") for each in every) for name, every in used.items()}
+    )
+
+
+def followable(query: RelationalQuery) -> list[tuple[str, ...]]:
+    """The tables of a query of which any may change together so that there is a rule for it."""
+    sets = [some for size in range(1, 4) for some in combinations(query.upstreams, size)]
+    return [some for some in sets if query.steps(some).rule != "full"]
+
+
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_a_view_that_follows_changes_is_what_its_query_gives(data: st.DataObject) -> None:
+    query = analyzed(data.draw(queries(), label="query"))
+    sets = followable(query)
+    assume(sets)
+    changed = data.draw(st.sampled_from(sets), label="changed")
+    before = data.draw(tables(), label="before")
+    after = data.draw(changes(before, changed), label="after")
+    steps = query.steps(changed)
+    event(steps.rule)
+    if steps.rule == "additive":
+        assert query.grouped is not None
+        query = query.grouped.rows
+    with closing(Engine(query)) as engine:
+        view = (signed if steps.rule == "additive" else followed)(engine, before, after, steps)
+        expected = Counter(engine.rows(of_table(after, query)))
+    assert view == expected, (query.text, steps, query.classes)

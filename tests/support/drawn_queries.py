@@ -1,0 +1,141 @@
+"""Queries of random shape over small tables, drawn by Hypothesis, in SQL that SQLite and Spark both understand."""
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+__all__ = ["COLUMNS", "Draw", "Rows", "changes", "queries", "tables"]
+
+COLUMNS = {"a": ("id", "k", "v"), "b": ("id", "k", "v"), "c": ("id", "k", "w")}
+"""Three tables; their columns are whole numbers or null."""
+
+Rows = dict[str, list[tuple[int | None, ...]]]
+Draw = st.DrawFn
+
+_JOINS = ["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "CROSS JOIN"]
+if sqlite3.sqlite_version_info >= (3, 39):
+    _JOINS += ["RIGHT JOIN", "FULL JOIN"]
+_VALUES = st.one_of(st.none(), st.integers(0, 4))
+
+
+@dataclass(frozen=True)
+class _From:
+    """FROM with its joins, and the columns that it gives."""
+
+    text: str
+    columns: list[str]
+
+
+@st.composite
+def tables(draw: Draw) -> Rows:
+    """Rows of each table."""
+    return {name: draw(st.lists(st.tuples(*[_VALUES] * len(columns)), max_size=7)) for name, columns in COLUMNS.items()}
+
+
+@st.composite
+def changes(draw: Draw, rows: Rows, changed: Collection[str]) -> Rows:
+    """The rows that tables have after some of them changed."""
+    after = dict(rows)
+    for name in sorted(changed):
+        stays = draw(st.lists(st.integers(0, 2), min_size=len(rows[name]), max_size=len(rows[name])))
+        come = draw(st.lists(st.tuples(*[_VALUES] * len(COLUMNS[name])), max_size=3))
+        after[name] = [row for row, stay in zip(rows[name], stays, strict=True) if stay] + come
+    return after
+
+
+@st.composite
+def queries(draw: Draw, *, depth: int = 2) -> str:
+    """A query whose result has the columns x0, x1, …"""
+    return draw(_query(depth, draw(st.integers(1, 3))))
+
+
+@st.composite
+def _query(draw: Draw, depth: int, width: int) -> str:
+    kind = draw(st.sampled_from(["select"] * 5 + ["set"])) if depth else "select"
+    if kind == "select":
+        return draw(_select(depth, width))
+    left, right = draw(_select(depth - 1, width)), draw(_select(depth - 1, width))
+    return f"{left} {draw(st.sampled_from(['UNION ALL', 'UNION', 'EXCEPT', 'INTERSECT']))} {right}"
+
+
+@st.composite
+def _select(draw: Draw, depth: int, width: int) -> str:
+    source = draw(_sources(depth))
+    where = draw(st.lists(_condition(source.columns), max_size=2))
+    filtered = f"{source.text}{' WHERE ' + ' AND '.join(where) if where else ''}"
+    shape = draw(st.sampled_from(["rows", "rows", "groups", "groups", "window", "distinct", "scalar"]))
+    column = st.sampled_from(source.columns)
+    if shape == "groups":
+        keys = draw(st.lists(column, min_size=1, max_size=2, unique=True))
+        items = [draw(st.one_of(st.sampled_from(keys), _aggregate(source.columns))) for _ in range(width)]
+        having = draw(st.sampled_from(["", "", " HAVING count(*) > 1"]))
+        return f"SELECT {_named(items)} FROM {filtered} GROUP BY {', '.join(keys)}{having}"
+    items = [draw(column) for _ in range(width)]
+    if shape == "window":
+        over = f"PARTITION BY {draw(column)}{draw(st.sampled_from(['', f' ORDER BY {draw(column)}']))}"
+        items[-1] = f"{draw(st.sampled_from(['count(*)', f'sum({draw(column)})']))} OVER ({over})"
+    if shape == "scalar":
+        items[-1] = f"(SELECT {draw(_aggregate(['s.v']))} FROM b s WHERE s.k = {draw(column)})"
+    return f"SELECT {'DISTINCT ' if shape == 'distinct' else ''}{_named(items)} FROM {filtered}"
+
+
+@st.composite
+def _sources(draw: Draw, depth: int) -> _From:
+    first = draw(_source(depth, 0))
+    text, columns = first.text, list(first.columns)
+    for number in range(1, draw(st.integers(1, 3))):
+        join, other = draw(st.sampled_from(_JOINS)), draw(_source(depth, number))
+        compared = draw(st.sampled_from(["=", "=", "=", "<"]))
+        on = f"{draw(st.sampled_from(columns))} {compared} {draw(st.sampled_from(other.columns))}"
+        text += f" {join} {other.text}" + ("" if join == "CROSS JOIN" else f" ON {on}")
+        columns += other.columns
+    return _From(text, columns)
+
+
+@st.composite
+def _source(draw: Draw, depth: int, number: int) -> _From:
+    if depth and draw(st.integers(0, 2)) == 0:
+        width = draw(st.integers(1, 2))
+        inner = draw(_query(depth - 1, width))
+        return _From(f"({inner}) q{depth}{number}", [f"q{depth}{number}.x{at}" for at in range(width)])
+    name = draw(st.sampled_from(sorted(COLUMNS)))
+    alias = f"t{depth}{number}"
+    return _From(f"{name} {alias}", [f"{alias}.{column}" for column in COLUMNS[name]])
+
+
+@st.composite
+def _condition(draw: Draw, columns: Sequence[str]) -> str:
+    column, other = draw(st.sampled_from(columns)), draw(st.sampled_from(columns))
+    inner = f"SELECT 1 FROM c s WHERE s.k = {column} AND s.w > {draw(st.integers(0, 3))}"
+    choices = [
+        f"{column} = {other}",
+        f"{column} <> {draw(st.integers(0, 4))}",
+        f"({column} IS NULL OR {other} > 1)",
+        f"EXISTS ({inner})",
+        f"NOT EXISTS ({inner})",
+        f"{column} IN (SELECT s.k FROM a s WHERE s.v > 1)",
+        f"{column} NOT IN (SELECT s.k FROM a s WHERE s.v > 1)",
+        f"({column} IN (SELECT s.k FROM a s) OR {other} = 2)",
+        f"{column} = (SELECT max(s.k) FROM b s)",
+    ]
+    return draw(st.sampled_from(choices))
+
+
+@st.composite
+def _aggregate(draw: Draw, columns: Sequence[str]) -> str:
+    column = draw(st.sampled_from(columns))
+    return draw(
+        st.sampled_from([
+            "count(*)",
+            f"count({column})",
+            f"sum({column})",
+            f"max({column})",
+            f"count(DISTINCT {column})",
+        ])
+    )
+
+
+def _named(items: Sequence[str]) -> str:
+    return ", ".join(f"{item} AS x{at}" for at, item in enumerate(items))
