@@ -29,12 +29,12 @@ from backfill_assets.declare.model import (
     RecordFormat,
     RefreshMode,
     Upstream,
+    is_whole,
 )
 from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.query import Query, analyze, spelled
-from backfill_assets.query.relational import is_relational
 
 __all__ = ["delta_table", "kafka_source", "materialized_view"]
 
@@ -171,7 +171,9 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
             newest version (`"arrangement"`), which works with any retention. `"auto"` takes the cheapest strategy that
             can finish; `backfill plan` explains the choice.
         refresh_mode: `"auto"` recomputes the view from its full tables, in one commit, when the waiting changes are far
-            larger than the tables (2.5 times in bytes). `"incremental"` always follows the changes.
+            larger than the tables (2.5 times in bytes), or where no rule is there for them. `"incremental"` follows the
+            changes wherever there is a rule, `"incremental_strict"` refuses a query with changes that have none, and
+            `"full"` always recomputes the view, and commits what differs.
         backfill_order: Whose history is read before whose: names of upstreams from first to last, or a mapping from a
             name to the names that come before it. An upstream that waits is not read at all.
         **labels: Arguments that Dagster defines: `key`, `description`, `owners`, `tags`, `metadata`, `group_name`,
@@ -197,14 +199,15 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
     given = _checked_upstreams(name, upstreams)
     own_key = checked_key("materialized_view", name, primary_key)
-    over_kafka = all(isinstance(each, KafkaSource) for each in given) and not is_relational(query)
+    whole = is_whole(query, given, refresh_mode)
+    over_kafka = not whole and all(isinstance(each, KafkaSource) for each in given)
     if strategy != "auto" and (strategy == "source") is not over_kafka:
         fitting = "'source'" if over_kafka else f"one of {', '.join(map(repr, get_args(TableStrategy)))}"
         raise wrong_argument(
             "materialized_view", name, "strategy", f"{strategy!r} does not read such upstreams", f"use {fitting}"
         )
     try:
-        text, analyzed = _analyzed(query, given)
+        text, analyzed = _analyzed(query, given, whole=whole)
     except QueryError as error:
         raise QueryError(
             f"materialized_view {name!r}: {error.message}", reason=error.reason, hint=error.hint, argument="query"
@@ -236,10 +239,10 @@ def _check_own_key(name: str, own_key: tuple[str, ...], query: Query) -> None:
     )
 
 
-def _analyzed(query: str, upstreams: "tuple[Upstream, ...]") -> tuple[str, Query | None]:
+def _analyzed(query: str, upstreams: "tuple[Upstream, ...]", *, whole: bool) -> tuple[str, Query | None]:
     """The query's text in one spelling, and what it means where the upstreams' columns are declared."""
     sources = [each for each in upstreams if isinstance(each, KafkaSource)]
-    if is_relational(query) or 0 < len(sources) < len(upstreams):
+    if whole:
         _check_kept(sources)
         return spelled(query, [each.name for each in upstreams], whole=True), None
     if sources:

@@ -51,8 +51,9 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 DeclaredStrategy = Literal["auto"] | Strategy
 """How a view reads the history of its upstreams; the README compares the strategies."""
 
-RefreshMode = Literal["auto", "incremental"]
-"""Whether a view may be recomputed from its full tables when that is cheaper (`auto`), or always follows the changes."""
+RefreshMode = Literal["auto", "incremental", "incremental_strict", "full"]
+"""Whether a view may be recomputed from its full tables when that is cheaper (`auto`), follows the changes wherever there is
+a rule (`incremental`), is refused without one (`incremental_strict`), or is always recomputed (`full`)."""
 
 PARSER = 1
 """The version of the rules by which records become rows; tables that were built with another one are refused."""
@@ -247,7 +248,7 @@ class MaterializedView:
     @property
     def whole(self) -> bool:
         """Whether its query is computed over whole tables, or reads sources and tables together."""
-        return is_relational(self.text) or len({isinstance(each, KafkaSource) for each in self.upstreams}) > 1
+        return is_whole(self.text, self.upstreams, self.refresh_mode)
 
     @property
     def sources(self) -> tuple[KafkaSource, ...]:
@@ -262,6 +263,13 @@ class MaterializedView:
 
 Upstream = KafkaSource | DeltaTable | MaterializedView
 """What a view can read."""
+
+
+def is_whole(query: str, upstreams: "Sequence[Upstream]", refresh_mode: RefreshMode) -> bool:
+    """Whether a query is computed over whole tables: for its shape or the mix of its upstreams, or because it is wanted."""
+    mixed = len({isinstance(each, KafkaSource) for each in upstreams}) > 1
+    return refresh_mode == "full" or mixed or is_relational(query)
+
 
 Declared = KafkaSource | MaterializedView
 """What this project builds and keeps: sources and views."""

@@ -9,7 +9,14 @@ from pydantic import Field
 
 from backfill_assets.declare.arguments import Start
 from backfill_assets.declare.declarations import delta_table, kafka_source, materialized_view
-from backfill_assets.declare.model import DeclaredStrategy, DeltaTable, KafkaSource, MaterializedView, Upstream
+from backfill_assets.declare.model import (
+    DeclaredStrategy,
+    DeltaTable,
+    KafkaSource,
+    MaterializedView,
+    RefreshMode,
+    Upstream,
+)
 from backfill_assets.defs.definitions import definitions_at
 from backfill_assets.errors import DeclarationError
 
@@ -98,7 +105,7 @@ class ViewModel(_Labelled):
         upstreams: Names of sources, tables and views that are declared before this one.
         primary_key: Columns that identify a row.
         strategy: How history is read.
-        refresh_mode: `auto` or `incremental`.
+        refresh_mode: `auto`, `incremental`, `incremental_strict` or `full`.
         backfill_order: Whose history is read before whose.
 
     Examples:
@@ -112,7 +119,7 @@ class ViewModel(_Labelled):
     upstreams: list[str]
     primary_key: str | list[str] | None = None
     strategy: DeclaredStrategy = "auto"
-    refresh_mode: Literal["auto", "incremental"] = "auto"
+    refresh_mode: RefreshMode = "auto"
     backfill_order: list[str] | dict[str, str | list[str]] | None = None
 
     def declare(self, known: Mapping[str, Upstream]) -> MaterializedView:

@@ -14,7 +14,7 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import of_kind
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import SnapshotRead
-from backfill_assets.errors import DeclarationError, UpstreamNotLiveError
+from backfill_assets.errors import DeclarationError, QueryError, UpstreamNotLiveError
 
 EVENTS = delta_table("events", path="lake/events")
 COPIED = materialized_view("copied", query="SELECT id FROM events", upstreams=[EVENTS])
@@ -93,3 +93,20 @@ def test_a_view_over_a_view_waits_until_that_one_is_created(workspace: Workspace
 def test_tables_that_are_read_are_opened_once_a_run(workspace: Workspace) -> None:
     assert workspace.upstream(COPIED) is workspace.upstream(COPIED)
     assert workspace.table(COPIED) is not workspace.table(COPIED)
+
+
+def test_a_view_that_may_only_follow_is_refused_where_changes_have_no_rule(tmp_path: Path) -> None:
+    for name in ("events", "others"):
+        write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
+    others = delta_table("others", path="lake/others")
+    store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
+    for compared, refused in (("o.id > e.id", True), ("o.id = e.id", False)):
+        text = f"SELECT e.id, o.id AS other FROM events e LEFT JOIN others o ON {compared}"
+        view = materialized_view("joined", query=text, upstreams=[EVENTS, others], refresh_mode="incremental_strict")
+        every = Workspace(declared={"joined": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
+        if not refused:
+            assert plan(every, "joined", Limits()).rules == {"events": "linear", "others": "restricted"}
+            continue
+        with pytest.raises(QueryError, match="changes of 'others' have no rule") as caught:
+            plan(every, "joined", Limits())
+        assert caught.value.reason == "NO_RULE"

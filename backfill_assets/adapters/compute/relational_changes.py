@@ -31,6 +31,7 @@ __all__ = [
     "by_copies",
     "changed_rows",
     "changes_readable",
+    "check_changes_readable",
     "relational_changes",
 ]
 
@@ -90,16 +91,28 @@ def at_once(query: RelationalQuery, work: TableChanges, old: Sequence[int]) -> "
 
 
 def changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequence[FullRead], *, before: bool) -> bool:
-    """Whether all files are there that tell what changed between the versions of these reads, and what there was `before`."""
+    """Whether what changed between the versions of these reads can be read, and what there was `before`: a change feed was on
+    wherever rows went, and the files are there."""
+    commits = (each for read in reads for each in upstreams[read.source].commits(read.first - 1, read.last))
+    if any(each.deletes and not each.feed for each in commits):
+        return False
     try:
-        for read in reads:
-            if before:
-                upstreams[read.source].check_whole(read.first - 1)
-            for part in _versions(upstreams[read.source], read):
-                upstreams[read.source].check_readable(part)
+        check_changes_readable(upstreams, reads, before=before)
     except VersionsLostError:
         return False
     return True
+
+
+def check_changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequence[FullRead], *, before: bool) -> None:
+    """See that the files are there that tell what changed between the versions of these reads, and what there was `before`.
+
+    Errors: `VersionsLostError`.
+    """
+    for read in reads:
+        if before:
+            upstreams[read.source].check_whole(read.first - 1)
+        for part in _versions(upstreams[read.source], read):
+            upstreams[read.source].check_readable(part)
 
 
 def changed_rows(

@@ -39,6 +39,7 @@ from backfill_assets.adapters.compute.relational_changes import (
     TableChanges,
     changed_rows,
     changes_readable,
+    check_changes_readable,
 )
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.source_compute import SMALL_EPOCH
@@ -95,8 +96,9 @@ class TableCompute:
     output: TableLocation
     upstreams: Mapping[str, DeltaUpstream]
     query: Callable[[str], Query]
-    prefers_rules: bool = False
-    """Whether what changed is followed wherever a rule allows, and not only where it is little."""
+    mode: str = "auto"
+    """Whether what changed is followed where it is little (`auto`), wherever a rule allows (`incremental`), always
+    (`incremental_strict`) or never (`full`)."""
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute what the plan does to the view at version `at`.
@@ -226,10 +228,13 @@ class TableCompute:
 
     def _fits(self, plan: Plan, reads: Sequence[FullRead], changed: Sequence[FullRead], steps: Steps) -> bool:
         """Whether changes are to be followed: they can be read, and are few beside what the tables hold."""
-        if not changed or any(keys_left_out(plan, each.source) for each in reads):
+        if self.mode == "full" or not changed or any(keys_left_out(plan, each.source) for each in reads):
             return False
         few = MOST_CHANGED * sum(each.rows for each in changed) <= sum(each.held for each in reads)
-        return (few or self.prefers_rules) and changes_readable(
+        if self.mode == "incremental_strict":
+            check_changes_readable(self.upstreams, changed, before=steps.rule != "restricted" or bool(steps.linear))
+            return True
+        return (few or self.mode != "auto") and changes_readable(
             self.upstreams, changed, before=steps.rule != "restricted" or bool(steps.linear)
         )
 

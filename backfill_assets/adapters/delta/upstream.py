@@ -87,12 +87,13 @@ class _Changed:
 @dataclass
 class DeltaUpstream:
     """One Delta table that views read. `key` returns the columns that identify a row, if they are known; `kept` knows
-    versions that the table's own log may no longer have."""
+    versions that the table's own log may no longer have; `follows` says whether changes have to be readable."""
 
     name: str
     location: TableLocation
     key: Callable[[], tuple[str, ...]] = tuple
     kept: Callable[[int], Version | None] = lambda _number: None
+    follows: bool = True
     _log: LoadedTable = field(init=False)
     _replay: LogReplay = field(init=False)
     _versions: LeastRecentlyUsed[int, Version] = field(init=False)
@@ -310,7 +311,7 @@ class DeltaUpstream:
         return any(each.path not in gone - again for each in self.version(number - 1).files)
 
     def _check_followable(self, configuration: Mapping[str, str | None], number: int) -> None:
-        if configuration.get(FEED) != "true" and configuration.get(APPEND_ONLY) != "true":
+        if self.follows and configuration.get(FEED) != "true" and configuration.get(APPEND_ONLY) != "true":
             raise UpstreamRefusedError(
                 f"table {self.name!r} has no change data feed at version {number} and is not append-only, so its changes "
                 "cannot be followed",

@@ -59,7 +59,7 @@ class ViewInputs:
             output=output,
             upstreams=self.tables,
             query=self.query.of_life,
-            prefers_rules=self.view.refresh_mode == "incremental",
+            mode=self.view.refresh_mode,
         )
 
     def schema(self) -> str:
@@ -79,6 +79,11 @@ class ViewInputs:
         pinned = record.position.tables[name].pinned if name in record.position.tables else None
         return kept_version(output.location, record.spooled, name) if pinned == number else None
 
+    @property
+    def _follows(self) -> bool:
+        """Whether changes have to be readable: a query over whole tables is computed in full where they are not."""
+        return not self.view.whole or self.view.refresh_mode == "incremental_strict"
+
     def _table(self, upstream: Upstream) -> DeltaUpstream:
         place, kept = self.place, partial(self._kept, upstream.name)
         if not isinstance(upstream, DeltaTable):
@@ -87,7 +92,14 @@ class ViewInputs:
                 location=place.table(upstream.target),
                 key=lambda: self.query.key_of(upstream),
                 kept=kept,
+                follows=self._follows,
             )
         location = Warehouse.at(upstream.path, root=self.root, storage_options=place.storage_options)
         found = TableLocation(uri=location.uri, storage_options=location.storage_options)
-        return DeltaUpstream(name=upstream.name, location=found, key=lambda: self.query.key_of(upstream), kept=kept)
+        return DeltaUpstream(
+            name=upstream.name,
+            location=found,
+            key=lambda: self.query.key_of(upstream),
+            kept=kept,
+            follows=self._follows,
+        )

@@ -13,7 +13,7 @@ from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, analyze, named_in, reader_key
 from backfill_assets.query.record_columns import RECORD_KEY
-from backfill_assets.query.relational import ERROR
+from backfill_assets.query.relational import ERROR, RelationalQuery, analyze_relational
 
 __all__ = ["ViewQuery"]
 
@@ -58,7 +58,10 @@ class ViewQuery:
         keys = {each.name: self.key_of(each) for each in self.view.tables}
         try:
             records = [each.name for each in self.view.tables if isinstance(each, KafkaSource)]
-            analyzed = analyze(self.view.text, columns, keys, self.view.own_key, records)
+            if self.view.whole:
+                analyzed: Query = analyze_relational(self.view.text, columns, self.view.own_key, records)
+            else:
+                analyzed = analyze(self.view.text, columns, keys, self.view.own_key)
         except QueryError as error:
             raise QueryError(
                 f"materialized_view {self.view.name!r}: {error.message}",
@@ -66,6 +69,7 @@ class ViewQuery:
                 hint=error.hint,
                 argument="query",
             ) from None
+        self._check_rules(analyzed)
         if not self.view.own_key:
             return analyzed
         unknown = sorted(set(self.view.own_key) - set(analyzed.output_columns))
@@ -85,6 +89,20 @@ class ViewQuery:
                 argument="primary_key",
             )
         return analyzed
+
+    def _check_rules(self, query: Query) -> None:
+        """Refuse a query with changes that have no rule, if the view may only follow changes."""
+        if self.view.refresh_mode != "incremental_strict" or not isinstance(query, RelationalQuery):
+            return
+        if query.steps(query.upstreams).rule == "full":
+            without = [name for name in query.upstreams if query.steps([name]).rule == "full"] or query.upstreams
+            raise QueryError(
+                f"materialized_view {self.view.name!r}: changes of {', '.join(map(repr, without))} have no rule by which the "
+                "view could follow them",
+                reason="NO_RULE",
+                hint="docs/queries.md says which queries have one; refresh_mode='incremental' computes the others in full",
+                argument="refresh_mode",
+            )
 
     def key_of(self, upstream: Upstream) -> tuple[str, ...]:
         """The columns that identify a row of a table, hidden ones of a view included; none if it declares none."""

@@ -93,9 +93,11 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
     fitting = [strategy for strategy in STRATEGIES if strategy not in unfit]
     named = requested or (fitting[0] if len(fitting) == 1 else None)
     estimates = [estimate(strategy, work) for strategy in fitting]
-    estimates = [each.model_copy(update={"risks": tuple(_risks(each, work))}) for each in estimates]
+    estimates = [each.model_copy(update={"risks": tuple(_risks(each, work, whole=whole))}) for each in estimates]
     ruled_out = [*unfit.values()]
-    ruled_out += [reason for each in estimates for reason in (*_impossible(each, work), *_forecast(each, work))]
+    ruled_out += [
+        reason for each in estimates for reason in (*_impossible(each, work, whole=whole), *_forecast(each, work))
+    ]
     if named is not None:
         estimates, ruled_out = _as_asked(named, estimates, ruled_out)
     best = _cheapest(estimates, ruled_out)
@@ -136,12 +138,12 @@ def _in_parts(strategy: Strategy) -> RuledOut:
     )
 
 
-def _impossible(each: Estimate, work: Workload) -> Iterable[RuledOut]:
+def _impossible(each: Estimate, work: Workload, *, whole: bool) -> Iterable[RuledOut]:
     if each.strategy == "source":
         return
     out = partial(RuledOut, strategy=each.strategy)
     feedless = [table.name for table in work.facts if not (table.append_only or table.has_feed)]
-    if feedless:
+    if feedless and not whole:
         yield out(
             code=Code.NO_CHANGE_FEED,
             reason=f"changes of {_list(feedless)} cannot be read: no change data feed, and not append-only",
@@ -198,7 +200,7 @@ def _forecast(each: Estimate, work: Workload) -> Iterable[RuledOut]:
         )
 
 
-def _risks(each: Estimate, work: Workload) -> Iterable[Risk]:
+def _risks(each: Estimate, work: Workload, *, whole: bool) -> Iterable[Risk]:
     held = limits(work, each.retention_needed_seconds)
     tight = [limit for limit in held if SAFETY <= _fits(limit) < SAFETY * TIGHT]
     if tight:
@@ -212,7 +214,7 @@ def _risks(each: Estimate, work: Workload) -> Iterable[Risk]:
     if each.strategy == "arrangement":
         yield from _clustering_risks(each, work)
     keyless = [table.name for table in work.facts if not (table.keyed or table.append_only or table.kind == "topic")]
-    if keyless:
+    if keyless and not whole:
         message = f"the first update or delete in {_list(keyless)} stops the view; declare a primary_key"
         yield Risk(code=Code.UPDATES_WITHOUT_KEY, message=message)
     if each.strategy == "snapshot_once":

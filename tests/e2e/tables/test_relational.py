@@ -108,6 +108,28 @@ def test_a_view_with_a_key_of_its_own_is_merged_by_it_and_refuses_two_rows_of_on
 
 
 @pytest.mark.full
+def test_tables_without_a_change_feed_are_followed_until_rows_go_and_then_computed_in_full(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    for name in ("a", "b"):
+        lake.append(name, ({"id": at, "k": at % 3} for at in range(9)), configuration={})
+    joined, plain = "SELECT a.id, b.k FROM a JOIN b ON a.k = b.id", "SELECT id, k + 1 AS more FROM a WHERE k > 0"
+    tables = [lake.table(each, None) for each in ("a", "b")]
+    lake.view("joined", joined, *tables)
+    lake.view("copied", plain, tables[0], refresh_mode="full")
+    for view in ("joined", "copied"):
+        assert lake.project.refresh(view).report.record.rule == "full"
+    lake.append("a", [{"id": 9, "k": 1}], configuration={})
+    assert lake.project.refresh("joined").report.record.rule == "linear"
+    assert lake.project.refresh("copied").report.record.rule == "full"
+    lake.sql("a", "UPDATE {t} SET k = 2 WHERE id = 9")
+    for view, query, names in (("joined", joined, ("a", "b")), ("copied", plain, ("a",))):
+        assert lake.project.refresh(view).report.record.rule == "full"
+        columns = [each for each in lake.rows(lake.location(view)).columns if not each.startswith("__")]
+        assert lake.found(view, columns) == lake.expected(view, query, *names)
+        assert all(lake.project.check(view, check).passed for check in CHECKS)
+
+
+@pytest.mark.full
 @pytest.mark.usefixtures("spark")
 def test_every_query_gives_the_same_over_spark_connect(remote: str) -> None:
     here = results()
