@@ -54,8 +54,9 @@ def main(
         demo(REPOSITORY, flights=ALL_FLIGHTS)
         return
     with tempfile.TemporaryDirectory(prefix="backfill-demo-") as folder:
-        for name in ("definitions.py", "workspace.yaml", "dagster.yaml"):
-            shutil.copy(REPOSITORY / name, folder)
+        (Path(folder) / ".dagster").mkdir()
+        for name in ("definitions.py", "workspace.yaml", ".dagster/dagster.yaml"):
+            shutil.copy(REPOSITORY / name, Path(folder) / name)
         demo(Path(folder), flights=SHORT_FLIGHTS)
 
 

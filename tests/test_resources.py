@@ -1,10 +1,11 @@
-"""The deployment's own resources: chosen by name, and a cluster says what it lacks."""
+"""The deployment's own resources: chosen by name, and a cluster says what it lacks. Its settings of Dagster."""
 
 from pathlib import Path
 
 import pytest
 
 from backfill_assets import KafkaConnector, SparkResource, StateStore
+from backfill_assets.cli.local_project import dagster_home
 from backfill_assets.errors import EnvironmentSetupError
 from resources import resources_for
 
@@ -51,3 +52,11 @@ def test_a_cluster_needs_all_of_its_variables(monkeypatch: pytest.MonkeyPatch, m
     monkeypatch.delenv(missing)
     with pytest.raises(EnvironmentSetupError, match=f"{missing} is not set"):
         resources_for(PROJECT, "cluster")
+
+
+def test_dagster_finds_its_settings_in_its_home_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", "restored afterwards")
+    monkeypatch.delenv("DAGSTER_HOME")
+    root = Path(__file__).parent.parent
+    assert (dagster_home(root) / "dagster.yaml").is_file()
+    assert not (root / "dagster.yaml").exists(), "`dagster dev` would warn that it does not read this file"

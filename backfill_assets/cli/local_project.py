@@ -119,10 +119,10 @@ def load_definitions(module: str) -> "dg.Definitions":
 
 
 def dagster_home(root: Path) -> Path:
-    """The folder of the Dagster instance: `DAGSTER_HOME`, or `.dagster/` in the project; created if necessary."""
+    """The folder of the Dagster instance and of its settings, `dagster.yaml`; created if necessary.
+
+    It is `DAGSTER_HOME`, or `.dagster/` in the project.
+    """
     home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster")))
     home.mkdir(parents=True, exist_ok=True)
-    settings = root / "dagster.yaml"
-    if settings.exists() and not (home / "dagster.yaml").exists():
-        (home / "dagster.yaml").write_text(settings.read_text(encoding="utf-8"), encoding="utf-8")
     return home

@@ -87,6 +87,7 @@ def kafka_source(  # noqa: PLR0913  (a public declaration)
     """Declare a Kafka topic. It is ingested once, each record exactly once, and shared by any number of views.
 
     The source is a Delta table, `sources/<name>` in the warehouse, and an asset, `["sources", name]` unless `key` is given.
+    It depends on an external asset for the topic, `["kafka", "<topic>_topic"]`.
 
     Args:
         name: The source's name in queries; unique among all declarations.

@@ -253,4 +253,5 @@ def _spec(declared: Declared) -> dg.AssetSpec:
 
 
 def _topic_key(source: KafkaSource) -> dg.AssetKey:
-    return dg.AssetKey(["kafka", source.topic])
+    """The lineage graph shows only the last part of a key, and a source is often named like its topic."""
+    return dg.AssetKey(["kafka", f"{source.topic}_topic"])

@@ -33,7 +33,11 @@ def graph_of(definitions: dg.Definitions) -> Any:
 def test_each_table_is_an_asset_that_depends_on_its_upstreams(definitions: dg.Definitions) -> None:
     graph = graph_of(definitions)
     found = {key.to_user_string(): sorted(map(str, map(key_text, graph.get(key).parent_keys))) for key in keys(graph)}
-    assert found == {"kafka/orders": [], "sources/orders": ["kafka/orders"], "views/large": ["sources/orders"]}
+    assert found == {
+        "kafka/orders_topic": [],
+        "sources/orders": ["kafka/orders_topic"],
+        "views/large": ["sources/orders"],
+    }
     assert {key_text(key) for key in graph.materializable_asset_keys} == {"sources/orders", "views/large"}
 
 

@@ -176,8 +176,8 @@ def components(project: Path) -> Path:
 def test_the_component_declares_in_yaml_what_python_does(components: Path, installed: Path) -> None:
     found = run(components, installed, LOAD).splitlines()
     assert found == [
-        "['delta/customers', 'kafka/later', 'kafka/orders', 'own', 'sources/later', 'sources/orders', 'views/counts', "
-        "'views/known', 'views/large']",
+        "['delta/customers', 'kafka/later_topic', 'kafka/orders_topic', 'own', 'sources/later', "
+        "'sources/orders', 'views/counts', 'views/known', 'views/large']",
         "{0: 7} 2026-01-31 00:00:00+00:00 new",
         f"gold {components / 'warehouse'}",
     ]
