@@ -23,7 +23,7 @@ __all__ = ["run"]
 
 ROWS = (20_000, 200_000)
 MODES: tuple[RefreshMode, ...] = ("auto", "incremental")
-"""By default tables whose changes outweigh them are read in full; an incremental view follows every version."""
+"""By default, tables with far larger changes are read in full; an incremental view follows every version."""
 PERCENT = 100
 """Each version updates the hundredth part of the keys."""
 

@@ -22,7 +22,7 @@ UV_LOCK = ROOT / "requirements-uv.lock"
 JARS = ROOT / "backfill_assets" / "adapters" / "runtime" / "ivy.xml"
 OLDEST_PYTHON = (3, 11)
 OTHER_PYTHONS = ("python3", "python3.14", "python3.13", "python3.12", "python3.11")
-LEAST_MEMORY_GIB = 3.0
+MIN_MEMORY_GIB = 3.0
 NO_JAVA = 3
 FIND_JAVA = f"""
 import sys
@@ -41,9 +41,9 @@ def main() -> int:
     if not usable_here():
         return run_with_another_python()
     free = available_memory_gib()
-    if free is not None and free < LEAST_MEMORY_GIB:
+    if free is not None and free < MIN_MEMORY_GIB:
         return refuse(
-            f"Only {free:.1f} GiB of memory are available and Spark with a broker needs {LEAST_MEMORY_GIB:.0f}: "
+            f"Only {free:.1f} GiB of memory are available and Spark with a broker needs {MIN_MEMORY_GIB:.0f}: "
             "close other programs, or give this machine or container more memory."
         )
     if STAMP.is_file() and STAMP.read_text() == fingerprint():

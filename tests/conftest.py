@@ -14,8 +14,8 @@ from tests.support.settings import FULL, JAVA, examples
 if TYPE_CHECKING:
     from tests.support.project import Project
 
-# A test says whether something is right; how long a busy machine takes for it says nothing. Every run of the gate tries
-# the same examples; the full proof tries new ones each time, and prints how to repeat one that fails.
+# A test shows whether something is right, not how long it takes on a busy machine. Every run of the gate tries the same
+# examples; the full proof tries new ones each time, and prints how to repeat one that fails.
 settings.register_profile(
     "backfill",
     deadline=None,
@@ -29,7 +29,7 @@ settings.load_profile("backfill")
 def pytest_configure(config: pytest.Config) -> None:
     """The process that began the run watches over the servers of all its workers, and of the runs within it.
 
-    A shell that starts a run in the background has it ignore interrupts, which tests send.
+    A shell that starts a run in the background makes it ignore interrupts, which tests send.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if JAVA:

@@ -118,7 +118,7 @@ def test_the_core_imports_only_itself_and_the_errors(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CORE, ids=named)
-def test_the_core_reads_no_clock_and_throws_no_dice(path: Path) -> None:
+def test_the_core_reads_no_clock_and_no_random_numbers(path: Path) -> None:
     assert not {name.partition(".")[0] for name, _ in imports(path)} & {"time", "random", "secrets", "uuid", "os"}
 
 

@@ -17,5 +17,5 @@ def test_a_mutation_changes_one_place_and_leaves_a_module_that_loads(mutation: M
         assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text() if name else (ROOT / path).exists()
 
 
-def test_names_of_mutations_are_told_apart() -> None:
+def test_names_of_mutations_are_unique() -> None:
     assert len({each.name for each in MUTATIONS}) == len(MUTATIONS) >= 40

@@ -140,7 +140,7 @@ def test_the_public_interface_is_what_the_root_exports_and_the_page_shows() -> N
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if module != "backfill_assets"])
-def test_examples_give_what_they_say(module: str) -> None:
+def test_examples_return_what_they_show(module: str) -> None:
     names = {name: getattr(backfill_assets, name) for name in backfill_assets.__all__}
     loaded_module = importlib.import_module(module)
     with patch.dict(os.environ):

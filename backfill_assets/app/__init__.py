@@ -7,11 +7,11 @@
 - `lifecycle`: reset, drop, rebuild and maintenance of a table
 - `proof_case`: the inputs and the outcome of a check
 - `proof_rows`: proof that a table's rows are those of its records, or of its query
-- `proof_samples`: what other readers than Spark find of a table and of what it was made of
-- `proofs`: the checks of a table
+- `proof_samples`: samples of a table and of its upstreams, read without Spark
 - `refresh`: a refresh: creation, then epoch after epoch
 - `skipping`: rows that a view leaves out because an operator decided so
 - `status`: the state of a declared table
+- `table_checks`: the checks of a table: what each compares, and what it says
 - `table_progress`: the progress of a view in each Delta table that it reads
 - `workspace`: opens the declared tables of a project with its resources
 """

@@ -1,4 +1,4 @@
-"""The inputs of a check (a table as it was looked at, and what was proved before) and its outcome."""
+"""The inputs of a check (a table as it was loaded, and what was proved before) and its outcome."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -37,7 +37,9 @@ def equal_to_records(case: Case) -> Outcome:
     if is_aggregate(case):
         nowhere = {name: sorted(each.unprovable) for name, each in found.items() if each.unprovable or _forgetful(each)}
         if nowhere:
-            summary = f"cannot be proved: offsets that the groups were made of are held by nothing any more: {nowhere}"
+            summary = (
+                f"cannot be proved: offsets from which the groups were computed no longer exist anywhere: {nowhere}"
+            )
             return Outcome(passed=False, unproved=True, summary=summary, facts={"not_provable": nowhere})
     derived = _derived(case, found)
     result = _difference(case, derived, found, before, None if isinstance(written, Everything) else written)
@@ -54,9 +56,9 @@ def equal_to_records(case: Case) -> Outcome:
         "subset_only": any(each.subset for each in found.values()),
     }
     if lost and not (result.rows_expected and derived.reads) and not (result.missing or result.unexpected):
-        summary = f"cannot be proved: the offsets are held by nothing else any more: {lost}"
+        summary = f"cannot be proved: the offsets exist nowhere else any more: {lost}"
         return _compared(case, written, result, summary, unproved=True, **facts)
-    note = f"; offsets that nothing else holds any more were not proved: {lost}" if lost else ""
+    note = f"; offsets that exist nowhere else any more were not proved: {lost}" if lost else ""
     summary = f"{result.rows_found} rows equal those derived again from {origin}{note}"
     return _compared(case, written, result, summary, **facts)
 
@@ -108,7 +110,7 @@ class _SinceTables:
 def _read_since(case: Case, position: SnapshotPosition, reads: ViewInputs) -> _SinceTables | Everything:
     """What was written to a view over tables and read of them since the last pass; or why everything has to be proved."""
     if isinstance(reads.query.present, RelationalQuery):
-        return Everything(reason="the query is one over whole tables")
+        return Everything(reason="the query is computed over whole tables")
     written = case.written()
     if isinstance(written, Everything):
         return written

@@ -1,6 +1,6 @@
-"""What other readers than Spark find of a table and of what it was made of: some files of tables, some records of topics.
+"""Samples of a table and of its upstreams, read without Spark: some files of tables, some records of topics.
 
-Places are drawn by a seed that the outcome names, with all places that it drew.
+The samples are selected by a seed; the outcome contains the seed and all selected places.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 from backfill_assets.adapters.compute.recorded_rows import Recorded, with_key
 from backfill_assets.adapters.delta.column_metadata import fixed_lengths
-from backfill_assets.adapters.delta.log_replay import LogGoneError, Version, replay
+from backfill_assets.adapters.delta.log_replay import LogGapError, Version, replay
 from backfill_assets.adapters.proof.file_samples import TableFiles, TableSample, sample_of
 from backfill_assets.adapters.proof.second_reader import Sampled, ViewAt, compare_readers
 from backfill_assets.adapters.proof.tables import at_position
@@ -23,7 +23,7 @@ from backfill_assets.core.audit import consumed
 from backfill_assets.core.epoch.skips import left_out_of
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import KafkaRead
-from backfill_assets.core.sampling import drawn_offsets
+from backfill_assets.core.sampling import sample_offsets
 from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.query.ddl import Column, columns_of_delta
 from backfill_assets.query.rowwise import RowwiseQuery
@@ -38,9 +38,9 @@ class _Found:
 
 
 def read_again(case: Case, outcome: Outcome) -> Outcome:
-    """The outcome of a proof that has passed, after some of what it looked at was read again without Spark.
+    """The outcome of a proof that has passed, after samples of what it compared were read again without Spark.
 
-    Where the case has no seed, or the proof has not passed, nothing is read.
+    Nothing is read if the case has no seed, or if the proof has not passed.
     """
     if not case.seed or not outcome.passed:
         return outcome
@@ -73,7 +73,8 @@ def _rows(case: Case) -> _Found:
 
 
 def _view_at(case: Case, upstreams: Sequence[Sampled]) -> ViewAt | None:
-    """The view in which rows of these upstreams must be; None where rows are not told apart in it, or none must be."""
+    """The view in which rows of these upstreams must be; None if its rows cannot be identified, or if none have to be
+    in it."""
     declared = case.table.declared
     query = case.workspace.bound(declared) if isinstance(declared, MaterializedView) else None
     counted = tuple(each for each in upstreams if each.counted is not None)
@@ -83,7 +84,7 @@ def _view_at(case: Case, upstreams: Sequence[Sampled]) -> ViewAt | None:
 
 
 def _upstreams(case: Case) -> list[Sampled]:
-    """Rows of the tables that a view stands for, and which of them it has taken in."""
+    """Rows of the tables that a view stands for, and SQL for which of them it has read."""
     declared, position = case.table.declared, case.record.position
     if isinstance(declared, KafkaSource):
         return []
@@ -101,7 +102,7 @@ def _of_table(case: Case, view: MaterializedView, name: str, recorded: Recorded)
     there = {column.name.lower() for column in _columns(version)}
     held = tuple(column for column in columns if column.name.lower() in there)
     table = TableFiles(name=name, location=upstream.location, version=version, columns=held, files=files)
-    # Rows of a table that is read by ranges of its key need not have been read; CHAR columns Spark may have padded.
+    # If a table is read by ranges of its key, some rows may not have been read yet; Spark may have padded CHAR columns.
     whole = (recorded.files is not None or position.backfilled) and not fixed_lengths(
         str(version.metadata["schemaString"])
     )
@@ -114,7 +115,7 @@ def _of_bronze(case: Case, source: KafkaSource) -> list[Sampled]:
     ranges = {partition: each for (name, partition), each in wanted.items() if name == source.name}
     found = evidence_of(case, source, wanted)
     left_out = left_out_of(case.record.position).get(source.name, {})
-    # Of a compacted topic, a view may have read records that its source was too late for, and the other way round.
+    # In a compacted topic, a view may have read records that were gone when its source read them, and vice versa.
     read = f"{within('_partition', '_offset', ranges)} AND NOT {among('_partition', '_offset', left_out)}"
     counted = None if found.subset else read
     location, version = case.workspace.reader(source).bronze, case.workspace.sources.bronze(source.name).version
@@ -123,10 +124,10 @@ def _of_bronze(case: Case, source: KafkaSource) -> list[Sampled]:
 
 
 def _sampled(name: str, location: TableLocation, case: Case, version: int | None = None) -> list[TableSample]:
-    """Some rows of one of our own tables, with all columns; none where its log has forgotten the version."""
+    """Some rows of a table of this project, with all columns; none if its log no longer has the version."""
     try:
         at = replay(location.files(), case.look.version if version is None else version)
-    except LogGoneError:
+    except LogGapError:
         return []
     return [sample_of(TableFiles(name=name, location=location, version=at, columns=_columns(at)), case.seed)]
 
@@ -136,12 +137,12 @@ def _columns(version: Version) -> tuple[Column, ...]:
 
 
 def _records(case: Case) -> _Found:
-    """Some records of a source's topic against its table."""
+    """Compares some records of a source's topic with its table."""
     source = case.table.declared
     assert isinstance(source, KafkaSource)
     reads = evidence_of(case, source, consumed(case.record.position)).reads
     held = {at: each for read in reads if isinstance(read, KafkaRead) for at, each in read.ranges.items()}
-    ranges = drawn_offsets(held, case.seed)
+    ranges = sample_offsets(held, case.seed)
     records = case.workspace.sources.records(source.name, ranges) if ranges else []
     reader = case.workspace.reader(source)
     rows = rows_of_records(case.workspace.runner, reader, case.look.version, ranges) if records else {}

@@ -80,12 +80,12 @@ def refresh(
     try:
         look = _at_work_on(table)
         if look.record is not None and not look.record.live:
-            heartbeat.renew_lease()  # before planning: or another run might take the plan for a dead run's
+            heartbeat.renew_lease()  # before planning: otherwise another run might take the plan for a dead run's
         # A dead run may have left staged files, even of an epoch that it or another run committed.
         heartbeat.tidy_due = taken_over or _left_behind(table, look)
         heartbeat.spooled = _spooled(look)
         done = run(table.parts, look, limits, heartbeat)
-        if taken_over and heartbeat.tidy_due:  # there was no epoch, and nobody else will know that a run died here
+        if taken_over and heartbeat.tidy_due:  # there was no epoch, and otherwise nobody learns that a run died here
             sweep(table.output.location, table.output.look)
         first_live = _made_live(table, done)
     finally:
@@ -96,8 +96,8 @@ def refresh(
 
 
 def _at_work_on(table: Table) -> TableState:
-    """The table as it stands, created if need be, saying that it is in creation as long as it is not live, and of its
-    files only what is exact."""
+    """The table, created if necessary, with status `creating` as long as it is not live, and with only exact bounds in
+    its log."""
     look = create_if_missing(table.parts, table)
     if look.record is not None and (look.record.epoch == 0 or spooled_folders(table.output.location) - _spooled(look)):
         # staged by a creation that was given up, or drained by a run that died
@@ -112,7 +112,7 @@ def _at_work_on(table: Table) -> TableState:
 
 
 def _made_live(table: Table, done: RunReport) -> bool:
-    """Set the table's status to live, if it is live and this run may do so; returns whether that was a change."""
+    """Set the table's status to live, if it is live and this run may do so; returns whether anything changed."""
     if done.stopped is Stop.FENCED or not done.record.live:
         return False
     look = table.output.look()
@@ -154,10 +154,8 @@ def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live:
 def _held(workspace: Workspace, table: Table, holder: str) -> Refresh:
     look = table.output.look()
     if look.record is None:
-        raise LeaseHeldError(
-            f"{table.target}: run {holder} is creating it at this moment", hint="wait for that run, or end it"
-        )
-    report = RunReport(record=look.record, stopped=Stop.LEASE_HELD, detail=f"run {holder} is at work on it")
+        raise LeaseHeldError(f"{table.target}: run {holder} is creating it now", hint="wait for that run, or end it")
+    report = RunReport(record=look.record, stopped=Stop.LEASE_HELD, detail=f"run {holder} is working on it")
     return _refresh(workspace, table, report, first_live=False)
 
 

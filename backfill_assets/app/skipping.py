@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from backfill_assets.adapters.sql.keys import NAMEABLE, one_spelling
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.records import Position, TableState
-from backfill_assets.core.epoch.skips import MOST_SKIPS, KeySkip, LeftOut, OffsetSkip, Skip, is_consumed, rows_left_out
+from backfill_assets.core.epoch.skips import MAX_SKIPS, KeySkip, LeftOut, OffsetSkip, Skip, is_consumed, rows_left_out
 from backfill_assets.core.progress.positions import NamedKey, ViewPosition
 from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.errors import DeclarationError
@@ -69,7 +69,7 @@ def _view(workspace: Workspace, name: str) -> MaterializedView:
     if isinstance(declared, KafkaSource):
         raise _wrong(
             "name",
-            f"{name!r} is a source, which takes every record as it is and leaves none out",
+            f"{name!r} is a source, which ingests every record and leaves none out",
             "name the view that cannot be computed",
         )
     return declared
@@ -101,9 +101,9 @@ def _key(workspace: Workspace, view: MaterializedView, name: str, named: Named) 
         found = ", ".join(f"{column} {types[column]}" for column in columns) or "none"
         raise _wrong(
             "key",
-            f"rows of table {name!r} cannot be named: its primary key is {found}; expected one of numbers without a "
-            "fraction of their own, texts, booleans, dates or times",
-            f"let the query take such rows (try_cast, try_divide, WHERE), and `backfill reset {view.name}`",
+            f"rows of table {name!r} cannot be named: its primary key is {found}; expected whole or decimal numbers, "
+            "strings, booleans, dates or times",
+            f"let the query accept such rows (try_cast, try_divide, WHERE), and `backfill reset {view.name}`",
         )
     given = {column: value if found else None for column, found, value in (each.partition("=") for each in named.key)}
     if given.keys() != set(columns) or len(named.key) != len(columns):
@@ -138,16 +138,18 @@ def _check_wanted(name: str, skips: Sequence[Skip], wanted: Collection[Skip]) ->
     for skip in skips:
         if skip not in wanted:
             raise _wrong(
-                "undo", f"{name!r} is not to leave out {skip.words}", f"`backfill skip {name}` lists what it is to"
+                "undo",
+                f"{name!r} does not leave out {skip.words}",
+                f"`backfill skip {name}` lists the rows that it leaves out",
             )
 
 
 def _check_few(name: str, wanted: Collection[Skip]) -> None:
-    if len(wanted) > MOST_SKIPS:
+    if len(wanted) > MAX_SKIPS:
         raise _wrong(
             "offset",
-            f"{name!r} would leave out {len(wanted)} rows, expected {MOST_SKIPS} at the most",
-            "so many are a matter for its query: try_cast, try_divide or WHERE, and a reset",
+            f"{name!r} would leave out {len(wanted)} rows, expected {MAX_SKIPS} at the most",
+            "change the query instead (try_cast, try_divide or WHERE), and reset the view",
         )
 
 
@@ -161,7 +163,7 @@ def _check_unread(workspace: Workspace, view: MaterializedView, skips: Sequence[
             raise _wrong(
                 "offset",
                 f"{view.name!r} has read {skip.words} already",
-                "it could be computed, and is in the view as far as the query takes it; leave it out by the query, and reset",
+                "it could be computed, and is in the view if the query returns it; exclude it in the query, and reset",
             )
         known = workspace.sources.bronze(skip.source).position.next
         if skip.partition not in known:

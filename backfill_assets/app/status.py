@@ -47,7 +47,7 @@ def status(workspace: Workspace, name: str) -> Status:
         return _stands(workspace, table)
     except StoredFormatError as error:
         known = Status(name=name, target=table.target, state="broken", controls=Controls())
-        return replace(known, problem=_told(error))
+        return replace(known, problem=_problem_text(error))
 
 
 def _stands(workspace: Workspace, table: Table) -> Status:
@@ -57,7 +57,7 @@ def _stands(workspace: Workspace, table: Table) -> Status:
     running = lease is not None and lease.alive(datetime.now(UTC))
     known = Status(name=name, target=table.target, state="starting" if running else "not created", controls=controls)
     if isinstance(look, PositionsLostError):
-        return replace(known, state="broken", problem=_told(look))
+        return replace(known, state="broken", problem=_problem_text(look))
     if look.record is None or not look.exists:
         known = replace(known, left_out=rows_left_out(None, workspace.state.skips(table.target)))
         absent = known if running or look.record is None else replace(known, state="dropped")
@@ -82,7 +82,7 @@ def _looked(table: Table) -> TableState | PositionsLostError:
         return error
 
 
-def _told(error: BackfillError) -> str:
+def _problem_text(error: BackfillError) -> str:
     return f"{error.message}. What to do: {error.hint}"
 
 

@@ -1,6 +1,6 @@
-"""The declared tables of a project over its resources: opens each with the parts that its epochs are made with.
+"""The declared tables of a project with its resources: opens each with the parts that its epochs need.
 
-Owns the wiring and nothing else: what happens is decided in `core`, done in `adapters`.
+It only connects parts: `core` decides what happens, and `adapters` carry it out.
 """
 
 import uuid
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass
 class Workspace:
-    """Opens the tables of one project; `table.Catalog` for those that read them. One object serves one run."""
+    """Opens the tables of one project; it is the `table.Catalog` of code that reads them. One object serves one run."""
 
     declared: Mapping[str, Declared]
     store: StateStore
@@ -63,7 +63,7 @@ class Workspace:
 
     @cached_property
     def sources(self) -> Sources:
-        """What the shared sources offer."""
+        """The state of the shared sources."""
         return Sources(registry=self.registry, kafka=self.kafka, catalog=self)
 
     def table(self, declared: Declared) -> Table:
@@ -88,13 +88,13 @@ class Workspace:
         return Table(declared=declared, parts=parts, output=output, runner=self.runner)
 
     def upstream(self, declared: Declared) -> Table:
-        """A table that others read, kept for the run: looked at again, only its newer commits are loaded."""
+        """A table that others read, kept for the run: when it is read again, only its newer commits are loaded."""
         if declared.name not in self._read:
             self._read[declared.name] = self.table(declared)
         return self._read[declared.name]
 
     def inputs(self, view: MaterializedView) -> ViewInputs:
-        """What a view over Delta tables reads, kept for the run."""
+        """The inputs of a view over Delta tables, kept for the run."""
         if view.name not in self._inputs:
             self._inputs[view.name] = ViewInputs(
                 view=view, catalog=self, runner=self.runner, place=self.store.place, root=Path(self.store.root)
@@ -102,7 +102,7 @@ class Workspace:
         return self._inputs[view.name]
 
     def bound(self, view: MaterializedView) -> Query:
-        """A view's query, tied to the columns that its upstreams have."""
+        """A view's query, bound to the columns of its upstreams."""
         return view.query or self.inputs(view).query.present
 
     def chooser(self, view: MaterializedView) -> Chooser:
@@ -144,7 +144,7 @@ class Workspace:
 
     def _schema(self, declared: Declared) -> str:
         for source in sources_of(declared):
-            self.sources.topic(source.name)  # if the broker does not answer, Spark is not started for nothing
+            self.sources.topic(source.name)  # if the broker does not answer, Spark is not started in vain
         if isinstance(declared, KafkaSource):
             return columns_schema(self.runner, declared.bronze_columns)
         if declared.tables:

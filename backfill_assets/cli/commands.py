@@ -26,7 +26,7 @@ from backfill_assets.errors import BackfillError, DeclarationError
 __all__ = ["app", "main"]
 
 
-LEAST_WIDTH = 120
+MIN_WIDTH = 120
 
 
 class Exit(IntEnum):
@@ -203,9 +203,7 @@ def skip(  # noqa: PLR0913, PLR0917  (options of a command)
         list[str] | None,
         typer.Option(help="A column of the key of a table's row, as name=value; as name alone where it is null."),
     ] = None,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Take the row in again, as far as it has not been read.")
-    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the row back, if it has not been read yet.")] = False,
 ) -> None:
     """Make a view leave out rows that it cannot compute; without a row, list the rows that it leaves out."""
     from backfill_assets.app.skipping import Named, left_out, set_skips
@@ -216,7 +214,7 @@ def skip(  # noqa: PLR0913, PLR0917  (options of a command)
     _say(
         {"name": name, "left_out": [asdict(row) for row in found]},
         as_json=as_json,
-        text=lambda: left_out_text(found) if found else f"{name} leaves no row out",
+        text=lambda: left_out_text(found) if found else f"{name} leaves out no rows",
     )
 
 
@@ -310,7 +308,7 @@ def _say(document: Any, *, as_json: bool, text: Callable[[], Any]) -> None:
         typer.echo(json.dumps(document, default=str))
     else:
         # rich crops tables that do not fit; longer lines are better in a terminal and in a file.
-        Console(width=max(Console().width, LEAST_WIDTH)).print(text())
+        Console(width=max(Console().width, MIN_WIDTH)).print(text())
 
 
 def _fail(error: BackfillError, code: Exit) -> None:

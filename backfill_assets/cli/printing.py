@@ -23,7 +23,7 @@ _RULES = {
 }
 """By which rule a view over whole tables follows changes of an upstream."""
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 """How many of the rows that are left out are named."""
 
 
@@ -78,9 +78,9 @@ def status_text(found: "Sequence[Status]", *, partitions: bool) -> Group:
 def left_out_text(rows: "Sequence[LeftOut]") -> Group:
     """A line for each row that a view leaves out or will leave out; only the first ones."""
     table = _table("left out", "status")
-    for row in rows[:MOST_ROWS]:
+    for row in rows[:MAX_ROWS]:
         table.add_row(row.words, row.status)
-    more = len(rows) - MOST_ROWS
+    more = len(rows) - MAX_ROWS
     return Group(table, *([f"… and {more} more; --json names them all"] if more > 0 else []))
 
 

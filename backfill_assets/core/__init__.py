@@ -2,5 +2,5 @@
 
 - `audit`: how a table's commits and the ledger's plans must agree
 - `proof_scope`: what a check that has passed before has to prove
-- `sampling`: which places another reader of a proof looks at
+- `sampling`: which samples of a table a proof reads again with another reader
 """

@@ -36,7 +36,8 @@ __all__ = ["KEPT_PLANS", "Evidence", "LedgerEntry", "conserved", "consumed", "co
 
 
 CHANGE_LOG, CAPTURED = -1, -2
-"""Among the buckets of a table's snapshot: its change log, and what is captured of it. Their places are versions."""
+"""Numbers in place of a bucket for a table's change log, and for what is captured of it. Their positions are versions.
+"""
 
 
 KEPT_PLANS = 1000
@@ -182,7 +183,7 @@ def conserved(records: Sequence[CommitRecord], rows_in_table: int, *, copies: in
     """
     violations = []
     if records and records[-1].rows_total != rows_in_table:
-        violations.append(f"epochs wrote {records[-1].rows_total} rows, the table holds {rows_in_table}")
+        violations.append(f"epochs wrote {records[-1].rows_total} rows, the table has {rows_in_table}")
     for before, after in pairwise(records):
         net = after.rows_written - after.rows_updated - after.rows_deleted
         if after.rows_total != before.rows_total + net:
@@ -215,11 +216,11 @@ def _disagreement(record: CommitRecord, planned: Sequence[LedgerEntry]) -> list[
     for entry in same:
         if entry.found_hash != entry.plan_hash:
             violations.append(
-                f"the plan was altered: it was entered as {entry.plan_hash}, and is {entry.found_hash} now"
+                f"the plan was altered: it was stored as {entry.plan_hash}, and is now {entry.found_hash}"
             )
         if entry.plan is not None:
             violations.extend(
-                f"the ledger planned another {part} than the table has"
+                f"the {part} in the ledger's plan is not the one in the table"
                 for part, planned_so, found in (
                     ("position", entry.plan.after, record.position),
                     ("live flag", entry.plan.live, record.live),
@@ -335,7 +336,7 @@ def _phase_violations(before: Position, after: Position) -> list[str]:
 
 
 def _skip_violations(before: Position, after: Position) -> list[str]:
-    """What a view left out of the offsets that it had read stays so, and nothing is added to it."""
+    """Offsets that a view left out when it read them stay left out, and no others are added."""
     if not (isinstance(before, ViewPosition) and isinstance(after, ViewPosition)):
         return []
     return [
@@ -354,7 +355,8 @@ def _below(offsets: Sequence[int], end: int) -> list[int]:
 
 
 def _table_violations(before: Position, after: Position, plan: Plan | None) -> list[str]:
-    """What a view's life fixes of each table stays, and the plan read just that and as many rows as were counted."""
+    """What a view's life fixes for each table does not change, and the plan read exactly that, with as many rows as
+    were counted."""
     if not (isinstance(before, SnapshotPosition) and isinstance(after, SnapshotPosition)):
         return []
     violations = [f"table {name} joined" for name in sorted(after.tables.keys() - before.tables.keys())]
@@ -362,7 +364,7 @@ def _table_violations(before: Position, after: Position, plan: Plan | None) -> l
         due, skips = skip_reads(before, after), [each for each in plan.reads if isinstance(each, SkipRead)]
         if due != skips:
             violations.append(
-                f"to leave out what it does, the plan had to read {due or 'nothing'}, but read {skips or 'nothing'}"
+                f"for the rows that it leaves out, the plan had to read {due or 'nothing'}, but read {skips or 'nothing'}"
             )
     for name in sorted(before.tables.keys() & after.tables.keys()):
         was, now = before.tables[name], after.tables[name]
@@ -381,7 +383,7 @@ def _table_violations(before: Position, after: Position, plan: Plan | None) -> l
             meant = (now.table_id, now.pinned) if isinstance(each, SnapshotRead) else (now.table_id,)
             found = (each.table_id, each.version) if isinstance(each, SnapshotRead) else (each.table_id,)
             if found != meant:
-                violations.append(f"the plan read {found} of {name}, the position is of {meant}")
+                violations.append(f"the plan read {found} of {name}, but the position is for {meant}")
         counted, stated = now.rows - was.rows, sum(map(size_of, reads))
         if plan is not None and counted != stated:
             violations.append(f"{counted} rows of {name} were counted, but the plan read {stated}")

@@ -1,8 +1,8 @@
 """What a check that has passed before has to prove: what was written and read since then, or everything.
 
-The view was equal to its query when the check passed. It still is if what was written since then is what the query makes of
-the changes of its tables since then. If that would cost more than proving everything, or cannot be decided, everything is
-proved again.
+The view was equal to its query when the check passed. It still is, if what was written since then equals the query over
+the changes of its tables since then. If that would cost more than proving everything, or cannot be decided, everything
+is proved again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +14,9 @@ from backfill_assets.core.progress.positions import OffsetRange, SnapshotPositio
 from backfill_assets.core.progress.reads import ChangesRead, SnapshotRead, TableRead
 from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES
 
-__all__ = ["MOST_VERSIONS", "Everything", "Since", "followed", "scope"]
+__all__ = ["MAX_VERSIONS", "Everything", "Since", "followed", "scope"]
 
-MOST_VERSIONS = 1000
+MAX_VERSIONS = 1000
 """The maximum number of versions of a table that are followed: for each, its entry in the log is read."""
 
 
@@ -37,7 +37,7 @@ class Since:
 def followed(before: SnapshotPosition, after: SnapshotPosition) -> dict[str, tuple[int, int]] | Everything:
     """The versions of each table whose changes a view took between two positions: after one and up to another."""
     if before.tables.keys() != after.tables.keys():
-        return Everything(reason="the view reads other tables than it did")
+        return Everything(reason="the view reads other tables than before")
     for name, table in before.tables.items():
         if reason := _unlike(table, after.tables[name]):
             return Everything(reason=f"{name}: {reason}")
@@ -77,9 +77,9 @@ def _unlike(before: TablePosition, after: TablePosition) -> str:
         "another table, or another version of it, was pinned": not life,
         "rows of some keys are left out": before.skipped or after.skipped,
         "its history is read by key, each range at a version of its own": before.expected or after.expected,
-        "its history is cut otherwise": not same_cut,
+        "its history is cut in another way": not same_cut,
         "its position went back": not onwards or after.version < before.version,
-        f"more than {MOST_VERSIONS} versions came since": after.version - before.version > MOST_VERSIONS,
+        f"more than {MAX_VERSIONS} versions were committed since": after.version - before.version > MAX_VERSIONS,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

@@ -229,7 +229,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
 
 
 def _check_own_key(name: str, own_key: tuple[str, ...], query: Query) -> None:
-    """Over Kafka sources a view's key is given: where a record came from, or its groups."""
+    """Over Kafka sources, a view's key is fixed: where a record came from, or its groups."""
     if not own_key or (isinstance(query, AggregateQuery) and set(own_key) == set(query.key_columns)):
         return
     keyed = "a row-wise view over a Kafka source is keyed by (_partition, _offset)"
@@ -253,11 +253,11 @@ def _analyzed(query: str, upstreams: "tuple[Upstream, ...]", *, whole: bool) -> 
 
 
 def _check_kept(sources: "Sequence[KafkaSource]") -> None:
-    """A query over whole tables reads those of its sources, which have to hold all records then."""
+    """A query over whole tables reads those of its sources, which must then keep all records."""
     for source in sources:
         if source.bronze != "all":
             raise QueryError(
-                f"the query reads the table of source {source.name!r}, which keeps new records alone (bronze='new')",
+                f"the query reads the table of source {source.name!r}, which keeps only new records (bronze='new')",
                 reason="NOT_KEPT",
                 hint=f"declare kafka_source({source.name!r}, bronze='all')",
             )
@@ -294,5 +294,5 @@ def _checked_upstreams(name: str, upstreams: object) -> "tuple[Upstream, ...]":
     names = [upstream.name for upstream in upstreams]
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
-        raise wrong_argument("materialized_view", name, "upstreams", f"{', '.join(twice)} is there twice", hint)
+        raise wrong_argument("materialized_view", name, "upstreams", f"{', '.join(twice)} occurs twice", hint)
     return tuple(upstreams)

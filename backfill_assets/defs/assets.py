@@ -50,17 +50,17 @@ class RefreshConfig(dg.Config):
 
     max_seconds: float | None = Field(default=None, gt=0, description="Stop after this long; None: no limit.")
     max_rows: int | None = Field(default=None, gt=0, description="Stop after this many rows; None: no limit.")
-    chunk_rows: int = Field(default=DEFAULT_CHUNK_ROWS, gt=0, description="Rows of one epoch at the most.")
+    chunk_rows: int = Field(default=DEFAULT_CHUNK_ROWS, gt=0, description="Maximum number of rows in one epoch.")
     rows_per_second: float | None = Field(
         default=None,
         ge=0,
-        description="Throttle of this run, capped by the stored one; None: no limit, 0: none at all.",
+        description="Throttle of this run, capped by the stored one; None: no limit, 0: no rows.",
     )
     until: Literal["caught_up", "forever"] = Field(default="caught_up", description="`forever` only for one table.")
     dry_run: bool = Field(default=False, description="Only show what would be read next.")
     yield_to_views: bool = Field(
         default=False,
-        description="End early while a view that reads this table, at work in another run, is behind its lag bound.",
+        description="End early while a view that reads this table is behind its lag bound in another run.",
     )
 
     def limits(self) -> Limits:
@@ -89,7 +89,7 @@ def workspace_in(definitions: dg.Definitions) -> Workspace:
     resources = definitions.resources or {}
     if TABLES_KEY not in resources:
         raise DeclarationError(
-            "these definitions hold no sources or views",
+            "these definitions have no sources or views",
             hint="make them with build_definitions(...)",
             argument="declared",
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import dagster as dg
 
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 
 __all__ = ["carried_checks"]
 

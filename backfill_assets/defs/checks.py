@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
-from backfill_assets.app.proofs import CHECKS, Outcome, run_check
+from backfill_assets.app.table_checks import CHECKS, Outcome, run_check
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.declare.model import Declared
 from backfill_assets.defs.assets import RESOURCE_KEYS, workspace_of

@@ -50,7 +50,8 @@ def _marked_dead(run: dg.DagsterRun, now: datetime) -> bool:
 
 
 def _readable(leases: Mapping[str, Lease], targets: Collection[str]) -> Iterator[Lease]:
-    """The leases of some tables; one that cannot be read is told by the table's own runs, and holds up nobody else."""
+    """The leases of some tables. One that cannot be read is reported by the table's own runs, and does not affect
+    others."""
     for target in leases.keys() & targets:
         with suppress(StoredFormatError):
             yield leases[target]
@@ -74,7 +75,7 @@ def report_dead_runs(
             instance.report_run_failed(
                 run,
                 f"Its process is gone: the lease of {lease.target} was last renewed at {lease.renewed_at:%F %T} UTC. "
-                "What it committed stays; the next refresh goes on from there.",
+                "What it committed stays; the next refresh continues from there.",
             )
             reported.append(lease.run_id)
     unfinished = dg.RunsFilter(statuses=UNFINISHED, tags={HOST_TAG: socket.gethostname()})

@@ -75,7 +75,7 @@ def _new_data(
     )
     def new_data(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         given = workspace_of(context.resources, declared)
-        seen = _OneLook(declared=declared, store=given.store, kafka=given.kafka, spark=given.spark)
+        seen = _TickWorkspace(declared=declared, store=given.store, kafka=given.kafka, spark=given.spark)
         tick = _Tick(seen, context.instance)
         requests: list[dg.RunRequest] = []
         reasons: list[str] = []
@@ -99,7 +99,7 @@ def _new_data(
             return dg.SensorResult(run_requests=requests, cursor=cursor)
         if following is not None:
             reasons.append(f"{following.name} and what comes after it are for the next tick")
-        return dg.SensorResult(skip_reason="; ".join(reasons) or "nothing of the kind is declared", cursor=cursor)
+        return dg.SensorResult(skip_reason="; ".join(reasons) or "no such table is declared", cursor=cursor)
 
     return new_data
 
@@ -130,31 +130,31 @@ def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
     return reap_dead_runs
 
 
-class _OneLook(Workspace):
+class _TickWorkspace(Workspace):
     """A workspace that requests all topics with the same connection at once, however many tables need them."""
 
     @cached_property
     def sources(self) -> Sources:
-        """What the shared sources offer, asked for once."""
-        return _AskedOnce(registry=self.registry, kafka=self.kafka, catalog=self)
+        """The state of the shared sources, requested once."""
+        return _TickSources(registry=self.registry, kafka=self.kafka, catalog=self)
 
 
 @dataclass
-class _AskedOnce(Sources):
-    """Sources whose topics are asked for together."""
+class _TickSources(Sources):
+    """Sources whose topics are requested together."""
 
     _seen: dict[str, TopicState | BackfillError] = field(default_factory=dict, init=False)
 
     def topic(self, source: str) -> TopicState:
         """The topic of a source as it was when first seen."""
         if source not in self._seen:
-            self._seen |= self._asked(self.registry.source(source))
+            self._seen |= self._topics_like(self.registry.source(source))
         found = self._seen[source]
         if isinstance(found, BackfillError):
             raise found
         return found
 
-    def _asked(self, source: KafkaSource) -> dict[str, TopicState | BackfillError]:
+    def _topics_like(self, source: KafkaSource) -> dict[str, TopicState | BackfillError]:
         """The topics of a source and of all sources with the same connection."""
         sources = [each for each in self.registry.declared.values() if isinstance(each, KafkaSource)]
         alike = {
@@ -204,7 +204,7 @@ class _Tick:
             return "paused"
         lease = self._leases.get(table.target)
         if lease is not None and lease.alive(datetime.now(UTC)):
-            return f"run {lease.run_id} is at work on it"
+            return f"run {lease.run_id} is working on it"
         tags = {f"{TABLE_TAG}/{table.name}": "true"}
         if self.instance.get_runs_count(dg.RunsFilter(tags=tags, statuses=UNFINISHED)):
             return "a run of it has not ended"

@@ -1,7 +1,7 @@
 """SQL to a maintenance plan, by sqlglot; no Spark.
 
 - `aggregate`: reads an aggregate query
-- `current_words`: words that call functions of the clock or the session without brackets
+- `current_words`: words that call functions of the clock or the session without parentheses
 - `ddl`: column lists as Spark writes them
 - `determinism`: refuses what gives other rows when it is computed again
 - `exact`: which aggregates are the same in whatever order their addends come

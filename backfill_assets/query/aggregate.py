@@ -1,9 +1,11 @@
 """Reads an aggregate query: the groups, the aggregates, and the SQL texts that maintain them.
 
 An aggregate query is `SELECT group expressions, aggregates FROM one upstream [WHERE condition] GROUP BY ...`, where the
-SELECT list may compute with both. It is cut in two. Per row of the upstream, `rows_sql` gives the group expressions
-(`__group_<i>`) and what the aggregates take (`__arg_<i>`). Per group, `outputs` computes the SELECT list from
-`__group_<i>` and from the aggregates' results (`__call_<i>`). What lies between, and all types, is `apply_aggregate`.
+SELECT list may compute with both. It is split in two. For each row of the upstream, `rows_sql` computes the group
+expressions (`__group_<i>`) and the arguments of the aggregates (`__arg_<i>`). For each group, `outputs` computes the
+SELECT list from `__group_<i>` and the results of the aggregates (`__call_<i>`). `apply_aggregate` does what is in
+between, and handles all types.
+
 Everything else is refused with a `QueryError` whose `reason` is stable.
 """
 
@@ -35,16 +37,17 @@ from backfill_assets.query.spelling import backquoted, canonical_text, sliced
 __all__ = ["CLAUSES", "AggregateQuery", "Call", "analyze_aggregate", "check_groups", "is_aggregate"]
 
 CLAUSES: Final = ("group", "having")
-"""The clauses that a part of an aggregate query may have; what they hold is judged here."""
+"""The clauses that a part of an aggregate query may have; their contents are checked here."""
 
 
 @dataclass(frozen=True)
 class AggregateQuery:
     """An aggregate query, ready to maintain.
 
-    `text` is the query with one spelling, as for a row-wise query. `key_columns` are the stored columns that hold the
-    group expressions, hidden ones where the query does not give them as they are; `columns` are those of the upstream that
-    are read. `groups` and `arguments` are SQL over a row, `outputs` SQL over `__group_<i>` and `__call_<i>` of a group.
+    `text` is the query with one spelling, as for a row-wise query. `key_columns` are the stored columns with the group
+    expressions; these are hidden if the query does not return them unchanged. `columns` are the columns of the upstream
+    that are read. `groups` and `arguments` are SQL over a row, `outputs` SQL over `__group_<i>` and `__call_<i>` of a
+    group.
     """
 
     text: str
@@ -59,10 +62,11 @@ class AggregateQuery:
     qualifier: str = field(repr=False)
     condition: str = field(repr=False)
     good: str = field(default="", repr=False)
-    """The column that is null in good records; empty for upstreams that hold no others."""
+    """The column that is null in good records; empty for upstreams that have only good ones."""
 
     def rows_sql(self, table: str, *more: str) -> str:
-        """SQL that gives `__group_<i>`, `__arg_<i>` and the columns `more` of each good row of a table that counts."""
+        """SQL for `__group_<i>`, `__arg_<i>` and the columns `more` of each good row of a table that meets the
+        condition."""
         good = f" WHERE {self.good} IS NULL" if self.good else ""
         # A query such as SELECT count(*) AS n FROM t GROUP BY 'all' reads no column at all.
         read = ", ".join(backquoted(name) for name in (*(column.name for column in self.columns), *more)) or "1"
@@ -78,9 +82,9 @@ class AggregateQuery:
 
 @lru_cache(maxsize=1024)
 def is_aggregate(query: str) -> bool:
-    """Whether the query groups or aggregates, well or not: if so it is `analyze_aggregate` that accepts or refuses it.
+    """Whether the query groups or aggregates, correctly or not: if so, `analyze_aggregate` accepts or refuses it.
 
-    Queries inside of the query count too: all kinds of views refuse those alike.
+    Queries inside the query count, too: all kinds of views refuse those in the same way.
     """
     try:
         tokens = tokenize(query)
@@ -93,7 +97,7 @@ def is_aggregate(query: str) -> bool:
 def analyze_aggregate(query: str, tables: Mapping[str, tuple[Column, ...]], *, records: bool = True) -> AggregateQuery:
     """Read an aggregate query over `tables`, all columns of each upstream by its name: sources of `records`, or tables.
 
-    Errors: `QueryError` with a `reason` (see `refusals`) if the query is wrong or not one that is maintained.
+    Errors: `QueryError` with a `reason` (see `refusals`) if the query is wrong or cannot be maintained.
     """
     tokens = tokenize(query)
     part = check_groups(query, tokens)
@@ -127,7 +131,8 @@ def analyze_aggregate(query: str, tables: Mapping[str, tuple[Column, ...]], *, r
 
 
 def check_groups(query: str, tokens: list[Token]) -> Part:
-    """The one part of a query, as far as its text tells that groups are kept by rules. Errors: `QueryError`."""
+    """The one part of a query, as far as its text shows that its groups can be maintained by rules. Errors:
+    `QueryError`."""
     parts = parse_parts(query, tokens, clauses=CLAUSES)
     if len(parts) > 1:
         raise refusal("AGGREGATE_UNION", "the query has UNION ALL of parts that aggregate")
@@ -176,13 +181,14 @@ def _check_grouping(select: exp.Select) -> None:
 
 
 def _check_rows(query: AggregateQuery, scope: Scope) -> None:
-    """What is computed per row is checked once more as a query of its own: names of the SELECT list mean nothing there."""
+    """What is computed for each row is checked again as a query of its own: names of the SELECT list have no meaning
+    there."""
     text = query._select(backquoted(scope.upstream), [])
     part = parse_parts(text, tokenize(text))[0]
     check_expressions(part, scope)
 
 
 def _key(number: int, written: tuple[str, ...], columns: tuple[str, ...]) -> str:
-    """The visible column that is the group expression and nothing else, or a hidden one."""
+    """The visible column that is exactly the group expression, or a hidden one."""
     name = f"__group_{number}"
     return columns[written.index(name)] if name in written else name

@@ -1,7 +1,8 @@
-"""Words that call functions of the clock or the session without brackets, such as `user`, where no column has that name.
+"""Words that call functions of the clock or the session without parentheses, such as `user`, if no column has that
+name.
 
-Spark takes such a word for a column of what the SELECT reads, and else for the function: before it looks at names of the
-SELECT list or at columns of the query around.
+Spark reads such a word as a column of the SELECT's inputs, otherwise as the function, before it considers names of the
+SELECT list or columns of the outer query.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -14,7 +15,7 @@ __all__ = ["called_words"]
 
 
 def called_words(root: exp.Expr, tables: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """The words of a query that call functions. `tables`: the columns of each upstream, both names in small letters."""
+    """The words of a query that call functions. `tables`: the columns of each upstream, all names in lower case."""
     named = {each.alias.lower(): each.this for each in root.find_all(exp.CTE)}
     for column in root.find_all(exp.Column):
         name = column.name.lower()
@@ -42,13 +43,13 @@ def _sources(query: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _has(source: exp.Expr, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.Expr]) -> bool:
-    """Whether what stands in FROM has a column of this name; not where that is not plain to see."""
+    """Whether an item of FROM has a column of this name; False if that is not certain."""
     renamed = [each.lower() for each in source.alias_column_names]
     if renamed:
         return name in renamed
     match source:
         case exp.Table() if source.name.lower() in named and not source.args.get("db"):
-            # A recursive query does not read itself before it has its columns.
+            # A recursive query does not read itself before its columns are known.
             others = {key: query for key, query in named.items() if key != source.name.lower()}
             return _gives(named[source.name.lower()], name, tables, others)
         case exp.Table():

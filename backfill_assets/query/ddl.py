@@ -1,7 +1,7 @@
-"""Column lists as Spark writes them: read by sqlglot, checked, and brought to one canonical text.
+"""Column lists in Spark's syntax: read by sqlglot, checked, and converted to one canonical text.
 
-Owns what a source's schema may hold. Two lists that mean the same give equal columns, so their text can be compared and
-hashed. Spark is not needed.
+It defines which columns a source's schema may have. Two lists with the same meaning give equal columns, so their text
+can be compared and hashed. Spark is not needed.
 """
 
 import json
@@ -47,7 +47,7 @@ _NOT_IN_NAMES: Final = frozenset(" ,;{}()\n\t=")
 
 @dataclass(frozen=True)
 class Column:
-    """A named column; `type` is Spark's text of its type, canonical where `parse_schema` made it."""
+    """A named column; `type` is Spark's text of its type, canonical if `parse_schema` returned it."""
 
     name: str
     type: str
@@ -56,16 +56,17 @@ class Column:
 def parse_schema(text: str) -> tuple[Column, ...]:
     """The columns of a Spark column list such as `"order_id LONG, tags ARRAY<STRUCT<a: INT>>"`.
 
-    Types come back in capitals under Spark's own names (`LONG` is `BIGINT`), so equal schemas give equal columns.
+    Types are returned in upper case with Spark's own names (`LONG` is `BIGINT`), so equal schemas give equal columns.
     All columns are nullable.
 
-    Errors: `DeclarationError` for a syntax error, an unknown type or one that Delta or JSON cannot hold, a name that is
-    there twice (names are compared without case, as Spark does) or that Delta refuses, a constraint, and no columns.
+    Errors: `DeclarationError` for a syntax error, an unknown type or one that Delta or JSON does not support, a
+    duplicate name (names are compared without case, as in Spark) or one that Delta refuses, a constraint, and an empty
+    list.
     """
     if not text.strip():
         raise DeclarationError("the column list has no columns", hint=_EXAMPLE)
     try:
-        # As the fields of a struct, so that nothing in the text can end the list before its end.
+        # Parsed as the fields of a struct, so that nothing in the text can end the list early.
         struct = parse_one(f"STRUCT<{text}>", into=exp.DataType, dialect="spark")
     except SqlglotError:
         raise DeclarationError(
@@ -75,22 +76,22 @@ def parse_schema(text: str) -> tuple[Column, ...]:
 
 
 def ddl(columns: Iterable[Column]) -> str:
-    """The column list as one text that Spark's own parser takes."""
+    """The column list as one text that Spark's own parser accepts."""
     return ", ".join(f"{quoted(column.name)} {column.type}" for column in columns)
 
 
 def quoted(name: str) -> str:
-    """The name as it is written in Spark SQL; in backquotes where it needs them."""
+    """The name as written in Spark SQL; in backquotes if it needs them."""
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """The text as it is written in Spark SQL."""
+    """A string as written in Spark SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def invalid_name_characters(name: str) -> str:
-    """The characters of a column name that Delta does not take; empty for a good name."""
+    """The characters of a column name that Delta does not accept; empty for a valid name."""
     return "".join(sorted(_NOT_IN_NAMES.intersection(name)))
 
 
@@ -114,11 +115,11 @@ def _fields(struct: exp.DataType, *, inside: str) -> tuple[Column, ...]:
 def _check_name(name: str, path: str, before: list[Column]) -> None:
     if any(name.lower() == other.name.lower() for other in before):
         raise DeclarationError(
-            f"column {path!r} is there twice", hint="rename one of them; Spark does not tell names apart by case"
+            f"column {path!r} occurs twice", hint="rename one of them; Spark does not tell names apart by case"
         )
     if not name or (wrong := invalid_name_characters(name)):
         raise DeclarationError(
-            f"column {path!r} has characters in its name that Delta does not take: {wrong if name else 'none'!r}",
+            f"column {path!r} has characters in its name that Delta does not accept: {wrong if name else 'none'!r}",
             hint="use letters, digits and underscores",
         )
 
@@ -139,7 +140,7 @@ def _type(kind: exp.DataType, path: str) -> str:
             return _SIMPLE[simple]
         case _:
             raise DeclarationError(
-                f"column {path!r} has type {kind.sql('spark')}, which a source cannot hold", hint=f"use one of {_TYPES}"
+                f"column {path!r} has type {kind.sql('spark')}, which a source cannot have", hint=f"use one of {_TYPES}"
             )
 
 

@@ -1,7 +1,8 @@
-"""Refuses what gives other rows when it is computed again: the clock, chance, the session, and the order in which rows come.
+"""Refuses expressions that return other rows when they are computed again: by the clock, random numbers, the session,
+and the order of rows.
 
-Whatever is computed again, in whatever session and over however many tasks, must give the same multiset of rows; that is
-what every strategy, every redone plan and every proof rests on.
+Whenever something is computed again, in any session and over any number of tasks, it must return the same multiset of
+rows; every strategy, every repeated plan and every proof depends on this.
 """
 
 import re
@@ -31,10 +32,10 @@ _ORDER_DEPENDENT: Final = frozenset(_UNORDERED.split())
 """Aggregates whose result depends on the order of rows, or on which of several equal ones comes first."""
 
 _FIRST_OF_WINDOW: Final = frozenset({"first_value", "last_value", "nth_value"})
-"""What depends on the order of rows but in a window, whose order is completed."""
+"""Functions whose result depends on the order of rows, except in a window, whose order is completed."""
 _COLLECTS: Final = frozenset({"array_agg", "collect_list", "collect_set"})
 _ORDERS: Final = frozenset({"array_max", "array_min", "array_sort", "cardinality", "size", "sort_array"})
-"""What takes the order out of a collected array again, where that is its one argument."""
+"""Functions that make the order of a collected array irrelevant, if the array is their only argument."""
 _AFTER_CALL: Final = frozenset({"filter", "over"})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
@@ -43,11 +44,11 @@ _ENVIRONMENT: Final = frozenset({"collations", "python_worker_logs", "sql_keywor
 _LIKES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
 _QUANTIFIERS: Final = frozenset({"any", "some"})
 CURRENT_NODES: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
-"""What sqlglot makes of words that call functions of the clock or the session without brackets."""
-# Spark replaces these words by the clock's time wherever a text becomes a date or a timestamp, also by itself.
+"""sqlglot's types for words that call functions of the clock or the session without parentheses."""
+# Spark replaces these words by the clock's time whenever a string becomes a date or a timestamp, also implicitly.
 _CLOCK_TEXT: Final = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 CLOCK_NODES: Final = (exp.Literal, exp.RawString, exp.Concat, exp.DPipe, exp.Cast)
-"""What may mean the clock's time."""
+"""Strings that may mean the clock's time."""
 _MAKES_TEXT: Final = (
     *(exp.Bracket, exp.Case, exp.Coalesce, exp.Concat, exp.DPipe, exp.HexString, exp.If, exp.Lower, exp.Replace),
     *(exp.Reverse, exp.Substring, exp.Trim, exp.Unhex, exp.Upper, exp.Anonymous),
@@ -65,9 +66,9 @@ _CLAUSES: Final = {
 def check_deterministic(
     root: exp.Expr, tokens: Sequence[Token], tables: Mapping[str, Sequence[Column]] | None = None
 ) -> None:
-    """Refuse a query that would not give the same rows again.
+    """Refuse a query that would not return the same rows again.
 
-    `tables`: the columns of each upstream; without them, what only they can tell is not checked. Errors: `QueryError`.
+    `tables`: the columns of each upstream; without them, some things cannot be checked. Errors: `QueryError`.
     """
     _check_calls(tokens)
     for name, (reason, clause) in _CLAUSES.items():
@@ -78,8 +79,8 @@ def check_deterministic(
     if _has_collation(root):
         raise refusal(
             "UNSUPPORTED",
-            "the query has a collation, by which different texts are equal",
-            hint="compare lower(...) or upper(...) of the texts",
+            "the query has a collation, by which different strings are equal",
+            hint="compare lower(...) or upper(...) of the strings",
         )
     for node in root.find_all(*CURRENT_NODES):
         raise refusal("NOT_DETERMINISTIC", f"the query has {node.sql('spark')}, which is not the same every time")
@@ -91,7 +92,7 @@ def check_deterministic(
         raise refusal(
             "NOT_DETERMINISTIC",
             f"the query has {word}, which is not the same every time",
-            hint=f"if a column is meant, say of which table: t.{word}",
+            hint=f"if a column is meant, name its table: t.{word}",
         )
     texts = _texts(root, tables)
     for node in root.find_all(*CLOCK_NODES):
@@ -102,13 +103,13 @@ def check_deterministic(
 
 
 def _has_collation(root: exp.Expr) -> bool:
-    """Whether different texts are equal somewhere: which of them groups, extremes and LIMIT give would be chance."""
+    """Whether different strings are equal somewhere: the choice made by groups, extremes and LIMIT would be arbitrary."""
     types = (node.args.get("collate") for node in root.find_all(exp.DataType))
     return root.find(exp.Collate) is not None or any(types)
 
 
 def _texts(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
-    """The names that mean texts wherever they are: no other column has them, and the query gives them to nothing."""
+    """The names that are strings everywhere: no other column has them, and the query does not define them."""
     columns = [each for some in tables.values() for each in some]
     others = {each.name.lower() for each in columns if each.type != "STRING"}
     given = {each.alias.lower() for each in root.find_all(exp.Alias)}
@@ -117,8 +118,8 @@ def _texts(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
 
 
 def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
-    """The calls of functions that have a reason to be refused, each with that reason."""
-    # By token, not by sqlglot's functions: it knows fewer names than Spark, and takes some names for other functions.
+    """The calls of functions that are refused, each with its reason."""
+    # By token, not by sqlglot's functions: it knows fewer names than Spark, and reads some names as other functions.
     for index, token in enumerate(tokens[:-1]):
         name = token.text.lower()
         if tokens[index + 1].token_type != TokenType.L_PAREN or token.token_type == TokenType.STRING:
@@ -139,28 +140,26 @@ def _check_calls(tokens: Sequence[Token]) -> None:
             )
     for at, name in _calls(tokens):
         if _has_chance(tokens, at, name):
-            raise refusal(
-                "ORDER_DEPENDENT", f"the query calls {name}(), whose result depends on the order in which rows come"
-            )
+            raise refusal("ORDER_DEPENDENT", f"the query calls {name}(), whose result depends on the order of rows")
 
 
 def _calls(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
-    """The functions that are called, each with the place of its name."""
+    """The functions that are called, each with the position of its name."""
     for at, (token, following) in enumerate(pairwise(tokens)):
         if following.token_type == TokenType.L_PAREN and token.token_type != TokenType.STRING:
             yield at, token.text.lower()
 
 
 def _has_chance(tokens: Sequence[Token], at: int, name: str) -> bool:
-    """Whether the order of rows shows in what a call gives."""
+    """Whether the result of a call depends on the order of rows."""
     if name in _FIRST_OF_WINDOW:
         return "over" not in _words_after(tokens, at)[0]
     return name in _ORDER_DEPENDENT and not (name in _COLLECTS and _is_put_in_order(tokens, at))
 
 
 def _is_put_in_order(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a collected array as a whole is what is put in order: neither one of its elements, nor by a comparison of the
-    user's own, which may find different elements equal."""
+    """Whether the argument is a whole collected array: not one of its elements, and not sorted by a comparison function
+    of the user's own, for which different elements may be equal."""
     if at < 2 or tokens[at - 1].token_type != TokenType.L_PAREN or tokens[at - 2].text.lower() not in _ORDERS:
         return False
     after = tokens[_words_after(tokens, at)[1]].token_type
@@ -170,7 +169,7 @@ def _is_put_in_order(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _words_after(tokens: Sequence[Token], at: int) -> tuple[set[str], int]:
-    """Those of FILTER and OVER that follow a call, and where it ends with them and with what is in their brackets."""
+    """The FILTER and OVER that follow a call, and where the call ends with them and their parentheses."""
     words: set[str] = set()
     end = _after_brackets(tokens, at + 1)
     while end + 1 < len(tokens):
@@ -196,8 +195,8 @@ def _after_brackets(tokens: Sequence[Token], opening: int) -> int:
 
 
 def reads_clock(node: exp.Expr, is_text: Callable[[exp.Column], bool]) -> bool:
-    """Whether Spark may take a text, one of `CLOCK_NODES`, for the clock's date or time: not where it is kept, or compared
-    with texts."""
+    """Whether Spark may read a string, one of `CLOCK_NODES`, as the clock's date or time: not if it stays a string, or
+    is compared with strings."""
     if isinstance(node, exp.Cast):
         return _casts_computed_text(node)
     text = _constant_text(node)
@@ -216,7 +215,7 @@ def reads_clock(node: exp.Expr, is_text: Callable[[exp.Column], bool]) -> bool:
 
 
 def _branches(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What a condition gives: IF, or CASE with its WHENs. All of them get one type."""
+    """The branches of a condition: IF, or CASE with its WHENs. All of them get one type."""
     whole = node.parent if isinstance(node, exp.If) and isinstance(node.parent, exp.Case) else node
     ifs = whole.args.get("ifs") or [whole]
     others = (whole.args.get(name) for name in ("false", "default"))
@@ -238,7 +237,7 @@ def _may_be_time(node: exp.Expr, is_text: Callable[[exp.Column], bool]) -> bool:
 
 
 def _constant_text(node: exp.Expr | None) -> str | None:
-    """The text that is written in the query, in one piece or several; None for anything else."""
+    """The string that is written in the query, in one or several pieces; None for anything else."""
     match node:
         case exp.Literal() if node.is_string:
             return str(node.this)
@@ -254,7 +253,8 @@ def _constant_text(node: exp.Expr | None) -> str | None:
 
 
 def _casts_computed_text(cast: exp.Cast) -> bool:
-    """Whether a text that is computed from no column becomes a date or a time: Spark computes it first, then replaces it."""
+    """Whether a string that is computed without columns becomes a date or a time: Spark computes it first, and then
+    replaces it."""
     text = cast.this.unnest()
     makes_text = isinstance(text, _MAKES_TEXT) or (
         isinstance(text, exp.Cast) and text.is_type(*exp.DataType.TEXT_TYPES)

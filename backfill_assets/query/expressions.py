@@ -1,7 +1,7 @@
-"""Checks the expressions of one part of a query, and names the columns that it gives.
+"""Checks the expressions of one part of a query, and names the columns that it returns.
 
-Owns how names are resolved, as Spark does it: without case, first a column of the upstream, then a name given further
-left in the same SELECT list. Types are Spark's business.
+It resolves names like Spark: without case, first as a column of the upstream, then as a name given further left in the
+same SELECT list. Types are left to Spark.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Output:
-    """One column of the result; `source` is the upstream's column that it is, unchanged, or empty."""
+    """One column of the result; `source` is the upstream's column that it returns unchanged, or empty."""
 
     name: str
     source: str = ""
@@ -41,13 +41,13 @@ class Output:
 
 @dataclass(frozen=True)
 class Scope:
-    """What names mean in one part of a query."""
+    """The meaning of names in one part of a query."""
 
     upstream: str
     qualifier: str
     columns: tuple[Column, ...]
     records: bool = True
-    """Whether it is a shared source, whose rows may be records that did not parse."""
+    """Whether it is a shared source, whose rows may be records that could not be parsed."""
 
     def column(self, name: str) -> Column | None:
         """The upstream's column of that name, if there is one."""
@@ -55,8 +55,8 @@ class Scope:
 
     @property
     def visible(self) -> tuple[Column, ...]:
-        """What `*` stands for: all columns but those that say what is wrong with a record, null by definition here, and
-        those of a view's own maintenance."""
+        """The columns that `*` stands for: all except those for bad records, which are null in all rows of a view, and
+        the hidden ones of a view."""
         if self.records:
             return tuple(column for column in self.columns if column.name not in UNSEEN)
         return tuple(column for column in self.columns if not column.name.startswith("__"))
@@ -72,7 +72,8 @@ class Scope:
 
 
 def scope_of(part: Part, tables: Mapping[str, tuple[Column, ...]], *, records: bool = True) -> Scope:
-    """The names of the upstream that the part reads, one of `tables`: sources of `records`, or Delta tables.
+    """The upstream columns that are visible to a part, which reads one of `tables`: sources of `records`, or Delta
+    tables.
 
     Errors: `QueryError`.
     """
@@ -81,7 +82,8 @@ def scope_of(part: Part, tables: Mapping[str, tuple[Column, ...]], *, records: b
 
 
 def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] = ()) -> None:
-    """Refuse what is not computed from one record alone, and names that mean nothing; calls of `aggregates` may stay.
+    """Refuse expressions that are not computed from one record alone, and unknown names; calls of `aggregates` are
+    allowed.
 
     Errors: `QueryError`.
     """
@@ -107,22 +109,21 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
 
 
 def outputs(part: Part, scope: Scope, *, named: bool) -> list[list[Output]]:
-    """The columns that each expression of the SELECT list gives: one, or several for `*`.
+    """The columns that each expression of the SELECT list returns: one, or several for `*`.
 
-    `named` says whether they name the view's columns and so need good names; UNION ALL takes those of its first part.
-
-    Errors: `QueryError`.
+    `named`: they are the view's columns, so they need valid names; UNION ALL uses the names of its first part. Errors:
+    `QueryError`.
     """
     return [_outputs(item, scope, named=named) for item in part.select.expressions]
 
 
 def checked_columns(result: list[list[Output]]) -> tuple[str, ...]:
-    """The names of the view's columns. Errors: `QueryError` where one is there twice."""
+    """The names of the view's columns. Errors: `QueryError` if one occurs twice."""
     names = [output.name for item in result for output in item]
     small = [name.lower() for name in names]
     twice = [name for name in names if small.count(name.lower()) > 1]
     if twice:
-        raise refusal("DUPLICATE_COLUMN", f"the query gives the column {twice[0]!r} more than once")
+        raise refusal("DUPLICATE_COLUMN", f"the query returns the column {twice[0]!r} more than once")
     return tuple(names)
 
 
@@ -134,7 +135,7 @@ def check_used(upstreams: tuple[str, ...], tables: Mapping[str, tuple[Column, ..
 
 
 def named_columns(part: Part, scope: Scope) -> set[str]:
-    """The upstream's columns that the part names itself, `*` aside."""
+    """The upstream's columns that the part names, except by `*`."""
     found = (scope.resolve(name_parts(column)) for column in part.select.find_all(exp.Column) if not _is_star(column))
     return {resolved[0].name for resolved in found if resolved}
 
@@ -166,11 +167,11 @@ def _check_names(expression: exp.Expr, scope: Scope, aliases: Collection[str]) -
 
 def _check_star(star: exp.Star, expression: exp.Expr, scope: Scope) -> None:
     if isinstance(star.parent, exp.Count):
-        # count(*) is the one call that may be let through, or was refused before.
+        # count(*) is the only call that may be allowed here; others have been refused already.
         return
     column = star.parent if isinstance(star.parent, exp.Column) else star
     if column is not expression:
-        raise refusal("STAR", f"the query has * inside of an expression: {expression.sql('spark')}")
+        raise refusal("STAR", f"the query has * inside an expression: {expression.sql('spark')}")
     if isinstance(column, exp.Column):
         parts = name_parts(column)[:-1]
         if [part.lower() for part in parts] != [scope.qualifier.lower()]:
@@ -178,7 +179,7 @@ def _check_star(star: exp.Star, expression: exp.Expr, scope: Scope) -> None:
                 raise refusal("STAR", f"the query has {column.sql('spark')}, all fields of a struct")
             raise _unknown_column(".".join([*parts, "*"]), scope, ())
     if any(value for name, value in star.args.items() if name != "except_"):
-        raise refusal("STAR", f"the query changes what * stands for: {star.sql('spark')}")
+        raise refusal("STAR", f"the query changes the meaning of *: {star.sql('spark')}")
 
 
 def _unknown_column(name: str, scope: Scope, aliases: Collection[str]) -> Exception:
@@ -189,7 +190,7 @@ def _unknown_column(name: str, scope: Scope, aliases: Collection[str]) -> Except
 
 
 def lambda_parameters(node: exp.Expr) -> set[str]:
-    """The names that the lambdas around the node give to their parameters, in small letters."""
+    """The parameter names of the lambdas around the node, in lower case."""
     names: set[str] = set()
     parent = node.parent
     while parent is not None:
@@ -233,7 +234,9 @@ def _check_output_name(name: str) -> None:
         raise refusal("COLUMN_NAME", f"the query's column {name!r} begins with `__`, which is for hidden columns")
     wrong = invalid_name_characters(name)
     if wrong:
-        raise refusal("COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not take: {wrong!r}")
+        raise refusal(
+            "COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not accept: {wrong!r}"
+        )
 
 
 def name_parts(column: exp.Column) -> list[str]:

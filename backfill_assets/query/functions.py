@@ -1,6 +1,6 @@
-"""The Spark functions that a row-wise query cannot use, by name and by the reason why.
+"""The Spark functions that a row-wise query cannot use, by name and reason.
 
-The names are those of Spark 4.2; a test against Spark's own registry fails when a newer Spark has more of them.
+The names are those of Spark 4.2; a test against Spark's own registry fails if a newer Spark has more.
 """
 
 from types import MappingProxyType
@@ -26,8 +26,8 @@ _GENERATORS: Final = """
 collations explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer python_worker_logs range
 session_window sql_keywords stack variant_explode variant_explode_outer window
 """
-# What chance, the session, the clock, the files or the order of rows decide: a repeated epoch could give other rows.
-# aes_encrypt draws a start value where none is given.
+# Functions of random numbers, the session, the clock, files or the order of rows: a repeated epoch could return other
+# rows. aes_encrypt chooses a random initialization vector if none is given.
 _NOT_DETERMINISTIC: Final = """
 aes_encrypt curdate current_catalog current_database current_date current_path current_schema current_time
 current_timestamp current_timezone current_user input_file_block_length input_file_block_start input_file_name
@@ -48,7 +48,7 @@ REFUSED_FUNCTIONS: Final = MappingProxyType({
     )
     for name in names.split()
 })
-"""Function name in small letters -> the reason code it is refused with."""
+"""Function name in lower case -> the reason code with which it is refused."""
 
 TABLE_FUNCTIONS: Final = frozenset({
     "explode",
@@ -63,7 +63,8 @@ TABLE_FUNCTIONS: Final = frozenset({
     "variant_explode",
     "variant_explode_outer",
 })
-"""What may be called in FROM: it gives rows of its arguments alone. Others read tables (`table_changes`) or run code."""
+"""Functions that may be called in FROM: they return rows made from their arguments alone. Others read tables
+(`table_changes`) or run code."""
 
 ZERO_ARGUMENT_CLOCKS: Final = frozenset({"unix_timestamp", "to_unix_timestamp"})
 """Functions that read the clock when called without arguments."""
@@ -77,4 +78,4 @@ CURRENT_WORDS: Final = frozenset({
     "session_user",
     "user",
 })
-"""Words that are function calls without brackets, unless a column has that name."""
+"""Words that call functions without parentheses, unless a column has that name."""

@@ -1,7 +1,7 @@
 """Finds groups and aggregates in the words of a query, and rewrites its SELECT list over them.
 
-The user's text is kept and cut, as everywhere: `round(sum(a), 2) AS r` becomes `round(__call_0, 2)`. A group expression
-is found where its words are, if they are one operand there: `a + b` is not in `2 * a + b`.
+As everywhere, the user's text is kept and cut: `round(sum(a), 2) AS r` becomes `round(__call_0, 2)`. A group expression
+is found where its words are, if they are one operand there: `a + b` does not occur in `2 * a + b`.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _CLOSES: Final = frozenset(")]}")
 
 @dataclass(frozen=True)
 class Call:
-    """One aggregate: `argument` is the number of the expression that it takes; none for `count(*)`."""
+    """One aggregate: `argument` is the number of its argument expression; none for `count(*)`."""
 
     function: str
     argument: int | None
@@ -38,7 +38,7 @@ def aggregates_in(tokens: tuple[Token, ...]) -> Iterator[str]:
 
 
 class GroupedText:
-    """The query's words, where a column of the upstream is one word that is equal however it is written."""
+    """The query's words, in which a column of the upstream is the same word however it is written."""
 
     def __init__(self, query: str, part: Part, scope: Scope) -> None:
         self.query = query
@@ -66,7 +66,7 @@ class GroupedText:
         return self.columns.get(word.start) == word
 
     def is_whole(self, item: list[Word], first: int, last: int) -> bool:
-        """Whether the words from `first` to `last` are one operand in the item: brackets around them change nothing."""
+        """Whether the words from `first` to `last` are one operand in the item: parentheses around them change nothing."""
         before = self.query[item[0].start : item[first].start]
         after = self.query[item[last].end + 1 : item[-1].end + 1]
         return _bare(self.of(item)) == _bare(f"{before}({self.of(item[first : last + 1])}){after}")
@@ -132,7 +132,7 @@ def _spelling(words: list[Word]) -> tuple[str, ...]:
 
 
 def _call_end(words: list[Word], index: int) -> int:
-    """Where the brackets of an aggregate that is called at `index` end; 0 if none is."""
+    """Where the parentheses of an aggregate that is called at `index` end; 0 if there is no such call."""
     called = words[index].text.strip("`") in FUNCTIONS and index + 1 < len(words) and words[index + 1].text == "("
     if not called:
         return 0
@@ -145,14 +145,14 @@ def _call_end(words: list[Word], index: int) -> int:
 
 
 class Selected:
-    """Rewrites the SELECT list over groups and calls, and gathers the calls and their arguments on the way."""
+    """Rewrites the SELECT list over groups and calls, and collects the calls and their arguments."""
 
     def __init__(self, text: GroupedText, groups: list[list[Word]]) -> None:
         self.text = text
         self.calls: list[Call] = []
         self.arguments: dict[tuple[str, ...], list[Word]] = {}
         self._groups = [_spelling(group) for group in groups]
-        # A constant is only replaced where it is the whole item: some functions want to see a constant.
+        # A constant is only replaced if it is the whole item, because some functions require a constant.
         computed = [number for number, group in enumerate(groups) if any(map(text.is_column, group))]
         self._inner = sorted(computed, key=lambda number: -len(self._groups[number]))
 
@@ -200,7 +200,7 @@ class Selected:
             token for token in self.text.part.projection if argument[0].start <= token.start <= argument[-1].end
         )
         for name in aggregates_in(inside):
-            raise refusal("AGGREGATE_NESTED", f"the query calls {name}() inside of {function}()")
+            raise refusal("AGGREGATE_NESTED", f"the query calls {name}() inside {function}()")
 
     def _group(self, item: list[Word], index: int) -> tuple[str, int] | None:
         for number in self._inner:

@@ -105,14 +105,14 @@ def key_classes(
         (KeyClass(columns={0: 'x', 1: 'y'}, carrier='xxhash64(CAST(`x` AS BIGINT))', kind='INTEGER'),)
     """
     places = list(tree.find_all(exp.Table))
-    if len(places) > _MOST_PLACES or not all_aggregates_known(root, tokens):
+    if len(places) > _MAX_PLACES or not all_aggregates_known(root, tokens):
         return NO_CLASSES
     for place, table in enumerate(places):
         table.meta[PLACE] = place
     return _chosen(list(_options(tree, types, carried=carried)))
 
 
-_MOST_PLACES: Final = 40
+_MAX_PLACES: Final = 40
 """Queries that read tables in more places than this are not looked at: each place is tried with each of its columns."""
 
 

@@ -1,8 +1,8 @@
 """Which places of a query may be bound to a table's changes alone: those in which it is linear.
 
-A query is linear in an occurrence if its result over two sets of rows, put there one after the other, is its result over
-both, and nothing over nothing: inner joins are in each of their sides, outer, semi and anti joins in the side that is kept.
-What the query gives for the changed rows is then how its result changes.
+A query is linear in an occurrence if its result over the union of two sets of rows there is the union of its results,
+and is empty for no rows: inner joins are linear in each of their sides; outer, semi and anti joins in the preserved
+side. The query over the changed rows is then the change of its result.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,9 +33,11 @@ _ROW_BY_ROW: Final = frozenset({
 
 @dataclass(frozen=True)
 class Linearity:
-    """The numbers of the occurrences in which a query is `linear`, and in which of its `parts` under UNION ALL each lies.
+    """The numbers of the occurrences in which a query is `linear`, and the part of UNION ALL in which each occurrence
+    is.
 
-    Where an occurrence is bound to changes, all those of other parts are bound to nothing: they would give all their rows.
+    If an occurrence is bound to changes, all those of other parts are bound to no rows: otherwise these parts would
+    return all their rows.
     """
 
     linear: frozenset[int] = frozenset()
@@ -72,7 +74,7 @@ def linearity(root: exp.Expr, tokens: Sequence[Token], found: Sequence[Occurrenc
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Select]:
-    """The SELECTs under UNION ALL and brackets; none of what is put together otherwise."""
+    """The SELECTs under UNION ALL and parentheses; none for any other set operation."""
     match node:
         case exp.Select():
             yield node

@@ -1,6 +1,7 @@
-"""Where a query names its upstreams: each place is an occurrence, found by sqlglot and cut out by its position in the text.
+"""Where a query names its upstreams: each place is an occurrence, found by sqlglot and located by its position in the
+text.
 
-The text is never rendered again: an occurrence is bound to rows by putting a name into its place.
+The text is never rendered again: to bind an occurrence to rows, a name is put in its place.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,7 @@ class Occurrence:
 def occurrences(root: exp.Expr, upstreams: Sequence[str]) -> tuple[Occurrence, ...]:
     """All places where a query names one of its upstreams, in the order of the text.
 
-    A name of WITH hides an upstream of the same name, wherever it is seen. Errors: `QueryError` for a table that is neither.
+    A name of WITH hides an upstream of the same name in its scope. Errors: `QueryError` for a table that is neither.
     """
     found = sorted({_occurrence(table, upstreams) for table in _tables(root)}, key=lambda each: each.start)
     return tuple(found)
@@ -73,7 +74,7 @@ def _occurrence(table: exp.Table, upstreams: Sequence[str]) -> Occurrence:
 
 
 def _tables(root: exp.Expr) -> Iterator[exp.Table]:
-    """The tables that are upstreams, in scope by scope; what is no upstream and no name of WITH is refused."""
+    """The tables that are upstreams, scope by scope. Tables that are neither upstreams nor names of WITH are refused."""
     for called in root.find_all(exp.Table, exp.Lateral):
         if isinstance(called.this, exp.Func):
             _check_function(called)
@@ -92,20 +93,20 @@ def _tables(root: exp.Expr) -> Iterator[exp.Table]:
         elif table.args.get("db") or table.name not in defined:
             raise refusal(
                 "UNSUPPORTED",
-                f"the query reads from {table.name!r} in a place that is not understood",
+                f"the query reads from {table.name!r} in an unsupported place",
                 hint="name it in FROM or JOIN",
             )
 
 
 def _check_function(place: exp.Expr) -> None:
-    """Refuse a function in FROM that may give rows of something else than its arguments."""
+    """Refuse a function in FROM that may return rows of anything except its arguments."""
     called = place.this
     name = called.name if isinstance(called, exp.Anonymous) else called.sql_name()
     if name.lower() not in TABLE_FUNCTIONS or place.args.get("db"):
         raise refusal(
             "UNSUPPORTED",
             f"the query calls {name.lower()}() in FROM",
-            hint="make the table that it reads an upstream; range, stack, explode, inline and their like may stand there",
+            hint="declare the table that it reads as an upstream; allowed are range, stack, explode, inline and the like",
         )
 
 
@@ -116,7 +117,7 @@ def _sources(scope: Scope) -> Iterator[exp.Table]:
 
 
 def _in_small_letters(root: exp.Expr) -> exp.Expr:
-    """A copy in which names of WITH, and the tables that may mean them, are spelled alike: Spark does not tell case."""
+    """A copy in which names of WITH, and the tables that may mean them, have the same spelling: Spark ignores case."""
     small = root.copy()
     defined = {each.alias.lower() for each in small.find_all(exp.CTE)}
     for cte in small.find_all(exp.CTE):

@@ -1,7 +1,7 @@
 """Splits a query's text into its row-wise parts: one SELECT over one upstream each, joined by UNION ALL.
 
-sqlglot says what the text means; the text itself is kept and cut by token positions, because sqlglot's own rendering
-changes some Spark functions. Refuses every clause that is not row-wise; what the expressions hold is not looked at here.
+sqlglot parses the text; the text itself is kept and cut by token positions, because sqlglot's own rendering changes
+some Spark functions. Every clause that is not row-wise is refused; expressions are not checked here.
 """
 
 from collections.abc import Collection, Iterator
@@ -45,7 +45,7 @@ _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_
 
 @dataclass(frozen=True)
 class Part:
-    """One SELECT of the query, with the tokens between its keywords; empty where a clause is not there."""
+    """One SELECT of the query, with the tokens between its keywords; empty for a missing clause."""
 
     select: exp.Select
     table: exp.Table
@@ -55,7 +55,7 @@ class Part:
 
     @property
     def qualifier(self) -> str:
-        """The name that columns may be qualified with: the alias, else the upstream's name as the query writes it."""
+        """The name that qualifies columns: the alias, otherwise the upstream's name as in the query."""
         return str(self.table.alias or self.table.name)
 
     @property
@@ -85,14 +85,14 @@ def tokenize(query: str) -> list[Token]:
         raise refusal("NOT_A_QUERY", "the query has several statements")
     for token, following in pairwise(tokens):
         if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
-            token.token_type = TokenType.VAR  # the function window(), which sqlglot takes for the clause
+            token.token_type = TokenType.VAR  # the function window(), which sqlglot reads as the clause
     return tokens
 
 
 def parse_parts(query: str, tokens: list[Token], *, clauses: tuple[str, ...] = ()) -> tuple[Part, ...]:
-    """The parts of the query in order; `clauses` (sqlglot's names) may be there although they are not row-wise.
+    """The parts of the query in order; `clauses` (sqlglot's names) are allowed although they are not row-wise.
 
-    Errors: `QueryError` for bad syntax and for other clauses that are not row-wise.
+    Errors: `QueryError` for a syntax error and for other clauses that are not row-wise.
     """
     root = parse(query, tokens)
     selects = list(_selects(root))
@@ -106,7 +106,7 @@ def parse_parts(query: str, tokens: list[Token], *, clauses: tuple[str, ...] = (
 
 
 def parse(query: str, tokens: list[Token]) -> exp.Expr:
-    """The query as sqlglot reads it. Errors: `QueryError` for bad syntax and for what is not a query."""
+    """The query as sqlglot reads it. Errors: `QueryError` for a syntax error and for statements that are not a query."""
     if tokens[0].token_type in _STATEMENTS:
         raise refusal("NOT_A_QUERY", f"the query is a {tokens[0].text.upper()} statement")
     pipes = [token for token in tokens if token.token_type == TokenType.PIPE_GT]
@@ -130,7 +130,7 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
 
 
 def upstream_named(table: exp.Table, upstreams: Collection[str]) -> str:
-    """The upstream that a table in FROM names; Spark does not tell case. Errors: `QueryError`."""
+    """The upstream that a table in FROM names; Spark ignores case. Errors: `QueryError`."""
     written = ".".join(each.name for each in table.parts)
     same = [name for name in upstreams if name.lower() == written.lower()]
     if written not in upstreams and len(same) != 1:
@@ -148,7 +148,7 @@ def _start_column(where: "dict[str, Any]") -> int:
 
 
 def _selects(node: exp.Expr) -> Iterator[exp.Select]:
-    """The SELECTs under UNION ALL and brackets, from left to right."""
+    """The SELECTs under UNION ALL and parentheses, from left to right."""
     match node:
         case exp.Select():
             yield node
@@ -222,7 +222,7 @@ def _table(select: exp.Select) -> exp.Table:
 
 
 def _with_depth(tokens: "list[Token] | tuple[Token, ...]") -> Iterator[tuple[int, Token]]:
-    """Each token with the number of brackets around it; a closing bracket counts as outside of its pair."""
+    """Each token with the number of parentheses around it; a closing parenthesis counts as outside its pair."""
     depth = 0
     for token in tokens:
         depth -= token.token_type in _CLOSES

@@ -1,4 +1,4 @@
-"""A view's query of whichever kind: what it means over its upstreams, and its text in one spelling."""
+"""A view's query of any kind: its meaning over its upstreams, and its text in one spelling."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -33,9 +33,9 @@ def analyze(
 ) -> Query:
     """Read a view's query over `tables`, all columns of each upstream by its name.
 
-    Without `keys` the upstreams are shared sources; with it they are Delta tables with these key columns. `primary_key`
-    are columns of the view that identify its rows; groups have a key of their own. `records` are those of the tables that
-    are a source's. Errors: `QueryError` with a `reason`.
+    Without `keys`, the upstreams are shared sources; with it, they are Delta tables with these key columns.
+    `primary_key` are columns of the view that identify its rows; groups have a key of their own. `records` are the
+    tables that belong to a source. Errors: `QueryError` with a `reason`.
     """
     if keys is not None and (records or is_relational(query)):
         return analyze_relational(query, tables, primary_key, records)
@@ -45,18 +45,18 @@ def analyze(
 
 
 def reader_key(query: Query) -> tuple[str, ...]:
-    """The columns of a view that identify its rows for those who read it; none where rows are only ever added."""
+    """The columns of a view that identify its rows for readers; none if rows are only ever added."""
     return (isinstance(query, RowwiseQuery) and query.primary_key) or query.key_columns
 
 
 def is_constrained(query: Query) -> bool:
-    """Whether its rows may come to have a key twice, so that it has to be looked at. Groups, and rows that are known by what
-    they hold, are unique by themselves."""
+    """Whether its rows may get duplicate keys, so that they have to be checked. Groups, and rows that are identified by
+    their contents, are unique by themselves."""
     return isinstance(query, RowwiseQuery) or (isinstance(query, RelationalQuery) and bool(query.primary_key))
 
 
 def unique_keys(query: Query) -> tuple[tuple[str, ...], ...]:
-    """All keys of which no two rows of a view may be equal, the one that changes are merged by first."""
+    """All keys that must be unique in a view, beginning with the one by which changes are merged."""
     keys = [query.key_columns]
     if isinstance(query, RowwiseQuery) and not set(query.primary_key).issuperset(query.key_columns):
         keys.append(query.primary_key)
@@ -64,10 +64,10 @@ def unique_keys(query: Query) -> tuple[tuple[str, ...], ...]:
 
 
 def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> tuple[Column, ...]:
-    """The columns of an upstream that a query may mean: those whose names it holds, and those of the upstream's `key`.
+    """The columns of an upstream that a query may refer to: those whose names occur in it, and those of its `key`.
 
-    No other can change what the query says. With `*` all are meant. Names in texts and comments count, too: one column too
-    many does no harm.
+    No other column can change the meaning of the query. `*` refers to all. Names in strings and comments count, too,
+    because one column too many does no harm.
 
     Example:
         >>> [column.name for column in named_in("SELECT a FROM t", [Column("A", "INT"), Column("b", "INT")])]
@@ -85,13 +85,13 @@ def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> 
 
 
 def _is_all(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a star stands for columns: no operand comes before it, and it is not that of `count(*)`."""
+    """Whether a star stands for columns: it does not follow an operand, and is not that of `count(*)`."""
     before = tokens[at - 1].token_type if at else TokenType.SELECT
     return before in _BEFORE_ALL
 
 
 def input_columns(query: Query) -> dict[str, tuple[Column, ...]]:
-    """The columns of each upstream that a query was analyzed over, as far as it needs them."""
+    """The columns of each upstream over which a query was analyzed, as far as it needs them."""
     if isinstance(query, AggregateQuery):
         return {query.upstreams[0]: query.columns}
     if isinstance(query, RelationalQuery):
@@ -102,7 +102,7 @@ def input_columns(query: Query) -> dict[str, tuple[Column, ...]]:
 
 
 def spelled(query: str, upstreams: Sequence[str], *, whole: bool = False) -> str:
-    """The query in one spelling, after checking as much of it as can be told without the upstreams' columns.
+    """The query in one spelling, after those checks that do not need the upstreams' columns.
 
     Errors: `QueryError`.
     """

@@ -1,4 +1,4 @@
-"""The names of the columns that a source's table adds to those of its schema, spelled here and nowhere else."""
+"""The names of the columns that a source's table has besides those of its schema, defined only here."""
 
 from typing import Final
 
@@ -10,8 +10,8 @@ RECORD_KEY: Final = (PARTITION, OFFSET)
 """Where a record came from: the key of a source's table, and of views over topics."""
 
 ERROR: Final = "_error"
-"""What is wrong with a record; null in good ones."""
+"""Why a record is bad; null in good records."""
 VALUE: Final = "_value"
-"""The value of a bad record, as it came."""
+"""The value of a bad record, unchanged."""
 UNSEEN: Final = frozenset({ERROR, VALUE})
-"""The columns of bad records: null in all rows that a view sees, so that `*` leaves them out."""
+"""The columns for bad records: null in all rows of a view, so `*` does not include them."""

@@ -1,8 +1,8 @@
 """Reads a query of any shape: joins, subqueries, windows, set operations, groups of groups.
 
-There are rules for single rows (`rowwise`) and for groups of one upstream (`aggregate`). Any other query that is
-deterministic is computed over whole upstreams, and the view is brought to the result by what differs. The user's text is
-kept: only the places where it names upstreams are bound to rows.
+There are rules for single rows (`rowwise`) and for groups of one upstream (`aggregate`). Any other deterministic query
+is computed over whole upstreams, and the view is updated by the differences. The user's text is kept: only the places
+where it names upstreams are bound to rows.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -46,10 +46,11 @@ __all__ = [
 
 ROW_HASH: Final = "__row_hash"
 COPY: Final = "__copy"
-"""Which of several equal rows it is, from 1: with the hash of a row the key of a view that has no other."""
+"""The number of a row among those with the same hash, from 1; together with the hash, it is the key of a view without
+another key."""
 
 ERROR: Final = Column(record_columns.ERROR, "STRING")
-"""What is wrong with a record; null in good ones."""
+"""Why a record is bad; null in good records."""
 
 RULES_END: Final = frozenset({
     "AGGREGATE",
@@ -72,7 +73,7 @@ RULES_END: Final = frozenset({
     "UNSUPPORTED",
     "WINDOW",
 })
-"""Reasons for which the rules for rows and for groups do not apply to a query, although it may be a good one."""
+"""Reasons for which the rules for rows and for groups do not apply to a query, although it may be valid."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class RelationalQuery:
 
     @property
     def branch_column(self) -> str:
-        """Its parts are not told apart."""
+        """False: its parts are not distinguished."""
         return ""
 
 
@@ -162,7 +163,7 @@ def _steps(query: RelationalQuery, places: Sequence[int]) -> Steps | None:
 
 @lru_cache(maxsize=1024)
 def is_relational(query: str) -> bool:
-    """Whether neither the rules for rows nor those for groups apply to a query, as far as its text tells.
+    """Whether neither the rules for rows nor those for groups apply to a query, as far as its text shows.
 
     Example:
         >>> is_relational("SELECT a FROM t"), is_relational("SELECT a FROM t JOIN u USING (id)")
@@ -180,7 +181,7 @@ def is_relational(query: str) -> bool:
 
 
 def _check_rows(query: str, tokens: list[Token]) -> None:
-    """Refuse what the rules for single rows do not take, as far as the text tells."""
+    """Refuse clauses to which the rules for single rows do not apply, as far as the text shows."""
     for part in parse_parts(query, tokens):
         if part.select.find(exp.Window):
             raise refusal("WINDOW", "the query has a window function (OVER)")
@@ -194,10 +195,10 @@ def analyze_relational(
     primary_key: tuple[str, ...] = (),
     records: Collection[str] = (),
 ) -> RelationalQuery:
-    """Read a query over `tables`, all columns of each upstream by its name. `primary_key` are columns of the view, `records`
-    the tables that are a source's, of which only good records are seen.
+    """Read a query over `tables`, all columns of each upstream by its name. `primary_key` are columns of the view;
+    `records` are the tables that belong to a source, of which only good records are read.
 
-    Errors: `QueryError` with a `reason` if the query is wrong, or would not give the same rows again.
+    Errors: `QueryError` with a `reason` if the query is wrong, or would not return the same rows again.
     """
     query, tokens, root = _read(query)
     found = occurrences(root, list(tables))
@@ -267,7 +268,7 @@ def _template(query: str, upstreams: Collection[str]) -> str:
 
 
 def spelled_relational(query: str, upstreams: Sequence[str]) -> str:
-    """The query in one spelling, after checking as much of it as can be told without the upstreams' columns.
+    """The query in one spelling, after those checks that do not need the upstreams' columns.
 
     Errors: `QueryError`.
     """
@@ -279,7 +280,7 @@ def spelled_relational(query: str, upstreams: Sequence[str]) -> str:
 
 
 def _read(query: str) -> tuple[str, list[Token], exp.Expr]:
-    """The query with total orders, its tokens, and what they mean."""
+    """The query with total orders, its tokens, and its syntax tree."""
     tokens = tokenize(query)
     text = completed(query, tokens, parse(query, tokens))
     tokens = tokenize(text)
@@ -287,7 +288,7 @@ def _read(query: str) -> tuple[str, list[Token], exp.Expr]:
 
 
 def _spelled(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
-    # The case of a name may be part of the result, wherever it is.
+    # The case of a name may be part of the result, wherever the name is.
     names = {
         node.meta.get("start", -1)
         for node in root.find_all(exp.Identifier)
@@ -297,7 +298,7 @@ def _spelled(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
 
 
 def _visible(columns: tuple[Column, ...], *, records: bool) -> tuple[Column, ...]:
-    """The columns that a user sees: none of a view's own maintenance, and none that say what is wrong with a record."""
+    """The columns that a user sees: no hidden columns of a view, and no columns for bad records."""
     hidden = record_columns.UNSEEN if records else frozenset()
     return tuple(each for each in columns if not each.name.startswith("__") and each.name not in hidden)
 
@@ -305,7 +306,8 @@ def _visible(columns: tuple[Column, ...], *, records: bool) -> tuple[Column, ...
 def _outputs(
     root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]
 ) -> tuple[str, ...]:
-    """The names of the view's columns. Errors: `QueryError` for a name that is missing, there twice, or not to be stored."""
+    """The names of the view's columns. Errors: `QueryError` for a name that is missing, duplicate, or not allowed in
+    Delta."""
     names = list(root.named_selects) if isinstance(root, exp.Query) else []
     if "*" in names:
         for name in names:
@@ -316,12 +318,13 @@ def _outputs(
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse names of a view's columns. Errors: `QueryError` for one that is missing, there twice, or not to be stored."""
+    """Check the names of a view's columns. Errors: `QueryError` for one that is missing, duplicate, or not allowed in
+    Delta."""
     for name in names:
         _check_name(name)
     small = [name.lower() for name in names]
     if twice := [name for name in names if small.count(name.lower()) > 1]:
-        raise refusal("DUPLICATE_COLUMN", f"the query gives the column {twice[0]!r} more than once")
+        raise refusal("DUPLICATE_COLUMN", f"the query returns the column {twice[0]!r} more than once")
 
 
 def _check_name(name: str) -> None:
@@ -330,11 +333,13 @@ def _check_name(name: str) -> None:
     if name.startswith("__"):
         raise refusal("COLUMN_NAME", f"the query's column {name!r} begins with `__`, which is for hidden columns")
     if name != "*" and (wrong := invalid_name_characters(name)):
-        raise refusal("COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not take: {wrong!r}")
+        raise refusal(
+            "COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not accept: {wrong!r}"
+        )
 
 
 def _expanded(root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]) -> list[str]:
-    """The names with each `*` replaced by its columns; none where only Spark can tell."""
+    """The names with each `*` replaced by its columns; none if only Spark can determine them."""
     schema: dict[str, object] = {
         each.written: {column.name: column.type for column in tables[each.upstream]} for each in found if each.written
     }

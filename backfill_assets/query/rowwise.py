@@ -1,11 +1,12 @@
-"""Reads a row-wise query: what it reads, the columns it gives, the key of its rows, and the SQL to run for each part.
+"""Reads a row-wise query: its upstreams, the columns that it returns, the key of its rows, and the SQL to run for each
+part.
 
-A row-wise query is `SELECT expressions FROM one upstream [WHERE condition]`, or UNION ALL of such parts. Everything else
-is refused with a `QueryError` whose `reason` is stable. Spark is not needed here; what only Spark can tell (types,
-functions that do not exist) comes when the query is first run.
+A row-wise query is `SELECT expressions FROM one upstream [WHERE condition]`, or UNION ALL of such parts. Everything
+else is refused with a `QueryError` whose `reason` is stable. Spark is not needed here; errors that only Spark can
+detect (types, functions that do not exist) are raised when the query is first run.
 
-What a name means: `*` is every column that a user can see, the source's own (`_partition` … `_headers`) and those of the
-schema, but not `_error` and `_value`, which are null in every good record. A plain column keeps the upstream's spelling.
+`*` stands for every column that a user can see: the source's own (`_partition` … `_headers`) and those of the schema,
+but not `_error` and `_value`, which are null in every good record. A plain column keeps the upstream's spelling.
 """
 
 from collections.abc import Mapping
@@ -34,7 +35,8 @@ from backfill_assets.query.spelling import backquoted, canonical_text, sliced
 __all__ = ["CARRIED_CHANGE", "CHANGE", "Branch", "RowwiseQuery", "analyze_rowwise"]
 
 CHANGE: Final = Column("_change_type", "STRING")
-"""What Delta's change data feed says of each row; the parts of a query over Delta tables give it as `CARRIED_CHANGE`."""
+"""The change type of each row in Delta's change data feed; the parts of a query over Delta tables return it as
+`CARRIED_CHANGE`."""
 CARRIED_CHANGE: Final = f"__{CHANGE.name}"
 
 _BRANCH: Final = "__branch"
@@ -42,9 +44,9 @@ _BRANCH: Final = "__branch"
 
 @dataclass(frozen=True)
 class Branch:
-    """One part of the query: `sql` reads a table named as the upstream, keeps good records and adds hidden columns.
+    """One part of the query: `sql` reads a table with the upstream's name, keeps good records and adds hidden columns.
 
-    `columns` are the upstream's, so that the part's types are known where there is nothing to read.
+    `columns` are the upstream's, so that the part's types are known even if there are no rows.
     """
 
     upstream: str
@@ -56,11 +58,11 @@ class Branch:
 class RowwiseQuery:
     """A row-wise query, ready to run.
 
-    `text` is the query with one spelling: equal for queries that differ only in white space, comments and case (the
-    case of names that are given, `AS Name`, counts: it is the column's name). `output_columns` are those that users
-    see. `key_columns` say which row of an upstream a row was made of, and in which part of UNION ALL (`branch_column`,
-    empty where there is one part); they are hidden columns where the query leaves them out. Changes are merged by them.
-    `primary_key` is the view's own one, empty if it has none: a constraint, which readers of the view go by.
+    `text` is the query with one spelling: equal for queries that differ only in white space, comments and case (except
+    the case of names after AS, which are column names). `output_columns` are those that users see. `key_columns`
+    identify the upstream row from which a row was made, and its part of UNION ALL (`branch_column`, empty if there is
+    one part); they are hidden columns if the query leaves them out. Changes are merged by them. `primary_key` is the
+    view's own key, empty if it has none: a constraint, and the key that readers of the view use.
     """
 
     text: str
@@ -80,10 +82,10 @@ def analyze_rowwise(
 ) -> RowwiseQuery:
     """Read a view's query over `tables`, all columns of each upstream by its name.
 
-    Without `keys` the upstreams are shared sources, keyed by partition and offset. With it they are Delta tables with these
-    key columns (none: rows are only ever added), and the parts carry `CHANGE`, too, in which Delta's change data feed
-    says what became of each row. `primary_key` are columns of the view that identify its rows; they also stand in for
-    the upstreams' key where the parts have none in common, or one that cannot be carried.
+    Without `keys`, the upstreams are shared sources, keyed by partition and offset. With it, they are Delta tables with
+    these key columns (none: rows are only ever added), and the parts also have `CHANGE`, the change type of each row in
+    Delta's change data feed. `primary_key` are columns of the view that identify its rows; they replace the upstreams'
+    key if the parts have no common one, or one that cannot be kept in hidden columns.
 
     Errors: `QueryError` with a `reason` (see `refusals`) if the query is wrong or not row-wise.
     """
@@ -132,7 +134,7 @@ def _check_widths(results: list[list[list[Output]]]) -> None:
 def _checked_key(
     scopes: list[Scope], keys: Mapping[str, tuple[str, ...]] | None, *, replaceable: bool
 ) -> tuple[str, ...]:
-    """The key columns of the upstreams, which all parts must have alike; none where they are not to be used and
+    """The key columns of the upstreams, which must be the same for all parts; none if they cannot be used and are
     `replaceable`."""
     if keys is None:
         return RECORD_KEY
@@ -156,7 +158,7 @@ def _can_be_carried(key: tuple[str, ...]) -> bool:
 
 
 def _hidden_columns(results: list[list[list[Output]]], key: tuple[str, ...]) -> tuple[str, ...]:
-    """The key's columns that the query does not give itself; empty if it gives them."""
+    """The key's columns that the query does not return itself; empty if it returns all."""
     hidden = tuple(_hidden_name(name) for name in key)
     unchanged = {output.name for item in results[0] for output in item if output.name == output.source}
     if not key or (len(results) == 1 and unchanged.issuperset(key)):
@@ -164,14 +166,14 @@ def _hidden_columns(results: list[list[list[Output]]], key: tuple[str, ...]) -> 
     if len(set(hidden)) < len(hidden):
         raise refusal(
             "COLUMN_NAME",
-            f"the key's columns ({', '.join(key)}) would be carried under the same hidden name",
+            f"the key's columns ({', '.join(key)}) would have the same hidden name",
             hint="select them all, or select them under other names and name those in primary_key",
         )
     for column in key:
         if wrong := invalid_name_characters(column):
             raise refusal(
                 "COLUMN_NAME",
-                f"the key's column {column!r}, which the view has to carry, has characters that Delta does not take: "
+                f"the key's column {column!r}, which the view has to keep, has characters that Delta does not accept: "
                 f"{wrong!r}",
                 hint="rename the column upstream, or select it under another name and name that in primary_key",
             )
@@ -179,7 +181,7 @@ def _hidden_columns(results: list[list[list[Output]]], key: tuple[str, ...]) -> 
 
 
 def _branch_column(hidden: tuple[str, ...]) -> str:
-    """The column that tells the parts apart: another one than that of an upstream which has parts itself."""
+    """The column that distinguishes the parts; its name differs from that of an upstream that has parts itself."""
     names = (_BRANCH if number == 1 else f"{_BRANCH}_{number}" for number in count(1))
     return next(name for name in names if name not in hidden)
 
@@ -191,8 +193,8 @@ def _hidden_name(column: str) -> str:
 
 @dataclass(frozen=True)
 class _Result:
-    """What one part has to give: its number, its own columns, the names of all columns of the view, which of them holds
-    the number (empty: none), and the upstream's key."""
+    """The results of one part: its number, its own columns, the names of all columns of the view, the one with the
+    number (empty: none), and the upstream's key."""
 
     number: int
     outputs: list[list[Output]]
@@ -224,7 +226,7 @@ def _branch_sql(query: str, part: Part, scope: Scope, result: _Result) -> str:
 
 
 def _projection(query: str, part: Part, scope: Scope, result: _Result) -> str:
-    """The SELECT list as the user wrote it, with each `*` replaced by its columns."""
+    """The user's SELECT list, with each `*` replaced by its columns."""
     if not part.select.find(exp.Star):
         return sliced(query, part.projection)
     items = part.projection_items()

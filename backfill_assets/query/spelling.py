@@ -1,6 +1,6 @@
-"""One spelling for a query's text: the words of its tokens, and the texts that are cut from it.
+"""One spelling for a query's text: the words of its tokens, and pieces that are cut from it.
 
-By token and not by sqlglot's rendering, which may change from version to version.
+It uses tokens and not sqlglot's rendering, which may change from version to version.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -29,19 +29,19 @@ class Word:
 
 
 def words_of(query: str, tokens: Sequence[Token], kept: Collection[int] = ()) -> list[Word]:
-    """The tokens' words, in small letters but for texts and for tokens that start at one of `kept`."""
+    """The tokens' words, in lower case except for strings and for tokens that start at one of `kept`."""
     words: list[Word] = []
     end = -1
     for token in tokens:
         text = query[token.start : token.end + 1]
         if token.start <= end:
-            # A literal such as 1L comes as several tokens with the same place: its text is taken once.
+            # A literal such as 1L is several tokens at the same position: its text is used once.
             continue
         if token.token_type not in _TEXTS and token.start not in kept:
             # Two words may be one token, such as GROUP BY, with any white space between them.
             text = text.lower() if text.startswith("`") else " ".join(text.lower().split())
         if token.token_type in _TEXTS and words and token.start == end + 1 and words[-1].text[-1] == text[0]:
-            # 'it''s' comes as two texts, and means something else than 'it' 's'.
+            # 'it''s' is two tokens, and differs from 'it' 's'.
             words[-1] = Word(words[-1].text + text, words[-1].start, token.end)
         else:
             words.append(Word(text, token.start, token.end))
@@ -50,14 +50,14 @@ def words_of(query: str, tokens: Sequence[Token], kept: Collection[int] = ()) ->
 
 
 def canonical_text(query: str, tokens: Sequence[Token], parts: Sequence[Part]) -> str:
-    """The query with one spelling: equal where only white space, comments and the case of other names differ."""
-    # UNION ALL takes the names that its first part gives.
+    """The query with one spelling: equal if only white space, comments and the case of other names differ."""
+    # UNION ALL uses the names of its first part.
     return joined_words(word.text for word in words_of(query, tokens, _name_givers(parts[0])))
 
 
 def backquoted(name: str) -> str:
     """The name in backquotes."""
-    # Always, unlike ddl.quoted: a table's name may be a word that Spark takes for a keyword there, such as `left`.
+    # Always, unlike ddl.quoted: a table's name may be a word that Spark reads as a keyword there, such as `left`.
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -67,7 +67,7 @@ def sliced(query: str, tokens: Sequence[Token]) -> str:
 
 
 def _name_givers(part: Part) -> set[int]:
-    """Where the part gives names to columns and struct fields: their case is part of the result."""
+    """Where the part names columns and struct fields: the case of these names is part of the result."""
     starts: set[int] = set()
     for node in part.select.find_all(exp.Identifier):
         if isinstance(node.parent, exp.Alias | exp.PropertyEQ | exp.ColumnDef):
@@ -84,7 +84,7 @@ def _is_field(item: exp.Expr) -> bool:
 
 
 def joined_words(words: Iterable[str]) -> str:
-    """The text of words, with one space between them where it takes any."""
+    """The text of words, with a space between two words if it is needed."""
     every = list(words)
     text = every[0]
     for before, word in pairwise(every):

@@ -1,8 +1,9 @@
-"""Makes orders total where the result depends on which of several equal rows comes first: LIMIT, row_number(), ROWS frames.
+"""Makes orders total if the result depends on which of several equal rows comes first: LIMIT, row_number(), ROWS
+frames.
 
-An `ORDER BY` of a window is completed by all columns of its rows, that of a `LIMIT` by all columns of the result. Rows that
-are equal in all of these may change places without a trace. The completed text is the query: what users see in `plan`,
-what is computed, and what proofs compare with.
+All columns of its rows are added to the `ORDER BY` of a window, and all columns of the result to that of a `LIMIT`.
+Rows that are equal in all of these are interchangeable. The completed text is the query: users see it in `plan`, it is
+computed, and proofs compare with it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,7 +61,7 @@ def completed(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
 
 
 def _windows(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]]:
-    """Where the last character of a window's ORDER BY is, and what comes after it."""
+    """The position of the last character of a window's ORDER BY, and what is added after it."""
     if _names_frame_of_rows(root):
         raise _not_total("the query has a named window with a frame of ROWS", _WRITE_WINDOW)
     for over, token in enumerate(tokens):
@@ -81,12 +82,12 @@ def _windows(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str
 
 
 def _begins_frame(tokens: Sequence[Token], at: int) -> bool:
-    """Whether ROWS or RANGE is no column of that name."""
+    """Whether ROWS or RANGE is not the name of a column."""
     return tokens[at].token_type in _FRAMES and tokens[at - 1].token_type not in _BEFORE_COLUMNS
 
 
 def _names_frame_of_rows(root: exp.Expr) -> bool:
-    """Whether a window of the WINDOW clause has such a frame, which every function over it would have."""
+    """Whether a window of the WINDOW clause has such a frame, which would apply to every function over it."""
     named = (each for select in root.find_all(exp.Select) for each in _listed(select.args.get("windows")))
     return any(
         str(each.args.get("kind")).upper() == "ROWS" for window in named for each in window.find_all(exp.WindowSpec)
@@ -94,7 +95,7 @@ def _names_frame_of_rows(root: exp.Expr) -> bool:
 
 
 def _window_between(root: exp.Expr, start: int, end: int) -> exp.Expr | None:
-    """The window whose columns are all between two places in the text."""
+    """The window whose columns are all between two positions in the text."""
     for node in root.find_all(exp.Window):
         parts = [part for name in ("partition_by", "order") for part in _listed(node.args.get(name))]
         places = [at for part in parts for at in _places(part)]
@@ -109,7 +110,7 @@ def _listed(found: object) -> list[exp.Expr]:
 
 
 def _places(node: exp.Expr) -> list[int]:
-    """Where the names in a part of the query are."""
+    """The positions of the names in a part of the query."""
     return [int(each.meta["start"]) for each in node.find_all(exp.Identifier) if "start" in each.meta]
 
 
@@ -123,7 +124,7 @@ def _check_place(node: exp.Expr, name: str) -> None:
 
 
 def _limits(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]]:
-    """Where the last character of the ORDER BY before a LIMIT is, and what comes after it."""
+    """The position of the last character of the ORDER BY before a LIMIT, and what is added after it."""
     queries = [node for node in root.find_all(exp.Query) if node.args.get("order")]
     if any(not node.args.get("order") for node in root.find_all(exp.Query) if _is_limited(node)):
         raise _not_total("the query has LIMIT without ORDER BY", "say which rows come first: ORDER BY … LIMIT n")
@@ -139,7 +140,7 @@ def _limits(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]
         if token.token_type == TokenType.ORDER_BY and index not in windows and not _within(tokens, index)
     ]
     if len(queries) != len(found) and any(map(_is_limited, queries)):
-        raise _not_total("the query's orders cannot be told apart", _WRITE_WINDOW)
+        raise _not_total("the query's ORDER BY clauses cannot be distinguished", _WRITE_WINDOW)
     for node, start in zip(sorted(queries, key=_before_order), found, strict=False):
         if _is_limited(node):
             yield tokens[_end_of_order(tokens, start)].end, _ordinals(node)
@@ -150,7 +151,8 @@ def _is_limited(node: exp.Expr) -> bool:
 
 
 def _before_order(node: exp.Expr) -> tuple[int, int]:
-    """What comes last in the text before a query's ORDER BY; of queries that end in the same place, the inner one first."""
+    """The last expression in the text before a query's ORDER BY; of queries that end at the same position, the inner
+    one first."""
     own = {
         id(each)
         for name in ("order", "limit", "offset")
@@ -167,7 +169,7 @@ def _ordinals(node: exp.Expr) -> str:
         raise _not_total("the query has LIMIT over *", "name the columns one by one")
     if any(map(_gives_several, items)):
         raise _not_total(
-            "the query has LIMIT over a function that may give several columns", "name what it gives: AS (a, b)"
+            "the query has LIMIT over a function that may return several columns", "name its columns: AS (a, b)"
         )
     columns = sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in items)
     return "".join(f", {at}" for at in range(1, columns + 1))
@@ -182,7 +184,7 @@ def _gives_several(item: exp.Expr) -> bool:
 
 
 def _within(tokens: Sequence[Token], index: int) -> bool:
-    """Whether an ORDER BY is that of WITHIN GROUP, or of a named window."""
+    """Whether an ORDER BY belongs to WITHIN GROUP, or to a named window."""
     depth = 0
     for at in range(index - 1, -1, -1):
         depth += tokens[at].token_type in _CLOSES
@@ -199,7 +201,7 @@ def _begins_query(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _inside(tokens: Sequence[Token], opening: int) -> Iterator[int]:
-    """The tokens between a bracket and its partner; none where there is no bracket."""
+    """The tokens between a parenthesis and its partner; none if there is no parenthesis."""
     if opening >= len(tokens) or tokens[opening].token_type != TokenType.L_PAREN:
         return
     depth = 0
@@ -213,7 +215,7 @@ def _inside(tokens: Sequence[Token], opening: int) -> Iterator[int]:
 
 
 def _called(tokens: Sequence[Token], over: int) -> str:
-    """The function that a window is of: the word before the brackets before OVER, FILTER aside."""
+    """The function of a window: the word before the parentheses before OVER, ignoring FILTER."""
     at, depth = over - 1, 0
     while at >= 0 and tokens[at].token_type != TokenType.R_PAREN:
         at -= 1  # IGNORE NULLS

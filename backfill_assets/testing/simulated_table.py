@@ -133,7 +133,7 @@ class SimulatedTable:
         """
         self._append(Version(rows=self.versions[version].rows, data_change=True))
 
-    def put_back(self, version: int) -> None:
+    def restore_backup(self, version: int) -> None:
         """Restore the folder from a backup: later versions are gone without a trace.
 
         Args:

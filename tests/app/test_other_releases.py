@@ -1,4 +1,5 @@
-"""A view that another release stored: everything tells it, and writes nothing; the others go on; and it can be dropped."""
+"""A view that another release stored: all commands report it and write nothing, other tables continue, and it can be
+dropped."""
 
 import json
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.dependents import awaited_view
 from backfill_assets.app.dry_run import plan
 from backfill_assets.app.lifecycle import drop, maintain
-from backfill_assets.app.proofs import CHECKS, run_check
 from backfill_assets.app.status import status
+from backfill_assets.app.table_checks import CHECKS, run_check
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.records import CommitKind, Staged
@@ -33,7 +34,7 @@ SAID = "version 1 of the table is a commit of format 1, expected format 2"
 
 
 def begin(lake: Lake, name: str) -> None:
-    """A view as its first life begins, without Spark: nothing has been read."""
+    """A view at the beginning of its first life, without Spark: nothing has been read."""
     table = lake.project.workspace().table(lake.declared(name))
     schema = Schema.from_arrow(SCHEMA).to_json()
     create_table(table.output.location, schema)
@@ -72,12 +73,12 @@ def documents_of_another_release(lake: Lake, kind: str = "") -> None:
 
 
 def of_another_release(lake: Lake) -> None:
-    """All that is stored of view `old` is of another format."""
+    """Everything that is stored for view `old` has another format."""
     commits_as_stored_by(Path(lake.location("old")), 1)
     documents_of_another_release(lake)
 
 
-def test_it_is_told_by_everything_and_changed_by_nothing(lake: Lake) -> None:
+def test_every_command_reports_it_and_none_changes_it(lake: Lake) -> None:
     of_another_release(lake)
     project, workspace = lake.project, lake.project.workspace
     stored = [path.read_bytes() for path in documents(lake)]
@@ -115,9 +116,7 @@ def test_ticks_and_checks_of_dagster_say_so_and_go_on_with_the_others(lake: Lake
 
 
 @pytest.mark.parametrize("kind", ["leases", "controls", "skips"])
-def test_a_setting_of_another_release_is_told_by_its_object_and_keeps_nobody_else_waiting(
-    lake: Lake, kind: str
-) -> None:
+def test_a_setting_of_another_release_is_named_and_delays_no_other_table(lake: Lake, kind: str) -> None:
     documents_of_another_release(lake, kind)
     workspace = lake.project.workspace
     shown = status(workspace(), "old")
@@ -137,7 +136,7 @@ def test_a_setting_of_another_release_is_told_by_its_object_and_keeps_nobody_els
     assert status(workspace(), "old").state == "idle"
 
 
-def test_it_can_be_dropped_and_nothing_of_it_stays(lake: Lake) -> None:
+def test_it_can_be_dropped_completely(lake: Lake) -> None:
     of_another_release(lake)
     Path(lake.location("old"), "left.parquet").write_bytes(b"")
     drop(lake.project.workspace(), "old")

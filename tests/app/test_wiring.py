@@ -1,4 +1,5 @@
-"""How declared tables are found and wired, over real Delta tables: no Spark is started for what logs alone say."""
+"""How declared tables are found and connected, over real Delta tables: Spark is not started for facts that logs
+contain."""
 
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def test_what_is_not_declared_is_refused_with_what_there_is(workspace: Workspace) -> None:
     with pytest.raises(
-        DeclarationError, match=r"there is no source or view 'nothing'; declared are child, clicks, copied"
+        DeclarationError, match=r"there is no source or view 'nothing'; expected one of child, clicks, copied"
     ):
         workspace.registry.find("nothing")
     with pytest.raises(DeclarationError, match="expected a source, found view 'copied'"):

@@ -1,4 +1,4 @@
-"""The pure checks: what commits and the ledger must say together, and where records are read again as evidence."""
+"""The pure checks: how commits and the ledger must agree, and where records are read again as evidence."""
 
 from dataclasses import replace
 
@@ -156,7 +156,7 @@ def test_what_was_read_and_is_left_out_only_afterwards_or_no_more_is_named() -> 
 
 
 @pytest.mark.parametrize("lost", [0, 1], ids=["the first plan", "the last plan"])
-def test_a_plan_that_is_gone_from_the_ledger_is_named(lost: int) -> None:
+def test_a_plan_that_is_missing_in_the_ledger_is_named(lost: int) -> None:
     (violation,) = ledger_agrees(RECORDS, [each for each in ENTRIES if each.epoch != lost + 1], 2)
     assert violation == f"epoch {lost + 1} was committed by plan {RECORDS[lost + 1].plan_hash}, the ledger has none"
 
@@ -179,16 +179,16 @@ def test_a_plan_that_another_one_replaced_is_named_and_a_superseded_one_is_not()
 def test_a_plan_of_another_outcome_than_was_committed_is_named(change: dict[str, object], part: str) -> None:
     other = replace(entry(SECOND), plan=SECOND.model_copy(update=change))
     assert ledger_agrees(RECORDS, [ENTRIES[0], other], 2) == [
-        f"epoch 2: the ledger planned another {part} than the table has"
+        f"epoch 2: the {part} in the ledger's plan is not the one in the table"
     ]
 
 
-def test_a_plan_that_is_not_what_it_was_entered_as_is_named() -> None:
+def test_a_plan_that_was_altered_is_named() -> None:
     text = SECOND.model_dump_json()
     assert Plan.hash_of(text) == SECOND.hash
     altered = replace(entry(SECOND), found_hash=Plan.hash_of(text.replace("read_committed", "read_uncommitted")))
     (violation,) = ledger_agrees(RECORDS, [ENTRIES[0], altered], 2)
-    assert violation.startswith(f"epoch 2: the plan was altered: it was entered as {SECOND.hash}")
+    assert violation.startswith(f"epoch 2: the plan was altered: it was stored as {SECOND.hash}")
 
 
 def test_epochs_before_a_rebuilt_entry_are_not_asked_for() -> None:
@@ -211,7 +211,7 @@ def test_a_ledger_that_is_behind_or_too_far_ahead_is_named(newest: int | None) -
 
 
 def test_a_table_with_other_rows_than_were_written_is_named() -> None:
-    assert conserved(RECORDS, 8, copies=1) == ["epochs wrote 9 rows, the table holds 8"]
+    assert conserved(RECORDS, 8, copies=1) == ["epochs wrote 9 rows, the table has 8"]
 
 
 def test_an_epoch_that_wrote_more_than_it_read_or_read_more_than_its_offsets_is_named() -> None:

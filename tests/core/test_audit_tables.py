@@ -26,7 +26,7 @@ def span(start: int, end: int) -> OffsetRange:
 
 
 def table(*nexts: int, version: int = 3, changes: int = 0, **other: Any) -> SnapshotPosition:
-    """A position in table `t`, pinned at version 3, whose files lie in buckets of two."""
+    """A position in table `t`, pinned at version 3, whose files are in buckets of two."""
     buckets = {number: BucketState(next=at, parts=2, rows=at * FILE_ROWS) for number, at in enumerate(nexts)}
     position = TablePosition(table_id="id", pinned=3, version=version, commit_ms=0, buckets=buckets, changes=changes)
     return SnapshotPosition(tables={"t": position.model_copy(update=other)})
@@ -89,7 +89,7 @@ def test_a_list_of_keys_that_changed_without_their_rows_being_read_is_named() ->
     read = SkipRead(source="t", table_id="id", before=3, after=3, out=(key,))
     assert stepped(before, after, read) == []
     (violation,) = stepped(before, after)
-    assert "to leave out what it does, the plan had to read" in violation
+    assert "for the rows that it leaves out, the plan had to read" in violation
     assert "but read nothing" in violation
     assert len(stepped(before, before, read)) == 1
     assert stepped(table(0, 0), table(2, 0, skipped=(key,)), files(b0=(0, 2))) == [], "nothing of it had been read"
@@ -158,13 +158,13 @@ def test_steps_of_a_snapshot_and_its_change_log_that_are_sound(
             table(0, 0),
             table(1, 0),
             [files(b0=(0, 1)).model_copy(update={"version": 4})],
-            "the plan read ('id', 4) of t, the position is of ('id', 3)",
+            "the plan read ('id', 4) of t, but the position is for ('id', 3)",
         ),
         (
             table(*DONE),
             table(*DONE, version=4, changes=5),
             [versions(4, 4, 5).model_copy(update={"table_id": "new"})],
-            "the plan read ('new',) of t, the position is of ('id',)",
+            "the plan read ('new',) of t, but the position is for ('id',)",
         ),
         (SnapshotPosition(tables={}), table(*DONE), [], "table t joined"),
         (table(*DONE), SnapshotPosition(tables={}), [], "the change log of t is missing"),
@@ -184,7 +184,7 @@ def test_a_bucket_that_lost_an_unread_file_is_named() -> None:
 
 
 def history(upstreams: dict[str, tuple[int, ...]], commits: list[tuple[str, int]], budget: int) -> list[Plan]:
-    """The plans of a view's life over tables of these files, while these commits (table, changed rows) happen."""
+    """The plans of a view's life over tables with these files, while these commits (table, changed rows) happen."""
     follower = Follower(Lake({name: Table(rows) for name, rows in upstreams.items()}))
     left = list(commits)
     plans: list[Plan] = []
@@ -201,7 +201,7 @@ def history(upstreams: dict[str, tuple[int, ...]], commits: list[tuple[str, int]
 
 
 FEWER = settings(max_examples=examples(40))
-"""Histories are of many steps each."""
+"""Histories have many steps each."""
 
 HISTORIES = st.builds(
     history,
@@ -212,7 +212,7 @@ HISTORIES = st.builds(
 
 
 def audited(plans: list[Plan]) -> list[str]:
-    """What all pure checks say of a history whose every plan was committed as it was made."""
+    """The violations that all pure checks find in a history whose plans were all committed unchanged."""
     created = committed(planned(1, plans[0].before, plans[0].before, ())).model_copy(update={"epoch": 0})
     records = [created, *map(committed, plans)]
     entries = [entry(each) for each in plans]
@@ -230,7 +230,7 @@ def test_whatever_the_strategy_plans_is_sound(plans: list[Plan]) -> None:
 
 
 def shifted(read: Read, by: tuple[int, int]) -> Read:
-    """The read with its first range, or its versions, begun and ended elsewhere."""
+    """The read with another start or end of its first range, or of its versions."""
     if isinstance(read, ChangesRead):
         return read.model_copy(update={"first": read.first + by[0], "last": read.last + by[1]})
     assert isinstance(read, SnapshotRead)
@@ -254,7 +254,7 @@ SHIFTS = st.tuples(st.integers(-2, 2), st.integers(-2, 2)).filter(any)
 @pytest.mark.parametrize("damage", [shifted, other_table, other_rows, None])
 @FEWER
 @given(plans=HISTORIES.filter(lambda plans: any(plan.reads for plan in plans)), by=SHIFTS, data=st.data())
-def test_a_plan_that_read_anything_else_than_its_step_is_named(
+def test_a_plan_that_read_anything_except_its_step_is_named(
     damage: Callable[[Read, tuple[int, int]], Read] | None, plans: list[Plan], by: tuple[int, int], data: st.DataObject
 ) -> None:
     plan = data.draw(st.sampled_from([each for each in plans if each.reads]))
@@ -307,7 +307,7 @@ def test_rows_that_no_file_of_a_snapshot_held_are_named_and_those_of_a_change_lo
 
 
 def test_more_rows_may_be_written_of_a_key_range_than_it_had_when_it_was_cut() -> None:
-    """The range is read as it is by now; of files, which never change, one row more is one too many."""
+    """The range is read in its present state; for files, which never change, one row more is one too many."""
     cut: dict[str, Any] = {"bounds": ((None,), ("7",), ("14",)), "expected": (FILE_ROWS,) * 4}
     for by_key, violations in ((cut, 0), ({}, 1)):
         start = committed(planned(1, table(0, 0, **by_key), table(0, 0, **by_key), ()))

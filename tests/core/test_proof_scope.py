@@ -1,4 +1,4 @@
-"""What a check reads again after a pass is just what the view has read since, whichever pass that was."""
+"""What a check reads again after a pass is exactly what the view has read since then, whichever pass it was."""
 
 from collections import Counter
 
@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from backfill_assets.core.epoch.ports import Commit
 from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, SnapshotRead
-from backfill_assets.core.proof_scope import MOST_VERSIONS, Everything, Since, followed, scope
+from backfill_assets.core.proof_scope import MAX_VERSIONS, Everything, Since, followed, scope
 from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES
 from backfill_assets.core.strategies.snapshot import files_of
-from tests.support.tables_world import FILES, MOST_STEPS, Follower, Lake, Table
+from tests.support.tables_world import FILES, MAX_STEPS, Follower, Lake, Table
 
 CHANGES = st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=8)
 
@@ -25,7 +25,7 @@ def test_what_was_read_between_any_two_epochs_is_read_again(
     follower = Follower(lake, buckets=4)
     positions = [follower.position]
     noted = [(Counter(follower.files), {name: list(each) for name, each in follower.versions.items()})]
-    for step in range(MOST_STEPS):
+    for step in range(MAX_STEPS):
         if step < len(changes):
             rows, feed = changes[step]
             lake.tables["one"].commit(rows, feed=feed)
@@ -87,19 +87,17 @@ def moved(**changes: object) -> Everything | dict[str, tuple[int, int]]:
         ({"expected": (1,)}, "its history is read by key"),
         ({"version": 4}, "its position went back"),
         ({"buckets": {0: BucketState(next=1, parts=3), 1: BucketState(parts=1)}}, "its position went back"),
-        ({"buckets": {0: BucketState(next=2, parts=3)}}, "its history is cut otherwise"),
-        ({"version": 6 + MOST_VERSIONS}, "versions came since"),
+        ({"buckets": {0: BucketState(next=2, parts=3)}}, "its history is cut in another way"),
+        ({"version": 6 + MAX_VERSIONS}, "versions were committed since"),
     ],
 )
-def test_everything_is_proved_where_positions_do_not_tell_what_was_read(
-    changes: dict[str, object], reason: str
-) -> None:
+def test_everything_is_proved_if_positions_do_not_show_what_was_read(changes: dict[str, object], reason: str) -> None:
     found = moved(**changes)
     assert isinstance(found, Everything)
     assert reason in found.reason
 
 
-def test_everything_is_proved_where_more_changed_than_there_is() -> None:
+def test_everything_is_proved_if_more_changed_than_exists() -> None:
     before = SnapshotPosition(tables={"t": TABLE})
     after = SnapshotPosition(tables={"t": TABLE.model_copy(update={"version": 6})})
     assert moved(version=6) == {"t": (5, 6)}

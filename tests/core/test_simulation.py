@@ -39,11 +39,12 @@ ACTIONS = 40
 SOURCES = ("sources/a", "sources/b")
 VIEWS = ("views/a_view", "views/b_view", "views/both")
 EXPECTED = (FencedError, DroppedError, UnsettledCommitError, OffsetsLostError)
-"""What a run may end with here; the next one goes on (retention between plan and read loses offsets once)."""
+"""The errors with which a run may end here; the next one continues (retention between plan and read loses offsets
+once)."""
 
 
 class Simulation:
-    """One random world. Everything that is done is noted, so that a failure can be read."""
+    """One random world. Everything that happens is recorded, so that a failure can be understood."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -84,7 +85,7 @@ class Simulation:
         return POISON if self._often(0.03) else f"{self.random.randrange(9)}"
 
     def leave_out(self) -> None:
-        """An operator has a record left out, read or not, poison or not; or takes that back."""
+        """An operator leaves a record out, read or not, poison or not; or takes it back."""
         target, topic = self.random.choice(VIEWS), self._topic()
         partition = self.random.choice(topic.partitions)
         skip = OffsetSkip(
@@ -95,7 +96,7 @@ class Simulation:
         self.note(f"{target} is to leave out {sorted(map(str, wanted))}")
 
     def leave_out_poison(self, target: str) -> None:
-        """What an operator does of a view that is stopped."""
+        """What an operator does about a view that is stopped."""
         records = [row for topic in self.world.topics.values() for row in _all_of(topic)]
         poison = {
             OffsetSkip(source=row.source, partition=row.partition, offset=row.offset)
@@ -106,7 +107,7 @@ class Simulation:
         self.note(f"{target} is to leave out all that is poison")
 
     def lose_history(self) -> None:
-        """Compaction and retention, of what bronze holds."""
+        """Compaction and retention of records that bronze has."""
         topic = self._topic()
         look = self.world.table(f"sources/{topic.source}").look()
         if not self.keep_history or not look.exists or look.record is None:
@@ -122,8 +123,11 @@ class Simulation:
         self.note(f"{'compact' if topic.compacted else 'retain'} {topic.source}/{partition} below {end}")
 
     def _planned_from_kafka(self, source: str, partition: int) -> set[int]:
-        """The offsets that epochs which are planned and not committed read from Kafka. What compaction takes of these is
-        in no view, as the docs say: an offset that is not there looks like one that never held a record."""
+        """The offsets that planned, uncommitted epochs read from Kafka.
+
+        Records among these that are compacted away are in no view, as documented: a missing offset looks like one that
+        never had a record.
+        """
         waiting = [
             plan
             for (target, life), plans in self.world.ledger.plans.items()
@@ -183,7 +187,7 @@ class Simulation:
                 self.world.table(target).maintain()
 
     def _lost(self, target: str) -> bool:
-        """A new life of a source begins at what Kafka still holds: never reset one whose topic was compacted."""
+        """A new life of a source begins with what Kafka still has, so a source with a compacted topic is never reset."""
         return target in SOURCES and self.world.topics[target[-1]].compacted
 
     def _parts(self, target: str, depth: int) -> Parts[Any]:
@@ -194,7 +198,7 @@ class Simulation:
         return self.world.parts(target, on_step=lambda step: self._on_step(target, step, depth), output=output)
 
     def _on_step(self, target: str, step: str, depth: int) -> None:
-        """Between any two steps: a rival, another table's run, an operator, a producer, a late commit, a crash."""
+        """Between any two steps: a competing run, another table's run, an operator, a producer, a late commit, a crash."""
         assert step in STEPS
         chance = self.random.random()
         if depth < 2 and chance < 0.06:
@@ -230,7 +234,7 @@ class Simulation:
         assert planned - newest.epoch in {0, 1}, "more than one epoch would have to be redone"
 
     def settle(self) -> None:
-        """Let everything run to its end in peace, and prove that no record was forgotten."""
+        """Let everything run to its end without interference, and prove that no record was forgotten."""
         self.note("settle")
         for output in self.outputs:
             output.land_late()
@@ -295,7 +299,7 @@ def assert_orderly(life: list[CommitRecord]) -> None:
 
 
 def run(seed: int) -> int:
-    """One world; the number of its commits."""
+    """One world; returns the number of its commits."""
     simulation = Simulation(seed)
     try:
         for _ in range(ACTIONS):

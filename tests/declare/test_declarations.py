@@ -1,4 +1,4 @@
-"""Declarations are checked when made: each refusal names the argument, what was found, and what to do."""
+"""Declarations are checked when they are created: each error names the argument, what was found, and what to do."""
 
 import dataclasses
 import json
@@ -215,9 +215,9 @@ def test_a_join_of_a_source_and_a_table_reads_both_as_tables() -> None:
     assert "layout" not in fingerprint_of(materialized_view("copy", query="SELECT id FROM orders", upstreams=[orders]))
 
 
-def test_a_source_that_keeps_new_records_alone_is_read_by_no_query_over_whole_tables() -> None:
+def test_a_source_that_keeps_only_new_records_is_not_read_as_a_whole_table() -> None:
     orders = kafka_source("orders", topic="orders", schema="id LONG", bronze="new")
-    with pytest.raises(QueryError, match="keeps new records alone") as caught:
+    with pytest.raises(QueryError, match="keeps only new records") as caught:
         materialized_view("many", query="SELECT DISTINCT id FROM orders", upstreams=[orders])
     assert caught.value.reason == "NOT_KEPT"
     assert materialized_view("all", query="SELECT id FROM orders", upstreams=[orders]).sources == (orders,)

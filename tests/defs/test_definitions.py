@@ -1,4 +1,4 @@
-"""What Dagster is given: a small snapshot, made offline and at once, that lives beside a user's own definitions."""
+"""The definitions for Dagster: created offline and at once, and usable together with a user's own definitions."""
 
 import subprocess
 import sys

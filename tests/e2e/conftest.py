@@ -1,4 +1,4 @@
-"""Sparks that tests share: a session in this process, and a server for the runs that are killed."""
+"""Spark sessions that tests share: a session in this process, and a server for the runs that are killed."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> "SparkSession":
-    """A session in this process. It is not stopped: tests of whole projects in the same process go on with it."""
+    """A session in this process. It is not stopped, because tests of whole projects in the same process continue to use
+    it."""
     from backfill_assets.adapters.spark.resource import SparkResource
     from backfill_assets.adapters.storage.warehouse import Warehouse
 
@@ -27,13 +28,13 @@ def spark() -> "SparkSession":
 
 @pytest.fixture(scope="session")
 def remote() -> str:
-    """A Spark Connect server, with its token, that runs in processes of their own share, killed ones above all."""
+    """A Spark Connect server, with its token, for runs in processes of their own, especially those that are killed."""
     return spark_remote()
 
 
 @pytest.fixture(scope="session")
 def processes(remote: str) -> Iterator[Processes]:
-    """Where runs are killed."""
+    """The project in which runs are killed."""
     started = Processes(remote)
     yield started
     started.close()

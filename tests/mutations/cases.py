@@ -1,4 +1,4 @@
-"""All faults that the tests must find, by what they are in."""
+"""All faults that the tests must find, by module."""
 
 from tests.mutations.cases_adapters import ADAPTERS
 from tests.mutations.cases_checks import CHECKS

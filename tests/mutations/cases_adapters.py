@@ -1,4 +1,4 @@
-"""Faults in what acts on Delta: commits, merges, staged files, the ledger and the settings of operators."""
+"""Faults in the adapters for Delta: commits, merges, staged files, the ledger and the operators' settings."""
 
 from tests.mutations.mutation import Mutation
 
@@ -67,7 +67,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         new="if read_version is None or read_version < at:",
         tests=(
             "tests/e2e/tables/test_snapshot_keys.py::"
-            "test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon",
+            "test_an_external_write_just_before_sparks_merge_is_detected_and_stops_the_view",
         ),
     ),
     Mutation(
@@ -81,7 +81,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="staged files that are gone are not missed",
+        name="missing staged files are not noticed",
         file=DELTA,
         old="missing = sorted(path for path, size in sizes.items() if found.get(path) != size)",
         new="missing = sorted(path for path in sizes if path not in found)",
@@ -145,7 +145,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         new="folder.epoch <= epoch + 1 and",
         tests=(
             "tests/core/epoch/test_staged_folders.py",
-            "tests/e2e/kills/test_rivals.py::test_tending_vacuuming_and_expiring_take_nothing_from_a_stalled_run",
+            "tests/e2e/kills/test_rivals.py::test_maintenance_vacuum_and_expiry_remove_nothing_from_a_stalled_run",
         ),
     ),
     Mutation(
@@ -181,7 +181,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="what a drop deletes is listed after it looked",
+        name="what a drop deletes is listed after the table was read",
         file=STAGING,
         old="""    listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
     spooled = spooled_folders(location)
@@ -192,7 +192,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     spooled = spooled_folders(location)
 """,
         tests=(
-            f"{REAL_LOGS}::test_a_drop_deletes_what_was_there_before_it_looked_and_nothing_staged_since",
+            f"{REAL_LOGS}::test_a_drop_deletes_what_existed_before_it_began_and_nothing_staged_since",
             f"{REAL_LOGS}::test_a_drop_deletes_the_spool_but_for_what_a_life_begun_since_has_captured",
         ),
     ),
@@ -222,7 +222,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         file=LEDGER,
         old="self.folder.put_if_absent(name, content) or self.folder.get(name) == content",
         new="self.folder.put(name, content) is None",
-        tests=(f"{PLANS}::test_of_rivals_for_one_epoch_one_plans_it",),
+        tests=(f"{PLANS}::test_one_of_several_competing_runs_plans_an_epoch",),
     ),
     Mutation(
         name="a plan that a rival superseded is superseded again unseen",
@@ -236,14 +236,14 @@ ADAPTERS: tuple[Mutation, ...] = (
         file=LEDGER,
         old="            entered = stored == content",
         new="            entered = False",
-        tests=(f"{PLANS}::test_a_plan_that_was_written_though_the_store_did_not_say_so_is_entered",),
+        tests=(f"{PLANS}::test_a_plan_that_was_written_without_an_answer_of_the_store_counts",),
     ),
     Mutation(
-        name="a plan that a store's client wrote twice counts as a rival's",
+        name="a plan that a store's client wrote twice counts as another run's",
         file=LEDGER,
         old=" or self.folder.get(name) == content",
         new="",
-        tests=(f"{PLANS}::test_a_plan_that_was_written_though_the_store_did_not_say_so_is_entered",),
+        tests=(f"{PLANS}::test_a_plan_that_was_written_without_an_answer_of_the_store_counts",),
     ),
     Mutation(
         name="the plan of the last commit is pruned",
@@ -264,7 +264,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         file="backfill_assets/core/audit.py",
         old="unplanned = max(rebuilt, last - KEPT_PLANS)",
         new="unplanned = max(rebuilt, last)",
-        tests=("tests/core/test_audit.py::test_a_plan_that_is_gone_from_the_ledger_is_named",),
+        tests=("tests/core/test_audit.py::test_a_plan_that_is_missing_in_the_ledger_is_named",),
     ),
     Mutation(
         name="the lease of a dead process holds until it expires",
@@ -274,7 +274,7 @@ ADAPTERS: tuple[Mutation, ...] = (
         tests=("tests/e2e/dagster/test_sensors.py::test_only_a_run_whose_process_is_gone_is_reported", KILLED),
     ),
     Mutation(
-        name="a commit is tried again on a version that nobody looked at",
+        name="a commit is repeated on a version that was not read",
         file="backfill_assets/adapters/delta/output.py",
         old="max_commit_retries=0,",
         new="max_commit_retries=15,",
@@ -299,15 +299,15 @@ ADAPTERS: tuple[Mutation, ...] = (
         file=LEDGER,
         old="return planned[-1] if planned",
         new="return planned[0] if planned",
-        tests=(f"{PLANS}::test_of_the_plans_of_an_epoch_the_one_that_superseded_the_others_is_in_force",),
+        tests=(f"{PLANS}::test_the_plan_that_superseded_the_others_of_an_epoch_counts",),
     ),
     Mutation(
-        name="a table that was made again between plan and commit is not seen",
+        name="a table that was recreated between plan and commit is not noticed",
         file="backfill_assets/core/strategies/table_views.py",
         old="        for each in self.upstreams:\n            self._offer(each.name, plan.before.tables[each.name])\n",
         new="        pass\n",
         tests=(
-            "tests/core/strategies/test_snapshot.py::test_a_table_that_was_made_again_between_plan_and_commit_is_seen",
+            "tests/core/strategies/test_snapshot.py::test_a_table_that_was_recreated_between_plan_and_commit_is_detected",
         ),
     ),
 )

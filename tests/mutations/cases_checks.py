@@ -5,7 +5,7 @@ from tests.mutations.mutation import Mutation
 __all__ = ["CHECKS"]
 
 AUDIT = "backfill_assets/core/audit.py"
-PROOFS = "backfill_assets/app/proofs.py"
+PROOFS = "backfill_assets/app/table_checks.py"
 PROOF_ROWS = "backfill_assets/app/proof_rows.py"
 VERIFY = "backfill_assets/adapters/proof/rows.py"
 PURE = "tests/core/test_audit.py"
@@ -21,13 +21,13 @@ DAGSTER = "tests/e2e/dagster/test_dagster.py"
 RUN_AND_CHECK = f"{DAGSTER}::test_a_run_materializes_and_checks_and_the_next_one_has_nothing_to_say"
 
 CHECKS: tuple[Mutation, ...] = (
-    # what holds for all of them
+    # for all checks
     Mutation(
         name="a check that cannot be made has passed",
         file="backfill_assets/defs/checks.py",
         old='return Outcome(passed=False, summary=f"could not',
         new='return Outcome(passed=True, summary=f"could not',
-        tests=(f"{DAGSTER}::test_a_check_that_cannot_be_made_has_not_passed_and_keeps_no_other_from_being_made",),
+        tests=(f"{DAGSTER}::test_a_check_that_cannot_be_made_has_not_passed_and_does_not_prevent_others",),
     ),
     Mutation(
         name="what was proved of an earlier life counts",
@@ -59,7 +59,7 @@ CHECKS: tuple[Mutation, ...] = (
         tests=(f"{PURE}::test_a_partition_of_a_view_that_goes_back_a_phase_is_named",),
     ),
     Mutation(
-        name="only the newest epoch is looked at for gaps",
+        name="only the newest epoch is checked for gaps",
         file=PROOFS,
         old="violations = contiguous(records, _entries(case, records[0].epoch))",
         new="violations = contiguous(records[-1:], _entries(case, records[0].epoch))",
@@ -71,15 +71,15 @@ CHECKS: tuple[Mutation, ...] = (
         file=AUDIT,
         old="if entry.found_hash != entry.plan_hash:",
         new="if not entry.found_hash:",
-        tests=(f"{PURE}::test_a_plan_that_is_not_what_it_was_entered_as_is_named",),
+        tests=(f"{PURE}::test_a_plan_that_was_altered_is_named",),
     ),
     Mutation(
-        name="a plan that is gone from the ledger is not missed",
+        name="a plan that is missing in the ledger is not noticed",
         file=AUDIT,
         old="if record.epoch > 0 and (planned or record.epoch > unplanned):",
         new="if record.epoch > 0 and planned:",
         tests=(
-            f"{PURE}::test_a_plan_that_is_gone_from_the_ledger_is_named",
+            f"{PURE}::test_a_plan_that_is_missing_in_the_ledger_is_named",
             "tests/e2e/damage/test_checks_catch.py::test_a_plan_that_was_deleted_or_altered_is_named",
         ),
     ),
@@ -92,7 +92,7 @@ CHECKS: tuple[Mutation, ...] = (
     ),
     # unique_key
     Mutation(
-        name="a key that is there twice is unique",
+        name="a duplicate key is unique",
         file="backfill_assets/adapters/compute/changes.py",
         old='counted.where("__rows > 1")',
         new='counted.where("__rows > 2")',
@@ -103,7 +103,7 @@ CHECKS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="keys of a view over tables are looked at in its first version",
+        name="keys of a view over tables are checked in its first version",
         file="backfill_assets/adapters/proof/tables.py",
         old="duplicate_keys(rows_at(spark, view, version), key, branch",
         new="duplicate_keys(rows_at(spark, view, min(version, 0)), key, branch",
@@ -154,7 +154,7 @@ CHECKS: tuple[Mutation, ...] = (
         tests=(NEW_DAMAGE,),
     ),
     Mutation(
-        name="rows that should not be there are no violation",
+        name="unexpected rows are not a violation",
         file=VERIFY,
         old="""F.when((F.col("__expected") == 0) & F.expr(forgiven), 0)""",
         new="""F.when(F.col("__expected") == 0, 0)""",
@@ -179,12 +179,12 @@ CHECKS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="records are proved by a topic that was made again",
+        name="records are proved by a topic that was recreated",
         file=PROOF_ROWS,
         old="return found if found.topic_id == position.topic_id else replace(found, partitions={})",
         new="return found if found.topic == position.topic else replace(found, partitions={})",
         tests=(
-            "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_made_again_is_never_taken_for_the_old_one",
+            "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_recreated_is_never_taken_for_the_old_one",
         ),
     ),
     # All checks

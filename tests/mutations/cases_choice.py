@@ -13,7 +13,7 @@ CHOICE: tuple[Mutation, ...] = (
     Mutation(
         name="tables of many epochs are read in one that cannot be resumed",
         file=IN_FULL,
-        old="return _changed(waiting) > TIMES_HELD * held and rows <= MOST_EPOCHS * budget",
+        old="return _changed(waiting) > TIMES_HELD * held and rows <= MAX_EPOCHS * budget",
         new="return _changed(waiting) > TIMES_HELD * held",
         tests=(
             "tests/core/strategies/test_full_refresh.py::test_a_table_of_many_epochs_is_followed_so_that_it_can_be_interrupted",

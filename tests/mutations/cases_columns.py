@@ -1,4 +1,4 @@
-"""Faults in what the log of an upstream says of its columns beside their names and types."""
+"""Faults in reading an upstream's columns from its log, besides their names and types."""
 
 from tests.mutations.mutation import Mutation
 

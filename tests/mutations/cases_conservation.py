@@ -1,4 +1,4 @@
-"""Faults in what is checked of an epoch's rows and files before its commit, and of Spark's reading by another reader."""
+"""Faults in checking an epoch's rows and files before its commit, and in comparing Spark with another reader."""
 
 from tests.mutations.mutation import Mutation
 
@@ -76,14 +76,14 @@ CONSERVATION: tuple[Mutation, ...] = (
         tests=(f"{SECOND}::test_a_damaged_file_that_a_session_passes_over_is_named",),
     ),
     Mutation(
-        name="what the query makes of rows read again is not looked for in the view",
+        name="results of the query over rows read again are not looked up in the view",
         file=READER,
         old="    if not found.missing:\n",
         new="    if found.missing >= 0:\n",
         tests=(f"{SECOND}::test_what_the_query_makes_of_rows_read_again_must_be_in_the_view",),
     ),
     Mutation(
-        name="rows at other places are read than were drawn",
+        name="rows are read at other places than were selected",
         file=FILE_SAMPLES,
         old="skip=places.start - first,",
         new="skip=places.start,",
@@ -127,13 +127,13 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="no records of a topic are read again",
         file=PROOF_SAMPLES,
-        old="ranges = drawn_offsets(held, case.seed)",
-        new="ranges = drawn_offsets({}, case.seed)",
+        old="ranges = sample_offsets(held, case.seed)",
+        new="ranges = sample_offsets({}, case.seed)",
         tests=(HIDDEN_RECORDS,),
     ),
     Mutation(
         name="the full proof reads nothing again",
-        file="backfill_assets/app/proofs.py",
+        file="backfill_assets/app/table_checks.py",
         old="""uuid.uuid4().hex[:12]) if full and seed is not None else""",
         new="""uuid.uuid4().hex[:12]) if not full else""",
         tests=(HIDDEN,),

@@ -1,4 +1,4 @@
-"""Faults in what decides: the protocol, the judging of a commit, a run with its limits, positions, bounds, forecasts."""
+"""Faults in the core: the protocol, judging a commit, a run with its limits, positions, bounds, forecasts."""
 
 from tests.mutations.mutation import Mutation
 
@@ -42,7 +42,7 @@ CORE: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="a run goes on in the life that a reset began",
+        name="a run continues in the life that a reset began",
         file=RUN,
         old="if look.life != (self.report.record.incarnation, True):",
         new="if not look.exists:",
@@ -50,14 +50,14 @@ CORE: tuple[Mutation, ...] = (
     ),
     # Plan
     Mutation(
-        name="an epoch goes on though the ledger did not take its plan",
+        name="an epoch continues although the ledger refused its plan",
         file=PROTOCOL,
         old="""    if not parts.ledger.append(plan):
         raise _fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
     return plan""",
         new="""    parts.ledger.append(plan)
     return plan""",
-        tests=(f"{LIVES}::test_of_two_runs_that_plan_at_the_same_moment_the_slower_one_is_fenced",),
+        tests=(f"{LIVES}::test_the_slower_of_two_runs_that_plan_at_the_same_time_is_fenced",),
     ),
     Mutation(
         name="an epoch that a dead run planned is planned again",
@@ -89,11 +89,11 @@ CORE: tuple[Mutation, ...] = (
         tests=(f"{LIVES}::test_a_ledger_from_an_older_backup_is_an_error",),
     ),
     Mutation(
-        name="a table that was put back by two epochs is gone on with",
+        name="a table that was restored by two epochs is continued",
         file=PROTOCOL,
         old="if newest is not None and newest > epoch:",
         new="if newest is not None and newest > epoch + 1:",
-        tests=(f"{LIVES}::test_a_table_put_back_by_more_than_one_epoch_is_an_error",),
+        tests=(f"{LIVES}::test_a_table_restored_by_more_than_one_epoch_is_an_error",),
     ),
     Mutation(
         name="rows that were refused are planned again without what corrects them",
@@ -118,7 +118,7 @@ CORE: tuple[Mutation, ...] = (
     ),
     # Stage
     Mutation(
-        name="an upstream that was made again while it was read is not seen",
+        name="an upstream that was recreated while it was read is not noticed",
         file=PROTOCOL,
         old="""    parts.decider.confirm(parts.planned(plan))
     parts.on_step("staged")""",
@@ -168,7 +168,7 @@ CORE: tuple[Mutation, ...] = (
         new="            raise\n",
         tests=(
             OUTCOMES,
-            "tests/e2e/kills/test_commit_outcomes.py::test_a_commit_that_landed_but_was_reported_failed_counts_once",
+            "tests/e2e/kills/test_commit_outcomes.py::test_a_commit_that_succeeded_but_was_reported_as_failed_counts_once",
         ),
     ),
     Mutation(
@@ -184,7 +184,7 @@ CORE: tuple[Mutation, ...] = (
         old="if gives_up and _epoch(found) != _epoch(look):",
         new="if gives_up and found.life != look.life:",
         tests=(
-            "tests/core/strategies/test_snapshot_once.py::test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on",
+            "tests/core/strategies/test_snapshot_once.py::test_a_creation_that_a_slow_run_commits_while_it_is_given_up_continues",
         ),
     ),
     Mutation(
@@ -226,7 +226,7 @@ CORE: tuple[Mutation, ...] = (
         file=EPOCH,
         old="return Verdict.RETRY if found.life == look.life else Verdict.FENCED",
         new="return Verdict.RETRY",
-        tests=(f"{LIVES}::test_of_two_resets_at_once_one_is_fenced",),
+        tests=(f"{LIVES}::test_one_of_two_concurrent_resets_is_fenced",),
     ),
     Mutation(
         name="rows that a commit added beside an external write are taken for sound",
@@ -235,7 +235,7 @@ CORE: tuple[Mutation, ...] = (
         new="if record.kind is CommitKind.RESTATE and found.external is not None:",
         tests=(
             "tests/e2e/tables/test_snapshot_keys.py::"
-            "test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon",
+            "test_an_external_write_just_before_sparks_merge_is_detected_and_stops_the_view",
         ),
     ),
     # Report: a run, its controls and limits
@@ -246,7 +246,7 @@ CORE: tuple[Mutation, ...] = (
         new="",
         tests=(
             f"{LOOP}::test_a_pause_is_seen_between_epochs_and_resuming_goes_on_where_it_stopped",
-            "tests/e2e/dagster/test_dagster.py::test_a_long_run_tells_how_far_it_is",
+            "tests/e2e/dagster/test_dagster.py::test_a_long_run_reports_its_progress",
         ),
     ),
     Mutation(
@@ -299,8 +299,8 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="a view far behind its bound takes batches as small as ever",
         file=RUN,
-        old="MOST_URGENT = 8",
-        new="MOST_URGENT = 1",
+        old="MAX_CATCH_UP_FACTOR = 8",
+        new="MAX_CATCH_UP_FACTOR = 1",
         tests=(f"{LOOP}::test_a_view_behind_its_bound_takes_larger_batches_the_further_it_is_behind",),
     ),
     # Positions

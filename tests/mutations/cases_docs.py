@@ -26,7 +26,7 @@ DOCS: tuple[Mutation, ...] = (
         file=DECLARATIONS,
         old="[('order_id', 'BIGINT'), ('amount', 'DECIMAL(12,2)')]",
         new="[('order_id', 'LONG'), ('amount', 'DECIMAL(12,2)')]",
-        tests=("tests/test_public_docstrings.py::test_examples_give_what_they_say",),
+        tests=("tests/test_public_docstrings.py::test_examples_return_what_they_show",),
     ),
     Mutation(
         name="a public default changes and the API page does not",

@@ -1,4 +1,4 @@
-"""Faults in what epochs commit, in where a view over sources reads, and in what declarations and checks tell apart."""
+"""Faults in what epochs commit, in where a view over sources reads, and in what declarations and checks distinguish."""
 
 from tests.mutations.mutation import Mutation
 
@@ -9,7 +9,7 @@ SOURCE = "backfill_assets/core/strategies/source.py"
 AUDIT = "backfill_assets/core/audit.py"
 FINGERPRINTS = "backfill_assets/declare/fingerprints.py"
 COMMITS = "tests/core/epoch/test_epoch_commits.py"
-SPOOLED = f"{COMMITS}::test_parts_of_the_spool_stay_where_they_lie_and_new_ones_lie_with_the_attempt_that_captured_them"
+SPOOLED = f"{COMMITS}::test_parts_of_the_spool_stay_in_the_folder_of_the_attempt_that_captured_them"
 LOST = "tests/core/epoch/test_lives.py::test_a_lost_ledger_is_an_error_that_names_both_sides"
 REFUSED = (
     "tests/core/epoch/test_run_loop.py::"
@@ -46,11 +46,11 @@ EPOCHS: tuple[Mutation, ...] = (
         tests=(f"{COMMITS}::test_rows_that_replace_all_others_are_all_that_the_table_holds",),
     ),
     Mutation(
-        name="Spark is asked to compute what reads nothing",
+        name="Spark is used for an epoch that reads nothing",
         file=PROTOCOL,
         old="    if not plan.reads:\n        return Staged()\n",
         new="",
-        tests=(f"{COMMITS}::test_an_epoch_that_reads_nothing_asks_nothing_of_spark",),
+        tests=(f"{COMMITS}::test_an_epoch_that_reads_nothing_does_not_use_spark",),
     ),
     Mutation(
         name="a run fails because its table was reset meanwhile",
@@ -67,11 +67,11 @@ EPOCHS: tuple[Mutation, ...] = (
         tests=(f"{COMMITS}::test_a_run_whose_staged_files_a_rival_swept_after_it_committed_the_epoch_is_fenced",),
     ),
     Mutation(
-        name="positions are not said again if maintenance comes in between",
+        name="positions are not restated if maintenance comes in between",
         file="backfill_assets/core/epoch/records.py",
         old="if record.epoch == mine.epoch and mine.kind is CommitKind.EPOCH:",
         new="if record.epoch == mine.epoch:",
-        tests=(f"{COMMITS}::test_positions_are_said_again_though_maintenance_comes_in_between",),
+        tests=(f"{COMMITS}::test_positions_are_restated_although_maintenance_comes_in_between",),
     ),
     Mutation(
         name="a part that comes to a declaration changes nothing",
@@ -107,21 +107,21 @@ EPOCHS: tuple[Mutation, ...] = (
         file="backfill_assets/core/strategies/ingest.py",
         old="        and each.end <= offer.partitions[partition].end\n",
         new="",
-        tests=(f"{READS}::test_kafka_holds_a_range_if_it_holds_its_begin_and_its_end",),
+        tests=(f"{READS}::test_kafka_holds_a_range_if_it_has_its_first_and_last_offset",),
     ),
     Mutation(
-        name="a source that was put back to before a partition joined is read on",
+        name="a source that was restored to before a partition joined is read on",
         file=SOURCE,
         old="bronze.position.next.get(partition, -1) < state.live",
         new="bronze.position.next.get(partition, state.live) < state.live",
-        tests=(f"{READS}::test_a_source_that_was_put_back_to_before_a_partition_joined_is_refused",),
+        tests=(f"{READS}::test_a_source_that_was_restored_to_before_a_partition_joined_is_refused",),
     ),
     Mutation(
-        name="a view is begun over a topic that was made again",
+        name="a view is begun over a topic that was recreated",
         file=SOURCE,
         old="            check_topic(source.name, bronze.position, topic)\n            check_log",
         new="            check_log",
-        tests=(f"{READS}::test_a_view_over_a_topic_that_was_made_again_is_not_begun",),
+        tests=(f"{READS}::test_a_view_over_a_topic_that_was_recreated_is_not_begun",),
     ),
     Mutation(
         name="history of a partition that the topic lost is left out",
@@ -153,7 +153,7 @@ EPOCHS: tuple[Mutation, ...] = (
             "tests/core/progress/test_backfill_order.py::test_what_comes_after_a_name_comes_after_all_that_it_waits_for",
         ),
     ),
-    # What is told apart
+    # What is distinguished
     Mutation(
         name="more rows of a table may be counted than were planned",
         file=AUDIT,

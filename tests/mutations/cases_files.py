@@ -1,4 +1,4 @@
-"""Faults in what a version is made of, as its log and the spool tell it, and in what is stated of its files."""
+"""Faults in the contents of a version, according to its log and the spool, and in the statistics of its files."""
 
 from tests.mutations.mutation import Mutation
 
@@ -8,10 +8,10 @@ REPLAY = "backfill_assets/adapters/delta/log_replay.py"
 FILE_BOUNDS = "backfill_assets/adapters/delta/file_bounds.py"
 BOUNDS = "backfill_assets/core/epoch/bounds.py"
 REPLAYED = "tests/adapters/delta/test_log_replay.py"
-ALL_PARTS = f"{REPLAYED}::test_all_parts_of_a_checkpoint_are_read_and_one_that_lacks_a_part_is_none"
+ALL_PARTS = f"{REPLAYED}::test_all_parts_of_a_checkpoint_are_read_and_an_incomplete_one_is_ignored"
 BY_NAME = f"{REPLAYED}::test_a_deletion_vector_is_found_by_its_name_as_the_protocol_of_delta_has_it"
-PLAIN = f"{REPLAYED}::test_files_hold_all_columns_as_they_are_only_where_everything_of_the_protocol_is_known"
-CUT = "tests/core/epoch/test_bounds.py::test_a_text_of_one_letter_too_many_is_cut_and_raised_to_the_next_letter_that_there_is"
+PLAIN = f"{REPLAYED}::test_files_are_plain_only_if_every_feature_of_the_protocol_is_known"
+CUT = "tests/core/epoch/test_bounds.py::test_a_string_that_is_too_long_is_cut_and_its_last_character_raised"
 
 FILES: tuple[Mutation, ...] = (
     # Checkpoints
@@ -43,13 +43,13 @@ FILES: tuple[Mutation, ...] = (
         new="            continue",
         tests=(f"{REPLAYED}::test_files_that_a_checkpoint_names_in_its_sidecars_are_a_part_of_it",),
     ),
-    # Deletion vectors, and what files alone tell
+    # Deletion vectors, and what files alone define
     Mutation(
         name="deletion vectors in one file are one",
         file=REPLAY,
         old="""@{vector.get('offset')}\"""",
         new='"',
-        tests=(f"{REPLAYED}::test_of_two_deletion_vectors_in_one_file_the_one_that_is_removed_is_told_by_its_place",),
+        tests=(f"{REPLAYED}::test_a_removed_deletion_vector_is_identified_by_its_offset_in_a_shared_file",),
     ),
     Mutation(
         name="a deletion vector is looked for outside of its folder",
@@ -91,7 +91,7 @@ FILES: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/delta/spool.py",
         old=""""files": [each.action for each in version.files],""",
         new=""""files": [each.action for each in version.files[:1]],""",
-        tests=("tests/adapters/delta/test_spool.py::test_all_that_a_pinned_version_is_made_of_is_kept",),
+        tests=("tests/adapters/delta/test_spool.py::test_the_whole_contents_of_a_pinned_version_are_kept",),
     ),
     # Bounds
     Mutation(

@@ -1,4 +1,4 @@
-"""Faults on the way from Kafka: what a source ingests, what a view takes from it, and what becomes of records."""
+"""Faults in reading Kafka: what a source ingests, what a view reads of it, and what happens to records."""
 
 from tests.mutations.mutation import Mutation
 
@@ -11,14 +11,14 @@ COMPUTE = "backfill_assets/adapters/compute/source_compute.py"
 TRUNCATION = "backfill_assets/core/strategies/truncation.py"
 LOGS = "tests/core/strategies/test_truncation.py::"
 HISTORIES = "tests/core/strategies/test_truncation_histories.py::"
-PUT_BACK = (
-    "tests/e2e/kafka/test_truncated_logs.py::test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not"
+RESTORED = (
+    "tests/e2e/kafka/test_truncated_logs.py::test_a_log_restored_and_filled_again_is_refused_and_a_restart_is_not"
 )
 RECORDS = "tests/e2e/kafka/test_records.py::test_a_bad_record_has_its_reason_and_raw_value_and_nothing_else"
 
 KAFKA: tuple[Mutation, ...] = (
     Mutation(
-        name="a leader that moves is a broker that is gone",
+        name="a leader that moves is a missing broker",
         file="backfill_assets/adapters/kafka/connector.py",
         old="while (moving := [key for key, each in found.items() if _moves(each)])",
         new="while (moving := [key for key, each in found.items() if _moves(each)][:0])",
@@ -50,13 +50,13 @@ KAFKA: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="a topic that was made again is taken for the old one",
+        name="a recreated topic is taken for the old one",
         file=INGEST,
         old="if known is not None and found is not None and known != found:",
         new="if known is not None and found is not None and known != found and position.topic != offer.topic:",
         tests=(
             "tests/core/strategies/test_ingest.py::test_a_recreated_topic_is_refused_even_where_its_offsets_fit",
-            "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_made_again_is_never_taken_for_the_old_one",
+            "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_recreated_is_never_taken_for_the_old_one",
         ),
     ),
     Mutation(
@@ -67,7 +67,7 @@ KAFKA: tuple[Mutation, ...] = (
         tests=(
             "tests/core/strategies/test_ingest.py::test_a_start_beyond_the_end_is_refused",
             "tests/e2e/kafka/test_kafka_starts.py::"
-            "test_a_start_that_the_topic_does_not_hold_is_refused_and_nothing_is_made",
+            "test_a_start_that_the_topic_does_not_have_is_refused_and_nothing_is_created",
         ),
     ),
     Mutation(
@@ -90,14 +90,14 @@ KAFKA: tuple[Mutation, ...] = (
         file=TRUNCATION,
         old="            if now[partition] > epoch and partition in self._held",
         new="            if now[partition] > epoch + 9 and partition in self._held",
-        tests=(f"{HISTORIES}test_a_run_fails_just_where_something_that_was_read_was_replaced", PUT_BACK),
+        tests=(f"{HISTORIES}test_a_run_fails_exactly_if_something_that_was_read_was_replaced", RESTORED),
     ),
     Mutation(
-        name="remembered records are not looked at",
+        name="remembered records are not compared",
         file=TRUNCATION,
         old="if each.digest != self.mark.witnesses[partition].digest",
         new='if each.digest == ""',
-        tests=(f"{LOGS}test_a_cluster_restored_with_its_metadata_gives_epochs_out_again_and_is_found_by_its_records",),
+        tests=(f"{LOGS}test_a_cluster_restored_with_its_metadata_reuses_epochs_and_is_detected_by_its_records",),
     ),
     Mutation(
         name="an epoch that went back is taken for a usual one",
@@ -111,14 +111,14 @@ KAFKA: tuple[Mutation, ...] = (
         file=TRUNCATION,
         old="epochs={**before.epochs, **offer.epochs},",
         new="epochs={**offer.epochs, **before.epochs},",
-        tests=(f"{HISTORIES}test_a_run_fails_just_where_something_that_was_read_was_replaced",),
+        tests=(f"{HISTORIES}test_a_run_fails_exactly_if_something_that_was_read_was_replaced",),
     ),
     Mutation(
         name="what was read is held against the log only where it is idle",
         file=INGEST,
         old="if planned is not None or log.elected:",
         new="if planned is None and log.elected:",
-        tests=(f"{LOGS}test_a_cluster_restored_with_its_metadata_gives_epochs_out_again_and_is_found_by_its_records",),
+        tests=(f"{LOGS}test_a_cluster_restored_with_its_metadata_reuses_epochs_and_is_detected_by_its_records",),
     ),
     Mutation(
         name="a plan is redone whatever its offsets hold by now",
@@ -146,7 +146,7 @@ KAFKA: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/kafka/log.py",
         old="if start.leader_epoch is not None:",
         new="if start.leader_epoch is None:",
-        tests=(PUT_BACK,),
+        tests=(RESTORED,),
     ),
     # Strategy `source`
     Mutation(

@@ -1,4 +1,4 @@
-"""Faults in what logs, stores and brokers are taken to say: commits, changed files, statistics, plans, leases, offsets."""
+"""Faults in reading logs, stores and brokers: commits, changed files, statistics, plans, leases, offsets."""
 
 from tests.mutations.mutation import Mutation
 
@@ -15,16 +15,11 @@ REAL = "tests/adapters/delta/test_real_commits.py"
 REAL_LOGS = "tests/adapters/delta/test_real_logs.py"
 BOUNDS = "tests/adapters/delta/test_file_bounds.py"
 PLANS = "tests/adapters/state/test_ledger.py"
-LEASES = (
-    "tests/adapters/state/test_state_store.py::"
-    "test_a_lease_is_alive_as_long_as_it_is_held_and_renewed_and_its_process_is_there"
-)
+LEASES = "tests/adapters/state/test_state_store.py::test_a_lease_is_alive_while_it_is_renewed_and_its_process_exists"
 OFFERS = "tests/adapters/kafka/test_kafka_offers.py"
 CHANGED = "tests/adapters/delta/test_table_changes.py"
-SLIPPED_IN = (
-    f"{REAL}::test_columns_and_rows_that_slipped_in_before_a_commit_are_an_external_write_and_properties_are_not"
-)
-FIRST_FOREIGN = f"{REAL}::test_of_several_external_writes_the_first_is_named_and_a_delete_is_one"
+SLIPPED_IN = f"{REAL}::test_columns_and_rows_written_before_a_commit_are_external_writes_and_properties_are_not"
+FIRST_FOREIGN = f"{REAL}::test_the_first_of_several_external_writes_is_named_and_a_delete_is_one"
 LIFE = f"{REAL}::test_the_life_of_a_table_is_its_newest_one_and_of_each_epoch_what_was_said_last"
 STATED = f"{REAL_LOGS}::test_bounds_are_stated_only_where_every_row_group_has_them_and_of_the_column_that_is_meant"
 SWEEPING = f"{REAL_LOGS}::test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile"
@@ -33,8 +28,8 @@ ADDED = f"{CHANGED}::test_what_versions_of_an_append_only_table_added_are_all_th
 CHANGE_FILES = f"{CHANGED}::test_of_a_version_with_change_files_these_are_read_and_of_others_what_they_added"
 MISSED = f"{CHANGED}::test_every_file_that_holds_changes_is_missed_when_it_is_gone"
 COLUMNS = f"{CHANGED}::test_a_version_that_changes_a_column_is_refused_and_one_that_adds_one_is_not"
-FED = f"{CHANGED}::test_whether_a_version_has_a_feed_is_told_by_what_held_at_that_version"
-AT_A_TIME = f"{OFFERS}::test_a_time_is_asked_for_in_milliseconds_and_gives_no_offset_beyond_what_may_be_read"
+FED = f"{CHANGED}::test_whether_a_version_has_a_feed_depends_on_the_properties_of_that_version"
+AT_A_TIME = f"{OFFERS}::test_a_time_is_requested_in_milliseconds_and_gives_only_readable_offsets"
 
 LOGS: tuple[Mutation, ...] = (
     # An output's own log
@@ -71,7 +66,7 @@ LOGS: tuple[Mutation, ...] = (
         file=COMMITS,
         old="""    if not found or found.get("target") != target:\n""",
         new="    if not found:\n",
-        tests=(f"{REAL}::test_commits_that_speak_of_another_table_are_not_ours",),
+        tests=(f"{REAL}::test_commits_for_another_table_are_not_ours",),
     ),
     Mutation(
         name="the clock of a client counts for more than Delta's own times",
@@ -88,14 +83,14 @@ LOGS: tuple[Mutation, ...] = (
         tests=(LIFE,),
     ),
     Mutation(
-        name="the epoch that was proved last is not looked at",
+        name="the epoch that was proved last is not checked",
         file=DELTA,
         old="if record.incarnation != incarnation or record.epoch < since:",
         new="if record.incarnation != incarnation or record.epoch <= since:",
         tests=(LIFE,),
     ),
     Mutation(
-        name="what was said again of an epoch is not heard",
+        name="the restated record of an epoch is ignored",
         file=DELTA,
         old="found.setdefault(record.epoch, record)",
         new="found[record.epoch] = record",
@@ -116,11 +111,11 @@ LOGS: tuple[Mutation, ...] = (
         tests=(RETENTION,),
     ),
     Mutation(
-        name="a delete of what is not there is inserted",
+        name="a delete of a missing row is inserted",
         file=DELTA,
         old="""when_not_matched_insert(values, "s.__op <> 'delete'")""",
         new="when_not_matched_insert(values)",
-        tests=(f"{BOUNDS}::test_a_delete_of_a_key_that_is_not_there_adds_no_row",),
+        tests=(f"{BOUNDS}::test_a_delete_of_a_missing_key_adds_no_row",),
     ),
     Mutation(
         name="tables whose bounds need not be exact are compacted",
@@ -130,11 +125,11 @@ LOGS: tuple[Mutation, ...] = (
         tests=(f"{BOUNDS}::test_files_are_not_compacted_while_the_table_asks_for_other_bounds_than_exact_ones",),
     ),
     Mutation(
-        name="a table is believed that its bounds are exact when it is tended",
+        name="a table that claims exact bounds is trusted when it is maintained",
         file=DELTA,
-        old="return (thoroughly or not are_exact(self._table)) and mend(self.location)",
-        new="return not are_exact(self._table) and mend(self.location)",
-        tests=(f"{BOUNDS}::test_a_table_that_says_of_itself_that_it_is_exact_is_believed_until_it_is_tended",),
+        old="return (thoroughly or not are_exact(self._table)) and remove_inexact(self.location)",
+        new="return not are_exact(self._table) and remove_inexact(self.location)",
+        tests=(f"{BOUNDS}::test_a_table_that_claims_exact_bounds_is_trusted_until_it_is_maintained",),
     ),
     # Statistics of staged files, and sweeping
     Mutation(
@@ -159,7 +154,7 @@ LOGS: tuple[Mutation, ...] = (
         tests=(STATED,),
     ),
     Mutation(
-        name="what is swept is listed after the table was looked at",
+        name="what is swept is listed after the table was read",
         file=STAGING,
         old="""    folders, spooled = _folders(location, ""), _folders(location, SPOOL)\n    record = look().record\n""",
         new="""    record = look().record\n    folders, spooled = _folders(location, ""), _folders(location, SPOOL)\n""",
@@ -195,21 +190,21 @@ LOGS: tuple[Mutation, ...] = (
         tests=(f"{CHANGED}::test_files_of_versions_that_came_with_other_columns_are_left_to_deltas_own_reader",),
     ),
     Mutation(
-        name="change files that are gone are not missed",
+        name="missing change files are not noticed",
         file=UPSTREAM,
         old="return self.feed or (*(each.path",
         new="return (*(each.path",
         tests=(MISSED,),
     ),
     Mutation(
-        name="files of the table that a shallow clone was made of are looked for in the clone",
+        name="files of the table of a shallow clone are looked up in the clone",
         file="backfill_assets/adapters/delta/log_replay.py",
         old='return "://" in path or path.startswith(("file:", "/"))',
         new='return "://" in path or path.startswith("/")',
         tests=(f"{CHANGED}::test_files_of_another_table_are_not_looked_for_in_this_one",),
     ),
     Mutation(
-        name="removed files that are gone are not missed",
+        name="missing removed files are not noticed",
         file=UPSTREAM,
         old="return self.feed or (*(each.path for each in self.added), *self.removed)",
         new="return self.feed or tuple(each.path for each in self.added)",
@@ -284,7 +279,7 @@ LOGS: tuple[Mutation, ...] = (
         file=LEDGER,
         old="            if epoch <= until\n",
         new="            if epoch <= until + 1\n",
-        tests=(f"{PLANS}::test_of_many_epochs_those_that_are_asked_for_are_read_in_their_order",),
+        tests=(f"{PLANS}::test_the_requested_epochs_are_read_in_their_order",),
     ),
     Mutation(
         name="plans of the life that came after go with those of the one before",
@@ -334,7 +329,7 @@ LOGS: tuple[Mutation, ...] = (
         file=KAFKA,
         old="end=max(low, end))",
         new="end=end)",
-        tests=(f"{OFFERS}::test_an_end_below_the_begin_is_an_empty_partition",),
+        tests=(f"{OFFERS}::test_an_end_below_the_start_is_an_empty_partition",),
     ),
     Mutation(
         name="what may be read ends where transactions that are under way do",
@@ -351,7 +346,7 @@ LOGS: tuple[Mutation, ...] = (
         tests=(AT_A_TIME,),
     ),
     Mutation(
-        name="a time to begin at is asked for in seconds",
+        name="a time to begin at is requested in seconds",
         file=KAFKA,
         old="int(moment.timestamp() * 1000)",
         new="int(moment.timestamp())",

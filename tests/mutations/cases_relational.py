@@ -46,7 +46,7 @@ RELATIONAL: tuple[Mutation, ...] = (
         tests=(QUERY,),
     ),
     Mutation(
-        name="different texts are equal",
+        name="different strings are equal",
         file="backfill_assets/query/determinism.py",
         old="    if _has_collation(root):",
         new="    if not root:",

@@ -1,4 +1,4 @@
-"""Faults in a run from epoch to epoch, in how far it waits for others, and in what a query's texts are taken for."""
+"""Faults in a run from epoch to epoch, in how long it waits for others, and in how strings of a query are read."""
 
 from tests.mutations.mutation import Mutation
 
@@ -19,10 +19,10 @@ RUNS: tuple[Mutation, ...] = (
         file=RUN,
         old="self.report.record = check_look(self.parts, look).record or self.report.record",
         new="self.report.record = look.record or self.report.record",
-        tests=(f"{LOOP}::test_an_external_write_between_two_epochs_of_a_run_is_named_and_not_built_upon",),
+        tests=(f"{LOOP}::test_an_external_write_between_two_epochs_of_a_run_is_named_and_stops_it",),
     ),
     Mutation(
-        name="a run does not heed how far its view is behind",
+        name="a run ignores how far its view is behind",
         file=RUN,
         old="self.limits.chunk_rows * catch_up_factor(self.report.record)",
         new="self.limits.chunk_rows",
@@ -33,7 +33,7 @@ RUNS: tuple[Mutation, ...] = (
         file=RUN,
         old="    if look.life == old:\n",
         new="    if look.life == old or look.exists:\n",
-        tests=(f"{LOOP}::test_a_life_that_a_rival_gave_to_a_table_while_it_was_made_is_joined_and_not_ended",),
+        tests=(f"{LOOP}::test_a_life_that_another_run_began_meanwhile_is_joined_and_not_ended",),
     ),
     Mutation(
         name="a dry run shows a plan that a run passes over",
@@ -54,7 +54,7 @@ RUNS: tuple[Mutation, ...] = (
         file=CONTROL,
         old="max(0.0, now - self._at) * self.rate",
         new="(now - self._at) * self.rate",
-        tests=(f"{BUCKET}::test_a_clock_that_goes_back_takes_nothing_from_a_bucket",),
+        tests=(f"{BUCKET}::test_a_clock_that_goes_back_removes_nothing_from_a_bucket",),
     ),
     Mutation(
         name="time that passed counts at a rate that was set later",
@@ -73,11 +73,11 @@ RUNS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="a table that stands still keeps the bound of all from giving way",
+        name="a table that does not change keeps the bound of all from shrinking",
         file="backfill_assets/core/strategies/table_lag.py",
         old="elapsed = max(after.tables[name].commit_ms",
         new="elapsed = min(after.tables[name].commit_ms",
-        tests=(f"{DECIDER}::test_a_bound_gives_way_by_what_was_followed_of_the_table_that_moved_the_furthest",),
+        tests=(f"{DECIDER}::test_a_bound_shrinks_by_the_table_that_was_followed_the_furthest",),
     ),
     Mutation(
         name="what was read by key counts as left",
@@ -115,11 +115,11 @@ RUNS: tuple[Mutation, ...] = (
         tests=("tests/query/test_rowwise.py::test_parts_whose_tables_have_different_keys_are_refused",),
     ),
     Mutation(
-        name="parts over parts are told apart by one column",
+        name="nested parts are distinguished by one column",
         file="backfill_assets/query/rowwise.py",
         old="return next(name for name in names if name not in hidden)",
         new="return next(name for name in names if name)",
-        tests=("tests/query/test_rowwise.py::test_parts_over_parts_are_told_apart_by_a_column_of_their_own",),
+        tests=("tests/query/test_rowwise.py::test_nested_parts_are_distinguished_by_a_column_of_their_own",),
     ),
     Mutation(
         name="a number in GROUP BY means the next column",

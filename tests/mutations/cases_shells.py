@@ -1,4 +1,4 @@
-"""Faults in what is done with a table: refreshing and keeping it, by what Dagster and the command line say of that."""
+"""Faults in operations on a table: refresh and maintenance, and what Dagster and the command line show of them."""
 
 from tests.mutations.mutation import Mutation
 
@@ -22,7 +22,7 @@ COMMANDS = "tests/e2e/cli/test_cli.py"
 SHELLS: tuple[Mutation, ...] = (
     # Lease and controls
     Mutation(
-        name="the lease of another run is not heeded",
+        name="the lease of another run is ignored",
         file=REFRESH,
         old="if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):",
         new="if lease is not None and lease.run_id == run_id and lease.alive(datetime.now(UTC)):",
@@ -58,7 +58,7 @@ SHELLS: tuple[Mutation, ...] = (
         old="if lost and not (result.rows_expected and derived.reads)",
         new="if lost and result.rows_expected < 0",
         tests=(
-            "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_made_again_is_never_taken_for_the_old_one",
+            "tests/e2e/kafka/test_kafka_realities.py::test_a_topic_that_was_recreated_is_never_taken_for_the_old_one",
         ),
     ),
     # What views need of the tables that they read
@@ -109,9 +109,9 @@ SHELLS: tuple[Mutation, ...] = (
         new="        if declared.name:\n",
         tests=("tests/app/test_wiring.py::test_tables_that_are_read_are_opened_once_a_run",),
     ),
-    # Which strategy is begun
+    # Which strategy a life begins with
     Mutation(
-        name="a strategy that is forecast to fail is begun unasked",
+        name="a strategy that is forecast to fail is begun without a request",
         file=CHOOSING,
         old="        choice = self.choice()\n",
         new="""        choice = self.choice()
@@ -134,7 +134,7 @@ SHELLS: tuple[Mutation, ...] = (
         old="""            raise dg.Failure("\\n".join(failed), allow_retries=False)""",
         new="""            context.log.error("\\n".join(failed))""",
         tests=(
-            f"{DAGSTER}::test_a_table_that_fails_keeps_no_other_from_its_data_and_says_why",
+            f"{DAGSTER}::test_a_table_that_fails_says_why_and_does_not_stop_the_others",
             f"{COMMANDS}::test_a_failed_run_is_a_message_with_advice_and_exit_code_1",
         ),
     ),
@@ -153,11 +153,11 @@ SHELLS: tuple[Mutation, ...] = (
         tests=(f"{DAGSTER}::test_every_planned_stop_is_a_success_with_its_reason",),
     ),
     Mutation(
-        name="a run that failed is never asked for again",
+        name="a run that failed is never requested again",
         file=SENSORS,
         old="""run_key=f"{transition}:{look.version}:{tries}",""",
         new="""run_key=f"{transition}:{look.version}",""",
-        tests=(f"{SENSOR}::test_runs_that_fail_are_asked_for_again_but_not_at_once",),
+        tests=(f"{SENSOR}::test_runs_that_fail_are_requested_again_but_not_at_once",),
     ),
     Mutation(
         name="a sensor asks for a run with every tick",
@@ -185,7 +185,7 @@ SHELLS: tuple[Mutation, ...] = (
         file=SENSORS,
         old="if lease is not None and lease.alive(datetime.now(UTC)):",
         new="if lease is not None and lease.dead(datetime.now(UTC)):",
-        tests=(f"{SENSOR}::test_what_a_run_is_at_work_on_is_left_alone",),
+        tests=(f"{SENSOR}::test_a_table_that_a_run_is_working_on_is_left_alone",),
     ),
     Mutation(
         name="a run that lives is reported as dead",

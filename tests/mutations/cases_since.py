@@ -57,7 +57,7 @@ SINCE_PASS: tuple[Mutation, ...] = (
         tests=("tests/core/test_proof_scope.py",),
     ),
     Mutation(
-        name="a check since the last pass reads files that are gone",
+        name="a check since the last pass reads missing files",
         file="backfill_assets/adapters/proof/written.py",
         old="if any(info.type is not pafs.FileType.File",
         new="if all(info.type is not pafs.FileType.File",

@@ -1,4 +1,4 @@
-"""Faults around rows that cannot be computed: which are named, and which are left out, from when on and of what."""
+"""Faults around rows that cannot be computed: which are named, and which are left out, and from when on."""
 
 from tests.mutations.mutation import Mutation
 
@@ -81,19 +81,19 @@ SKIPS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="a row that is taken in again comes as it was before the epoch",
+        name="a row that is taken back comes as it was before the epoch",
         file="backfill_assets/adapters/compute/table_compute.py",
         old="""(plan.after, read.back, "insert")""",
         new="""(plan.before, read.back, "insert")""",
         tests=(f"{ROWS}::test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once",),
     ),
     Mutation(
-        name="changes of a key that is taken in again count beside its row",
+        name="changes of a key that is taken back count in addition to its row",
         file=KEYS,
         old="[plan.after] if plan.replaces else [plan.before, plan.after]",
         new="[plan.after]",
         tests=(
-            f"{PURE}::test_all_else_is_read_without_the_keys_of_the_old_list_and_of_the_new_one",
+            f"{PURE}::test_everything_else_is_read_without_the_keys_of_either_list",
             MODEL,
             f"{ROWS}::test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once",
         ),

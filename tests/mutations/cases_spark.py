@@ -1,4 +1,4 @@
-"""Faults in what Spark computes: exact rows of versions and ranges, what is left of changes, groups."""
+"""Faults in what Spark computes: exact rows of versions and ranges, consolidated changes, groups."""
 
 from tests.mutations.mutation import Mutation
 
@@ -20,9 +20,9 @@ UNIQUE = (
     "tests/e2e/tables/test_snapshot_refusals.py::"
     "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later"
 )
-ONLY_WHAT_DIFFERS = "tests/e2e/tables/test_full_refresh.py::test_readers_are_told_only_what_differs_where_few_rows_do"
+ONLY_WHAT_DIFFERS = "tests/e2e/tables/test_full_refresh.py::test_readers_see_only_differences_if_few_rows_differ"
 PRIMARY_KEY = "tests/e2e/tables/test_primary_key.py"
-IN_BOTH = f"{PRIMARY_KEY}::test_a_key_that_is_in_both_tables_is_refused_and_taken_in_once_it_is_gone_from_one"
+IN_BOTH = f"{PRIMARY_KEY}::test_a_key_that_is_in_both_tables_is_refused_until_one_has_deleted_it"
 COLUMNS = "tests/e2e/tables/test_columns_that_come.py"
 EVERY_CHANGE = "tests/e2e/tables/test_snapshot.py::test_history_is_read_in_chunks_and_changes_of_every_kind_follow"
 CUT_WITHIN = (
@@ -39,15 +39,13 @@ VANISHED = f"{MAINTENANCE}::test_vanished_groups_are_deleted_by_key_and_may_come
 READ_AGAIN = f"{MAINTENANCE}::test_the_upstream_is_read_where_an_extreme_or_a_float_goes"
 
 SPARK: tuple[Mutation, ...] = (
-    # Columns that come to an upstream
+    # Columns that are added to an upstream
     Mutation(
         name="a view's query means the columns that its upstreams have now",
         file="backfill_assets/app/wiring/view_query.py",
         old="return self._over(_as_columns(begun) or self.columns_now)",
         new="return self._over(self.columns_now)",
-        tests=(
-            f"{COLUMNS}::test_an_alias_goes_on_meaning_what_it_meant_in_the_middle_of_history_and_after_it[snapshot]",
-        ),
+        tests=(f"{COLUMNS}::test_an_alias_keeps_its_meaning_in_the_middle_of_history_and_after_it[snapshot]",),
     ),
     Mutation(
         name="each epoch records the columns of its upstreams again",
@@ -56,7 +54,7 @@ SPARK: tuple[Mutation, ...] = (
         new="columns=parts.decider.columns(),",
         tests=(
             "tests/core/strategies/test_arrangement_run.py::"
-            "test_what_columns_there_were_when_a_life_began_is_told_by_all_of_its_commits",
+            "test_all_commits_of_a_life_record_the_columns_of_its_beginning",
         ),
     ),
     Mutation(
@@ -67,7 +65,7 @@ SPARK: tuple[Mutation, ...] = (
         tests=(f"{COLUMNS}::test_a_new_column_named_as_a_group_changes_no_group",),
     ),
     Mutation(
-        name="a name that only stands after AS is no column that a query may mean",
+        name="a name that only occurs after AS is not a column of the query",
         file="backfill_assets/query/query.py",
         old="text = query.lower()",
         new='text = query.lower().replace(" as total", "")',
@@ -160,7 +158,7 @@ SPARK: tuple[Mutation, ...] = (
         new="""return in_ranges(every.where("_change_type <> 'update_preimage'"), upstream, read.within)""",
         tests=(CUT_WITHIN, BY_KEY),
     ),
-    # Netting changes by key
+    # Consolidating changes by key
     Mutation(
         name="rows that came and went again leave a delete",
         file=TABLE_COMPUTE,
@@ -176,7 +174,7 @@ SPARK: tuple[Mutation, ...] = (
         tests=(COPIES, EVERY_CHANGE),
     ),
     Mutation(
-        name="a key that comes twice among changes is taken",
+        name="a duplicate key among changes is accepted",
         file=TABLE_COMPUTE,
         old='F.expr("__came > 1 OR __went < -1")',
         new='F.expr("__came > 2 OR __went < -2")',
@@ -192,13 +190,11 @@ SPARK: tuple[Mutation, ...] = (
         tests=(UNIQUE,),
     ),
     Mutation(
-        name="a view that is recomputed takes a key twice",
+        name="a view that is recomputed accepts a duplicate key",
         file=TABLE_COMPUTE,
         old="""{OPERATION}=insert"))""",
         new="""{OPERATION}=insert").limit(1))""",
-        tests=(
-            "tests/e2e/tables/test_full_refresh.py::test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in",
-        ),
+        tests=("tests/e2e/tables/test_full_refresh.py::test_a_duplicate_key_is_refused_until_it_is_corrected",),
     ),
     # A view that is recomputed
     Mutation(
@@ -271,14 +267,14 @@ SPARK: tuple[Mutation, ...] = (
         file=KEY_CHECKS,
         old="""for key in declared if counts["insert"] or counts[MOVED] else ():""",
         new="""for key in declared if counts["insert"] else ():""",
-        tests=(f"{PRIMARY_KEY}::test_a_key_that_goes_over_to_another_row_of_its_table",),
+        tests=(f"{PRIMARY_KEY}::test_a_key_that_moves_to_another_row_of_its_table",),
     ),
     Mutation(
         name="readers of a view go by where its rows came from",
         file="backfill_assets/query/query.py",
         old="return (isinstance(query, RowwiseQuery) and query.primary_key) or query.key_columns",
         new="return query.key_columns",
-        tests=(f"{PRIMARY_KEY}::test_a_key_that_goes_over_to_another_row_of_its_table",),
+        tests=(f"{PRIMARY_KEY}::test_a_key_that_moves_to_another_row_of_its_table",),
     ),
     Mutation(
         name="a life begins over two rows of the view's own key",
@@ -292,9 +288,9 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="the check of keys does not look at the view's own",
-        file="backfill_assets/app/proofs.py",
-        old="for key in keys for each in _twice(case, key)]",
-        new="for key in keys[:1] for each in _twice(case, key)]",
+        file="backfill_assets/app/table_checks.py",
+        old="for key in keys for each in _duplicate_keys(case, key)]",
+        new="for key in keys[:1] for each in _duplicate_keys(case, key)]",
         tests=(
             f"{PRIMARY_KEY}::"
             "test_a_life_does_not_begin_over_a_key_in_two_tables_and_the_check_finds_one_that_slipped_in",
@@ -334,7 +330,7 @@ SPARK: tuple[Mutation, ...] = (
         tests=(READ_AGAIN, BATCH_ANSWER),
     ),
     Mutation(
-        name="sums of floats are netted",
+        name="sums of floats are updated by differences",
         file=GROUPS,
         old="""return _State(name, f"CAST({value} AS DOUBLE)", f"sum(IF({_INSERTED}, {name}, NULL))", gone)""",
         new="""return _State(name, f"CAST({value} AS DOUBLE)", f"sum(IF({_INSERTED}, {name}, -{name}))")""",
@@ -354,7 +350,7 @@ SPARK: tuple[Mutation, ...] = (
         new="""f"{backquoted(name)} = {other[key]}\"""",
         tests=(VANISHED, BATCH_ANSWER),
     ),
-    # What is sent to every task
+    # What is broadcast
     Mutation(
         name="keys of a join are counted and not measured",
         file="backfill_assets/adapters/sql/broadcasts.py",

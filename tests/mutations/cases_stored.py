@@ -1,4 +1,4 @@
-"""Faults in what is stored for later: documents of other formats, packed positions."""
+"""Faults in stored documents: other formats, packed positions."""
 
 from tests.mutations.mutation import Mutation
 
@@ -11,15 +11,15 @@ PACKING = "backfill_assets/adapters/storage/packing.py"
 PACKED = "tests/adapters/storage/test_packing.py"
 REPLAY = "backfill_assets/adapters/delta/log_replay.py"
 CARRIED = "tests/adapters/delta/test_carried_replay.py"
-SAME = f"{CARRIED}::test_a_version_is_the_same_whatever_was_read_before_and_became_of_the_log_since"
+SAME = f"{CARRIED}::test_a_version_is_the_same_whatever_was_read_before_and_happened_to_the_log"
 SINCE = f"{CARRIED}::test_only_what_came_since_is_read_and_of_a_version_far_ahead_what_came_since_its_checkpoint"
 NAMED = "tests/adapters/storage/test_documents.py"
 OLD = "tests/adapters/delta/test_stored_format.py"
 BEGUN = f"{OLD}::test_a_new_life_begins_on_such_a_table_and_uses_up_the_numbers_of_the_old_one"
 RELEASES = "tests/app/test_other_releases.py"
-TOLD = f"{RELEASES}::test_it_is_told_by_everything_and_changed_by_nothing"
+TOLD = f"{RELEASES}::test_every_command_reports_it_and_none_changes_it"
 TICKS = f"{RELEASES}::test_ticks_and_checks_of_dagster_say_so_and_go_on_with_the_others"
-SETTING = f"{RELEASES}::test_a_setting_of_another_release_is_told_by_its_object_and_keeps_nobody_else_waiting"
+SETTING = f"{RELEASES}::test_a_setting_of_another_release_is_named_and_delays_no_other_table"
 
 STORED: tuple[Mutation, ...] = (
     Mutation(
@@ -78,7 +78,7 @@ STORED: tuple[Mutation, ...] = (
         file="backfill_assets/app/lifecycle.py",
         old="    except StoredFormatError:\n        return",
         new="    except AssertionError:\n        return",
-        tests=(f"{RELEASES}::test_it_can_be_dropped_and_nothing_of_it_stays",),
+        tests=(f"{RELEASES}::test_it_can_be_dropped_completely",),
     ),
     Mutation(
         name="status fails on a table of another release",
@@ -102,7 +102,7 @@ STORED: tuple[Mutation, ...] = (
         tests=(SETTING,),
     ),
     Mutation(
-        name="to ask whether there is a lease reads it",
+        name="checking whether a lease exists reads it",
         file="backfill_assets/adapters/state/state_store.py",
         old="        return key in self.contents\n",
         new="        return super().__contains__(key)\n",
@@ -114,14 +114,14 @@ STORED: tuple[Mutation, ...] = (
         file=PACKING,
         old="if len(value) > READABLE_ENTRIES and",
         new="if len(value) >= READABLE_ENTRIES and",
-        tests=(f"{PACKED}::test_a_map_that_people_can_read_stays_as_it_is",),
+        tests=(f"{PACKED}::test_a_short_map_is_not_packed",),
     ),
     Mutation(
-        name="what a plan says twice is stored twice",
+        name="repeated values of a plan are stored twice",
         file=PACKING,
         old="return min([None, *alike], key",
         new="return min([None], key",
-        tests=(f"{PACKED}::test_a_plan_of_ten_thousand_partitions_stores_what_it_says_twice_once",),
+        tests=(f"{PACKED}::test_a_plan_of_ten_thousand_partitions_stores_repeated_values_once",),
     ),
     Mutation(
         name="objects lose the order of their fields when they are packed",
@@ -133,7 +133,7 @@ STORED: tuple[Mutation, ...] = (
     Mutation(
         name="keys that are not spelt as numbers are packed as if they were",
         file=PACKING,
-        old="return len(key) < _MOST_DIGITS and key.isascii() and key.isdigit() and str(int(key)) == key",
+        old="return len(key) < _MAX_DIGITS and key.isascii() and key.isdigit() and str(int(key)) == key",
         new="return key.isdigit()",
         tests=(f"{PACKED}::test_keys_that_are_no_plain_numbers_come_back_as_they_were",),
     ),
@@ -158,9 +158,9 @@ STORED: tuple[Mutation, ...] = (
         new="maps.append(dict(zip(names, rows, strict=False)))",
         tests=(f"{PACKED}::test_what_is_packed_wrongly_is_refused_like_any_damaged_document",),
     ),
-    # What is carried forward, and what a run without end keeps
+    # What is derived from earlier versions, and what a run without end keeps
     Mutation(
-        name="a log that was made anew is carried forward from the old one",
+        name="a version of a recreated log is derived from the old one",
         file=REPLAY,
         old="return found if self.location.commit_mark(self._at) == self._mark else None",
         new="return found",
@@ -169,8 +169,8 @@ STORED: tuple[Mutation, ...] = (
     Mutation(
         name="an older version is what a newer one was",
         file=REPLAY,
-        old="not 0 <= number - self._at <= MOST_CARRIED",
-        new="number - self._at > MOST_CARRIED",
+        old="not 0 <= number - self._at <= MAX_COMMITS_AHEAD",
+        new="number - self._at > MAX_COMMITS_AHEAD",
         tests=(SAME,),
     ),
     Mutation(
@@ -178,7 +178,7 @@ STORED: tuple[Mutation, ...] = (
         file=REPLAY,
         old="self._mark = mark if self.location.commit_mark(number) == mark else None",
         new="self._mark = self.location.commit_mark(number)",
-        tests=(f"{CARRIED}::test_what_was_read_while_the_log_was_made_anew_is_not_carried_forward",),
+        tests=(f"{CARRIED}::test_a_version_read_while_the_log_was_recreated_is_not_kept",),
     ),
     Mutation(
         name="every version is replayed from the beginning",
@@ -190,7 +190,7 @@ STORED: tuple[Mutation, ...] = (
     Mutation(
         name="a version far ahead is read commit by commit",
         file=REPLAY,
-        old="not 0 <= number - self._at <= MOST_CARRIED",
+        old="not 0 <= number - self._at <= MAX_COMMITS_AHEAD",
         new="not 0 <= number - self._at",
         tests=(SINCE,),
     ),
@@ -199,7 +199,7 @@ STORED: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/delta/staging.py",
         old="if names.issuperset(each.name for each in folders):",
         new="if not names:",
-        tests=(f"{OLD}::test_of_a_log_no_more_is_read_than_tells_whose_files_are_whose",),
+        tests=(f"{OLD}::test_no_more_of_a_log_is_read_than_is_needed_to_identify_folders",),
     ),
     Mutation(
         name="what a run keeps of its upstreams has no bound",

@@ -119,22 +119,22 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="if stated not in {None, commit_ms}:",
         new="if stated is not None and stated < commit_ms:",
         tests=(
-            f"{SNAPSHOT_TESTS}::test_another_table_another_life_and_a_table_put_back_are_refused",
+            f"{SNAPSHOT_TESTS}::test_another_table_another_life_and_a_table_restored_are_refused",
             "tests/core/strategies/test_rearranged.py",
         ),
     ),
     Mutation(
-        name="a table put back behind what was captured is read on",
+        name="a table restored to before what was captured is read on",
         file="backfill_assets/core/strategies/same_table.py",
         old="version, commit_ms = position.held  #",
         new="version, commit_ms = position.version, position.commit_ms  #",
         tests=(
             "tests/core/strategies/test_rearranged.py::"
-            "test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of_it_is_captured",
+            "test_a_table_restored_behind_what_was_captured_is_refused_before_anything_of_it_is_captured",
         ),
     ),
     Mutation(
-        name="versions that are gone are planned around",
+        name="missing versions are skipped by the plan",
         file=TABLES,
         old="""                if isinstance(read, KeyRead | FullRead):
                     return False
@@ -146,13 +146,11 @@ OVER_TABLES: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="all versions that wait are looked at for one epoch",
+        name="all waiting versions are read for one epoch",
         file=TABLES,
         old="min(offers[name].version, version + most)",
         new="offers[name].version",
-        tests=(
-            f"{SNAPSHOT_TESTS}::test_of_many_versions_that_wait_a_tick_looks_at_few_and_an_epoch_at_no_more_than_it_may",
-        ),
+        tests=(f"{SNAPSHOT_TESTS}::test_a_tick_reads_few_waiting_versions_and_an_epoch_a_limited_number",),
     ),
     Mutation(
         name="a table is read in full at a version that is not the newest",
@@ -298,22 +296,22 @@ OVER_TABLES: tuple[Mutation, ...] = (
         new="if commit.bytes and room + commit.bytes < 0:",
         tests=(
             "tests/core/strategies/test_rearranged.py::"
-            "test_a_spool_that_is_full_stops_by_name_and_goes_on_where_it_stopped_once_it_may_hold_more",
+            "test_a_full_spool_is_an_error_and_continues_where_it_stopped_once_it_may_be_larger",
         ),
     ),
     Mutation(
-        name="the epoch that drains the rest goes on capturing",
+        name="the epoch that drains the rest continues to capture",
         file=REARRANGED,
         old="        if self.finished(after):\n            tables",
         new="        if self.finished(position):\n            tables",
         tests=("tests/core/strategies/test_rearranged.py",),
     ),
-    # All there is, where fewer changes were refused
+    # Everything that exists, if fewer changes were refused
     Mutation(
         name="an epoch of everything looks at no more versions than any other",
         file=TABLES,
-        old="most=EVERYTHING if budget == EVERYTHING else MOST_LOOKED_AT)",
-        new="most=MOST_LOOKED_AT)",
+        old="most=EVERYTHING if budget == EVERYTHING else MAX_VERSIONS_READ)",
+        new="most=MAX_VERSIONS_READ)",
         tests=(EVERYTHING,),
     ),
     Mutation(

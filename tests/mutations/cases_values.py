@@ -1,4 +1,4 @@
-"""Faults in what single values are taken for: offsets of many partitions, the text of a record, keys that are floats."""
+"""Faults in handling single values: offsets of many partitions, the text of a record, float keys."""
 
 from tests.mutations.mutation import Mutation
 
@@ -85,7 +85,7 @@ VALUES: tuple[Mutation, ...] = (
         new=r"(T[0-9]|[0-9]{{1,2}}:)",
         tests=(BAD,),
     ),
-    # Keys that are floats
+    # Float keys
     Mutation(
         name="NaN of other bits is another key to delta-rs",
         file=SAME_KEY,

@@ -1,4 +1,4 @@
-"""What a mutation is, and what becomes of the tests that concern it."""
+"""A mutation, and the outcome of the tests that concern it."""
 
 import os
 import shutil
@@ -34,14 +34,14 @@ class Mutation:
     tests: tuple[str, ...]
 
     def applied(self, text: str) -> str:
-        """The module with the fault in it; `ValueError` where the text to be replaced is not there exactly once."""
+        """The module with the fault in it; `ValueError` if the text to be replaced does not occur exactly once."""
         if text.count(self.old) != 1:
             raise ValueError(f"{self.name}: {self.file} holds {self.old!r} {text.count(self.old)} times, expected once")
         return text.replace(self.old, self.new)
 
 
 def copy_of_the_project(folder: Path) -> Path:
-    """A copy of what git tracks, in which all packages are found without being installed."""
+    """A copy of everything that git tracks, in which all packages are found without being installed."""
     files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, files.split("\0")):
         if (ROOT / name).is_file():
@@ -78,6 +78,7 @@ def fails(project: Path, tests: Sequence[str], *, full: bool) -> bool | None:
 
 
 def _has_full(path: Path) -> bool:
-    """Whether a file or folder may have tests of the full proof alone: asked of the text, as pytest takes seconds to tell."""
+    """Whether a file or folder may have tests of the full proof alone: judged by its text, because pytest takes seconds
+    to answer."""
     files = path.rglob("test_*.py") if path.is_dir() else [path]
     return any("mark.full" in file.read_text() for file in files)

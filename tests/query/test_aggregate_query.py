@@ -1,4 +1,4 @@
-"""Aggregate queries: what they give, the SQL that they are cut into, the text that stands for them, every refusal."""
+"""Aggregate queries: their results, the SQL into which they are split, their text in one spelling, and every refusal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Column lists: what is taken, its canonical text, and what each refusal says."""
+"""Column lists: which are accepted, their canonical text, and the message of each refusal."""
 
 import pytest
 
@@ -40,21 +40,21 @@ REFUSED = [
     ("a INT>, b STRUCT<c INT", "cannot be read"),
     ("a STRUCT<>", "cannot be read"),
     ("a INT, PRIMARY KEY (a)", "cannot be read"),
-    ("a INT, A STRING", "'A' is there twice"),
-    ("s STRUCT<x INT, X INT>", "'s.X' is there twice"),
+    ("a INT, A STRING", "'A' occurs twice"),
+    ("s STRUCT<x INT, X INT>", "'s.X' occurs twice"),
     ("a INT NOT NULL", "'NOT NULL'"),
     ("s STRUCT<x INT NOT NULL>", "'s.x' has more than a name and a type"),
     ("a INT COMMENT 'x'", "COMMENT"),
     ("a INT DEFAULT 3", "DEFAULT"),
-    ("a INTERVAL DAY", "type INTERVAL DAY, which a source cannot hold"),
-    ("a VARIANT", "type VARIANT, which a source cannot hold"),
-    ("a VARCHAR(3)", "type VARCHAR\\(3\\), which a source cannot hold"),
-    ("a ARRAY", "type ARRAY, which a source cannot hold"),
+    ("a INTERVAL DAY", "type INTERVAL DAY, which a source cannot have"),
+    ("a VARIANT", "type VARIANT, which a source cannot have"),
+    ("a VARCHAR(3)", "type VARCHAR\\(3\\), which a source cannot have"),
+    ("a ARRAY", "type ARRAY, which a source cannot have"),
     ("a DECIMAL(39,2)", "DECIMAL\\(39, 2\\), which does not exist"),
     ("a DECIMAL(5,6)", "DECIMAL\\(5, 6\\), which does not exist"),
     ("a DECIMAL(1e2,0)", "DECIMAL\\(1e2, 0\\), which does not exist"),
     ("a MAP<INT, INT>", "keys of type INT"),
-    ("`a b` INT", "characters in its name that Delta does not take"),
+    ("`a b` INT", "characters in its name that Delta does not accept"),
 ]
 
 

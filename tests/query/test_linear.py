@@ -69,5 +69,5 @@ def test_tables_of_subqueries_are_linear_in_from_and_not_in_conditions(
 
 
 @pytest.mark.parametrize("query", NOWHERE)
-def test_a_query_that_looks_at_rows_together_or_gives_some_of_nothing_is_linear_nowhere(query: str) -> None:
+def test_a_query_that_combines_rows_or_returns_rows_for_none_is_not_linear(query: str) -> None:
     assert found(query)[0] == set()

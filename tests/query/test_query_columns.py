@@ -1,4 +1,4 @@
-"""Which columns of an upstream a query may mean: with those alone it says the same as with all of them."""
+"""Which columns of an upstream a query may refer to: with these alone it has the same meaning as with all of them."""
 
 import re
 
@@ -15,7 +15,7 @@ NAMES = ["id", "price", "qty", "total", "day", "At", "odd name", "a`b", "s", "le
 ALL = tuple(Column(name, "STRUCT<p: INT, q: INT>" if name == "s" else "BIGINT") for name in NAMES)
 
 ALL_OF_T = re.compile(r"\(SELECT [^()]* FROM `t`\)")
-"""Where the SQL of a part names all columns that the upstream has."""
+"""The places where the SQL of a part names all columns of the upstream."""
 
 ROWWISE = [
     "SELECT id, price * qty AS total, total * 2 AS tax FROM t",
@@ -36,7 +36,7 @@ GROUPED = [
 @pytest.mark.parametrize("query", [*ROWWISE, *GROUPED])
 @given(present=st.sets(st.sampled_from(NAMES)), data=st.data())
 def test_columns_that_come_and_are_not_named_change_nothing(query: str, present: set[str], data: st.DataObject) -> None:
-    """Also where only some of the columns are there: a query that is refused is refused alike."""
+    """Also if only some of the columns exist: a query that is refused is refused in the same way."""
     columns = tuple(column for column in ALL if column.name in present | {"id"})
     named = named_in(query, columns, ("id",))
     unnamed = [column for column in columns if column not in named]
@@ -64,7 +64,7 @@ def test_a_star_means_all_columns_in_their_order(query: str) -> None:
 @pytest.mark.parametrize(
     "query", ["SELECT price * qty AS x FROM t", "SELECT qty AS q, count(*) AS n FROM t GROUP BY q"]
 )
-def test_a_product_and_a_count_are_no_star(query: str) -> None:
+def test_a_product_and_a_count_are_not_a_star(query: str) -> None:
     assert Column("total", "BIGINT") not in named_in(query, ALL)
 
 

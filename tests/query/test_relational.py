@@ -1,4 +1,4 @@
-"""Queries of any shape: which they are, where they name their upstreams, and what is refused of them."""
+"""Queries of any shape: which queries these are, where they name their upstreams, and what is refused."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Row-wise queries: what they give, the SQL they become, the text that stands for them, and every refusal by its code."""
+"""Row-wise queries: their results, their SQL, their text in one spelling, and every refusal with its code."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -103,7 +103,7 @@ def test_an_own_key_is_a_constraint_beside_where_a_row_came_from(
     assert analyzed.branch_column == (merged_by[0] if merged_by[0] == "__branch" else "")
 
 
-def test_an_own_key_with_the_upstreams_key_in_it_needs_no_look_of_its_own() -> None:
+def test_an_own_key_that_includes_the_upstreams_key_needs_no_check() -> None:
     analyzed = analyze_rowwise("SELECT id, a FROM one", {"one": TABLE}, {"one": ("id",)}, ("a", "id"))
     assert (unique_keys(analyzed), reader_key(analyzed)) == ((("id",),), ("a", "id"))
 
@@ -181,7 +181,7 @@ def test_parts_whose_tables_have_different_keys_are_refused() -> None:
     assert raised.value.reason == "KEY_MISMATCH"
 
 
-def test_parts_over_parts_are_told_apart_by_a_column_of_their_own() -> None:
+def test_nested_parts_are_distinguished_by_a_column_of_their_own() -> None:
     inner = (Column("id", "BIGINT"), Column("__branch", "INT"), Column("__id", "BIGINT"))
     key = ("__branch", "__id")
     query = analyze_rowwise(BOTH_PARTS, {"one": inner, "two": inner}, {"one": key, "two": key})
@@ -332,7 +332,7 @@ QUERIES = (
     "SELECT transform(ns, n -> n + a) AS t, x LIKE ANY ('A', \"b\") AS l FROM orders AS o WHERE NOT o.a <=> - b",
     "(SELECT st.P, a FROM orders) UNION ALL SELECT st.p AS other, CAST(x AS DECIMAL(12, 2)) FROM orders",
 )
-# Words whose case is part of the result: names that are given, and texts.
+# Words whose case is part of the result: names after AS, and strings.
 _PIECES = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|\d+L|[\w.]+|[<>=]+|->|\S""")
 _KEPT = re.compile(r"""['"].*|Key|note|n|t|l|st\.[Pp]|P""")
 

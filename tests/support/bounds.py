@@ -1,4 +1,4 @@
-"""What the log of a table states of its files, read without the product, against the files' rows, read by Arrow."""
+"""The statistics in a table's log, read without the product, compared with the files' rows, read by Arrow."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -34,13 +34,13 @@ def checkpointed(location: str) -> dict[str, dict[str, Any]]:
 
 
 def untrue(location: str, stats: Mapping[str, Mapping[str, Any]] | None = None) -> list[str]:
-    """What is stated of files and is not so."""
+    """The statistics that are wrong."""
     files = stated(location) if stats is None else stats
     return [f"{path}: {wrong}" for path, each in files.items() for wrong in _untrue(location, path, each)]
 
 
 def longest_bound(location: str) -> int:
-    """The letters of the longest text among all bounds."""
+    """The number of characters in the longest string among all bounds."""
     kinds = ("minValues", "maxValues")
     return max(len(str(v)) for each in stated(location).values() for kind in kinds for v in each[kind].values())
 
@@ -61,7 +61,7 @@ def _untrue(location: str, path: str, stats: Mapping[str, Any]) -> Iterator[str]
 
 
 def _scalar(bound: Any, kind: pa.DataType) -> pa.Scalar:
-    """A bound as a value of the column; of a type whose bounds are not exact there must be none."""
+    """A bound as a value of the column; a type whose bounds are not exact must have none there."""
     if pa.types.is_date32(kind):
         return pa.scalar(date.fromisoformat(bound), kind)
     assert pa.types.is_integer(kind) or pa.types.is_string(kind), f"a bound of {kind}"

@@ -14,7 +14,7 @@ from tests.support.project import SECONDS, Project
 
 @contextmanager
 def transaction(project: Project, topic: str, *values: object) -> Iterator[Producer]:
-    """A transaction that holds these records (in partition 0), open while the block runs, then committed."""
+    """A transaction with these records (in partition 0), open while the block runs, then committed."""
     producer = Producer({
         "bootstrap.servers": project.servers,
         "transactional.id": f"{topic}-{id(values)}",
@@ -36,20 +36,20 @@ def commit(project: Project, topic: str, *values: object) -> None:
 
 
 def abort(project: Project, topic: str, *values: object) -> None:
-    """Send records in a transaction that aborts: its records and the marker after them take offsets."""
+    """Send records in a transaction that aborts: its records and the marker after them take up offsets."""
     with transaction(project, topic, *values) as producer:
         producer.abort_transaction(SECONDS)
         producer.begin_transaction()
 
 
 def delete_before(project: Project, topic: str, offset: int, *, partition: int = 0) -> None:
-    """What retention does: the records of a partition before an offset are gone."""
+    """Remove the records of a partition before an offset, as retention does."""
     asked = TopicPartition(topic, partition, offset)
     next(iter(project.admin.delete_records([asked]).values())).result(timeout=SECONDS)
 
 
 def add_partitions(project: Project, topic: str, partitions: int) -> None:
-    """Let a topic have more partitions, and wait until it has."""
+    """Increase the partitions of a topic, and wait until the broker has them."""
     project.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(timeout=SECONDS)
     wait_until(lambda: len(project.admin.list_topics(topic).topics[topic].partitions) == partitions)
 
@@ -60,7 +60,7 @@ def delete_topic(project: Project, topic: str) -> None:
 
 
 def recreate(project: Project, topic: str, *, partitions: int = 1) -> None:
-    """Delete a topic and make a new one of the same name."""
+    """Delete a topic and create a new one with the same name."""
     delete_topic(project, topic)
 
     def create() -> bool:
@@ -75,7 +75,7 @@ def recreate(project: Project, topic: str, *, partitions: int = 1) -> None:
 
 
 def end_of(project: Project, topic: str, partition: int = 0) -> int:
-    """The offset after the last record of a partition; -1 while the broker does not tell."""
+    """The offset after the last record of a partition; -1 as long as the broker does not answer."""
     asked = TopicPartition(topic, partition)
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # confluent_kafka has no annotations there
     try:
@@ -85,7 +85,7 @@ def end_of(project: Project, topic: str, partition: int = 0) -> int:
 
 
 def wait_until(holds: Callable[[], bool], *, seconds: float = SECONDS) -> None:
-    """Ask again until it holds; fail after a limit."""
+    """Check repeatedly until a condition holds; fail after a limit."""
     tenacity.Retrying(
         retry=tenacity.retry_if_result(lambda result: not result),
         stop=tenacity.stop_after_delay(seconds),

@@ -1,4 +1,4 @@
-"""Sparks that read other rows than there are, in product and proof alike; and files that can be read in part only."""
+"""Spark sessions that read wrong rows, in product and proof alike; and files that can only be read in part."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,11 +17,11 @@ __all__ = ["IGNORE", "careless", "damaged", "drop_rows"]
 
 IGNORE = {"spark.sql.files.ignoreCorruptFiles": "true", "spark.sql.files.ignoreMissingFiles": "true"}
 _MAGIC = 4
-"""Before the pages of a Parquet file."""
+"""The bytes before the pages of a Parquet file."""
 
 
 def careless(workspace: Workspace, settings: Mapping[str, str]) -> Workspace:
-    """The workspace, whose session was given settings behind the product's back."""
+    """The workspace, whose session gets settings that the product does not know of."""
 
     def loosen(spark: "SparkSession") -> None:
         for name, value in settings.items():
@@ -32,7 +32,7 @@ def careless(workspace: Workspace, settings: Mapping[str, str]) -> Workspace:
 
 
 def drop_rows(monkeypatch: pytest.MonkeyPatch, method: str, kept: str, column: str) -> None:
-    """Let a method of Spark's reader give only the rows of a condition, wherever they have the column."""
+    """Make a method of Spark's reader return only the rows of a condition, if they have the column."""
     read: Any = getattr(DataFrameReader, method)
 
     def reading(*args: Any, **options: Any) -> "DataFrame":
@@ -44,10 +44,10 @@ def drop_rows(monkeypatch: pytest.MonkeyPatch, method: str, kept: str, column: s
 
 @contextmanager
 def damaged(file: Path) -> Iterator[None]:
-    """A Parquet file none of whose pages can be read, of the same size and with a sound footer."""
+    """A Parquet file with unreadable pages, of the same size and with a valid footer."""
     sound = file.read_bytes()
     footer = len(sound) - int.from_bytes(sound[-8:-4], "little") - 8
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's own check sum, on local disks only
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's own checksum, on local disks only
     file.write_bytes(sound[:_MAGIC] + bytes(footer - _MAGIC) + sound[footer:])
     try:
         yield

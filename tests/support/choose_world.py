@@ -51,7 +51,7 @@ def topic(name: str = "clicks", *, rows: int = 10 * MILLION, **facts: Any) -> Ta
 
 
 def chosen(*facts: TableFacts, requested: Strategy | None = None, **limits: Any) -> Choice:
-    """The choice on that machine, with some of its limits set otherwise."""
+    """The choice on that machine, with some of its limits changed."""
     defaults: dict[str, Any] = {
         "costs": Costs(),
         "chunk_rows": CHUNK,
@@ -69,5 +69,5 @@ def estimate_of(choice: Choice, strategy: Strategy) -> Estimate:
 
 
 def workload(*facts: TableFacts, chunk_rows: int = CHUNK) -> Workload:
-    """What estimates are made for."""
+    """The input of estimates."""
     return Workload(facts=facts, costs=Costs(), chunk_rows=chunk_rows, memory_bytes=MEMORY, spool_bytes=SPOOL)

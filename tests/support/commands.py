@@ -1,7 +1,7 @@
-"""Runs `backfill` in processes of their own, forked from one that has loaded all that commands load.
+"""Runs `backfill` in processes of their own, forked from one that has already imported all modules.
 
-A command spends seconds on imports, which prove nothing. The forks have found no thread and no connection of their
-parent's: it does nothing but load. The full proof starts each command from scratch, as a user does.
+Imports take seconds and prove nothing. The parent only imports modules, so the forks inherit no threads and no
+connections. The full proof starts each command from scratch, as a user does.
 """
 
 import importlib
@@ -26,7 +26,7 @@ LOADED = (
     "backfill_assets.defs.definitions",
     "backfill_assets.app.lifecycle",
     "backfill_assets.app.refresh",
-    "backfill_assets.app.proofs",
+    "backfill_assets.app.table_checks",
     "dagster._core.execution.api",
     "deltalake",
     "pyspark.sql.connect.session",
@@ -43,7 +43,7 @@ class Done:
 
 
 def start(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> "subprocess.Popen[str]":
-    """Start a command from scratch, in a folder, with just this environment."""
+    """Start a command from scratch, in a folder, with exactly this environment."""
     return subprocess.Popen(
         [sys.executable, "-c", "from backfill_assets.cli.commands import main; main()", *arguments],
         cwd=folder,
@@ -55,7 +55,7 @@ def start(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
 
 
 class Commands:
-    """Where commands run. `close` ends it."""
+    """Runs commands. `close` ends the process from which they are forked."""
 
     def __init__(self) -> None:
         self._parent: subprocess.Popen[str] | None = None
@@ -67,7 +67,7 @@ class Commands:
         )
 
     def close(self) -> None:
-        """End the process that commands are forked from."""
+        """End the process from which commands are forked."""
         if self._parent is not None:
             self._parent.communicate(timeout=LIMIT)
 
@@ -107,7 +107,7 @@ def _serve() -> None:
 
 
 def _become(order: Mapping[str, object]) -> NoReturn:
-    """Be the command that the order names, and end as it does."""
+    """Run a command as the request says, and exit like it."""
     os.chdir(str(order["folder"]))
     os.environ.clear()
     os.environ.update(dict(order["environment"]))  # type: ignore[call-overload]
@@ -115,7 +115,7 @@ def _become(order: Mapping[str, object]) -> NoReturn:
         os.dup2(os.open(Path(str(order["to"]), name), os.O_WRONLY | os.O_CREAT, 0o600), number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.argv = ["backfill", *order["arguments"]]  # type: ignore[misc]
-    sys.path[0] = ""  # as of `python -c`: the folder that the command is called in
+    sys.path[0] = ""  # as with `python -c`: the folder in which the command is run
     from backfill_assets.cli.commands import main
 
     try:

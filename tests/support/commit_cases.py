@@ -1,4 +1,4 @@
-"""The case table of `test_protocol_cases`: what can come between a look and its commit, and how it must end."""
+"""The case table of `test_protocol_cases`: what can happen between a look and its commit, and the expected outcome."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -117,7 +117,7 @@ CASES = [
         "it never did anything: given up after a bounded number of tries",
         outcomes=(Outcome.DID_NOTHING_AND_RAISED,) * COMMIT_TRIES,
         error=UnsettledCommitError,
-        says="in 8 tries",
+        says="failed 8 times",
         rows=0,
         epochs=0,
     ),

@@ -1,4 +1,4 @@
-"""What a table's log says of epochs, and what attempts that were never committed have left."""
+"""The records of epochs in a table's log, and the folders of attempts that were never committed."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["epochs", "losers", "ours"]
 
 
 def ours(project: Project, name: str) -> list[dict[str, Any]]:
-    """What all commits of epochs in a table's log say of themselves, oldest first."""
+    """The records of all epochs in a table's log, oldest first."""
     output = project.workspace().table(project.declared[name]).output
     commits = commits_of(output.location, output.look().version)
     return [found for _, actions in commits if (found := ours_in(actions))][::-1]

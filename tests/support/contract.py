@@ -1,6 +1,7 @@
-"""What all strategies are held to, and the worlds to do it in: an upstream that changes, a view over it, its oracle.
+"""The contract of all strategies, and the worlds in which it is tested: an upstream that changes, a view over it, its
+oracle.
 
-The oracles read what the test itself sent, or the table's files by delta-rs, and compute the query in Python.
+The oracles read what the test itself sent, or the table's files with delta-rs, and compute the query in Python.
 """
 
 from abc import ABC, abstractmethod
@@ -13,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.refresh import Refresh
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.costs import TableStrategy
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
@@ -24,18 +25,18 @@ from tests.support.lake import Lake
 from tests.support.project import Project
 from tests.support.runner import LAKE_QUERY, declared, order_of, over_lake
 
-__all__ = ["CHANGES", "MOST_EPOCHS", "NOTHING", "ONE", "STRATEGIES", "TableWorld", "World", "world_of"]
+__all__ = ["CHANGES", "MAX_EPOCHS", "NOTHING", "ONE", "STRATEGIES", "TableWorld", "World", "world_of"]
 
 STRATEGIES: tuple[DeclaredStrategy, ...] = ("source", *get_args(TableStrategy))
 ONE = Limits(chunk_rows=10, max_rows=10)
-"""An epoch of ten rows, or a few that are smaller."""
+"""An epoch of ten rows, or a few smaller ones."""
 NOTHING = Limits(max_rows=0)
 """Creates the view, and reads nothing."""
 FILES, ROWS = 4, 10
 COLUMNS = ("id", "twice")
 CHANGES = ("insert", "update", "delete", "merge", "move", "compact")
 """What happens to a table between epochs."""
-MOST_EPOCHS = 60
+MAX_EPOCHS = 60
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -48,31 +49,32 @@ class World(ABC):
 
     @abstractmethod
     def change(self, number: int) -> None:
-        """Change the upstream; the kind is the number's."""
+        """Make one change to the upstream; the number determines its kind."""
 
     @abstractmethod
     def wanted(self, record: CommitRecord, found: Rows) -> Rows:
-        """What the view must hold at a commit. What of history comes first is up to the strategy, and taken as found."""
+        """The expected rows of the view at a commit. The order of history depends on the strategy, and is taken from
+        the commit."""
 
     @abstractmethod
     def newest(self) -> Rows:
-        """The batch query over all that the upstream holds now."""
+        """The batch query over all present rows of the upstream."""
 
     @abstractmethod
     def in_history(self, record: CommitRecord) -> bool:
-        """Whether a commit has left some of history to be read."""
+        """Whether some history is still unread at a commit."""
 
     @abstractmethod
     def follow(self) -> None:
-        """Let whatever lies between upstream and view catch up."""
+        """Bring everything between upstream and view up to date."""
 
     def job(self, **given: object) -> dict[str, Any]:
-        """What `tests.support.runner` is to do with the view."""
+        """The jobs for `tests.support.runner` on the view."""
         return {"refresh": "large", "chunk_rows": ROWS, "strategy": self.strategy, **given}
 
     @property
     def order(self) -> dict[str, object]:
-        """What a process of its own has to know of this world."""
+        """The arguments that a separate process needs for this world."""
         return order_of(self.project)
 
     @property
@@ -82,7 +84,7 @@ class World(ABC):
 
     @property
     def rows(self) -> Rows:
-        """What the view holds."""
+        """The rows of the view."""
         return self.project.rows("large", *COLUMNS)
 
     def refresh(self, limits: Limits = ONE, on_step: Callable[[str], None] = lambda _step: None) -> Refresh:
@@ -90,25 +92,25 @@ class World(ABC):
         return self.project.refresh("large", limits, on_step=on_step)
 
     def begin(self) -> None:
-        """Create the view, and read the first part of history where it can be read in parts."""
+        """Create the view, and read the first part of history if it can be read in parts."""
         self.refresh(NOTHING if self.strategy == "snapshot_once" else ONE)
         assert self.in_history(self.record)
 
     def leave_history(self) -> None:
-        """Read history to its end, and no further than that epoch."""
-        for _ in range(MOST_EPOCHS):
+        """Read history to its end, and stop after that epoch."""
+        for _ in range(MAX_EPOCHS):
             if not self.in_history(self.record):
                 return
             self.refresh()
         raise AssertionError("history does not end")
 
     def assert_exact(self) -> None:
-        """The view holds what it must."""
+        """The view has the expected rows."""
         found = self.rows
         assert found == self.wanted(self.record, found)
 
     def finish(self, *checks: str) -> None:
-        """Bring the view to what is newest, and prove it by the batch query and by the checks."""
+        """Bring the view up to date, and prove it by the batch query and by the checks."""
         self.follow()
         assert self.refresh(Limits()).report.record.live
         found = self.rows
@@ -120,7 +122,7 @@ class World(ABC):
 
 
 class TableWorld(World):
-    """A keyed Delta table with change data feed; a file holds ten rows, and files do not overlap in the key."""
+    """A keyed Delta table with change data feed; a file has ten rows, and key ranges of files do not overlap."""
 
     def __init__(self, root: Path, strategy: DeclaredStrategy, *, files: int = FILES) -> None:
         self.lake = Lake(root)
@@ -194,13 +196,13 @@ class TopicWorld(World):
         return order_of(self.project, self.topic)
 
     def change(self, number: int) -> None:
-        """Records arrive; now and then before the source takes them, so that the seam lies where it may."""
+        """Records arrive, sometimes before the source reads them, so that the seam can be anywhere."""
         self._send(1000 + number * ROWS, 3 + number % 3)
         if number % 2:
             self.follow()
 
     def wanted(self, record: CommitRecord, found: Rows) -> Rows:
-        del found  # offsets say all of it
+        del found  # the offsets are sufficient
         partitions = _partitions(record).items()
         return self._query(each for partition, state in partitions for each in self.sent[partition][: state.next])
 
@@ -232,9 +234,10 @@ def world_of(strategy: DeclaredStrategy, root: Path, broker: str, **given: Any) 
 
 
 def change(lake: Lake, number: int) -> None:
-    """One change of table `base`, of the kind that the number says, on both sides of whatever has been read of it.
+    """One change of table `base`, of the kind that the number determines, on both sides of everything that has been
+    read of it.
 
-    No number is to be used twice: keys are made of it.
+    Each number may be used once, because keys are derived from it.
     """
     table, kind = DeltaTable(lake.path("base")), CHANGES[number % len(CHANGES)]
     match kind:
@@ -273,7 +276,8 @@ def _partitions(record: CommitRecord) -> Mapping[int, Any]:
 
 
 def _passed(table: TablePosition, key: int) -> bool:
-    """Whether a range that has been read by key has this one; ranges end at the bounds, and go to buckets in runs."""
+    """Whether a range that has been read by key contains this key; ranges end at the bounds, and are distributed to
+    buckets in consecutive runs."""
     ends = [int(bound[0]) for bound in table.bounds if bound[0] is not None]
     place = sum(key > end for end in ends)
     first = 0

@@ -1,4 +1,4 @@
-"""A real project as Dagster sees it: its definitions over the broker, an instance, and runs of their jobs."""
+"""A real project as Dagster sees it: its definitions, an instance, and runs of its jobs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class DagsterProject:
     instance: dg.DagsterInstance
 
     def definitions(self, *, servers: str | None = None) -> dg.Definitions:
-        """What a code location would load; `servers` may name a broker that is down."""
+        """What a code location would load; `servers` may be the address of a broker that is down."""
         kafka = KafkaConnector(bootstrap_servers=servers or self.project.servers, connect_seconds=3.0)
         declared = tuple(self.project.declared.values())
         resources = {
@@ -36,7 +36,7 @@ class DagsterProject:
     def run(
         self, job: str, *, select: Sequence[str] = (), ops: Mapping[str, Any] | None = None, **arguments: Any
     ) -> dg.ExecuteInProcessResult:
-        """One in-process run of a job, of some tables if named, with this config of its ops."""
+        """One in-process run of a job, of only some tables if they are named, with this op config."""
         keys = [self.project.declared[name].key for name in select]
         return (
             self
@@ -61,7 +61,7 @@ class DagsterProject:
 
 
 def materialized(result: dg.ExecuteInProcessResult, name: str) -> dict[str, Any] | None:
-    """The metadata of the one materialization of a table; None where there is none."""
+    """The metadata of the only materialization of a table; None if there is none."""
     found = [
         event.step_materialization_data.materialization
         for event in result.get_asset_materialization_events()
@@ -81,7 +81,7 @@ def observed(result: dg.ExecuteInProcessResult, name: str) -> list[dict[str, Any
 
 
 def failure(result: dg.ExecuteInProcessResult) -> str:
-    """What the failed step says of itself."""
+    """The error message of the failed step."""
     (event,) = [each for each in result.all_events if each.is_step_failure]
     data = event.step_failure_data
     meant = data.user_failure_data

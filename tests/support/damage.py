@@ -1,4 +1,4 @@
-"""Plants damage in the tables of a project: what checks must find. Nothing here goes through the product's protocol."""
+"""Damages the tables of a project on purpose, in ways that checks must find. Nothing here uses the product's protocol."""
 
 import io
 import json
@@ -20,19 +20,19 @@ Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 
 
 def folder(project: Project, name: str) -> Path:
-    """Where a declared table lies."""
+    """The folder of a declared table."""
     return project.root / "warehouse" / project.declared[name].target
 
 
 def file_of(project: Project, name: str, epoch: int) -> Path:
-    """The one data file that an epoch wrote."""
+    """The only data file that an epoch wrote."""
     paths = DeltaTable(str(folder(project, name))).get_add_actions().column("path").to_pylist()
     (found,) = [str(path) for path in paths if path.split("/")[0].split("-")[1] == str(epoch)]
     return folder(project, name) / found
 
 
 def rewrite(project: Project, name: str, change: Change, *, epoch: int = 1) -> None:
-    """Change the rows of a data file in place: the same path and size, so that the log still speaks of it."""
+    """Change the rows of a data file in place: path and size stay the same, so the log still refers to it."""
     rewrite_file(file_of(project, name, epoch), change)
 
 
@@ -41,11 +41,11 @@ def rewrite_file(path: Path, change: Change) -> None:
     before = pq.read_table(path)
     after = pa.Table.from_pylist(change(before.to_pylist()), schema=before.schema)
     path.write_bytes(_padded(after, path.stat().st_size))
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's own check sum, on local disks only
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's own checksum, on local disks only
 
 
 def recompact(project: Project, name: str, change: Change) -> None:
-    """Compact a table by hand, changing rows on the way: the commit says that it changes no data, as maintenance does."""
+    """Compact a table by hand and change rows: like maintenance, the commit says that it changes no data."""
     table, place = DeltaTable(str(folder(project, name))), folder(project, name)
     before = table.to_pyarrow_table()
     after = pa.Table.from_pylist(change(before.to_pylist()), schema=before.schema)
@@ -69,7 +69,8 @@ def recompact(project: Project, name: str, change: Change) -> None:
 
 
 def misstate(project: Project, name: str, change: Callable[[dict[str, Any]], None], *, epoch: int | None = None) -> str:
-    """Let the log state something else of a data file (the last, or the one that an epoch wrote), as maintenance might."""
+    """Change the statistics of a data file in the log (the last file, or the one that an epoch wrote), as maintenance
+    might do."""
     place = folder(project, name)
     stats = stated(str(place))
     paths = sorted(path for path in stats if epoch is None or path.split("/")[0].split("-")[1:2] == [str(epoch)])
@@ -90,28 +91,27 @@ def misstate(project: Project, name: str, change: Callable[[dict[str, Any]], Non
 
 
 def first(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Change:
-    """A change of the first row alone."""
+    """Change the first row."""
     return lambda rows: [{**rows[0], **change(rows[0])}, *rows[1:]]
 
 
 def missing(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first row is gone."""
+    """Remove the first row."""
     return rows[1:]
 
 
 def doubled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first row is there twice."""
+    """Duplicate the first row."""
     return [rows[0], *rows]
 
 
 def replaced_by_a_double(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The first row in the place of the second: the count stays."""
+    """Replace the second row by the first: the number of rows stays the same."""
     return [rows[0], *rows[:1], *rows[2:]]
 
 
 def forge_commit(project: Project, name: str, staged: Staged = Staged(), **changes: Any) -> None:  # noqa: B008
-    """A commit that says of itself what no epoch did: the newest record with some of it changed; without data, unless
-    some is given."""
+    """A commit with a false record: the newest record with some fields changed; without data, unless some is given."""
     output = project.workspace().table(project.declared[name]).output
     record = output.look().record
     assert record is not None
@@ -120,7 +120,7 @@ def forge_commit(project: Project, name: str, staged: Staged = Staged(), **chang
 
 
 def forge_epoch(project: Project, name: str, position: Position) -> None:
-    """An epoch that reads nothing and moves the position all the same, in ledger and table alike: a planner's bug."""
+    """An epoch that reads nothing but moves the position, in both ledger and table, like a bug of the planner."""
     workspace = project.workspace()
     record, ledger = project.record(name), workspace.state.ledger()
     plan = Plan(
@@ -140,7 +140,7 @@ def forge_epoch(project: Project, name: str, position: Position) -> None:
 
 
 def insert_again(project: Project, name: str, path: Path) -> int:
-    """An epoch that inserts the rows of a data file once more, and moves no position; returns how many they are."""
+    """An epoch that inserts the rows of a data file again, and moves no position; returns their number."""
     record, place = project.record(name), project.workspace().table(project.declared[name]).output.location
     staged = f"{record.incarnation}-{record.epoch + 1}-{'f' * 12}"
     (folder(project, name) / staged).mkdir()
@@ -161,7 +161,7 @@ def files_added(project: Project, name: str, version: int) -> list[Path]:
 
 
 def append_by_hand(project: Project, name: str) -> int:
-    """Append a copy of all rows, as some other job might; returns the version of that commit."""
+    """Append a copy of all rows, like some other job; returns the version of that commit."""
     table = DeltaTable(str(folder(project, name)))
     write_deltalake(table, table.to_pyarrow_table(), mode="append")
     return DeltaTable(str(folder(project, name))).version()
@@ -174,13 +174,13 @@ def plan_files(project: Project, target: str, epoch: int) -> list[Path]:
 
 
 def alter_entry(project: Project, target: str, epoch: int, **changes: Any) -> None:
-    """Write something else into the ledger's one entry for an epoch."""
+    """Replace the ledger's only entry for an epoch."""
     (place,) = plan_files(project, target, epoch)
     place.write_text(json.dumps({**json.loads(place.read_text()), **changes}))
 
 
 def _padded(table: pa.Table, size: int) -> bytes:
-    """The table as a Parquet file of exactly this size: zeros between its data and its footer."""
+    """The table as a Parquet file of exactly this size: with zeros between its data and its footer."""
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd", use_dictionary=False, store_schema=False)
     written = sink.getvalue()

@@ -1,4 +1,4 @@
-"""Views of every kind over Delta tables and one over Kafka, sound, and what a test needs to damage a copy of them."""
+"""Undamaged views of all kinds over Delta tables, and one over Kafka, with what a test needs to damage a copy of them."""
 
 from operator import methodcaller
 from pathlib import Path
@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from backfill_assets import delta_table, kafka_source, materialized_view
-from backfill_assets.app.proofs import CHECKS, Outcome
+from backfill_assets.app.table_checks import CHECKS, Outcome
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import Position
 from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition, ViewPosition
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 LIVE = ("keyed", "added", "totals", "child", "clicked")
-"""By key over a table, without a key over one, groups of a table, a view over those, groups of a Kafka source."""
+"""A view by key over a table, one without a key, groups of a table, a view over those, groups of a Kafka source."""
 
 PARTLY = "partly"
 """A view whose snapshot is being read."""
@@ -69,7 +69,7 @@ def refresh_all(project: Project, limits: Limits) -> None:
 
 
 def assert_sound(project: Project, *names: str) -> None:
-    """Every check passes, and none because there is nothing to look at."""
+    """Every check passes, and each has something to check."""
     for name in names:
         outcomes = {check: project.check(name, check) for check in CHECKS}
         assert all(outcome.passed for outcome in outcomes.values()), (name, outcomes)
@@ -109,7 +109,7 @@ def backfill_views(broker: str, root: Path) -> Project:
 
 
 def change_tables(project: Project) -> Project:
-    """All views after changes of every kind, and one whose snapshot is read in part."""
+    """All views after changes of all kinds, and one whose snapshot has been read in part."""
     source = project.declared["clicks"]
     assert isinstance(source, KafkaSource)
     append(project, "orders", 100, 110)
@@ -134,7 +134,7 @@ def outcomes_of(project: Project, name: str, *checks: str) -> dict[str, Outcome]
 
 
 def table_of(position: Position) -> tuple[str, TablePosition]:
-    """The one table of a position."""
+    """The only table of a position."""
     assert isinstance(position, SnapshotPosition)
     ((name, table),) = position.tables.items()
     return name, table
@@ -162,4 +162,4 @@ def set_back(position: Position) -> Position:
     return changed(position, buckets={**table.buckets, bucket: before})
 
 
-# These two are first: the project goes on between them.
+# These two are first, because the project continues between them.

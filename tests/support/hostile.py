@@ -1,6 +1,6 @@
-"""Settings that are not Spark's own, for all that results may depend on, and a process that works under them.
+"""Settings other than Spark's own, for everything on which results may depend, and a process that runs with them.
 
-`python -m tests.support.hostile` does what lines of JSON on its input ask for, and answers each with a line.
+`python -m tests.support.hostile` reads requests as lines of JSON from its input, and answers each with a line.
 """
 
 import json
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.runtime.session_settings import is_open
-from backfill_assets.app.proofs import CHECKS, run_check
 from backfill_assets.app.refresh import refresh
+from backfill_assets.app.table_checks import CHECKS, run_check
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
@@ -80,25 +80,25 @@ OTHERS = {
     f"{DEFAULTS}.dataSkippingNumIndexedCols": "0",
     "spark.sql.a.setting.that.nobody.knows.yet": "theirs",
 }
-"""Settings that are neither true nor false, each with another value than its default; and table defaults."""
+"""Settings that are not boolean, each with a value other than its default; and table defaults."""
 
 FLIPPED = {"true": "false", "false": "true"}
 
 
 def hostile(spark: "SparkSession") -> dict[str, str]:
-    """Every setting of a session that is not left as it is found, with another value than Spark's default."""
+    """Every setting of a session that the product does not leave unchanged, with a value other than Spark's default."""
     return {**{name: FLIPPED[value] for name, value in _switches(spark)}, **OTHERS}
 
 
 def _switches(spark: "SparkSession") -> Iterator[tuple[str, str]]:
-    """The settings of this Spark and this Delta that are true or false, with their defaults."""
+    """The boolean settings of this Spark and this Delta, with their defaults."""
     jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
 
     def of(name: str) -> Any:
         return jvm.java.lang.Class.forName(f"{name}$", True, loader).getField("MODULE$").get(None)
 
-    of("org.apache.spark.sql.delta.sources.DeltaSQLConf")  # its settings are there once it is loaded
+    of("org.apache.spark.sql.delta.sources.DeltaSQLConf")  # its settings are registered once it is loaded
     settings = of("org.apache.spark.sql.internal.SQLConf")
     entries = settings.getConfigEntries().iterator()
     while entries.hasNext():
@@ -128,7 +128,7 @@ TABLE_QUERIES = {
 
 
 def prepare(lake: Lake) -> None:
-    """A table, made by Spark as it is by default, with deletion vectors, mapped columns and days of long ago."""
+    """A table, created by Spark with its defaults, with deletion vectors, mapped columns and days before 1582."""
     lake.sql(
         "base",
         "CREATE TABLE {t} (id BIGINT, name STRING, amount DECIMAL(12,2), at TIMESTAMP, day DATE, parts ARRAY<STRING>) "
@@ -141,12 +141,12 @@ def prepare(lake: Lake) -> None:
 
 
 def change(lake: Lake) -> None:
-    """What happens to the table between two runs."""
+    """The changes of the table between two runs."""
     lake.sql("base", "UPDATE {t} SET name = 'changed' WHERE id < 3", "DELETE FROM {t} WHERE id = 9")
 
 
 def declare(lake: Lake, view: str, topic: str) -> None:
-    """A view over Kafka, or one of rows or of groups over the table."""
+    """A view over Kafka, or a view of rows or of groups over the table."""
     if view in TABLE_QUERIES:
         lake.view(view, TABLE_QUERIES[view], lake.table("base"))
     else:
@@ -155,7 +155,7 @@ def declare(lake: Lake, view: str, topic: str) -> None:
 
 
 def refreshed(workspace: Workspace) -> dict[str, Any]:
-    """Bring all up to date; which engine wrote each table."""
+    """Bring all tables up to date; returns the engine that wrote each."""
     return {
         name: refresh(workspace, name, Limits(), run_id=uuid.uuid4().hex).report.record.engine
         for name in workspace.declared
@@ -163,14 +163,14 @@ def refreshed(workspace: Workspace) -> dict[str, Any]:
 
 
 def followed(workspace: Workspace) -> dict[str, Any]:
-    """Bring all up to date, with Spark's merge for all changes."""
+    """Bring all tables up to date, with Spark's merge for all changes."""
     return refreshed(
         MergedBySpark(declared=workspace.declared, store=workspace.store, kafka=workspace.kafka, spark=workspace.spark)
     )
 
 
 def checked(workspace: Workspace) -> dict[str, Any]:
-    """Run all checks on the view, in the full proof on all; what those say that failed, and how many passed."""
+    """Run all checks on the view (in the full proof, on all tables); returns the failures, and how many passed."""
     names = list(workspace.declared)[-1:] if not FULL else workspace.declared
     outcomes = [run_check(workspace, name, check, full=True, seed=SAMPLES) for name in names for check in CHECKS]
     failed = [outcome.summary for outcome in outcomes if not outcome.passed]
@@ -181,7 +181,7 @@ class MergedBySpark(Workspace):
     """A workspace in which all keyed changes are too large for this process."""
 
     def table(self, declared: Declared) -> Table:
-        """As ever, but for the memory that a merge may take."""
+        """Unchanged, except for the memory that a merge may use."""
         found = super().table(declared)
         found.output.merge_memory = 0
         return found
@@ -191,7 +191,7 @@ STORY = {"refreshed": refreshed, "followed": followed, "checked": checked}
 
 
 class Teller:
-    """The process, from the outside."""
+    """The process, seen from outside."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -200,7 +200,7 @@ class Teller:
         )  # fmt: skip
 
     def tell(self, lake: Lake, view: str, topic: str, part: str) -> Any:
-        """Do a part of the story with a view; what the process says of it."""
+        """Run a part of the scenario with a view; returns the process's answer."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -216,8 +216,8 @@ class Teller:
 
 
 def main() -> None:
-    """Tell the parts that are asked for."""
-    answers, sys.stdout = sys.stdout, sys.stderr  # what libraries print is no answer
+    """Run the requested parts."""
+    answers, sys.stdout = sys.stdout, sys.stderr  # output of libraries is not an answer
     for line in sys.stdin:
         root, servers, view, topic, part = json.loads(line)
         lake = Lake(Path(root), servers)

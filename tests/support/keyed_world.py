@@ -1,4 +1,4 @@
-"""A table in memory whose keys can be read by ranges, at every version that it had."""
+"""A table in memory whose keys can be read by ranges, at each of its versions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from backfill_assets.errors import VersionsLostError
 __all__ = ["Lake", "Moving", "Rows", "inside", "order"]
 
 Rows = dict[Key, int]
-"""A table at one version: what it holds of each key."""
+"""A table at one version: the value of each key."""
 
 
 def order(key: Key) -> tuple[tuple[bool, str], ...]:
@@ -22,7 +22,7 @@ def order(key: Key) -> tuple[tuple[bool, str], ...]:
 
 
 def inside(key: Key, ranges: Iterable[KeyRange]) -> bool:
-    """Whether a key is in one of the ranges, whose ends may name only its first columns."""
+    """Whether a key is in one of the ranges; their bounds may have only the first columns."""
     return any(
         (each.after is None or order(key[: len(each.after)]) > order(each.after))
         and (each.upto is None or order(key[: len(each.upto)]) <= order(each.upto))
@@ -32,7 +32,7 @@ def inside(key: Key, ranges: Iterable[KeyRange]) -> bool:
 
 @dataclass
 class Moving:
-    """A Delta table in memory: all its versions, and what it is cut into when asked."""
+    """A Delta table in memory: all its versions, and its key ranges when they are requested."""
 
     versions: list[Rows]
     bounds: tuple[Key, ...] = ()
@@ -41,7 +41,7 @@ class Moving:
     lost: set[int] = field(default_factory=set)
 
     def changes(self, version: int) -> list[tuple[Key, int | None, int | None]]:
-        """Each changed key with what it held before and after; None where it was not there."""
+        """Each changed key with its value before and after; None if it did not exist."""
         before, after = self.versions[version - 1], self.versions[version]
         return [
             (key, before.get(key), after.get(key))

@@ -32,16 +32,16 @@ class Lake:
 
     @cached_property
     def spark(self) -> SparkSession:
-        """A session as the product works with."""
+        """A session like those of the product."""
         session: SparkSession = self.project.workspace().runner.run(lambda spark: spark)
         return session
 
     def path(self, name: str) -> str:
-        """Where a table lies."""
+        """The folder of a table."""
         return str(self.root / name)
 
     def table(self, name: str, key: str | Sequence[str] | None = "id") -> DeltaTable:
-        """A table as it is declared."""
+        """A table as declared."""
         return delta_table(name, path=self.path(name), primary_key=key)
 
     def view(self, name: str, query: str, *upstreams: DeltaTable | MaterializedView, **given: Any) -> MaterializedView:
@@ -51,7 +51,7 @@ class Lake:
         return view
 
     def declared(self, view: str) -> MaterializedView:
-        """A view as it was declared."""
+        """A view as declared."""
         found = self.project.declared[view]
         assert isinstance(found, MaterializedView)
         return found
@@ -59,12 +59,12 @@ class Lake:
     def write(
         self, name: str, rows: DataFrame, *, mode: str = "append", by: Sequence[str] = (), **options: str
     ) -> None:
-        """Write rows into a table, with the change data feed on unless told otherwise."""
+        """Write rows into a table, with the change data feed on by default."""
         writer = rows.write.format("delta").mode(mode).options(**{**FEED, **options})
         (writer.partitionBy(*by) if by else writer).save(self.path(name))
 
     def append(self, name: str, rows: Iterable[dict[str, Any]] | pa.Table, **options: Any) -> None:
-        """Write rows with delta-rs, which takes milliseconds; the feed is on unless `configuration` says otherwise."""
+        """Write rows with delta-rs, which takes milliseconds; the feed is on unless `configuration` turns it off."""
         made = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows))
         write_deltalake(self.path(name), made, **{"mode": "append", "configuration": FEED, **options})
 
@@ -74,18 +74,18 @@ class Lake:
             self.spark.sql(statement.format(t=f"delta.`{self.path(name)}`"))
 
     def age(self, name: str, *, since: int, days: float) -> None:
-        """Let the commits of a table from a version on have been made so many days ago."""
+        """Make the commits of a table from a version on look as if they had been made this many days ago."""
         then = time.time() - days * 86_400
         for entry in sorted(Path(self.path(name), "_delta_log").glob("*.json"))[since:]:
             actions = [json.loads(line) for line in entry.read_text().splitlines()]
             for action in actions:
                 action.get("commitInfo", {})["timestamp"] = int(then * 1000)
-            entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)  # Spark's checksum of what it wrote
+            entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)  # Spark's checksum of the file
             entry.write_text("\n".join(map(json.dumps, actions)))
             os.utime(entry, (then, then))
 
     def expected(self, view: str, query: str, *names: str, columns: Sequence[str] = ("*",)) -> Counter[tuple[Any, ...]]:
-        """The query over these columns of tables (or views) at the versions that the view has recorded: the oracle."""
+        """The query over these columns of tables (or views) at the versions in the view's position: the oracle."""
         position = self.project.record(view).position
         assert isinstance(position, SnapshotPosition)
         for name in names:
@@ -95,12 +95,12 @@ class Lake:
         return Counter(tuple(map(_comparable, row)) for row in self.spark.sql(query).collect())
 
     def found(self, view: str, columns: Sequence[str]) -> Counter[tuple[Any, ...]]:
-        """What the view holds."""
+        """The rows of the view."""
         rows = self.rows(self.location(view)).selectExpr(*columns)
         return Counter(tuple(map(_comparable, row)) for row in rows.collect())
 
     def rows(self, path: str, version: int | None = None) -> DataFrame:
-        """A table's rows at a version, read by delta-rs where it can: another reader than the product's."""
+        """A table's rows at a version, read by delta-rs if possible, so not by the product's reader."""
         table = deltalake.DeltaTable(path, version=version)
         plain = table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
         features = set(table.protocol().reader_features or ())
@@ -110,7 +110,7 @@ class Lake:
         return (reader if version is None else reader.option("versionAsOf", version)).load(path)
 
     def location(self, view: str) -> str:
-        """Where a view lies."""
+        """The folder of a view."""
         return str(self.project.root / "warehouse" / self.project.declared[view].target)
 
 

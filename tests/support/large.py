@@ -1,4 +1,4 @@
-"""A workspace in which every merge of keyed changes is Spark's."""
+"""A workspace in which Spark does every merge of keyed changes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ class Large(Workspace):
     """A workspace in which every keyed change counts as too large for this process's memory."""
 
     between: Callable[[], object]
-    """What happens after the look and before Spark merges."""
+    """Called after the look and before Spark merges."""
 
     def table(self, declared: KafkaSource | MaterializedView) -> Table:
         found = super().table(declared)
@@ -31,7 +31,7 @@ class Large(Workspace):
 
 
 def large(lake: Lake, between: Callable[[], object] = lambda: None) -> Workspace:
-    """The lake's project, its merges made by Spark."""
+    """The lake's project, with all merges made by Spark."""
     plain = lake.project.workspace()
     made = Large(declared=plain.declared, store=plain.store, kafka=plain.kafka, spark=plain.spark)
     made.between = between

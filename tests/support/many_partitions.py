@@ -1,4 +1,4 @@
-"""A bronze table of ten thousand partitions: what the reading functions make of ranges of it, and what they must."""
+"""A bronze table of ten thousand partitions: the results of reading ranges of it, and the expected ones."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ LEFT = {partition: OffsetRange(start=each.end, end=OFFSETS) for partition, each 
 
 
 def make_bronze(folder: Path) -> None:
-    """The table: each file holds an offset of every partition; `id` is the partition's parity."""
+    """The table: each file has an offset of every partition; `id` is the partition's parity."""
     columns = parse_schema("id LONG")
     for offset in range(OFFSETS):
         rows = [{"_partition": partition, "_offset": offset, "id": partition % 2} for partition in range(PARTITIONS)]
@@ -40,7 +40,7 @@ def make_bronze(folder: Path) -> None:
 
 
 def wanted() -> dict[str, Any]:
-    """What `results` must be, told without Spark."""
+    """The expected `results`, computed without Spark."""
     rows = sum(map(len, LEFT.values()))
     return {
         "read": [[partition, offset] for partition, each in SOME.items() for offset in range(each.start, each.end)],
@@ -50,7 +50,7 @@ def wanted() -> dict[str, Any]:
 
 
 def results_without_broadcasts(folder: str) -> dict[str, Any]:
-    """`results` by whichever Spark this process is to use, which a user does not let send tables to all tasks."""
+    """`results` with the Spark of this process, in which the user has disabled broadcasts."""
     runner = SparkResource(config={"spark.sql.autoBroadcastJoinThreshold": "-1"}).runner(Warehouse(uri="/"))
     found = results(runner, Path(folder))
     runner.close()
@@ -58,7 +58,7 @@ def results_without_broadcasts(folder: str) -> dict[str, Any]:
 
 
 def results(runner: SparkRunner, folder: Path) -> dict[str, Any]:
-    """What of the table is read, and what checks see that leave out what was proved before."""
+    """The part of the table that is read, and the part that checks compare if the rest was proved before."""
     table = TableLocation(uri=str(folder))
     schema = parse_schema("id LONG")
     source = SourceReader(

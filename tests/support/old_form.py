@@ -1,4 +1,4 @@
-"""Tables and documents as another release stored them: of another format, with other keys."""
+"""Tables and documents as another release stored them: in another format, with other keys."""
 
 import json
 from pathlib import Path
@@ -7,17 +7,17 @@ from typing import Any
 __all__ = ["RENAMED", "as_stored_by", "commits_as_stored_by"]
 
 RENAMED = {"partitions": "splits", "commit_ms": "at_ms"}
-"""Keys of commits, and what they were called in format 1."""
+"""Keys of commits, with their names in format 1."""
 
 
 def as_stored_by(document: Any, number: int | None) -> Any:
-    """The document as a release of a format (None: one without a number) has it."""
+    """The document as a release with this format (None: without a format number) writes it."""
     described = _renamed({name: value for name, value in document.items() if name != "format"})
     return described if number is None else {"format": number, **described}
 
 
 def commits_as_stored_by(table: Path, number: int | None) -> None:
-    """Write all commits of ours in a table's log as a release of a format has them."""
+    """Rewrite all commits of this project in a table's log as a release with this format writes them."""
     for entry in sorted(table.glob("_delta_log/*.json")):
         actions = [json.loads(line) for line in entry.read_text().splitlines()]
         for action in actions:

@@ -1,4 +1,4 @@
-"""One topic `orders`, its source and a view over it, and short ways to ask about them."""
+"""One topic `orders`, its source and a view over it, with helpers for short tests."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -39,7 +39,7 @@ def step(world: World, *, budget: int = 100) -> NextEpoch[Any] | None:
 
 
 def offset_reads(found: Iterable[Read]) -> list[OffsetRead]:
-    """These reads, all of which are of a topic or of its bronze table."""
+    """These reads, which are all of a topic or of its bronze table."""
     every = list(found)
     of_offsets = [read for read in every if isinstance(read, OffsetRead)]
     assert of_offsets == every
@@ -47,7 +47,7 @@ def offset_reads(found: Iterable[Read]) -> list[OffsetRead]:
 
 
 def reads(found: NextEpoch[Any] | Plan | None) -> dict[str, tuple[int, int]]:
-    """From where the single partition is read, by kind: exclusive ends."""
+    """From where the only partition is read, by kind: exclusive ends."""
     assert found is not None
     return {read.kind: (read.ranges[0].start, read.ranges[0].end) for read in offset_reads(found.reads)}
 

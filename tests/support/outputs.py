@@ -20,7 +20,7 @@ SCHEMA = pa.schema([pa.field("id", pa.int64())])
 
 
 def output_at(folder: Path, schema: pa.Schema = SCHEMA) -> DeltaOutput:
-    """An output whose table is there and holds nothing."""
+    """An output whose table exists and is empty."""
     location = TableLocation(uri=str(folder / "table"))
     create_table(location, Schema.from_arrow(schema).to_json())
     return DeltaOutput(location=location, target=TARGET, schema=lambda: DeltaTable(location.uri).schema().to_json())

@@ -1,4 +1,5 @@
-"""Calls a function in a process of its own whose Spark is a Spark Connect server: a process has either that, or a session."""
+"""Calls a function in a process of its own that uses a Spark Connect server: a process can use either that, or a
+session."""
 
 import importlib
 import json
@@ -15,7 +16,7 @@ LIMIT = 500
 
 
 def over_connect(remote: str, function: Callable[..., object], *arguments: object) -> Any:
-    """What a function of a module says (as JSON) of these arguments, which it is given as texts."""
+    """The result (as JSON) of a function of a module for these string arguments."""
     done = subprocess.run(
         [sys.executable, "-m", __name__, function.__module__, function.__name__, *map(str, arguments)],
         cwd=Path(__file__).parents[2],
@@ -33,4 +34,4 @@ if __name__ == "__main__":
     module, name, *given = sys.argv[1:]
     sys.stdout.write(json.dumps(getattr(importlib.import_module(module), name)(*given)) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # what was said counts, and not what threads of libraries make of the interpreter's end
+    os._exit(0)  # only the answer counts, not what threads of libraries do when the interpreter ends

@@ -1,4 +1,4 @@
-"""Processes that do orders of `tests.support.runner` over one Spark Connect server, and that a test may have killed."""
+"""Processes that run jobs of `tests.support.runner` over one Spark Connect server, and that a test may kill."""
 
 import json
 import os
@@ -15,9 +15,9 @@ LIMIT = 300
 
 
 class Processes:
-    """Does each order in a process of its own.
+    """Runs each request in a process of its own.
 
-    They are forked from one that has loaded everything and touched nothing, which saves each the seconds of that.
+    They are forked from a process that has only imported modules, which saves seconds for each.
     """
 
     def __init__(self, remote: str) -> None:
@@ -31,7 +31,7 @@ class Processes:
         )
 
     def run(self, order: Mapping[str, object], *jobs: Mapping[str, object]) -> tuple[int, list[dict[str, Any]]]:
-        """Do jobs in a process; its exit code (of a signal: minus its number), and what it said of each job."""
+        """Run jobs in a process; returns its exit code (for a signal: minus its number), and the answer of each job."""
         assert self._parent.stdin is not None
         assert self._parent.stdout is not None
         self._parent.stdin.write(json.dumps({**order, "jobs": jobs}) + "\n")
@@ -48,5 +48,5 @@ class Processes:
         assert self.run(order, {**job, "die": [step, at]}) == (-signal.SIGKILL, [])
 
     def close(self) -> None:
-        """End the parent of all."""
+        """End the parent process."""
         self._parent.communicate(timeout=LIMIT)

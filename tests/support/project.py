@@ -17,8 +17,8 @@ from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.app.proofs import Outcome, run_check
 from backfill_assets.app.refresh import Refresh, refresh
+from backfill_assets.app.table_checks import Outcome, run_check
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
@@ -27,7 +27,7 @@ from tests.support.settings import FULL, SPARK
 
 SECONDS = 30
 SAMPLES = "" if FULL else None
-"""How samples are drawn that a check reads without Spark; None: there are none."""
+"""The seed of the samples that a check reads without Spark; None: no samples."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Project:
         self.declared.update({each.name: each for each in tables})
 
     def workspace(self, on_step: Callable[[str], None] = lambda _step: None) -> Workspace:
-        """The declared tables over real resources; a fresh one stands for a fresh run."""
+        """The declared tables with real resources; a new object stands for a new run."""
         return Workspace(
             declared=self.declared,
             store=StateStore(root=str(self.root)),
@@ -53,7 +53,7 @@ class Project:
         )
 
     def refresh(self, name: str, limits: Limits = Limits(), **given: Any) -> Refresh:  # noqa: B008
-        """One run of its own of one table."""
+        """A separate run of one table."""
         return refresh(self.workspace(**given), name, limits, run_id=uuid.uuid4().hex)
 
     def record(self, name: str) -> CommitRecord:
@@ -72,11 +72,11 @@ class Project:
     def check(
         self, name: str, check: str = "exactly_once", *, full: bool = True, seed: str | None = SAMPLES
     ) -> Outcome:
-        """Run one check. Samples are read without Spark in the full proof alone: the gate has tests of its own of that."""
+        """Run one check. Samples are read without Spark only in the full proof; the gate has separate tests for them."""
         return run_check(self.workspace(), name, check, full=full, seed=seed)
 
     def topic(self, *, partitions: int = 2, config: Mapping[str, str] | None = None) -> str:
-        """Make a topic of a fresh name."""
+        """Create a topic with a new name."""
         name = f"t{uuid.uuid4().hex[:10]}"
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
         self.admin.create_topics([new])[name].result(timeout=SECONDS)
@@ -84,7 +84,7 @@ class Project:
         return name
 
     def _await_partitions(self, topic: str, partitions: int) -> None:
-        """A broker that is busy tells of a topic's partitions only a moment after it made them."""
+        """A busy broker reports a topic's partitions only some time after it created them."""
         deadline = time.monotonic() + SECONDS
         while len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions) < partitions:
             assert time.monotonic() < deadline, f"topic {topic} has not got its {partitions} partitions"
@@ -96,7 +96,7 @@ class Project:
         return AdminClient({"bootstrap.servers": self.servers})
 
     def produce(self, topic: str, values: Iterable[object], *, partition: int | None = None) -> None:
-        """Send values (JSON unless they are bytes or None), spread over partitions in turn unless one is named."""
+        """Send values (JSON unless they are bytes or None), to all partitions in turn unless one is named."""
         producer = Producer({"bootstrap.servers": self.servers})
         partitions = len(self.admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions)
         for number, value in enumerate(values):
@@ -107,7 +107,7 @@ class Project:
 
 
 def forget_at_once(location: TableLocation) -> None:
-    """Have a table keep no more of its log than what its newest version is made of."""
+    """Make a table keep only those log entries from which its newest version is built."""
     table = location.load()
     assert table is not None
     table.alter.set_table_properties({

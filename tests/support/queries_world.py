@@ -92,7 +92,7 @@ QUERIES = {
     "braces": "SELECT id, '{name}' AS pattern, name RLIKE 'a{1,2}' AS found FROM customers JOIN items USING (id)",
     "pivot": "SELECT * FROM (SELECT customer, item, amount FROM orders) PIVOT (sum(amount) FOR item IN (1 AS one, 2 AS two))",
 }
-"""Queries that neither the rules for single rows nor those for groups keep, by a name."""
+"""Queries, by name, to which neither the rules for single rows nor those for groups apply."""
 
 
 def tables_of(query: str) -> list[str]:
@@ -109,14 +109,14 @@ def fill(lake: Lake, seed: int) -> None:
 
 
 def order(random: Random, at: int) -> dict[str, object]:
-    """An order; its customer may be nobody, or null."""
+    """An order; its customer may not exist, or be null."""
     customer = random.choice([None, *range(10)])
     moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=random.randrange(300))
     return {"id": at, "customer": customer, "item": random.randrange(6), "amount": random.randrange(7), "at": moment}
 
 
 def churn(lake: Lake, random: Random, first: int) -> None:
-    """Rows come, go and change in each of the tables; `first` is the id of the first new order."""
+    """Insert, delete and update rows in each of the tables; `first` is the id of the first new order."""
     lake.append("orders", (order(random, at) for at in range(first, first + 4)))
     gone, moved = random.sample(range(first), 2)
     lake.sql("orders", f"DELETE FROM {{t}} WHERE id IN ({gone}, {gone + 1})")
@@ -127,7 +127,7 @@ def churn(lake: Lake, random: Random, first: int) -> None:
 
 
 def results() -> dict[str, list[str]]:
-    """What each query gives, hidden columns included, by whichever Spark this process is to use."""
+    """The rows of each query, including hidden columns, with the Spark of this process."""
     runner = SparkResource(config=SPARK).runner(Warehouse(uri="/"))
     found = runner.run(lambda spark: {name: _result(spark, query) for name, query in QUERIES.items()})
     runner.close()

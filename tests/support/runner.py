@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from backfill_assets import delta_table, kafka_source, materialized_view
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared, DeclaredStrategy, MaterializedView
 from backfill_assets.testing.crash_points import CrashPoint
@@ -26,11 +26,11 @@ from tests.support.project import Project
 
 LAKE_QUERY = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
 HASHED = 25_000_000
-"""So many characters are hashed for each row of view `slow`: a tenth of a second."""
+"""This many characters are hashed for each row of view `slow`: a tenth of a second."""
 
 
 def declared(topic: str) -> list[Declared]:
-    """The tables that test and runner both know: a source, a quick view and one that takes Spark its time."""
+    """The tables that test and runner both declare: a source, a quick view and one that takes Spark some time."""
     orders = kafka_source("orders", topic=topic, schema="id LONG, amount DOUBLE")
     large = materialized_view("large", query="SELECT id, amount * 2 AS twice FROM orders", upstreams=[orders])
     slow = materialized_view(
@@ -47,7 +47,7 @@ def over_lake(root: Path, strategy: DeclaredStrategy = "auto") -> list[Declared]
 
 
 def order_of(project: Project, topic: str = "") -> dict[str, object]:
-    """An order without its jobs."""
+    """The arguments, without jobs."""
     return {"root": str(project.root), "servers": project.servers, "topic": topic}
 
 
@@ -63,7 +63,7 @@ def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> s
 
 
 def main(order: dict[str, Any]) -> None:
-    """Do all jobs, one after the other."""
+    """Run all jobs, one after the other."""
     project = Project(root=Path(order["root"]), servers=order["servers"])
     for job in order["jobs"]:
         strategy = job.get("strategy", "auto")
@@ -88,9 +88,9 @@ def _say(found: Mapping[str, object]) -> None:
 
 
 def serve() -> None:
-    """Do each order that comes in a process of its own, and say how that ended.
+    """Run each request in a process of its own, and report how it ended.
 
-    A fork must find no thread and no connection of its parent's: so nothing is done here but to load what all need.
+    A fork must not inherit threads or connections, so this process only imports modules.
     """
     importlib.import_module("pyspark.sql.connect.session")
     for line in sys.stdin:

@@ -1,7 +1,8 @@
-"""The broker and the Spark server that all processes of a test run share, and that end with it however it ends.
+"""The broker and the Spark server that all processes of a test run share, and that end with it in all cases.
 
 The first process of the run starts a guard, `python -m tests.support.servers FOLDER`, and holds the other end of its
-standard input. That closes when the process ends, by a kill too, and then the guard stops what was started in the folder.
+standard input. This is closed when the process ends, even by a kill, and then the guard stops the servers of the
+folder.
 """
 
 import os
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 __all__ = ["FOLDER", "Guard", "servers", "spark_remote"]
 
 FOLDER = "BACKFILL_TEST_SERVERS"
-"""The environment variable that tells all processes of a run where its servers are noted."""
+"""The environment variable with the folder in which the servers' addresses are stored, for all processes of a run."""
 
 
 class Guard:
-    """Stops the servers of a test run when the process that made it ends."""
+    """Stops the servers of a test run when the process that created it ends."""
 
     def __init__(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="backfill-servers-")
-        os.environ[FOLDER] = self.folder  # processes that work on the same run inherit it
+        os.environ[FOLDER] = self.folder  # processes of the same run inherit it
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, self.folder], cwd=Path(__file__).parents[2], stdin=subprocess.PIPE
         )
@@ -38,14 +39,14 @@ class Guard:
 
 
 def servers(*, kafka: bool = False, spark: bool = False) -> "Endpoints":
-    """The run's servers; those that are asked for and not running are started."""
+    """The run's servers; requested servers that are not running are started."""
     from backfill_assets.adapters.local.servers import up
 
     return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark)
 
 
 def spark_remote() -> str:
-    """The address of the run's Spark server, with its token, as SPARK_REMOTE takes it."""
+    """The address of the run's Spark server, with its token, in the form of SPARK_REMOTE."""
     from backfill_assets.adapters.local.servers import spark_token
     from backfill_assets.adapters.spark.session import Remote
 

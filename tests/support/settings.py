@@ -1,4 +1,4 @@
-"""How much is proven: the gate (`make test`) in minutes, or all of it (`make test-full`) under production's settings."""
+"""How much is proven: the gate (`make test`) in minutes, or everything (`make test-full`) with production settings."""
 
 import os
 from typing import Any
@@ -13,10 +13,10 @@ FULL = os.environ.get("BACKFILL_TEST_FULL") == "1"
 SPARK: dict[str, str] = (
     {}
     if FULL
-    # Most plans here run once over a few rows: to compile each takes longer than to interpret it.
+    # Most plans here run once over a few rows: compiling a plan takes longer than interpreting it.
     else {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 )
-"""Spark's settings beside the product's own: none in the full proof."""
+"""Spark settings in addition to the product's own: none in the full proof."""
 
 JAVA = "" if FULL else "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 """Options of every JVM. While tests keep all cores busy, the optimizing compiler (C2) costs more than it saves. With C1 alone
@@ -26,15 +26,15 @@ _MORE_EXAMPLES = 10
 
 
 def examples(gate: int) -> int:
-    """How many examples Hypothesis tries, of a test that tries so many in the gate."""
+    """The number of examples that Hypothesis tries, given the number in the gate."""
     return gate * _MORE_EXAMPLES if FULL else gate
 
 
 def seeds(gate: int, full: int) -> range:
-    """The seeds of a simulation: the same in every run, more of them in the full proof."""
+    """The seeds of a simulation: the same in every run, and more in the full proof."""
     return range(full if FULL else gate)
 
 
 def one_in_gate(first: str, *others: str) -> list[Any]:
-    """Parameters of which the gate tries the first, because the rule under test is the same for all of them."""
+    """Parameters of which the gate tries only the first, because the rule under test is the same for all."""
     return [first, *(pytest.param(each, marks=pytest.mark.full) for each in others)]

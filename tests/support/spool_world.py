@@ -1,4 +1,5 @@
-"""Delta tables in memory that forget each version as soon as it is captured, and a view by `rearranged` over them."""
+"""Delta tables in memory that forget each version as soon as it is captured, and a view with strategy `rearranged` over
+them."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +23,7 @@ from tests.support.tables_world import FINGERPRINT, PLENTY, Follower, Lake, Tabl
 __all__ = ["ROW", "Forgetful", "Spooling", "busy"]
 
 ROW = 10
-"""Bytes that a changed row takes."""
+"""The size of a changed row in bytes."""
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Forgetful(Lake):
 
 @dataclass
 class Spooling(Follower):
-    """Follows a view that captures, and has each version that it captured cleaned away behind it."""
+    """Follows a view that captures, and removes each captured version from the table's log."""
 
     limit: int = 10**12
     at_once: bool = False
@@ -132,7 +133,7 @@ class Spooling(Follower):
 
 
 def busy(files: int, commits: int, rows: int = 10, **given: Any) -> Spooling:
-    """A table of files with ten rows each, whose first step has already seen some commits."""
+    """A table of files with ten rows each, and some commits after the view's first step."""
     follower = Spooling(Forgetful({"a": Table((10,) * files)}), **given)
     for _ in range(commits):
         follower.lake.tables["a"].commit(rows)

@@ -27,14 +27,14 @@ from backfill_assets.errors import VersionsLostError
 
 FINGERPRINT: Fingerprint = fingerprint(query="SELECT *", key=[])
 PLENTY = 10**9
-MOST_STEPS = 500
+MAX_STEPS = 500
 FILES = st.lists(st.integers(0, 40), max_size=30).map(tuple)
-"""How many rows each file of a table holds."""
+"""The number of rows in each file of a table."""
 
 
 @dataclass
 class Table:
-    """A Delta table in memory: the rows of its files at version 0, and what each later version changed."""
+    """A Delta table in memory: the rows of its files at version 0, and the changes of each later version."""
 
     files: tuple[int, ...] = ()
     commits: list[Commit] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Table:
 
 @dataclass
 class Lake:
-    """`ports.Tables` in memory; notes what was looked at."""
+    """`ports.Tables` in memory; records what was requested."""
 
     tables: dict[str, Table]
     checked_keys: list[Mapping[str, int]] = field(default_factory=list)
@@ -103,13 +103,13 @@ class Lake:
 
 @dataclass
 class Follower:
-    """Takes the decider's steps as the protocol does, and notes everything that was read."""
+    """Takes the decider's steps like the protocol, and records everything that was read."""
 
     lake: Lake
     buckets: int = 16
     keyed: bool = True
     order: Order = field(default_factory=dict)
-    in_full: bool = True
+    full_refresh: bool = True
     skips: set[Skip] = field(default_factory=set)
     files: Counter[tuple[str, int]] = field(default_factory=Counter)
     versions: dict[str, list[int]] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class Follower:
             fingerprint=FINGERPRINT,
             tables=self.lake,
             order=self.order,
-            in_full=self.in_full,
+            full_refresh=self.full_refresh,
             histories={"snapshot": SnapshotHistory(tables=self.lake, buckets=self.buckets)},
             choose=lambda: "snapshot",
             skips=lambda: tuple(self.skips),
@@ -151,7 +151,7 @@ class Follower:
         return found
 
     def finish(self, budget: int = PLENTY) -> int:
-        for steps in range(MOST_STEPS):
+        for steps in range(MAX_STEPS):
             if self.step(budget) is None:
                 return steps
         raise AssertionError("it never comes to rest")

@@ -1,4 +1,4 @@
-"""One topic whose log may lose its end, its source, and short ways to ask what was read of it."""
+"""One topic whose log may lose its end, and its source, with helpers for short tests."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def position(world: World) -> IngestPosition:
 
 
 def refused(world: World, target: str, ranges: dict[int, tuple[int, int]], *texts: str) -> None:
-    """Refreshing names exactly these ranges with the choices, and writes nothing."""
+    """The refresh fails, names exactly these ranges with the choices, and writes nothing."""
     version = world.table(target).version
     with pytest.raises(LogTruncatedError) as caught:
         world.refresh(target)

@@ -1,7 +1,8 @@
-"""A story that is told while Spark shows all that it shows: its UI with all pages and REST answers, events, logs, plans.
+"""A scenario during which everything that Spark shows is collected: all pages and REST answers of its UI, events, logs,
+plans.
 
-It is told in a process of its own, `python -m tests.support.watched ROOT SERVERS TOPIC UI`; what Spark's UI at the address UI
-shows afterwards is put into the folder `ROOT/shown`.
+It runs in a process of its own, `python -m tests.support.watched ROOT SERVERS TOPIC UI`. What Spark's UI at the address
+UI shows afterwards is stored in the folder `ROOT/shown`.
 """
 
 import contextlib
@@ -36,14 +37,14 @@ CLIENT = {
     "sasl.password": "env:WATCHED_PASSWORD",
     "ssl.key.password": "env:WATCHED_PASSWORD",
 }
-"""A broker without security asks for none of it, but Spark is given all of it."""
+"""A broker without security requires no secrets, but Spark gets all of them."""
 
 REFUSED = {
     "kafka.security.protocol": "SASL_PLAINTEXT",
     "kafka.request.timeout.ms": "2000",
     "kafka.default.api.timeout.ms": "2000",
 }
-"""Options with which a broker without security refuses Spark's client."""
+"""Options with which Spark's client fails at a broker without security."""
 
 REST = (
     "environment",
@@ -57,7 +58,7 @@ LINK = re.compile(r"""href=["'](/(?:SQL/execution|jobs/job|stages/stage|connect/
 
 
 def kept_in(folder: Path, ui: int) -> dict[str, str]:
-    """Settings of a Spark that shows all that it can, at a port, and keeps it in a folder."""
+    """Settings of a Spark that shows as much as possible, at a port, and stores it in a folder."""
     (folder / "events").mkdir(parents=True, exist_ok=True)
     return {
         "spark.ui.enabled": "true",
@@ -70,7 +71,7 @@ def kept_in(folder: Path, ui: int) -> dict[str, str]:
 
 
 def source_of(root: Path, topic: str) -> KafkaSource:
-    """A source with all secrets that a source can have."""
+    """A source with all kinds of secrets."""
     certificate = {"ssl.certificate.location": str(root / "cert.pem"), "ssl.key.location": str(root / "key.pem")}
     return kafka_source(
         "orders", topic=topic, schema="value BINARY", format="raw", client_config={**CLIENT, **certificate}
@@ -78,7 +79,7 @@ def source_of(root: Path, topic: str) -> KafkaSource:
 
 
 def told(workspace: Workspace, topic: str) -> Iterator[str]:
-    """What plans say, and the error of a client that the broker refuses."""
+    """The plans, and the error of a client that the broker refuses."""
     reader = workspace.reader(workspace.registry.source("orders"))
     ranges = {0: OffsetRange(start=0, end=2)}
     read = KafkaRead(source="orders", topic=topic, isolation="read_committed", ranges=ranges)
@@ -113,16 +114,16 @@ def shown(ui: str) -> Iterator[str]:
 
 
 class Watched(Project):
-    """A project whose Spark, if it is in this process, is set up as `WATCHED_CONFIG` has it."""
+    """A project whose Spark, if it is in this process, is configured by `WATCHED_CONFIG`."""
 
     def workspace(self, on_step: Callable[[str], None] = lambda _step: None) -> Workspace:
-        """As ever, but for the settings of the Spark."""
+        """Unchanged, except for Spark's settings."""
         config = {**SPARK, **json.loads(os.environ["WATCHED_CONFIG"])}
         return replace(super().workspace(on_step), spark=SparkResource(root=str(self.root), config=config))
 
 
 def main(root: str, servers: str, topic: str, ui: str) -> None:
-    """Tell the story, and keep what was shown."""
+    """Run the scenario, and store what was shown."""
     project = Watched(root=Path(root), servers=servers)
     source = source_of(project.root, topic)
     project.declare(source, materialized_view("large", query="SELECT value FROM orders", upstreams=[source]))

@@ -1,4 +1,5 @@
-"""How much memory a Spark session has for what it broadcasts, and how much keys would take: measured, not decided here."""
+"""The memory that a Spark session has for broadcasts, and the memory that keys would take: measured here, decided
+elsewhere."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -11,25 +12,26 @@ if TYPE_CHECKING:
 __all__ = ["fit_in", "key_bytes", "touched_fit"]
 
 LONGEST = 64 * 2**10
-"""Texts in keys are taken to be no longer than this, where so few rows would fit that measuring them costs more."""
+"""Strings in keys are assumed to be no longer than this if there are so few rows that measuring would cost more."""
 
 _HEAP = "1g"
-"""Spark's own default, of a driver and of an executor, and of what the driver collects."""
+"""Spark's own defaults, for a driver, an executor, and the size of collected results."""
 
 
 def fit_in(spark: "SparkSession", keys: Keys) -> bool:
-    """Whether keys are to be broadcast in a session."""
+    """Whether keys should be broadcast in a session."""
     return fit(keys, _memory(spark))
 
 
 def key_bytes(rows: "DataFrame", key: Collection[str]) -> str:
-    """SQL for the bytes that the texts and nested values in the keys of all rows take."""
+    """SQL for the bytes that the strings and nested values in the keys of all rows take."""
     types = dict(rows.dtypes)
     return f"sum({widths({name: types[name] for name in sorted(key)})})"
 
 
 def touched_fit(rows: "DataFrame", *, most: int) -> bool:
-    """Whether the distinct `rows`, keys of at `most` so many rows, are to be broadcast: measured where it may be too many."""
+    """Whether the distinct `rows`, keys of at most `most` rows, should be broadcast; measured only if they may be too
+    large."""
     types = dict(rows.dtypes)
     memory = _memory(rows.sparkSession)
     if fit(Keys(rows=most, columns=len(types), bytes=most * LONGEST if has_texts(types) else 0), memory):
@@ -49,12 +51,12 @@ def _measured(keys: "DataFrame") -> Keys:
 
 
 def _memory(spark: "SparkSession") -> Memory:
-    """What a session says of itself. A local Spark's tasks run in the driver's heap."""
+    """The memory settings of a session. Tasks of a local Spark run in the driver's heap."""
     heaps = [size_in_bytes(_set(spark, f"spark.{each}.memory", _HEAP), unit="m") for each in ("driver", "executor")]
     heap = heaps[0] if _set(spark, "spark.master", "").startswith("local") else min(heaps)
     return Memory(
         heap=heap,
-        collect=size_in_bytes(_set(spark, "spark.driver.maxResultSize", _HEAP)) or heap,  # zero: as much as there is
+        collect=size_in_bytes(_set(spark, "spark.driver.maxResultSize", _HEAP)) or heap,  # zero: no limit
         threshold=size_in_bytes(str(spark.conf.get("spark.sql.autoBroadcastJoinThreshold"))),
     )
 

@@ -1,7 +1,7 @@
-"""What Spark does with a view's query of whichever kind: all of it in batch, or the keyed changes of an epoch.
+"""Runs a view's query of any kind: all of it in batch, or the keyed changes of an epoch.
 
-Rows to be written carry what is to be done with them in `__op` (insert, update, delete): the name of the folder that
-they are staged in.
+Rows to be written have their operation in `__op` (insert, update, delete): the name of the folder in which they are
+staged.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OPERATION",
     "ROWS",
-    "KeyTwice",
+    "DuplicateKey",
     "batch",
     "changed_groups",
     "duplicate_keys",
@@ -40,14 +40,16 @@ __all__ = [
 
 OPERATION = "__op"
 ROWS = "rows"
-"""The folder, inside of a staged one, that keyed changes are written to."""
+"""The folder, inside a staged one, for keyed changes."""
 _FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
-"""Bounds of long texts are cut to so many bytes (a maximum upwards). Whole ones would be left out of a file."""
+"""Bounds of long strings are cut to this number of bytes (a maximum is rounded up). Otherwise a file would have none.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeyTwice:
-    """A key that more than one row has, with how many `rows` have it, in which `parts` of UNION ALL (0 is the first)."""
+class DuplicateKey:
+    """A key that more than one row has, with the number of these `rows`, and the `parts` of UNION ALL that have it (0
+    is the first)."""
 
     key: tuple[object, ...]
     rows: int
@@ -55,7 +57,7 @@ class KeyTwice:
 
 
 def batch(query: Query, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
-    """All rows of the view, hidden columns included, from all rows of its upstreams."""
+    """All rows of the view, including hidden columns, from all rows of its upstreams."""
     if isinstance(query, AggregateQuery):
         from backfill_assets.adapters.sql.apply_aggregate import stored
 
@@ -70,7 +72,7 @@ def batch(query: Query, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
 
 
 def empty_batch(spark: "SparkSession", query: Query, columns: Mapping[str, Sequence[Column]]) -> "DataFrame":
-    """The view over upstreams that have these columns and no rows: Spark's own analysis of the query."""
+    """The view over upstreams with these columns and no rows: Spark's own analysis of the query."""
     return batch(query, {name: spark.createDataFrame([], ddl(each)) for name, each in columns.items()})
 
 
@@ -82,9 +84,11 @@ def changed_groups(
     *,
     rows: int,
 ) -> "DataFrame":
-    """The groups that `changes` (see `signed`), so many `rows`, touch, as they are to be, with the view's `old` rows.
+    """The final rows of the groups that `changes` (about `rows` of them, see `signed`) touch, given the view's `old`
+    rows.
 
-    `upstream` gives all rows, for what cannot be taken away again; without it rows are only ever added.
+    `upstream` returns all rows, for aggregates from which a value cannot be removed; without it, rows are only ever
+    added.
     """
     from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows, maintained
 
@@ -93,12 +97,12 @@ def changed_groups(
 
 
 def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":
-    """The columns of an upstream that a query reads, and `__sign`: 1 for a row that comes, -1 for one that goes."""
+    """The columns of an upstream that a query reads, and `__sign`: 1 for an added row, -1 for a removed one."""
     return rows.selectExpr(*(backquoted(column.name) for column in query.columns), f"{sign} AS __sign")
 
 
-def duplicate_keys(rows: "DataFrame", key: Sequence[str], *, branch: str = "", most: int) -> "list[KeyTwice]":
-    """The first keys that more than one row has, with the parts of UNION ALL that have them, as `branch` tells."""
+def duplicate_keys(rows: "DataFrame", key: Sequence[str], *, branch: str = "", most: int) -> "list[DuplicateKey]":
+    """The first keys that more than one row has, with the parts of UNION ALL that have them, according to `branch`."""
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = [F.col(quoted(name)).alias(f"__key_{at}") for at, name in enumerate(key)]
@@ -106,12 +110,13 @@ def duplicate_keys(rows: "DataFrame", key: Sequence[str], *, branch: str = "", m
     counted = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("__rows"), parts.alias("__parts"))
     twice = counted.where("__rows > 1").orderBy(*(f"__key_{at}" for at in range(len(key)))).limit(most)
     return [
-        KeyTwice(key=tuple(row[: len(key)]), rows=row["__rows"], parts=tuple(row["__parts"])) for row in twice.collect()
+        DuplicateKey(key=tuple(row[: len(key)]), rows=row["__rows"], parts=tuple(row["__parts"]))
+        for row in twice.collect()
     ]
 
 
 def view_columns(view: TableLocation) -> list[str]:
-    """The view's own columns, each as an expression that has the type which the table has."""
+    """The view's own columns, each as an expression with the type that it has in the table."""
     table = view.load()
     assert table is not None
     return [
@@ -121,7 +126,7 @@ def view_columns(view: TableLocation) -> list[str]:
 
 
 def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:
-    """Write rows of a view that are all to be inserted: as `write_changes`, without the sorting that its folders take."""
+    """Write rows of a view that are all inserts: like `write_changes`, without the sorting that several folders need."""
     counts = write_observed(rows, f"{folder}/{OPERATION}=insert", {"insert": "count(1)"}, tasks=tasks)
     return {**counts, "update": 0, "delete": 0}
 
@@ -129,8 +134,8 @@ def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:
 def write_changes(
     rows: "DataFrame", folder: str, *flags: str, tasks: int, more: Mapping[str, str] | None = None
 ) -> dict[str, int]:
-    """Write rows that have `__op`; how many of each kind, for how many each of the `flags`, columns left out, holds, and
-    what else is to be told of them: aggregates by name, in SQL."""
+    """Write rows that have `__op`. Returns how many rows there are of each kind, for how many each of the `flags`
+    (columns that are not written) is true, and other aggregates by name, in SQL."""
     counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
     counts |= {flag: f"count_if({flag})" for flag in flags}
     counted, seen = _counted(rows.coalesce(tasks), counts | dict(more or {}))
@@ -139,14 +144,14 @@ def write_changes(
 
 
 def write_observed(rows: "DataFrame", folder: str, counts: Mapping[str, str], *, tasks: int) -> dict[str, int]:
-    """Write rows as Parquet files of so many tasks, and count them; `counts` are aggregates by name, in SQL."""
+    """Write rows as Parquet files with this number of tasks, and count them; `counts` are aggregates by name, in SQL."""
     counted, seen = _counted(rows.coalesce(tasks), counts)
     counted.write.options(**_FOOTERS).parquet(folder, mode="error")
     return seen()
 
 
 def _counted(rows: "DataFrame", counts: Mapping[str, str]) -> "tuple[DataFrame, Callable[[], dict[str, int]]]":
-    """Rows that are counted by Spark's own observation while they are written, so that nothing is read twice."""
+    """Rows that Spark counts by its own observation while they are written, so that nothing is read twice."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -157,7 +162,7 @@ def _counted(rows: "DataFrame", counts: Mapping[str, str]) -> "tuple[DataFrame, 
 
 @contextmanager
 def kept(rows: "DataFrame") -> "Iterator[DataFrame]":
-    """Rows that are used several times: computed once and kept meanwhile, on disk what does not fit in memory."""
+    """Rows that are used several times: computed once and cached meanwhile, on disk if they do not fit in memory."""
     once = rows.persist()
     try:
         yield once

@@ -1,7 +1,7 @@
-"""How a view that is recomputed differs from the rows that it holds.
+"""How the result of a recomputed view differs from its present rows.
 
-To readers of a view that is replaced every row went and came. They see what differs instead, unless most
-rows do.
+If a view is replaced, its readers see every row deleted and inserted. Instead, they see only the differences, unless
+most rows differ.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["differences", "mostly_differ"]
 
 COUNTED_ROWS = 1_000_000
-"""So many rows are compared before it is decided how they are staged; of more, those of a share of the keys."""
+"""Up to this number, all rows are compared to decide how they are staged; of more rows, only those of a share of the
+keys."""
 SHARE = 16
 
 
 def differences(new: "DataFrame", held: "DataFrame") -> "DataFrame":
-    """Rows that come and rows that go, as Delta's change data feed lists them; one that does both is no change."""
+    """Inserted and deleted rows, as in Delta's change data feed; a row that is both is not a change."""
     from pyspark.sql import functions as F  # noqa: N812
 
     come, go = (F.lit(kind) for kind in ("insert", "delete"))
@@ -29,9 +30,10 @@ def differences(new: "DataFrame", held: "DataFrame") -> "DataFrame":
 
 
 def mostly_differ(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, rows: int) -> bool:
-    """Whether more than half of all rows, old and new, have no equal on the other side; `rows` is how many there are, about.
+    """Whether more than half of all rows, old and new, have no equal row on the other side; `rows` is their approximate
+    number.
 
-    What is counted depends on nothing but the rows: whoever counts again, in whatever session, decides the same.
+    The count depends only on the rows: every attempt, in any session, makes the same decision.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

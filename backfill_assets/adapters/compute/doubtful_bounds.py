@@ -1,7 +1,7 @@
-"""Reading tables of others without trusting what their files state of columns whose bounds may not be exact.
+"""Reads tables of other writers without relying on bounds in their files that may not be exact.
 
-Spark hands filters on to Delta's reader, which leaves out files, and to Parquet's, which leaves out parts of files. A column
-that goes through `coalesce` with itself is what it was, but no reader knows what a filter on it means.
+Spark pushes filters down to Delta's reader, which skips files, and to Parquet's reader, which skips row groups.
+`coalesce` of a column with itself keeps its values, but prevents filters on it from being pushed down.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,8 @@ __all__ = ["unfiltered"]
 
 
 def unfiltered(rows: "DataFrame") -> "DataFrame":
-    """The same rows; no filter on a doubtful column, or such a part of a struct, gets to the files."""
+    """The same rows; filters on a column with doubtful bounds, or on such a field of a struct, are not pushed down to
+    the files."""
     from pyspark.sql import functions as F  # noqa: N812
 
     found = {each.name: _opaque(F.col(quoted(each.name)), each.dataType) for each in rows.schema.fields}
@@ -26,14 +27,14 @@ def unfiltered(rows: "DataFrame") -> "DataFrame":
 
 
 def _opaque(column: "Column", kind: "DataType") -> "Column | None":
-    """A column that no filter gets past; None for one that may stay as it is. Of structs only the parts that must be so,
-    as Spark reads no others than the query names."""
+    """A column whose filters are not pushed down; None if that is not needed. In structs, only the fields for which it
+    is needed, because Spark reads only the fields that the query names."""
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if are_trusted(kind.simpleString()) or isinstance(
         kind, ArrayType | MapType
-    ):  # files state nothing of lists and maps
+    ):  # files have no bounds for lists and maps
         return None
     if not isinstance(kind, StructType):
         return F.coalesce(column, column)

@@ -1,7 +1,9 @@
-"""Keys that have to be unique, looked at before anything is committed: the one that changes are merged by, and a view's own.
+"""Keys that must be unique, checked before anything is committed: the key by which changes are merged, and a view's own
+key.
 
-Two rows of the first mean that an upstream's key is not one, and one of them would be lost. The second is a constraint: a
-row is merged by where it came from, and may have the same primary key as one that is about to go from another upstream.
+Two rows with the same merge key mean that an upstream's key is not unique, and one of them would be lost. The view's
+own key is a constraint: rows are merged by where they came from, so a row may have the same primary key as one that
+will be deleted by a change of another upstream.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import fit_in
-from backfill_assets.adapters.compute.changes import OPERATION, KeyTwice, batch, duplicate_keys
+from backfill_assets.adapters.compute.changes import OPERATION, DuplicateKey, batch, duplicate_keys
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
 from backfill_assets.adapters.compute.table_rows import whole_version
@@ -41,20 +43,20 @@ __all__ = [
 ]
 
 Constrained = RowwiseQuery | RelationalQuery
-"""A query whose rows may have a key twice."""
+"""A query whose rows may have duplicate keys."""
 
 KEY_BYTES = "__key_bytes"
-"""Among the counts of staged changes: how many bytes the texts and nested values in their keys take."""
+"""A count of staged changes: the bytes that the strings and nested values in their keys take."""
 
 MOVED = "__moved"
-"""Among the counts of staged changes: rows that were replaced by one of another primary key."""
+"""A count of staged changes: rows that were replaced by one with another primary key."""
 
 NAMED_KEYS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeysAndLeftOut:
-    """The keys of a query that must be unique, and the rows of its tables that are left out, by their keys."""
+    """The keys of a query that must be unique, and the keys of its tables' rows that are left out."""
 
     unique: Sequence[tuple[str, ...]]
     left_out: KeysLeftOut
@@ -67,9 +69,10 @@ def check_unique(
     versions: Mapping[str, tuple[DeltaUpstream, int]],
     keys: KeysAndLeftOut,
 ) -> None:
-    """Refuse a query of which one of these keys is not unique over versions of its upstreams. Reads what it needs once a key.
+    """Check that each of these keys of a query is unique in versions of its upstreams. Reads the needed columns once
+    per key.
 
-    Errors: `DuplicateKeyError`; `PoisonRowError` where the query's conditions cannot be computed of rows.
+    Errors: `DuplicateKeyError`; `PoisonRowError` if the query's conditions cannot be computed for some rows.
     """
 
     def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":
@@ -87,7 +90,7 @@ def check_unique(
         rows = sum(sum(upstream.rows(version)) for upstream, version in versions.values())
         return poison_rows(query, inputs(spark), upstreams, ["*"], rows=rows)
 
-    def find(spark: "SparkSession", *, key: tuple[str, ...]) -> list[KeyTwice]:
+    def find(spark: "SparkSession", *, key: tuple[str, ...]) -> list[DuplicateKey]:
         return duplicate_keys(batch(query, inputs(spark)), key, branch=query.branch_column, most=NAMED_KEYS)
 
     for key in keys.unique:
@@ -96,13 +99,13 @@ def check_unique(
         if found:
             raise DuplicateKeyError(
                 f"({', '.join(key)}) is not unique in {', '.join(versions)}; more than one row has {_named(query, found)}",
-                hint=f"nothing was written. {_remedy(query, key)}, or declare the columns that do identify a row",
+                hint=f"nothing was written. {_remedy(query, key)}, or declare the columns that identify a row",
                 keys=_texts(found),
             )
 
 
 def check_rows(plan: Plan, query: Constrained, rows: "DataFrame") -> None:
-    """Refuse rows, all that a view is to hold, of which two have the same key. Errors: `DuplicateKeyError`."""
+    """Check that no two of these rows, which are all rows of a view, have the same key. Errors: `DuplicateKeyError`."""
     for key in unique_keys(query):
         found = duplicate_keys(rows, key, branch=query.branch_column, most=NAMED_KEYS)
         if found:
@@ -112,10 +115,10 @@ def check_rows(plan: Plan, query: Constrained, rows: "DataFrame") -> None:
 def check_changes(
     plan: Plan, query: Constrained, changes: "DataFrame", held: "DataFrame", counts: Mapping[str, int]
 ) -> None:
-    """Refuse changes, one for each of the keys that they are merged by, that leave two rows of a key in what a view holds.
+    """Check that changes, one per merge key, do not leave two rows with the same key in a view.
 
     `counts` are those of the changes by `__op`, of `KEY_BYTES`, and of `MOVED`: only rows that are new, or have another
-    primary key than before, can meet another one. Errors: `DuplicateKeyError`.
+    primary key than before, can have the key of another row. Errors: `DuplicateKeyError`.
     """
     first, *declared = unique_keys(query)
     few = fit_in(held.sparkSession, _size(query, counts))
@@ -123,7 +126,7 @@ def check_changes(
         new = changes.where(f"{OPERATION} = 'insert'")
         twice = _having(held, new, first, few=few).select(*map(quoted, first)).limit(NAMED_KEYS).collect()
         if twice:
-            raise duplicate(plan, query, first, [KeyTwice(key=tuple(row), rows=2) for row in twice])
+            raise duplicate(plan, query, first, [DuplicateKey(key=tuple(row), rows=2) for row in twice])
     for key in declared if counts["insert"] or counts[MOVED] else ():
         after = _meeting(query, key, changes, held, few=few)
         found = duplicate_keys(after, key, branch=query.branch_column, most=NAMED_KEYS)
@@ -131,13 +134,13 @@ def check_changes(
             raise duplicate(plan, query, key, found)
 
 
-def duplicate(plan: Plan, query: Query, key: Sequence[str], found: Sequence[KeyTwice]) -> DuplicateKeyError:
-    """The error of an epoch that would leave more than one row of these keys."""
+def duplicate(plan: Plan, query: Query, key: Sequence[str], found: Sequence[DuplicateKey]) -> DuplicateKeyError:
+    """The error for an epoch that would leave more than one row with these keys."""
     return DuplicateKeyError(
-        f"{plan.target}: epoch {plan.epoch} would hold more than one row of the same key ({', '.join(key)}), first: "
+        f"{plan.target}: epoch {plan.epoch} would leave more than one row with the same key ({', '.join(key)}), first: "
         f"{_named(query, found)}",
         hint=f"nothing was written. {_remedy(query, key)} and refresh again: the epoch is then planned again. Or declare "
-        f"the columns that do identify a row, then `backfill reset {plan.target.partition('/')[2]}`",
+        f"the columns that identify a row, then `backfill reset {plan.target.partition('/')[2]}`",
         keys=_texts(found),
     )
 
@@ -145,7 +148,7 @@ def duplicate(plan: Plan, query: Query, key: Sequence[str], found: Sequence[KeyT
 def _meeting(
     query: Constrained, key: Sequence[str], changes: "DataFrame", held: "DataFrame", *, few: bool
 ) -> "DataFrame":
-    """The rows that changes bring, and those that stay beside them though they have one of their keys."""
+    """The rows that changes insert or update, and unchanged rows that have one of their keys."""
     columns = list(map(quoted, dict.fromkeys((*key, *query.key_columns))))
     come, gone = changes.where(f"{OPERATION} <> 'delete'"), changes.where(f"{OPERATION} <> 'insert'")
     same = _having(held, come, key, few=few)
@@ -163,13 +166,13 @@ def _having(
 
 
 def _size(query: Constrained, counts: Mapping[str, int]) -> Keys:
-    """The keys of changes, of every kind together."""
+    """The keys of changes of all kinds."""
     columns = {name for key in unique_keys(query) for name in key}
     rows = sum(counts[each] for each in ("insert", "update", "delete"))
     return Keys(rows=rows, columns=len(columns), bytes=counts[KEY_BYTES])
 
 
-def _named(query: Query, found: Sequence[KeyTwice]) -> str:
+def _named(query: Query, found: Sequence[DuplicateKey]) -> str:
     """Keys, each with the parts of UNION ALL that have it."""
     return ", ".join(f"{each.key}{_places(query, each.parts)}" for each in found)
 
@@ -182,9 +185,9 @@ def _places(query: Query, parts: Sequence[int]) -> str:
 
 def _remedy(query: Query, key: Sequence[str]) -> str:
     if isinstance(query, RowwiseQuery) and query.branch_column and tuple(key) == query.primary_key:
-        return "If a row is on its way from one table to another, wait until it is gone from the first; else correct the rows"
+        return "If a row is being moved from one table to another, wait until the first has deleted it; else correct the rows"
     return "Correct the upstream's rows"
 
 
-def _texts(found: Sequence[KeyTwice]) -> list[list[str]]:
+def _texts(found: Sequence[DuplicateKey]) -> list[list[str]]:
     return [list(map(str, each.key)) for each in found]

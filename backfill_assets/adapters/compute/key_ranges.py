@@ -1,7 +1,9 @@
-"""Ranges of a Delta table's key: cut from the statistics of its files, or by one pass over its key; and read by Spark.
+"""Ranges of a Delta table's key: cut by the statistics of its files, or after one pass over its key; and read with
+Spark.
 
-Values travel as texts that Spark casts to the column's type, instants as microseconds since 1970, so that no session's
-time zone moves a cut. Spark compares structs of columns as keys are meant: column by column, null first, NaN last.
+Values are stored as strings that Spark casts to the column's type, instants as microseconds since 1970, so they do not
+depend on a session's time zone. Spark compares structs of columns in the order of keys: column by column, null first,
+NaN last.
 """
 
 from collections.abc import Sequence
@@ -26,11 +28,12 @@ __all__ = ["in_ranges", "key_ranges"]
 
 FLOATING = frozenset({"FLOAT", "DOUBLE"})
 SAMPLED = 100 * RANGES
-"""About so many rows are sampled of a key; a range then has about its share of rows, give or take a tenth."""
+"""About this many rows of a key are sampled; the number of rows in a range is then within about a tenth of its share.
+"""
 
 
 def key_ranges(runner: SparkRunner, upstream: DeltaUpstream, version: int) -> KeyRanges:
-    """Cut the key of a version into ranges, without reading data where the files' statistics say enough.
+    """Cut the key of a version into ranges; data is read only if the files' statistics are not sufficient.
 
     Errors: `UpstreamRefusedError` with reason `NO_KEY` or `KEY_NOT_SORTABLE`.
     """
@@ -44,17 +47,17 @@ def key_ranges(runner: SparkRunner, upstream: DeltaUpstream, version: int) -> Ke
 def in_ranges(rows: "DataFrame", upstream: DeltaUpstream, ranges: Sequence[KeyRange]) -> "DataFrame":
     """The rows whose key is in one of the ranges.
 
-    What holds for the leading column alone is said once more by itself: by that, Delta leaves out files.
+    The condition on the leading column alone is added as a separate one, because Delta skips files by it.
     """
     key = sortable_key(upstream)
     exact = _any([_inside(each, key) for each in ranges])
-    if key[0].type in FLOATING:  # statistics of files leave out NaN, which is the greatest
+    if key[0].type in FLOATING:  # statistics of files ignore NaN, which is the greatest value
         return rows.where(exact)
     return rows.where(_any([_near(each, key[0]) for each in ranges])).where(exact)
 
 
 def _any(conditions: "Sequence[SparkColumn]") -> "SparkColumn":
-    """Whether one of the conditions holds: joined two by two, as Spark takes no deep expression."""
+    """Whether one of the conditions holds: joined in pairs, because Spark does not accept deep expressions."""
     from pyspark.sql import functions as F  # noqa: N812
 
     while len(conditions) > 1:
@@ -78,7 +81,7 @@ def _near(each: KeyRange, leading: Column) -> "SparkColumn":
 
     column, found = F.col(quoted(leading.name)), F.lit(True)
     if each.after is not None and each.after[0] is not None:
-        start = _value(leading, each.after[0])  # of a cut by this column alone, what is equal lies before it
+        start = _value(leading, each.after[0])  # a cut by this column alone: equal values are in the range before
         found = found & (column > start if len(each.after) == 1 else column >= start)
     if each.upto is not None and each.upto[0] is not None:
         found = found & (column.isNull() | (column <= _value(leading, each.upto[0])))
@@ -110,7 +113,7 @@ def _value(column: Column, text: str | None) -> "SparkColumn":
 def _sample(
     spark: "SparkSession", upstream: DeltaUpstream, version: int, key: Sequence[Column], rows: int
 ) -> list[Key]:
-    """Keys of a version, as texts, in their order: all of them or about `SAMPLED`."""
+    """Keys of a version as strings, in their order: all of them, or a sample of about `SAMPLED`."""
     from pyspark.sql import functions as F  # noqa: N812
 
     names = [quoted(each.name) for each in key]

@@ -1,8 +1,8 @@
-"""Merging keyed changes with Spark, for those that do not fit in this process's memory.
+"""Merges keyed changes with Spark, if they do not fit in this process's memory.
 
-Spark commits by itself, on the newest version that it finds. What keeps it from a table that went on meanwhile is the
-transaction number: Delta leaves out a merge whose number its log has reached, and a life that ends uses up all of its
-numbers. Source: Delta's idempotent writes (`spark.databricks.delta.write.txnAppId`).
+Spark commits by itself, on the newest version that it finds. If the table has advanced meanwhile, the transaction
+number prevents the merge: Delta ignores a merge whose number the log has already reached, and a life that ends uses up
+all of its numbers. Source: Delta's idempotent writes (`spark.databricks.delta.write.txnAppId`).
 """
 
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ _OPERATION = "__op"
 
 
 def merge_large(runner: SparkRunner, location: TableLocation, record: CommitRecord, staged: Staged) -> None:
-    """Merge staged changes in one commit that carries the record's number and metadata."""
+    """Merge staged changes in one commit with the record's number and metadata."""
     runner.run(lambda spark: _merge(spark, location, record, staged))
 
 

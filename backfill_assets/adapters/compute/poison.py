@@ -1,7 +1,7 @@
-"""Runs what computes a plan, and turns what Spark says against it into errors of ours.
+"""Runs a computation, and translates Spark's errors into errors of this package.
 
-Where Spark refuses values, a run of the same plan would fail again: the error then names the rows that have them, and how to
-have them left out.
+If Spark refuses values, repeating the plan would fail again: the error then names the rows with these values, and the
+command that leaves them out.
 """
 
 import logging
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Work", "computed"]
 
-_AGAIN = "run it again. If records or files were lost meanwhile, the next run makes a new plan and says so"
+_AGAIN = "run it again. If records or files were lost meanwhile, the next run makes a new plan and reports it"
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is computed, for errors: of which table, in words, and as which epoch."""
+    """What is being computed, for error messages: the table, a description, and the epoch."""
 
     target: str
     words: str
@@ -41,7 +41,7 @@ class Work:
 
     @property
     def name(self) -> str:
-        """The table's name as the command line takes it."""
+        """The table's name on the command line."""
         return self.target.partition("/")[2]
 
 
@@ -51,9 +51,9 @@ def computed(
     action: "Callable[[SparkSession], T]",
     search: "Callable[[SparkSession], Suspects]",
 ) -> T:
-    """Run what computes something. Whatever Spark says against it becomes an error of ours; ours pass through.
+    """Run a computation. Spark's errors become errors of this package, whose own errors are passed on.
 
-    Where it speaks against values, `search` is asked which rows have them. Errors: `PoisonRowError`, `ComputeError`.
+    If Spark refuses values, `search` returns the rows with these values. Errors: `PoisonRowError`, `ComputeError`.
     """
     try:
         return runner.run(action)
@@ -69,22 +69,22 @@ def computed(
 
 
 def _found(runner: SparkRunner, search: "Callable[[SparkSession], Suspects]") -> Suspects | None:
-    """What a search found; None where it could not be made, which is no worse than not knowing."""
+    """The result of a search; None if the search failed, which is no worse than not searching."""
     try:
         return runner.run(search)
     except Exception as error:
-        _log.warning("the rows that cannot be computed could not be searched for: %s", reason_of(error))
+        _log.warning("the search for rows that cannot be computed failed: %s", reason_of(error))
         return None
 
 
 def _poison(work: Work, suspects: Suspects) -> PoisonRowError:
     first, others = suspects.culprits[0], len(suspects.culprits) - 1
     commands = "".join(f"\n    backfill skip {work.name} {each.skip.options}" for each in suspects.culprits)
-    more = "" if suspects.complete else "\n  There may be more: they are named when these are left out."
+    more = "" if suspects.complete else "\n  There may be more: they are named once these are left out."
     return PoisonRowError(
         f"{work.target}: {work.words} cannot be computed: {first.skip.words}"
         f"{f' (and {others} more, see below)' if others else ''}: {first.reason}",
-        hint="nothing was committed, and running it again gives the same. Have the view leave these rows out, which is "
+        hint="nothing was committed, and running it again will fail in the same way. Leave these rows out, which is "
         f"recorded and shown, and refresh again:{commands}\n  Or {_redo(work)}.{more}",
         epoch=work.epoch,
         rows=[{**each.skip.model_dump(mode="json"), "reason": each.reason} for each in suspects.culprits],
@@ -101,15 +101,15 @@ def _not_computed(work: Work, error: Exception, advice: str) -> ComputeError:
 
 
 def _advice(work: Work, suspects: Suspects | None) -> str:
-    """What to do where Spark refuses values, but no row can be named."""
+    """What to do if Spark refuses values, but no row can be named."""
     if suspects is None:
-        why = "a search for the rows that are to blame failed"
+        why = "the search for the rows that cause this failed"
     elif suspects.unnamed:
-        why = f"to blame are {'; '.join(suspects.unnamed)}: they cannot be left out one by one"
+        why = f"the cause is {'; '.join(suspects.unnamed)}, which cannot be left out one by one"
     else:
-        why = "no single row is to blame, but what is computed of several together"
-    return f"running it again gives the same, and {why}. Correct the rows, or {_redo(work)}"
+        why = "the cause is not a single row, but a value that is computed from several"
+    return f"running it again will fail in the same way, and {why}. Correct the rows, or {_redo(work)}"
 
 
 def _redo(work: Work) -> str:
-    return f"let the query take such values (try_cast, try_divide, WHERE) and `backfill reset {work.name}`"
+    return f"let the query accept such values (try_cast, try_divide, WHERE) and `backfill reset {work.name}`"

@@ -1,6 +1,7 @@
-"""Finds the rows of an epoch's input that Spark refuses for their values: records by offset, rows of tables by key.
+"""Finds the rows of an epoch's input that Spark cannot compute because of their values: records by offset, rows of
+tables by key.
 
-The input is kept in Spark, and the query is computed over parts of it, each row by itself (`backfill.culprits`).
+The input is cached in Spark, and the query is computed over parts of it, each row by itself (`core.epoch.culprits`).
 """
 
 import re
@@ -13,7 +14,7 @@ from backfill_assets.adapters.compute.changes import batch, kept
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.sql.keys import NAMEABLE, among_keys, one_spelling
 from backfill_assets.adapters.sql.offset_ranges import within
-from backfill_assets.core.epoch.culprits import MOST_NAMED, Culprit, Places, culprits
+from backfill_assets.core.epoch.culprits import MAX_NAMED, Culprit, Places, culprits
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.epoch.skips import KeySkip
 from backfill_assets.core.progress.positions import NamedKey
@@ -31,15 +32,15 @@ __all__ = ["Suspects", "is_of_values", "poison_records", "poison_rows", "reason_
 
 _STATE = re.compile(r"SQLSTATE: (\w{5})\b")
 _OF_VALUES = re.compile(r"22\w{3}|23505|P0001")
-"""SQLSTATEs that say something of values: data exceptions, a key that a map has twice, and `raise_error`."""
+"""SQLSTATEs of errors about values: data exceptions, a duplicate key in a map, and `raise_error`."""
 _NUMBER = "__number"
-MOST_SEARCHED = 50_000_000
-"""So many rows are searched at the most, as they are kept in Spark meanwhile."""
+MAX_SEARCHED = 50_000_000
+"""At most this many rows are searched, because they are cached in Spark meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Suspects:
-    """What a search for rows found; `unnamed` says of which rows it could only tell that they are to blame."""
+    """The result of a search; `unnamed` describes rows that cause errors but cannot be named."""
 
     culprits: tuple[Culprit, ...] = ()
     complete: bool = True
@@ -47,27 +48,27 @@ class Suspects:
 
 
 def is_of_values(error: Exception) -> bool:
-    """Whether Spark refuses values, as it will whenever it sees them, and nothing failed in the world."""
+    """Whether Spark refuses values, which it will always do, as opposed to a failure outside the data."""
     from pyspark.errors import PySparkException
 
     state = error.getSqlState() if isinstance(error, PySparkException) else None
-    if state is None:  # in-process, PySpark hands some errors on as they are
+    if state is None:  # in-process, PySpark passes some Java errors on unchanged
         stated = _STATE.search(str(error))
         state = stated.group(1) if stated else ""
     return _OF_VALUES.fullmatch(state) is not None
 
 
 def reason_of(error: Exception) -> str:
-    """The first line of what Spark says."""
+    """The first line of Spark's error message."""
     return next(iter(str(error).strip().splitlines()), "no message")
 
 
 def poison_records(
     query: Query | None, plan: Plan, inputs: "Mapping[str, DataFrame]", columns: Sequence[str]
 ) -> Suspects:
-    """Which records of a plan's `inputs`, bronze rows by source, the query cannot compute to the view's `columns`."""
+    """Which records of a plan's `inputs` (bronze rows by source) the query cannot compute as the view's `columns`."""
     places = Places.of(plan.offset_reads)
-    if query is None or len(places) > MOST_SEARCHED:
+    if query is None or len(places) > MAX_SEARCHED:
         return Suspects() if query is None else _too_many(len(places))
 
     def fails(start: int, end: int) -> str:
@@ -90,10 +91,10 @@ def poison_rows(
     *,
     rows: int,
 ) -> Suspects:
-    """Which of about so many `rows` of tables, by name, the query cannot compute to the view's `columns`: by their keys."""
+    """Which of about `rows` rows of tables, by name, the query cannot compute as the view's `columns`: by their keys."""
     if isinstance(query, RelationalQuery):
         return Suspects(complete=False, unnamed=("rows of several tables together",))
-    if rows > MOST_SEARCHED:
+    if rows > MAX_SEARCHED:
         return _too_many(rows)
     found: list[Culprit] = []
     unnamed: list[str] = []
@@ -106,15 +107,15 @@ def poison_rows(
             unnamed += suspects.unnamed
             complete = complete and suspects.complete
         elif table.fails(some):
-            unnamed.append(f"rows of table {name!r}, which has no primary key of types that texts can name")
-    few = tuple(found[:MOST_NAMED])
+            unnamed.append(f"rows of table {name!r}, which has no primary key that can be written as text")
+    few = tuple(found[:MAX_NAMED])
     return Suspects(culprits=few, complete=complete and len(few) == len(found), unnamed=tuple(unnamed))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Table:
-    """A table that is searched. Keys have no numbers, so each gets one of `slots` by its hash; those that share one are
-    tried one by one."""
+    """A table that is searched. Keys have no numbers, so each gets one of `slots` by its hash; keys with the same
+    number are tried one by one."""
 
     query: Query
     name: str
@@ -135,16 +136,16 @@ class _Table:
         )
 
     def fails(self, rows: "DataFrame") -> str:
-        """Why rows cannot be computed; empty where they can."""
+        """Why rows cannot be computed; empty if they can."""
         return _refused(self.query, {self.name: rows}, self.columns)
 
     def _tried(self, rows: "DataFrame") -> Iterator[Culprit | str]:
-        """Those of few keys whose rows fail, or in words that there is one."""
+        """The failing rows among those with a few keys; a description if a key cannot be written as text."""
         texts = rows.selectExpr(*(f"CAST({each} AS STRING) AS k{at}" for at, each in enumerate(self._key_names)))
-        for values in texts.distinct().limit(MOST_NAMED).collect():
+        for values in texts.distinct().limit(MAX_NAMED).collect():
             named = _named(self.key, values)
             if named is None:
-                yield f"a row of table {self.name!r} whose key {tuple(values)} cannot be named by texts"
+                yield f"a row of table {self.name!r} whose key {tuple(values)} cannot be written as text"
             elif reason := self.fails(rows.where(among_keys(self.key, [named]))):
                 yield Culprit(skip=KeySkip(source=self.name, key=named), reason=reason)
 
@@ -154,9 +155,9 @@ class _Table:
 
 
 def _refused(query: Query, inputs: "Mapping[str, DataFrame]", columns: Sequence[str]) -> str:
-    """What Spark says against computing each of these rows by itself; empty where nothing.
+    """Spark's error when each of these rows is computed by itself; empty if there is none.
 
-    Of an aggregate, what is computed of a whole group is not looked at.
+    For an aggregate, expressions over a whole group are not computed.
     """
     if isinstance(query, AggregateQuery):
         from backfill_assets.adapters.sql.apply_aggregate import of_each_row
@@ -165,7 +166,7 @@ def _refused(query: Query, inputs: "Mapping[str, DataFrame]", columns: Sequence[
     else:
         rows = batch(query, inputs).selectExpr(*columns)
     try:
-        rows.selectExpr("max(length(CAST(struct(*) AS STRING)))").collect()  # takes every value and keeps none
+        rows.selectExpr("max(length(CAST(struct(*) AS STRING)))").collect()  # uses every value, and keeps none
     except Exception as error:
         if is_of_values(error):
             return reason_of(error)
@@ -174,11 +175,11 @@ def _refused(query: Query, inputs: "Mapping[str, DataFrame]", columns: Sequence[
 
 
 def _too_many(rows: int) -> Suspects:
-    return Suspects(complete=False, unnamed=(f"some of {rows:,} rows, which are too many to be searched at once",))
+    return Suspects(complete=False, unnamed=(f"some of {rows:,} rows, which are too many for one search",))
 
 
 def _nameable(upstream: DeltaUpstream) -> tuple[Column, ...]:
-    """The key of a table, if its values can be named by texts."""
+    """The key of a table, if its values can be written as text."""
     columns = {column.name: column for column in upstream.columns()}
     key = tuple(columns[name] for name in upstream.key())
     return key if all(NAMEABLE.fullmatch(column.type) for column in key) else ()
@@ -195,7 +196,7 @@ def _named(key: Sequence[Column], values: Sequence[str | None]) -> NamedKey | No
 
 
 def _slots(rows: int) -> int:
-    """How many numbers keys are dealt to, so that few keys share one."""
+    """How many numbers are used for keys, so that few keys share one."""
     return 1 << min(24, max(4, (4 * rows).bit_length()))
 
 

@@ -1,5 +1,5 @@
-"""The rows of a Delta table that a view stands for at one of its positions: what has been read of it, but nothing of keys
-that the position leaves out."""
+"""The rows of a Delta table that a view stands for at one of its positions: those that have been read, except rows with
+keys that the position leaves out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ __all__ = ["Recorded", "recorded", "recorded_rows", "with_key"]
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """What of a table a view stands for: at a position, the rows that have been read, or the files of its snapshot."""
+    """The part of a table that a view stands for at a position: the rows that have been read, or the files of its
+    snapshot."""
 
     upstream: DeltaUpstream
     position: TablePosition
@@ -46,10 +47,10 @@ def recorded(upstream: DeltaUpstream, table: TablePosition) -> Recorded:
 
 
 def with_key(query: Query, upstream: DeltaUpstream) -> tuple[Column, ...]:
-    """The columns of an upstream that a query is analyzed over, and those of its key, by which rows are left out."""
+    """The columns of an upstream over which a query is analyzed, and those of its key, by which rows are left out."""
     columns = input_columns(query)[upstream.name]
     if isinstance(query, RowwiseQuery):
-        return columns  # a row-wise query carries the key
+        return columns  # a row-wise query keeps the key
     missing = set(upstream.key()) - {column.name for column in columns}
     return (*columns, *(column for column in upstream.columns() if column.name in missing)) if missing else columns
 
@@ -57,7 +58,8 @@ def with_key(query: Query, upstream: DeltaUpstream) -> tuple[Column, ...]:
 def recorded_rows(
     spark: "SparkSession", each: Recorded, columns: Sequence[Column], place: Scratch, *, skipped: bool = False
 ) -> "DataFrame":
-    """These columns, which hold the key where keys are left out, of the rows; with `skipped`, also of keys left out."""
+    """These columns of the rows, with the key if any keys are left out; with `skipped`, also rows whose keys are left
+    out."""
     if each.files is None:
         rows = rows_done(spark, each.upstream, each.position, columns)
     else:

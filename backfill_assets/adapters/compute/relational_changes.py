@@ -1,8 +1,9 @@
-"""How a view over several tables changes, from what changed in them, where its query is linear in each place that changed.
+"""How a view over several tables changes, derived from the changes of these tables, if its query is linear in each
+place that changed.
 
-The old result becomes the new one place by place: those before it are bound to the new rows, the place itself to the rows
-that came and to those that went, and those after it to the old rows. A table that is named twice is two places. The sum of
-all is the change of the view, exactly (the telescoping rule of incremental view maintenance).
+The old result becomes the new one place by place: the places before are bound to the new rows, the place itself to the
+inserted and to the deleted rows, and the places after it to the old rows. A table that is named twice is two places.
+The sum of all these is exactly the change of the view (the telescoping rule of incremental view maintenance).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,12 +37,12 @@ __all__ = [
 ]
 
 IS_INSERT = "IN ('insert', 'update_postimage')"
-"""What Delta's change data feed says of a row that is there after the change; any other is gone."""
+"""The change types in Delta's change data feed for a row that exists after the change; after any other, it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """What became of a table: the rows that `come` and those that `go` (None: there are none), and all `old` ones."""
+    """The changes of a table: the rows that `come` and those that `go` (None if there are none), and all `old` rows."""
 
     come: "DataFrame"
     go: "DataFrame | None"
@@ -62,7 +63,7 @@ class TableChanges:
 def relational_changes(
     query: RelationalQuery, work: TableChanges, places: Sequence[int], *, later: Sequence[int] = ()
 ) -> "DataFrame":
-    """The rows that come to a view and those that go from it, as Delta's change data feed tells them; a row may do both.
+    """The inserted and deleted rows of a view, as in Delta's change data feed; a row may be both.
 
     The query is linear in the `places` that are taken from old to new here. Those of `later` are old, all others new.
     """
@@ -118,7 +119,7 @@ def check_changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequen
 def changed_rows(
     spark: "SparkSession", upstream: DeltaUpstream, read: FullRead, columns: Sequence[Column], place: Scratch
 ) -> Changed:
-    """What became of a table between the versions of a read. `place` is a folder for this alone."""
+    """The changes of a table between the versions of a read. `place` is a folder for this read alone."""
 
     def rows(part: FullRead | ChangesRead, name: str) -> "DataFrame":
         return table_rows(spark, upstream, part, columns, Scratch(table=place.table, path=f"{place.path}/{name}"))
@@ -135,7 +136,7 @@ def changed_rows(
 
 
 def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
-    """What changed between the versions of a read, in parts that are read alike."""
+    """The changes between the versions of a read, in parts that are read in the same way."""
     commits = upstream.commits(read.first - 1, read.last)
     return [
         ChangesRead(
@@ -151,10 +152,11 @@ def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
 
 
 def by_copies(changes: "DataFrame", held: "DataFrame", *, rows: int) -> "DataFrame":
-    """Changes of a view whose rows are known by their hash and copy, from those of its visible rows, about so many.
+    """Changes of a view whose rows are identified by hash and copy, from the changes of its visible rows (about
+    `rows`).
 
-    Of each hash that is touched, the rows that are held and the changes make the rows that are to be; these are numbered
-    again, and what differs is the change.
+    For each touched hash, the present rows and the changes give the final rows. These are numbered again, and the
+    difference from the present rows is the change.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -169,7 +171,7 @@ def by_copies(changes: "DataFrame", held: "DataFrame", *, rows: int) -> "DataFra
     old = semi_join(held, touched, {ROW_HASH: ROW_HASH}, few=touched_fit(touched, most=rows))
     both = old.select(*columns, F.lit(1).cast("bigint").alias("__n")).unionByName(net.select(*columns, "__n"))
     left = both.groupBy(*columns).agg(F.sum("__n").alias("__n")).where("__n <> 0")
-    gone = F.raise_error(F.lit("a row is to go from the view that is not in it"))
+    gone = F.raise_error(F.lit("a row would be deleted from the view that is not in it"))
     times = F.sequence(F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint")))
     copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)
     return differences(numbered(copies, visible), old.select(*columns, ROW_HASH, COPY))

@@ -1,6 +1,7 @@
 """Carries out a plan's reads with Spark and stages the rows: Kafka ranges and bronze ranges in, Parquet files out.
 
-Only what Spark Connect has is used. Counts come from Spark's own observation of the write, so nothing is read twice.
+It uses only what Spark Connect supports. Counts come from Spark's own observation of the write, so nothing is read
+twice.
 """
 
 import json
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "query_schema"]
 
 SMALL_EPOCH = 50_000
-"""An epoch of fewer offsets is written as one file."""
+"""An epoch with fewer offsets is written as one file."""
 
 _STATED_OF_FILES = ("path", *(f"{bound}.{name}" for name in RECORD_KEY for bound in ("min", "max")))
 
@@ -72,7 +73,7 @@ class SourceReader:
 
 @dataclass(frozen=True, kw_only=True)
 class SparkCompute:
-    """`ports.Compute` with Spark: without a query the rows are bronze rows, with one they are the view's."""
+    """`ports.Compute` with Spark: without a query the rows are bronze rows, with a query they are the view's."""
 
     runner: SparkRunner
     output: TableLocation
@@ -82,10 +83,10 @@ class SparkCompute:
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute the plan's rows into a folder of this attempt alone.
 
-        Of a source, `rows_read` are the records that its offsets held; of a view, whose query may drop records inside
-        the same pass, the offsets.
+        For a source, `rows_read` is the number of records at its offsets; for a view, whose query may drop records in
+        the same pass, it is the number of offsets.
 
-        Errors: `PoisonRowError` where records cannot be computed, else `ComputeError`.
+        Errors: `PoisonRowError` if records cannot be computed, otherwise `ComputeError`.
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         counts = computed(
@@ -131,7 +132,7 @@ def bronze_inputs(
     sources: Mapping[str, SourceReader],
     left_out: Mapping[str, Offsets] = MappingProxyType({}),
 ) -> "dict[str, DataFrame]":
-    """The bronze rows that reads name, by source, without those that are left out."""
+    """The bronze rows that belong to reads, by source, without those that are left out."""
     inputs: dict[str, DataFrame] = {}
     for read in reads:
         rows = read_rows(spark, read, sources[read.source])
@@ -142,7 +143,7 @@ def bronze_inputs(
 
 
 def read_rows(spark: "SparkSession", read: Read, source: SourceReader) -> "DataFrame":
-    """The bronze rows that a read names, wherever they are."""
+    """The bronze rows that belong to a read, wherever they are."""
     match read:
         case KafkaRead():
             return kafka_rows(spark, read, source)
@@ -153,7 +154,7 @@ def read_rows(spark: "SparkSession", read: Read, source: SourceReader) -> "DataF
 
 
 def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader) -> "DataFrame":
-    """Exactly these offsets of a topic, parsed. Aborted and control records are passed over by the reader."""
+    """Exactly these offsets of a topic, parsed. The reader skips aborted records and control records."""
     from backfill_assets.adapters.sql.kafka_records import parse_records
 
     ranges = {str(partition): each for partition, each in read.ranges.items() if len(each)}
@@ -176,7 +177,7 @@ def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader) -> 
 
 
 def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader) -> "DataFrame":
-    """Exactly these offsets of a bronze table, from just the files that may hold them."""
+    """Exactly these offsets of a bronze table, from only those files that may contain them."""
     schema = ddl(source.bronze_columns)
     paths = bronze_paths(source, read)
     rows = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
@@ -186,7 +187,7 @@ def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader) -
 def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
     """The data files of the newest bronze version whose statistics overlap the ranges.
 
-    Rows once in bronze stay in that life, so any version from the planned one on gives the same rows.
+    Rows stay in bronze as long as that life, so any version from the planned one on gives the same rows.
     """
     table = source.bronze.load()
     if table is None or table.version() < read.version:
@@ -205,7 +206,7 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
 
 
 def _bounds(file: Mapping[str, Any], column: str) -> tuple[int, int] | None:
-    """The least and the greatest value of a column in a file; None where there are no statistics of it."""
+    """The least and the greatest value of a column in a file; None if it has no statistics of the column."""
     low, high = file.get(f"min.{column}"), file.get(f"max.{column}")
     return None if low is None or high is None else (low, high)
 
@@ -221,13 +222,13 @@ def columns_schema(runner: SparkRunner, columns: tuple[Column, ...]) -> str:
 
 
 def _storable(schema: str) -> str:
-    """A schema with everything nullable, after checking that Delta can hold it."""
+    """A schema with all columns nullable, after checking that Delta supports its types."""
     fields = json.loads(schema)["fields"]
     for each in fields:
         wrong = next((kind for kind in _simple_types(each["type"]) if not _STORABLE.fullmatch(kind)), None)
         if wrong is not None:
             raise QueryError(
-                f"column {each['name']!r} holds type {wrong}, which a Delta table cannot hold",
+                f"column {each['name']!r} has type {wrong}, which Delta does not support",
                 reason="TYPE",
                 hint=f"cast it, for example CAST({each['name']} AS STRING)",
             )
@@ -236,7 +237,7 @@ def _storable(schema: str) -> str:
 
 
 def _simple_types(kind: Any) -> Iterator[str]:
-    """The types without parts that a type, as Spark writes it in JSON, is made of."""
+    """The primitive types in a type, as Spark writes it in JSON."""
     match kind:
         case str():
             yield kind

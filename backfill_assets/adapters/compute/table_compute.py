@@ -1,6 +1,7 @@
-"""Carries out a plan over Delta tables with Spark: files of a snapshot or versions of a change log in, staged files out.
+"""Carries out a plan over Delta tables with Spark: files of a snapshot or versions of a change log in, staged files
+out.
 
-What a change log does to a view is netted by the view's key, in Spark, before anything is written.
+The effect of a change log on a view is consolidated by the view's key, in Spark, before anything is written.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from backfill_assets.adapters.compute.broadcast_memory import key_bytes
 from backfill_assets.adapters.compute.changes import (
     OPERATION,
     ROWS,
-    KeyTwice,
+    DuplicateKey,
     batch,
     changed_groups,
     kept,
@@ -77,20 +78,21 @@ if TYPE_CHECKING:
 
 __all__ = ["TableCompute"]
 
-MOST_CHANGED = 3
-"""Changes are followed where all tables hold so many times their rows: beyond a third, computing everything costs less."""
+ROWS_PER_CHANGE = 3
+"""Changes are followed if all tables together have more than this many times as many rows; otherwise computing
+everything costs less."""
 
 DUPLICATE = "__twice"
 RULE = "__rule_"
 """Among the counts of what was staged, with the name of a rule: it was computed by that one, and not in full."""
 _RULES: Final[tuple[Rule, ...]] = ("additive", "linear", "restricted")
 REPLACED = "__replaced"
-"""Among the counts of what was staged: whether it is all that the view is to hold."""
+"""A count of what was staged: whether it is all rows of the view."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableCompute:
-    """`ports.Compute` for a view over Delta tables; its query, by incarnation, is asked for when there is work."""
+    """`ports.Compute` for a view over Delta tables; its query, by incarnation, is requested when it is needed."""
 
     runner: SparkRunner
     output: TableLocation
@@ -101,10 +103,10 @@ class TableCompute:
     (`incremental_strict`) or never (`full`)."""
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
-        """Compute what the plan does to the view at version `at`.
+        """Compute the changes that the plan makes to the view at version `at`.
 
-        Errors: `DuplicateKeyError`; `VersionsLostError` where Spark fails and what it read is gone; `PoisonRowError` where
-        rows cannot be computed; else `ComputeError`.
+        Errors: `DuplicateKeyError`; `VersionsLostError` if Spark fails and files that it read are missing;
+        `PoisonRowError` if rows cannot be computed; otherwise `ComputeError`.
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         try:
@@ -136,7 +138,8 @@ class TableCompute:
         return next((rule for rule in _RULES if RULE + rule in counts), "full")
 
     def _check_there(self, plan: Plan) -> None:
-        """See that all is there that Spark may have read. Before it reads, only what it reads in any case is looked for."""
+        """Check that all files exist that Spark may have read. Before it reads, only those that it reads in any case
+        are checked."""
         whole = isinstance(self.query(plan.incarnation), AggregateQuery)
         for read in plan.consumed:
             self.upstreams[read.source].check_readable(read)
@@ -169,7 +172,7 @@ class TableCompute:
         return self._changes(spark, plan, _consolidated(result, *unique_keys(query)), folder, at)
 
     def _changes(self, spark: "SparkSession", plan: Plan, rows: "DataFrame", folder: str, at: int) -> dict[str, int]:
-        """Stage changes, netted by key, that are to be merged into the view at a version."""
+        """Stage changes, consolidated by key, to be merged into the view at a version."""
         query, place = self.query(plan.incarnation), self._place(folder)
         chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
@@ -178,17 +181,17 @@ class TableCompute:
             return counts
         if counts[DUPLICATE]:
             twice = rows.where(DUPLICATE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
-            raise duplicate(plan, query, query.key_columns, [KeyTwice(key=tuple(row), rows=2) for row in twice])
+            raise duplicate(plan, query, query.key_columns, [DuplicateKey(key=tuple(row), rows=2) for row in twice])
         if counts["insert"] or counts[MOVED]:
             changes, held = spark.read.parquet(place), rows_at(spark, self.output, at)
             check_changes(plan, query, changes, held, counts)
         return counts
 
     def _in_full(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
-        """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
+        """Stage all rows of the view, or only how they differ from its present rows, if few do."""
         query, place = self.query(plan.incarnation), self._place(folder)
         old, held = rows_at(spark, self.output, at), sum(each.held for each in plan.reads if isinstance(each, FullRead))
-        # Groups are few beside the rows that they are made of.
+        # Groups are few compared with the rows that they are computed from.
         few = 0 if isinstance(query, AggregateQuery) else held
         with kept(batch(query, self._inputs(spark, plan, folder)).selectExpr(*view_columns(self.output))) as new:
             if query.key_columns and not mostly_differ(new, old, query.key_columns, rows=few):
@@ -230,7 +233,7 @@ class TableCompute:
         """Whether changes are to be followed: they can be read, and are few beside what the tables hold."""
         if self.mode == "full" or not changed or any(keys_left_out(plan, each.source) for each in reads):
             return False
-        few = MOST_CHANGED * sum(each.rows for each in changed) <= sum(each.held for each in reads)
+        few = ROWS_PER_CHANGE * sum(each.rows for each in changed) <= sum(each.held for each in reads)
         if self.mode == "incremental_strict":
             check_changes_readable(self.upstreams, changed, before=steps.rule != "restricted" or bool(steps.linear))
             return True
@@ -242,7 +245,7 @@ class TableCompute:
         found: dict[str, list[DataFrame]] = {}
         for number, read in enumerate(plan.consumed):
             if isinstance(read, ChangesRead) and not read.rows:
-                continue  # versions of mere maintenance, named so that reads follow each other
+                continue  # versions that are only maintenance, included so that reads follow each other without a gap
             rows = self._rows(spark, plan, read, Scratch(table=self.output, path=f"{folder}/{INPUTS}/{number}"))
             found.setdefault(read.source, []).append(rows)
         return {name: reduce(lambda some, more: some.unionByName(more), rows) for name, rows in found.items()}
@@ -262,7 +265,7 @@ class TableCompute:
         return rows.where(f"NOT {among_keys(columns, left_out)}") if left_out else rows
 
     def _skipped(self, spark: "SparkSession", plan: Plan, read: SkipRead, place: Scratch) -> "DataFrame":
-        """The rows of keys that are left out from now on, as deletes, and of those that are taken in again, as inserts."""
+        """The rows of keys that are left out from now on, as deletes, and of those that are taken back, as inserts."""
         from pyspark.sql import functions as F  # noqa: N812
 
         assert isinstance(plan.before, SnapshotPosition)
@@ -278,11 +281,12 @@ class TableCompute:
         return reduce(lambda some, more: some.unionByName(more), parts)
 
     def _columns(self, plan: Plan, name: str) -> tuple[Column, ...]:
-        """The columns of an upstream that the view reads, its key among them."""
+        """The columns of an upstream that the view reads, including its key."""
         return with_key(self.query(plan.incarnation), self.upstreams[name])
 
     def _spool(self, spark: "SparkSession", plan: Plan, folder: str) -> None:
-        """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
+        """Write what the plan captures to the spool, and the file lists of the pinned versions if they are not there
+        yet."""
         for read in plan.table_reads:
             if isinstance(read, CaptureRead) and read.rows:
                 segment = f"{read.source}/{read.first}"
@@ -297,7 +301,8 @@ class TableCompute:
                 keep_version(self.output, folder, name, self.upstreams[name].version(table.pinned))
 
     def _groups(self, spark: "SparkSession", plan: Plan, at: int, folder: str) -> dict[str, int]:
-        """Stage the groups as they are to be; what cannot be taken away is recomputed from the last version read."""
+        """Stage the final rows of the groups; groups from which a value cannot be removed are recomputed from the last
+        version read."""
         query = self.query(plan.incarnation)
         assert isinstance(query, AggregateQuery)
         ((name, rows),) = self._inputs(spark, plan, folder).items()
@@ -316,7 +321,7 @@ class TableCompute:
 
 
 def _may_meet_old_rows(plan: Plan) -> bool:
-    """Whether rows may meet some of the same key: those of one version, where keys were seen to be unique, do not."""
+    """Whether several rows may have the same key. In one version, whose keys were checked to be unique, they cannot."""
     assert isinstance(plan.before, SnapshotPosition)
     pinned = {name: table.pinned for name, table in plan.before.tables.items()}
     return any(
@@ -331,17 +336,18 @@ def _tasks(rows: int) -> int:
 
 
 def _consolidated(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = ()) -> "DataFrame":
-    """What remains of changes, one row for each key: what it is now, `__op`, whether the key is there `__twice`, and
+    """Consolidated changes, one row per key: its final value, `__op`, whether the key is duplicate (`__duplicate`), and
     whether the row has another primary key than before (`__moved`).
 
-    Whole rows are added up first, so that what came and went again leaves nothing, in whatever order that happened. One
-    row left is new or gone; one of each replaces the other; anything else means that the key is not one.
+    Whole rows are added up first, so that a row that was inserted and deleted again leaves nothing, in whatever order
+    that happened. One remaining row is new or deleted; one of each kind is a replacement; anything else means that the
+    key is not unique.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = [each for each in rows.columns if each != CARRIED_CHANGE]
     sums = F.expr(f"sum(IF({CARRIED_CHANGE} {IS_INSERT}, 1, -1))").alias("__rows")
-    # Rows of a key are brought together once: Spark then adds up rows, and keys after them, without another shuffle.
+    # Rows of a key are shuffled once: Spark then adds up rows, and after that keys, without another shuffle.
     together = rows.repartition(*map(quoted, key))
     left = together.groupBy(*map(quoted, columns)).agg(sums).where("__rows <> 0")
     netted = left.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(

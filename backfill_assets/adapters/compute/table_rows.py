@@ -1,7 +1,7 @@
-"""The rows of a Delta table that a read names, with the columns that a view knows and what became of each row.
+"""The rows of a Delta table that belong to a read, with the columns that a view knows and the change of each row.
 
-A chunk of a snapshot is read through a table made for it alone: a `_delta_log` that names just its files, so that Delta
-itself applies deletion vectors, partition values and types, and no other file is touched.
+A chunk of a snapshot is read through a table that is made for it alone: a `_delta_log` that lists only its files, so
+that Delta itself applies deletion vectors, partition values and types, and no other file is opened.
 """
 
 import json
@@ -34,7 +34,7 @@ __all__ = ["Scratch", "as_inserted", "parquet_rows", "projected", "rows_done", "
 
 @dataclass(frozen=True, kw_only=True)
 class Scratch:
-    """A folder inside of a table's, where a log may be written that names the files of one read."""
+    """A folder inside a table's folder, where a log may be written that lists the files of one read."""
 
     table: TableLocation
     path: str
@@ -43,14 +43,14 @@ class Scratch:
 def whole_version(
     spark: "SparkSession", upstream: DeltaUpstream, version: int, columns: Sequence[Column]
 ) -> "DataFrame":
-    """These columns of all rows of a version, each as if it had just been inserted."""
+    """These columns of all rows of a version, each as an insert."""
     return projected(_inserted(unfiltered(rows_at(spark, upstream.location, version))), upstream, columns)
 
 
 def rows_done(
     spark: "SparkSession", upstream: DeltaUpstream, table: TablePosition, columns: Sequence[Column]
 ) -> "DataFrame":
-    """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted."""
+    """These columns of all rows, in the version of a position, whose keys have been read, as inserts."""
     rows = unfiltered(rows_at(spark, upstream.location, table.version))
     done = rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
     return projected(_inserted(done), upstream, columns)
@@ -59,15 +59,15 @@ def rows_done(
 def table_rows(
     spark: "SparkSession", upstream: DeltaUpstream, read: Read, columns: Sequence[Column], place: "Scratch"
 ) -> "DataFrame":
-    """These columns of the rows that a read names, and what became of each. `place` is a folder for this read alone.
+    """These columns of the rows that belong to a read, and the change of each. `place` is a folder for this read alone.
 
-    Columns that are not in a version are null, as Delta itself reads them; those that came since are left out.
+    Columns that a version does not have are null, as with Delta itself; columns that were added since are left out.
     """
     return projected(_rows_of(spark, upstream, read, place), upstream, columns)
 
 
 def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
-    """The rows that a read names, with `CHANGE`; no filter gets to bounds of its files that may be wrong."""
+    """The rows that belong to a read, with `CHANGE`; no filter uses bounds in its files that may be wrong."""
     match read:
         case SnapshotRead() | FullRead():
             version = upstream.version(read.version)
@@ -93,7 +93,7 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
 
 
 def as_inserted(rows: "DataFrame", schema: str, columns: Sequence[Column]) -> "DataFrame":
-    """These columns of rows of a table of this schema (JSON), each as if it had just been inserted."""
+    """These columns of rows of a table with this schema (JSON), each as an insert."""
     return _projected(_inserted(rows), schema, columns)
 
 
@@ -104,8 +104,8 @@ def _inserted(rows: "DataFrame") -> "DataFrame":
 
 
 def projected(rows: "DataFrame", upstream: DeltaUpstream, columns: Sequence[Column]) -> "DataFrame":
-    """Rows of a table with `CHANGE` and the columns that the view knows. Spark is told of text that has a fixed length, as
-    where it reads the table itself, and pads what the query compares it with."""
+    """Rows of a table with `CHANGE` and the columns that the view knows. Spark is told the length of CHAR columns, as
+    when it reads the table itself, so that it pads what the query compares with them."""
     return _projected(rows, upstream.loaded().schema().to_json(), columns)
 
 
@@ -127,8 +127,8 @@ def _projected(rows: "DataFrame", schema: str, columns: Sequence[Column]) -> "Da
 def _files(
     spark: "SparkSession", upstream: DeltaUpstream, version: Version, files: Sequence[DataFile], place: Scratch
 ) -> "DataFrame":
-    """Exactly these files of a table: plain Parquet where that is all there is to them (which spares Delta's look at a
-    log of their own), else through a log that names no others."""
+    """Exactly these files of a table: as plain Parquet if that is sufficient (this saves Delta's reading of a log),
+    otherwise through a log that lists no others."""
     paths = [each.path for each in files]
     if version.is_plain and not any(each.deleted for each in files) and not any(":" in path for path in paths):
         return parquet_rows(spark, upstream.location, str(version.metadata["schemaString"]), paths)
@@ -146,8 +146,8 @@ def _files(
 
 
 def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles) -> "DataFrame":
-    """What versions changed, from the files that hold it. Delta's reader of the feed gives the same rows, but plans the
-    log's versions in Spark first, which for many small versions takes longer than reading them."""
+    """The changes of versions, from the files that contain them. Delta's reader of the feed gives the same rows, but
+    plans the log's versions in Spark first, which takes longer than reading many small versions."""
     from pyspark.sql import functions as F  # noqa: N812
 
     parts = []
@@ -162,8 +162,8 @@ def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles)
 def parquet_rows(
     spark: "SparkSession", table: TableLocation, schema: str, paths: Sequence[str], *texts: str
 ) -> "DataFrame":
-    """Parquet files of a table, by their paths in its log, with the columns of its schema (JSON), and columns of `texts`
-    beside them."""
+    """Parquet files of a table, by their paths in its log, with the columns of its schema (JSON), and with the string
+    columns `texts` in addition."""
     from pyspark.sql.types import StringType, StructType
 
     columns = StructType.fromJson(json.loads(schema))

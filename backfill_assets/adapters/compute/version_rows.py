@@ -1,7 +1,7 @@
-"""All rows of one version of a Delta table, as a DataFrame of Spark.
+"""All rows of one version of a Delta table, as a Spark DataFrame.
 
-Delta's reader computes the state of a version in jobs of its own before it reads a row, which takes longer than reading a
-small table. So the files of a small table that are all there is to it are named to Spark directly.
+Delta's reader computes the state of a version in Spark jobs before it reads a row, which takes longer than reading a
+small table. So Spark gets the files of a small table directly, if they alone define its rows.
 """
 
 import json
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["delta_rows_at", "holds_rows_as_they_are", "is_plain_path", "rows_at", "small_and_plain"]
 
 SMALL_FILES, SMALL_BYTES = 32, 64 * 2**20
-"""A table of no more files and bytes is read by its files. Up to so many paths Spark looks up by itself, without a job."""
+"""A table with no more files and bytes than this is read by its files. Up to this number of paths, Spark lists them
+without a job."""
 
 _PLAIN_PATH = re.compile(r"[\w.=-][\w./=-]*")
-"""A path below the table's folder in which no letter is encoded."""
+"""A path below the table's folder without encoded characters."""
 
 
 class Files(NamedTuple):
@@ -48,15 +49,15 @@ def rows_at(spark: "SparkSession", table: TableLocation, version: int) -> "DataF
 
 
 def delta_rows_at(spark: "SparkSession", table: TableLocation, version: int) -> "DataFrame":
-    """All rows of a version of a table, by Delta's reader: it opens only the files that a filter leaves."""
+    """All rows of a version of a table, with Delta's reader: it opens only the files that a filter leaves."""
     return spark.read.format("delta").option("versionAsOf", version).load(table.uri)
 
 
 def small_and_plain(location: TableLocation, version: int) -> Files | None:
-    """The files of a version; None where they are many or large, or do not hold all columns and just the rows as they are."""
+    """The files of a version; None if they are many or large, or do not contain exactly the rows and all columns."""
     try:
         table = location.load(version=version)
-    except DeltaError:  # what delta-rs cannot load is nothing plain
+    except DeltaError:  # a table that delta-rs cannot load is not plain
         return None
     if table is None or not holds_rows_as_they_are(table):
         return None
@@ -69,12 +70,12 @@ def small_and_plain(location: TableLocation, version: int) -> Files | None:
 
 
 def is_plain_path(path: str) -> bool:
-    """Whether a path in the log is one below the table's folder, written as it is."""
+    """Whether a path in the log is below the table's folder, and is not encoded."""
     return _PLAIN_PATH.fullmatch(path) is not None
 
 
 def holds_rows_as_they_are(table: DeltaTable) -> bool:
-    """Whether the files of a version hold all columns, and just the rows that a reader sees."""
+    """Whether the files of a version contain all columns, and exactly the rows that a reader sees."""
     protocol = table.protocol()
     features = protocol.reader_features or ()
     return "deletionVectors" not in features and is_plain(

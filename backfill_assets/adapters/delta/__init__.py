@@ -1,11 +1,11 @@
 """Delta tables through their logs, without Spark: outputs, upstreams, staged files, the spool.
 
 - `arrow_types`: Arrow types of Parquet footers, spelled like the types of a Delta table in `query.ddl`
-- `column_metadata`: what the log says about the columns of a Delta table beyond names and types
+- `column_metadata`: what the log says about a Delta table's columns besides their names and types
 - `commits`: reads the commits in a Delta table's log
 - `file_bounds`: keeps only exact bounds in the log of an output
 - `key_statistics`: keys of Delta tables, according to the statistics in the log
-- `log_replay`: the files of a version of a Delta table, replayed from the actions in its log
+- `log_replay`: the protocol, metadata and files of a version of a Delta table, replayed from its log
 - `maintenance`: commits that change no rows of an output
 - `output`: one Delta table that only epochs change
 - `same_key`: when two rows have the same key, in the SQL of delta-rs (DataFusion)

@@ -1,4 +1,4 @@
-"""Types of Arrow, as Parquet's footers are read, spelled as `query.ddl` spells those of a Delta table."""
+"""The Arrow types of Parquet footers, spelled like the types of a Delta table in `query.ddl`."""
 
 from collections.abc import Callable, Mapping
 
@@ -33,8 +33,8 @@ _LISTS: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def columns_of_arrow(schema: pa.Schema) -> Columns:
-    """Names and types of columns. What they may hold beside values (nulls) and what their parts are called (of lists and
-    maps) differs from writer to writer and says nothing; a type that Delta does not have is spelled as Arrow does."""
+    """Names and types of columns. Nullability, and the names of the parts of lists and maps, differ between writers and
+    are ignored. A type that Delta does not have is spelled as in Arrow."""
     return tuple((field.name, _spelled(field.type)) for field in schema)
 
 
@@ -43,7 +43,7 @@ def _spelled(kind: pa.DataType) -> str:
         return _SIMPLE[kind]
     if pa.types.is_decimal(kind):
         return f"DECIMAL({kind.precision},{kind.scale})"
-    if pa.types.is_timestamp(kind) and kind.unit == "us":  # Spark's old times (INT96) are in nanoseconds
+    if pa.types.is_timestamp(kind) and kind.unit == "us":  # Spark's legacy timestamps (INT96) have nanoseconds
         return "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
     return _nested(kind)
 

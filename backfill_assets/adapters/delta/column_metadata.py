@@ -1,8 +1,8 @@
-"""What the log says of a Delta table's columns beside their names and types.
+"""What the log says about a Delta table's columns besides their names and types.
 
-Where the table maps names ("Column Mapping" of the protocol), what files call a column: one that is dropped and added again,
-or whose name another one takes, has other values under the name that it had. And of text of a fixed length, which to
-Delta is any text, its length: Spark pads what it compares with such a column.
+With column mapping, this is the name of a column in the files: if a column is dropped and added again, or takes another
+column's name, its name stands for other values than before. For strings of a fixed length (CHAR), which Delta stores as
+ordinary strings, it is the length: Spark pads what it compares with such a column.
 """
 
 import json
@@ -14,14 +14,15 @@ from backfill_assets.query.ddl import columns_of_delta
 __all__ = ["FIXED_LENGTH", "declared_types", "fixed_lengths", "stored_names"]
 
 FIXED_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
-"""The metadata of a column by which Spark knows that its text has a fixed length."""
+"""The key in a column's metadata under which Spark stores its CHAR or VARCHAR type."""
 
 _MODE = "delta.columnMapping.mode"
 _STORED = "delta.columnMapping.physicalName"
 
 
 def stored_names(schema: str, configuration: Mapping[str, str | None]) -> dict[str, Any]:
-    """What files call each column of a schema (JSON), with the fields inside of it: its own name where none is mapped."""
+    """The name in the files of each column of a schema (JSON), with its nested fields; the column's own name without
+    mapping."""
     mapped = (configuration.get(_MODE) or "none") != "none"
     return _of_fields(json.loads(schema), mapped=mapped)
 
@@ -49,7 +50,7 @@ def _inside(kind: Any, *, mapped: bool) -> Any:
 
 
 def fixed_lengths(schema: str) -> dict[str, str]:
-    """The columns of a schema (JSON) that hold text of a fixed length, in small letters, each with its type: `char(5)`."""
+    """The CHAR columns of a schema (JSON): names in lower case, each with its type, such as `char(5)`."""
     said = {
         each["name"].lower(): (each.get("metadata") or {}).get(FIXED_LENGTH) for each in json.loads(schema)["fields"]
     }
@@ -57,6 +58,6 @@ def fixed_lengths(schema: str) -> dict[str, str]:
 
 
 def declared_types(schema: str) -> dict[str, str]:
-    """The type of each column of a schema (JSON), as queries know it."""
+    """The type of each column of a schema (JSON), as queries see it."""
     fixed = fixed_lengths(schema)
     return {each.name: fixed.get(each.name.lower(), each.type) for each in columns_of_delta(schema)}

@@ -67,7 +67,7 @@ def read_commit(files: pafs.FileSystem, version: int) -> Actions | None:
 
 
 def ours_in(actions: Actions) -> dict[str, Any] | None:
-    """What a commit's metadata says about an epoch, as plain JSON; None for a commit of somebody else."""
+    """What a commit's metadata says about an epoch, as plain JSON; None for a commit that this project did not make."""
     info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     try:
         found = json.loads(info.get("userMetadata") or "{}").get("backfill")
@@ -77,7 +77,7 @@ def ours_in(actions: Actions) -> dict[str, Any] | None:
 
 
 def record_of(actions: Actions, target: str, version: int) -> CommitRecord | None:
-    """The record in a commit's metadata, if this project made the commit, and for this table (which may be a copy).
+    """The record in a commit's metadata, if this project made the commit for this table (a table's log may be a copy).
 
     Errors: `StoredFormatError`.
     """
@@ -88,9 +88,9 @@ def record_of(actions: Actions, target: str, version: int) -> CommitRecord | Non
 
 
 def staged_folder_of(actions: Actions, target: str) -> StagedFolder | None:
-    """The staged folder that a commit of ours took its files from, whatever its format; None where it does not say.
+    """The staged folder from which a commit of this project took its files, whatever its format; None if it has none.
 
-    Every format has had these three keys: what they name is swept, and whose life they name is ended, by any release.
+    All formats have these three keys, so any release can delete the folders and end the lives that they name.
     """
     found = ours_in(actions) or {}
     if found.get("target") != target:
@@ -102,7 +102,8 @@ def staged_folder_of(actions: Actions, target: str) -> StagedFolder | None:
 
 
 def readable_records(location: TableLocation, newest: int, target: str) -> Iterator[tuple[int, Actions, CommitRecord]]:
-    """The commits of ours from version `newest` back as far as this release reads them, each with its version."""
+    """The commits of this project from version `newest` back, as far as this release can read them, each with its
+    version."""
     for version, actions in commits_of(location, newest):
         try:
             record = record_of(actions, target, version)

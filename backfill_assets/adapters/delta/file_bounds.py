@@ -1,6 +1,6 @@
-"""Keeps the log of an output to bounds that are exact: which columns its property names, and what its files state.
+"""Keeps the log of an output to exact bounds: the columns that its property lists, and the bounds that its log has.
 
-What may be stated is decided in `backfill.bounds`. What is committed here is maintenance: it changes no rows.
+`core.epoch.bounds` decides which bounds are allowed. The commits made here are maintenance: they change no rows.
 """
 
 import json
@@ -24,17 +24,17 @@ from backfill_assets.core.epoch.bounds import (
 )
 from backfill_assets.core.epoch.records import StagedFile
 
-__all__ = ["are_exact", "mend", "parquet_statistics", "suit"]
+__all__ = ["are_exact", "parquet_statistics", "remove_inexact", "suit"]
 
 _ENTRY = frozenset({
     "path", "partitionValues", "size", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
     "clusteringProvider",
 })  # fmt: skip
-"""What the protocol has of a file's entry, beside what is stated here; checkpoints may hold more."""
+"""The keys of a file's entry according to the protocol, besides those that are set here; checkpoints may have more."""
 
 
 def are_exact(table: DeltaTable) -> bool:
-    """Whether a table's property keeps its writers to bounds that are exact."""
+    """Whether a table's property limits its writers to exact bounds."""
     text = table.metadata().configuration.get(BOUNDED_COLUMNS)
     if text is None:
         return False
@@ -43,7 +43,7 @@ def are_exact(table: DeltaTable) -> bool:
 
 
 def suit(location: TableLocation, table: DeltaTable, staged: Iterable[StagedFile]) -> bool:
-    """Whether files have bounds of all columns that the table's property names; if not, it names fewer from now on."""
+    """Whether the files have bounds for all columns that the table's property lists; if not, the property is shortened."""
     columns = boundable(table.schema().to_json())
     names = named(table.metadata().configuration[BOUNDED_COLUMNS] or "")
     bounded = _bounded([json.loads(file.stats) for file in staged], {name: columns[name] for name in names})
@@ -52,10 +52,11 @@ def suit(location: TableLocation, table: DeltaTable, staged: Iterable[StagedFile
     return len(bounded) == len(names)
 
 
-def mend(location: TableLocation) -> bool:
-    """Have a table's property name the columns that all its files have exact bounds of, and the files state no others.
+def remove_inexact(location: TableLocation) -> bool:
+    """Make a table's property list the columns for which all files have exact bounds, and remove all other bounds from
+    the log.
 
-    Tells whether there was anything to do. Gives way to other writers.
+    Returns whether anything was changed. Yields to other writers.
     """
     table = location.load()
     if table is None:
@@ -75,7 +76,7 @@ def mend(location: TableLocation) -> bool:
 
 
 def parquet_statistics(table: DeltaTable) -> WriterProperties:
-    """Statistics inside of the files that delta-rs writes: of plain columns but floats, whose bounds leave NaN out."""
+    """Statistics in the Parquet files that delta-rs writes: for plain columns except floats, whose bounds ignore NaN."""
     exact = [
         each.name
         for each in table.schema().fields
@@ -89,19 +90,19 @@ def parquet_statistics(table: DeltaTable) -> WriterProperties:
 
 
 def _bounded(stats: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> dict[str, str]:
-    """Those of the columns that all files have bounds of."""
+    """The columns for which all files have bounds."""
     without = set[str]().union(*(unbounded(each, columns) for each in stats))
     return {name: kind for name, kind in columns.items() if name not in without}
 
 
 def _misleads(stats: Mapping[str, Any], bounded: Mapping[str, str]) -> bool:
-    """Whether other bounds are stated than may be."""
+    """Whether the log has bounds that are not allowed."""
     kept = restated(stats, bounded)
     return any((stats.get(kind) or {}) != kept.get(kind, {}) for kind in ("minValues", "maxValues"))
 
 
 def _restated(file: DataFile, bounded: Mapping[str, str]) -> dict[str, Any]:
-    """The entry of a file, as it is but for what it states."""
+    """The entry of a file with other statistics."""
     entry = {name: value for name, value in _present(file.action).items() if name in _ENTRY}
     return {**entry, "dataChange": False, "stats": json.dumps(restated(file.stats, bounded))}
 

@@ -1,7 +1,7 @@
-"""Keys of Delta tables, as far as the log says: whether they can be read in order, and where each file lies in it.
+"""Keys of Delta tables according to the log: whether they can be sorted, and the range of the key in each file.
 
-Values are texts that Spark casts to the column's type, instants microseconds since 1970, so that no session's time zone
-moves them.
+Values are strings that Spark casts to the column's type; instants are microseconds since 1970, so they do not depend on
+a session's time zone.
 """
 
 import re
@@ -27,7 +27,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def spans(upstream: DeltaUpstream, version: int, leading: Column) -> list[Span] | None:
-    """From where to where each file with rows goes in the leading key column; None where one does not say."""
+    """The range of the leading key column in each file that has rows; None if it is unknown for one of them."""
     files = zip(upstream.version(version).files, upstream.rows(version), strict=True)
     found = [_span(file, rows, leading) for file, rows in files if rows]
     known = [span for span in found if span is not None]
@@ -40,15 +40,15 @@ def sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:
     key = tuple(columns[name] for name in upstream.key())
     if not key:
         raise UpstreamRefusedError(
-            f"table {upstream.name!r} has no key, in whose order strategy 'arrangement' could read it",
+            f"table {upstream.name!r} has no key; strategy 'arrangement' reads a table in the order of its key",
             hint=f"declare delta_table({upstream.name!r}, primary_key=...), or use strategy='snapshot'",
             reason="NO_KEY",
         )
     for column in key:
         if not SORTABLE.fullmatch(column.type):
             raise UpstreamRefusedError(
-                f"table {upstream.name!r}: strategy 'arrangement' cannot read in the order of key column {column.name!r}: "
-                f"expected numbers, texts, booleans, dates or times, found {column.type}",
+                f"table {upstream.name!r}: strategy 'arrangement' cannot sort by key column {column.name!r}: "
+                f"expected numbers, strings, booleans, dates or times, found {column.type}",
                 hint="use strategy='snapshot', which needs no order",
                 reason="KEY_NOT_SORTABLE",
                 column=column.name,
@@ -57,7 +57,8 @@ def sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:
 
 
 def _span(file: DataFile, rows: int, leading: Column) -> Span | None:
-    """What a file's statistics say of the leading key column; None if not enough, if it is doubtful, or if some are null."""
+    """The range of the leading key column in a file's statistics; None if it is missing or inexact, or if the column
+    has nulls."""
     stats = file.stats if are_trusted(leading.type) else {}
     low, high = (_ordered(leading, (stats.get(kind) or {}).get(leading.name)) for kind in ("minValues", "maxValues"))
     if low is None or high is None or (stats.get("nullCount") or {}).get(leading.name) != 0:
@@ -66,7 +67,7 @@ def _span(file: DataFile, rows: int, leading: Column) -> Span | None:
 
 
 def _ordered(column: Column, value: object) -> Any:
-    """A value of statistics in a form that Python orders as Spark does, and whose text Spark can cast; else None."""
+    """A value of the statistics in a form that Python orders like Spark, and whose text Spark can cast; otherwise None."""
     match value:
         case bool():
             return None

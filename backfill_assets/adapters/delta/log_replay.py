@@ -1,8 +1,8 @@
-"""What a version of a Delta table is made of, action by action, as its log states it.
+"""The contents of a version of a Delta table, replayed from the actions in its log.
 
-delta-rs gives a version's files, but not the deletion vectors that belong to them; a reader of single files needs both.
-So the log is replayed here, as the Delta protocol describes it ("Action Reconciliation"): the newest checkpoint at or
-below the version (of one file, of several, or with sidecars), then the commits after it.
+delta-rs returns a version's files without their deletion vectors; a reader of single files needs both. So the log is
+replayed here as the Delta protocol specifies it ("Action Reconciliation"): the newest checkpoint at or below the
+version (of one file, of several, or with sidecars), then the commits after it.
 """
 
 import json
@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 from backfill_assets.adapters.delta.commits import Actions, read_commit
 from backfill_assets.adapters.storage.warehouse import Mark, TableLocation
 
-__all__ = ["DataFile", "LogGoneError", "LogReplay", "Version", "is_elsewhere", "is_plain", "replay"]
+__all__ = ["DataFile", "LogGapError", "LogReplay", "Version", "is_elsewhere", "is_plain", "replay"]
 
-MOST_CARRIED = 100
-"""A version so many commits ahead is read from its checkpoint, which most tables make every ten."""
+MAX_COMMITS_AHEAD = 100
+"""A version that is further ahead is read from its checkpoint; most tables make one every ten commits."""
 
 _LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)")
@@ -35,11 +35,11 @@ _ENCODED_UUID = 20
 
 
 _PLAIN_FEATURES = frozenset({"deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
-"""What a table may ask of its readers without saying anything of how a file without deletion vector is read."""
+"""Reader features that do not affect how a file without a deletion vector is read."""
 
 
-class LogGoneError(Exception):
-    """The log holds neither a checkpoint nor all commits that a version is made of."""
+class LogGapError(Exception):
+    """The log has neither a checkpoint nor all commits of a version."""
 
 
 @dataclass(frozen=True)
@@ -50,29 +50,29 @@ class DataFile:
 
     @property
     def path(self) -> str:
-        """Where the file lies, relative to the table (or an absolute address), encoded as a URI."""
+        """The file's path, relative to the table (or an absolute address), encoded as a URI."""
         return str(self.action["path"])
 
     @property
     def deleted(self) -> int:
-        """How many of the file's rows its deletion vector hides."""
+        """The number of the file's rows that its deletion vector hides."""
         vector = self.action.get("deletionVector")
         return int(vector["cardinality"]) if vector else 0
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What the log states of the file's rows; numbers that are not whole as decimals."""
+        """The statistics of the file in the log; fractions are decimals."""
         found: dict[str, Any] = json.loads(self.action.get("stats") or "{}", parse_float=Decimal)
         return found
 
     @property
     def stated_rows(self) -> int | None:
-        """Rows that a reader sees, if the log states them."""
+        """The number of rows that a reader sees, if it is in the log."""
         records = self.stats.get("numRecords")
         return None if records is None else int(records) - self.deleted
 
     def absolute(self, table_uri: str) -> dict[str, Any]:
-        """The action for a log that lies elsewhere: file and deletion vector by their full addresses, no statistics."""
+        """The action for a log in another place: file and deletion vector with full addresses, no statistics."""
         made = {
             "path": _absolute(table_uri, self.path),
             "partitionValues": dict(self.action.get("partitionValues") or {}),
@@ -96,7 +96,8 @@ class Version:
 
     @property
     def is_plain(self) -> bool:
-        """Whether its files hold all columns as they are: no partitions, no mapped names, nothing that reading needs."""
+        """Whether its files contain all columns unchanged: no partitions, no mapped names, no feature that readers
+        need."""
         protocol = self.protocol
         return is_plain(
             protocol.get("minReaderVersion"), protocol.get("readerFeatures"), self.metadata.get("partitionColumns")
@@ -106,13 +107,13 @@ class Version:
 def is_plain(
     reader_version: int | None, reader_features: Iterable[str] | None, partition_columns: Sequence[str] | None
 ) -> bool:
-    """Whether files of a table with such a protocol, and so partitioned, hold all columns as they are."""
+    """Whether the files of a table with this protocol and these partition columns contain all columns unchanged."""
     simple = reader_version == 1 or (reader_version == 3 and set(reader_features or ()) <= _PLAIN_FEATURES)
     return simple and not partition_columns  # reader version 2 is column mapping
 
 
 def replay(files: pafs.FileSystem, version: int) -> Version:
-    """Read one version from the log. Errors: `LogGoneError`."""
+    """Read one version from the log. Errors: `LogGapError`."""
     return _replayed(files, version).version()
 
 
@@ -125,7 +126,7 @@ class _State:
     active: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def apply(self, actions: Iterable[Mapping[str, Any]]) -> None:
-        """Do what commits do, in their order."""
+        """Apply commits, in their order."""
         active = self.active
         for action in actions:
             self.protocol = action.get("protocol") or self.protocol
@@ -138,17 +139,18 @@ class _State:
                 active.pop(remove["path"], None)
 
     def version(self) -> Version:
-        """The table as it is now."""
+        """The state of the table after the actions so far."""
         files = tuple(DataFile(self.active[path]) for path in sorted(self.active))
         return Version(self.protocol, self.metadata, files)
 
 
 @dataclass
 class LogReplay:
-    """Versions of one table, each carried forward from the one that was read before it.
+    """Versions of one table, each derived from the one that was read before it.
 
-    Only commits that came since are read, as long as the log still has that one as it was: a log that was created again, put
-    back or cleaned up, an older version, and one far ahead are read as `replay` does.
+    Only the commits since then are read, if that version's entry in the log has not changed. Otherwise the whole
+    version is replayed: if the log was created again, restored or cleaned up, for an older version, and for one that is
+    far ahead.
     """
 
     location: TableLocation
@@ -157,7 +159,7 @@ class LogReplay:
     _mark: Mark | None = field(default=None, init=False)
 
     def version(self, number: int) -> Version:
-        """Read one version. Errors: `LogGoneError`."""
+        """Read one version. Errors: `LogGapError`."""
         files = self.location.files()
         mark = self.location.commit_mark(number)
         commits = self._since(files, number)
@@ -166,17 +168,17 @@ class LogReplay:
         else:
             self._state.apply(commits)
         self._at = number
-        # What was read while a log was created again may be of either log: nothing is carried forward from there.
+        # If the log was created again meanwhile, the actions may come from either log, so this version is not kept.
         self._mark = mark if self.location.commit_mark(number) == mark else None
         return self._state.version()
 
     def _since(self, files: pafs.FileSystem, number: int) -> Actions | None:
-        """What was done after the version that was read before; None where that is not known, or too much."""
-        if self._mark is None or not 0 <= number - self._at <= MOST_CARRIED:
+        """The actions since the version that was read before; None if they are unknown or too many."""
+        if self._mark is None or not 0 <= number - self._at <= MAX_COMMITS_AHEAD:
             return None
         try:
             found = list(_commits(files, self._at + 1, number))
-        except LogGoneError:
+        except LogGapError:
             return None
         return found if self.location.commit_mark(self._at) == self._mark else None
 
@@ -194,12 +196,12 @@ def _commits(files: pafs.FileSystem, first: int, last: int) -> Iterator[dict[str
     for number in range(first, last + 1):
         commit = read_commit(files, number)
         if commit is None:
-            raise LogGoneError(f"version {number} is no longer in the log")
+            raise LogGapError(f"version {number} is no longer in the log")
         yield from commit
 
 
 def _newest_checkpoint(files: pafs.FileSystem, version: int) -> tuple[int, list[str]]:
-    """The version and the files of the newest complete checkpoint that is not too new; (-1, []) without one."""
+    """The version and the files of the newest complete checkpoint that is not too new; (-1, []) if there is none."""
     found: dict[tuple[int, str], list[str]] = {}
     wanted: dict[tuple[int, str], int] = {}
     for info in files.get_file_info(pafs.FileSelector(_LOG, allow_not_found=True)):
@@ -237,7 +239,7 @@ def _vector_id(action: Mapping[str, Any] | None) -> str:
 
 
 def is_elsewhere(path: str) -> bool:
-    """Whether a path in a log is an address of its own, as a shallow clone has them, and none below the table's folder."""
+    """Whether a path in a log is a full address, as in shallow clones, instead of a path in the table's folder."""
     return "://" in path or path.startswith(("file:", "/"))
 
 
@@ -249,7 +251,7 @@ def _absolute(table_uri: str, path: str) -> str:
 
 
 def _absolute_vector(table_uri: str, vector: Mapping[str, Any]) -> dict[str, Any]:
-    """A deletion vector that is named by an encoded UUID beside the table, named by its full address."""
+    """A deletion vector that is stored next to the table under an encoded UUID, with its full address instead."""
     made = {name: value for name, value in vector.items() if value is not None}
     if vector["storageType"] != "u":
         return made

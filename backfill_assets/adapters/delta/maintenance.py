@@ -27,9 +27,9 @@ _HARMLESS = frozenset({
 
 
 def set_properties(location: TableLocation, properties: Mapping[str, str]) -> bool:
-    """Set these properties of a table; returns whether that was a change.
+    """Set these properties of a table; returns whether anything changed.
 
-    Errors: `CommitFailedError` if others always commit first.
+    Errors: `CommitFailedError` if other writers always commit first.
     """
     for _ in range(TRIES):
         table = location.load()
@@ -37,7 +37,7 @@ def set_properties(location: TableLocation, properties: Mapping[str, str]) -> bo
             return False
         if put_properties(location, table, properties):
             return True
-    raise CommitFailedError(f"{location.uri}: others committed first, {TRIES} times")
+    raise CommitFailedError(f"{location.uri}: other writers committed first, {TRIES} times")
 
 
 def put_properties(location: TableLocation, table: DeltaTable, properties: Mapping[str, str]) -> bool:
@@ -56,7 +56,7 @@ def may_write(table: DeltaTable) -> bool:
 
 
 def put_commit(location: TableLocation, version: int, operation: str, actions: Iterable[Mapping[str, Any]]) -> bool:
-    """Write a commit unless there is already one with that version; returns whether it was written."""
+    """Write a commit unless that version already exists; returns whether it was written."""
     described = {
         "timestamp": int(time.time() * 1000),
         "operation": operation,

@@ -30,7 +30,7 @@ from backfill_assets.adapters.delta.commits import (
     record_of,
     staged_folder_of,
 )
-from backfill_assets.adapters.delta.file_bounds import are_exact, mend, parquet_statistics, suit
+from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statistics, remove_inexact, suit
 from backfill_assets.adapters.delta.maintenance import set_properties
 from backfill_assets.adapters.delta.same_key import column, same_key
 from backfill_assets.adapters.delta.staging import check_columns
@@ -77,7 +77,7 @@ MergeLarge = Callable[[TableLocation, CommitRecord, Staged], None]
 
 
 def _no_merge(location: TableLocation, _record: CommitRecord, _staged: Staged) -> None:
-    raise AssertionError(f"{location.uri} takes no keyed changes")
+    raise AssertionError(f"{location.uri} accepts no keyed changes")
 
 
 def create_table(location: TableLocation, schema: str) -> None:
@@ -128,14 +128,14 @@ class DeltaOutput:
     def look(self) -> TableState:
         """Load the newest version, and read its log back to the newest commit of this project.
 
-        `PositionsLostError` if the log was cleaned up and has no such commit any more: such a table is not new, and cannot
-        be continued either. `StoredFormatError` if the newest one has another format.
+        `PositionsLostError` if the log was cleaned up and no longer has such a commit: such a table is not new, but
+        cannot be continued either. `StoredFormatError` if the newest commit has another format.
         """
         found = self._looked()
         if found.record is None and found.version >= 0 and read_commit(self.location.files(), 0) is None:
             raise PositionsLostError(
-                f"{self.target}: the table is at version {found.version}, but its log was cleaned up and holds none of its "
-                "epochs any more: how far it is cannot be known",
+                f"{self.target}: the table is at version {found.version}, but its log was cleaned up and has none of its "
+                "epochs any more, so its position is unknown",
                 hint=f"`backfill reset {self.target.partition('/')[2]}` rebuilds it; to keep it, restore its _delta_log "
                 "from a backup. Leave delta.enableExpiredLogCleanup off, so that it does not happen again",
                 version=found.version,
@@ -143,7 +143,7 @@ class DeltaOutput:
         return found
 
     def look_for_reset(self) -> TableState:
-        """Like `look`, for a caller that starts from scratch anyway: positions that are lost or unreadable count as none."""
+        """Like `look`, for a caller that starts from scratch anyway: lost or unreadable positions count as none."""
         try:
             return self._looked()
         except StoredFormatError:
@@ -173,9 +173,9 @@ class DeltaOutput:
         return TableState(version=version, external=external)
 
     def _interleaved_write(self, record: CommitRecord, at: int, before: Iterable[tuple[int, Actions]]) -> int | None:
-        """The first version that changed rows or columns between a commit and the version that was looked at for it.
+        """The first version that changed rows or columns between a commit and the version that was read before it.
 
-        Spark merges into the newest version, whichever was looked at.
+        Spark merges into the newest version, whichever version was read.
         """
         read_version = record.read_version
         if read_version is None or read_version >= at - 1:
@@ -194,8 +194,8 @@ class DeltaOutput:
     def commit(self, record: CommitRecord, staged: Staged) -> None:
         """Make one commit on the version loaded by the last `look`, without retries.
 
-        If the table does not yet name the columns whose bounds are exact and in all files, no commit is made. The table
-        names them from then on, and has to be looked at again.
+        If the table's property lists columns for which the staged files have no bounds, the property is shortened
+        instead, no commit is made, and the caller has to `look` again.
         """
         table = self._table
         assert table is not None
@@ -207,7 +207,7 @@ class DeltaOutput:
                 self._append(table, record, staged)
             elif record.engine == "delta-rs":
                 self._merge(table, record, staged)
-            elif not self._log.has_newer():  # otherwise Spark would merge into a version that nobody looked at
+            elif not self._log.has_newer():  # otherwise Spark would merge into a version that was not read
                 self.merge_large(self.location, record, staged)
                 self._log.forget()
         except Exception:
@@ -217,12 +217,12 @@ class DeltaOutput:
     def _bounds_suit(self, table: DeltaTable, staged: Staged) -> bool:
         if are_exact(table):
             return suit(self.location, table, staged.files)
-        mend(self.location)
+        remove_inexact(self.location)
         return False
 
     def engine(self, staged: Staged) -> str:
-        """How this would be committed: files are committed unchanged if no single row is replaced; otherwise by a merge, in
-        memory if it fits."""
+        """How to commit: files are committed unchanged if no single row is replaced; otherwise they are merged, in
+        memory if they fit."""
         if staged.replaces:
             return "overwrite"
         if staged.appends:
@@ -258,7 +258,8 @@ class DeltaOutput:
         ).when_not_matched_insert(values, "s.__op <> 'delete'").execute()
 
     def _properties(self, record: CommitRecord) -> CommitProperties:
-        """Number and metadata of a commit. A commit that ends a life uses up its numbers, so no later merge can follow."""
+        """Number and metadata of a commit. A commit that ends a life uses up the life's numbers, so no later merge can
+        follow."""
         numbers = {app_id(record.target, record.incarnation): record.epoch}
         if record.kind in {CommitKind.CREATE, CommitKind.DROP} and self._life:
             numbers[app_id(record.target, self._life)] = NO_MORE_EPOCHS
@@ -269,12 +270,12 @@ class DeltaOutput:
         )
 
     def verify(self, staged: Staged) -> None:
-        """Check that every staged file exists with its size, that the rows add up to what Spark reported, and that the files
-        have exactly the columns of the table that was looked at."""
+        """Check that every staged file exists with its size, that the rows add up to what Spark reported, and that the
+        files have exactly the columns of the table."""
         rows = sum(each.rows for each in staged.files)
         if rows != staged.rows:
             raise StagingError(
-                f"{self.target}: Spark reported {staged.rows} rows, but the staged files hold {rows}",
+                f"{self.target}: Spark reported {staged.rows} rows, but the staged files have {rows}",
                 hint="nothing was committed; run it again",
                 expected=staged.rows,
                 found=rows,
@@ -284,30 +285,30 @@ class DeltaOutput:
         missing = sorted(path for path, size in sizes.items() if found.get(path) != size)
         if missing:
             raise StagingError(
-                f"{self.target}: {len(missing)} of {len(sizes)} staged files are missing or cut short, first {missing[0]}",
-                hint="nothing was committed; run it again. If something vacuums the warehouse with no retention, stop it",
+                f"{self.target}: {len(missing)} of {len(sizes)} staged files are missing or truncated, first {missing[0]}",
+                hint="nothing was committed; run it again. If something vacuums the warehouse without retention, stop it",
                 missing=missing,
             )
         if staged.files and self._table is not None:
             check_columns(self.target, self._table, staged.files)
 
     def set_status(self, status: str) -> bool:
-        """Set `creating`, `live` or `dropped` in the table's properties; returns whether that was a change."""
+        """Set `creating`, `live` or `dropped` in the table's properties; returns whether anything changed."""
         return set_properties(self.location, {STATUS_PROPERTY: status})
 
     def keep_bounds(self, *, thoroughly: bool) -> bool:
-        """Make the log have bounds of only those columns whose bounds are exact and in all files; returns whether that was a
-        change. Without `thoroughly`, a table that claims to be so is trusted."""
+        """Keep in the log only the bounds of columns whose bounds are exact and in all files; returns whether anything
+        changed. Without `thoroughly`, a table whose property says so is trusted."""
         assert self._table is not None
-        return (thoroughly or not are_exact(self._table)) and mend(self.location)
+        return (thoroughly or not are_exact(self._table)) and remove_inexact(self.location)
 
     def is_ours(self) -> bool:
-        """Whether the table's properties say that it was created here; its log may have lost all epochs since."""
+        """Whether the table's properties say that it was created here; its log may have lost all epochs."""
         table = self.location.load()
         return table is not None and STATUS_PROPERTY in table.metadata().configuration
 
     def compact(self, files: int) -> None:
-        """Compact small files if there are at least `files` of them; changes no data, and yields to any other writer."""
+        """Compact small files if there are at least `files` of them. Changes no data, and yields to any other writer."""
         table = self.location.load()
         if table is None or len(table.file_uris()) < files or not are_exact(table):
             return
@@ -317,14 +318,14 @@ class DeltaOutput:
             _log.info("%s: compaction gave way: %s", self.target, error)
 
     def vacuum(self, retention_hours: int) -> None:
-        """Delete files that the table has not referred to for a time; never staged files."""
+        """Delete files that the table has not referred to for some time; never staged files."""
         table = self.location.load()
         if table is not None:
             table.vacuum(retention_hours, dry_run=False, enforce_retention_duration=False, full=False)
 
     def log_retention(self) -> float:
-        """How long, in seconds, entries of the log are kept at least, according to the version loaded by the last `look`; for
-        ever, if its property is not a length of time."""
+        """How long log entries are kept at least, in seconds, according to the version loaded by the last `look`;
+        infinite if the property is not an interval."""
         assert self._table is not None
         try:
             return retention_of(self._table.metadata().configuration)[1]
@@ -332,20 +333,20 @@ class DeltaOutput:
             return math.inf
 
     def expire_log(self) -> None:
-        """Delete entries of the log that are older than its retention, except those that a newer version is built from, and
-        none beyond the version loaded by the last `look`."""
+        """Delete log entries older than the retention, except those that a newer version is built from, and those
+        beyond the version loaded by the last `look`."""
         assert self._table is not None
         try:
             self._table.cleanup_metadata()
         except (DeltaError, OSError) as error:  # others may be deleting the same entries
-            _log.info("%s: its log was not shortened: %s", self.target, error)
+            _log.info("%s: old log entries were not deleted: %s", self.target, error)
 
     def records(self, count: int) -> list[CommitRecord]:
         """The newest `count` commits of this project, newest first; for reports."""
         return [record for record, _ in self.timed_records(count)]
 
     def timed_records(self, count: int) -> list[tuple[CommitRecord, float]]:
-        """The newest `count` commits of this project, newest first, each with its time (seconds since 1970)."""
+        """The newest `count` commits of this project, newest first, each with its time in seconds since 1970."""
         table = self.location.load()
         found: list[tuple[CommitRecord, float]] = []
         if table is None or count <= 0:
@@ -357,7 +358,8 @@ class DeltaOutput:
         return found
 
     def life(self, *, since: int) -> list[CommitRecord]:
-        """The commits of the current life from epoch `since` on, oldest first; for each epoch its newest one."""
+        """The commits of the current life from epoch `since` on, oldest first; if an epoch was restated, its newest
+        commit."""
         table = self.location.load()
         found: dict[int, CommitRecord] = {}
         if table is None:
@@ -367,7 +369,7 @@ class DeltaOutput:
             incarnation = incarnation or record.incarnation
             if record.incarnation != incarnation or record.epoch < since:
                 break
-            found.setdefault(record.epoch, record)  # a repetition is met before what it repeats
+            found.setdefault(record.epoch, record)  # newest first, so a restated epoch comes before its original
         return [found[epoch] for epoch in sorted(found)]
 
 

@@ -1,4 +1,4 @@
-"""When two rows have the same key, in the SQL of delta-rs (DataFusion): where Spark says so, too."""
+"""Whether two rows have the same key, in the SQL of delta-rs (DataFusion), with the same result as in Spark."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _FLOATING = {"float": "FLOAT", "double": "DOUBLE"}
 def same_key(schema: Schema, key: Sequence[str]) -> str:
     """SQL for whether `t` and `s` have the same key; null is equal to null."""
     kinds = {each.name: each.type.type for each in schema.fields if isinstance(each.type, PrimitiveType)}
-    # In brackets: DataFusion takes an AND after IS NOT DISTINCT FROM for a part of the right side.
+    # In brackets: DataFusion parses an AND after IS NOT DISTINCT FROM as part of the right side.
     return " AND ".join(
         f"({_one_form(column('t', name), kinds.get(name))} IS NOT DISTINCT FROM "
         f"{_one_form(column('s', name), kinds.get(name))})"
@@ -22,13 +22,13 @@ def same_key(schema: Schema, key: Sequence[str]) -> str:
 
 
 def column(side: str, name: str) -> str:
-    """A column of a side as it is written in DataFusion's SQL."""
+    """A column of one side in DataFusion's SQL."""
     escaped = name.replace('"', '""')
     return f'{side}."{escaped}"'
 
 
 def _one_form(value: str, kind: str | None) -> str:
-    """A value in the one form of all that equal it: DataFusion compares the bits of NaN, of which there are many."""
+    """A value in the one form for all equal values: DataFusion compares the bits of NaN, which has many."""
     if kind not in _FLOATING:
         return value
     nan, zero = (f"CAST('{number}' AS {_FLOATING[kind]})" for number in ("NaN", "0"))

@@ -1,8 +1,9 @@
-"""The spool of a view: captured changes of its upstreams, as Parquet beside the view's data, and the lists of their files.
+"""The spool of a view: captured changes of its upstreams, as Parquet next to the view's data, and the lists of their
+files.
 
-`<view>/_spool/<incarnation>-<epoch>-<attempt>/<upstream>/<first version>/` has one segment; its `files.json`, written last,
-lists the files. `<upstream>/snapshot/files.json` describes the pinned version, according to its log, because log
-clean-up removes that first. VACUUM never enters a folder whose name begins with `_`; only `staging.sweep` removes them.
+`<view>/_spool/<incarnation>-<epoch>-<attempt>/<upstream>/<first version>/` is one segment. Its `files.json`, which is
+written last, lists the files. `<upstream>/snapshot/files.json` describes the pinned version, because log cleanup
+removes that first. VACUUM never enters a folder whose name begins with `_`; only `staging.sweep` removes these.
 """
 
 import json
@@ -43,7 +44,7 @@ def segment_files(view: TableLocation, spooled: Mapping[str, str], names: Sequen
 
 
 def keep_version(view: TableLocation, folder: str, upstream: str, version: Version) -> None:
-    """Store the list of files of a pinned version."""
+    """Store the file list of a pinned version."""
     described = SPOOLED.written({
         "protocol": version.protocol,
         "metadata": version.metadata,
@@ -53,7 +54,7 @@ def keep_version(view: TableLocation, folder: str, upstream: str, version: Versi
 
 
 def kept_version(view: TableLocation, spooled: Mapping[str, str], upstream: str) -> Version | None:
-    """The stored list of files of an upstream's pinned version; None if there is none."""
+    """The stored file list of an upstream's pinned version; None if there is none."""
     name = f"{upstream}/{SPOOLED_SNAPSHOT}"
     return _read(view, f"{SPOOL}/{spooled[name]}/{name}/{_FILES}", _version) if name in spooled else None
 
@@ -66,8 +67,8 @@ def _held(view: TableLocation, spooled: Mapping[str, str], name: str) -> list[st
     if sizes is None or found != sizes:
         gone = sorted(path for path, size in (sizes or {}).items() if found.get(path) != size)
         raise VersionsLostError(
-            f"captured changes are missing: expected the files of {place}, found that {gone[0] if gone else _FILES} is "
-            "missing or cut short",
+            f"captured changes are missing: expected all files of {place}, but {gone[0] if gone else _FILES} is "
+            "missing or truncated",
             hint="nothing was skipped. Something other than this project deleted files of the view's spool; reset the view",
             segment=name,
         )

@@ -1,8 +1,9 @@
-"""Files that Spark wrote into a table's folder and no reader sees yet: finding, describing and deleting them.
+"""Files that Spark wrote into a table's folder and that no reader sees yet: finding, describing and deleting them.
 
-A staged folder is named `<incarnation>-<epoch>-<attempt>`, in the spool too. One rule says what may be deleted: folders of
-epochs up to the last committed one whose attempt did not succeed, and folders of other incarnations than the current one.
-Folders of an epoch that may be in progress are never deleted, nor are folders in the spool that the newest commit names.
+A staged folder is named `<incarnation>-<epoch>-<attempt>`, also in the spool. One rule decides which may be deleted:
+folders of epochs up to the last committed one whose attempt did not succeed, and folders of other incarnations than the
+current one. Folders of an epoch that may be in progress are never deleted, nor are folders in the spool that the newest
+commit names.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ from backfill_assets.query.ddl import columns_of_delta
 __all__ = ["INPUTS", "check_columns", "collect", "delete_data", "delete_folder", "spooled_folders", "sweep"]
 
 INPUTS = "_inputs"
-"""Inside a staged folder: describes the inputs of the attempt; deleted as soon as it has been computed."""
+"""Inside a staged folder: describes the inputs of the attempt; deleted as soon as the attempt has been computed."""
 
 
 def collect(location: TableLocation, folder: str) -> tuple[StagedFile, ...]:
@@ -51,7 +52,7 @@ def check_columns(target: str, table: DeltaTable, files: Iterable[StagedFile]) -
         raise StagingError(
             f"{target}: column {wrong.column!r} of staged file {wrong.path}: expected "
             f"{wrong.expected or 'no such column'}, as the table has it, found {wrong.found or 'no such column'}",
-            hint="nothing was committed; run it again. If it persists, Spark writes otherwise than it was told to: look for "
+            hint="nothing was committed; run it again. If it happens again, Spark ignores the requested schema: look for "
             "a plugin that changes how it writes Parquet",
             column=wrong.column,
             expected=wrong.expected,
@@ -62,8 +63,8 @@ def check_columns(target: str, table: DeltaTable, files: Iterable[StagedFile]) -
 def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
     """Delete the staged folders that the rule allows and that the log never mentioned; returns their names.
 
-    The folders are listed before the table is looked at. So a life or an epoch that begins in between is known, and nothing
-    that a newer run needs is mistaken for an old one. Folders that were ever committed are left to vacuum, because time
+    The folders are listed before the table is read. So a life or an epoch that begins in between is known, and nothing
+    that a newer run needs is taken for an old folder. Folders that were committed once are left to VACUUM, because time
     travel and the change feed may still need their files.
     """
     folders, spooled = _folders(location, ""), _folders(location, SPOOL)
@@ -90,9 +91,9 @@ def spooled_folders(location: TableLocation) -> set[str]:
 def delete_data(location: TableLocation, look: Callable[[], TableState]) -> bool:
     """Delete everything in a dropped table's folder except its log; returns whether the table is still dropped.
 
-    As in `sweep`, the folder is listed before the table is looked at. So files of a life that begins in between are not in
-    the list, and if there is such a life nothing is deleted at all. All lives share the folder of the spool, so its contents
-    are listed too.
+    As in `sweep`, the folder is listed before the table is read. So files of a life that begins in between are not in
+    the list, and if there is such a life, nothing is deleted at all. All lives share the spool's folder, so its
+    contents are listed, too.
     """
     listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
     spooled = spooled_folders(location)
@@ -134,10 +135,10 @@ def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
 
 
 def _maybe_committed(location: TableLocation, target: str, folders: Sequence[StagedFolder]) -> set[str]:
-    """The names of folders whose files were committed once, or may have been because the log is cut off.
+    """The names of folders whose files were committed once, or may have been because the log is incomplete.
 
-    The log shows this for an epoch if it goes back to the table's beginning, or to an earlier epoch of that life. It is read
-    only until all are known.
+    The log is conclusive for an epoch if it goes back to the table's beginning, or to an earlier epoch of that life. It
+    is read only until all folders are known.
     """
     table = location.load()
     if table is None or not folders:
@@ -172,7 +173,7 @@ def _describe(files: pafs.FileSystem, info: pafs.FileInfo) -> StagedFile:
 
 
 def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
-    """The number of rows and, for whole numbers, dates and strings, their nulls and bounds, in Delta's format."""
+    """The number of rows and, for whole numbers, dates and strings, their null counts and bounds, in Delta's format."""
     lows: dict[str, Any] = {}
     highs: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -198,13 +199,13 @@ def _kinds(schema: pa.Schema) -> dict[str, str]:
 
 
 def _places(footer: pq.FileMetaData) -> dict[str, int]:
-    """Columns by name, with their index among all columns of the file, some of which are parts of structs."""
+    """Columns by name, each with its index among all columns of the file, including the fields of structs."""
     paths = [footer.schema.column(column).path for column in range(footer.num_columns)]
     return {path: at for at, path in enumerate(paths) if paths.count(path) == 1}
 
 
 def _bounds(bounded: list[Any]) -> list[Any]:
-    """Minimum and maximum of each chunk in turn. None for values that Python cannot represent (strings that are not UTF-8,
+    """Minimum and maximum of each row group. None for values that Python cannot represent (strings that are not UTF-8,
     years beyond 9999): such a column has no bounds."""
     try:
         return [_json_value(value) for each in bounded for value in (each.min, each.max)]

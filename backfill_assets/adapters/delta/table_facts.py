@@ -1,4 +1,4 @@
-"""What the log and properties of a Delta table say of it, for the choice of a strategy. Reads no data."""
+"""Facts about a Delta table from its log and properties, for the choice of a strategy. Reads no data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -14,10 +14,11 @@ from backfill_assets.query.ddl import Column
 __all__ = ["rate_span", "table_facts"]
 
 DAY, HOUR = 86_400.0, 3_600.0
-MOST_COMMITS = 200
-"""So many commits of the last day are looked at for the rates at the most."""
+MAX_COMMITS = 200
+"""At most this many commits of the last day are read for the rates."""
 AT_REST = 10
-"""A table that has not changed for so many times its mean gap is at rest: what came before was a load, or is over."""
+"""A table that has not changed for this many times its mean interval is at rest: what came before was a load, or has
+ended."""
 
 
 class _Recent(NamedTuple):
@@ -38,7 +39,7 @@ def table_facts(upstream: DeltaUpstream, *, kind: Literal["table", "view"], chun
     known = spans(upstream, version, key[0]) if key else None
     file_retention, log_retention = upstream.retention()
     span = rate_span([each.at for each in found], now=now)
-    # One commit that outweighs the others is the table's load, which does not come again.
+    # A commit that is larger than all others is assumed to be the initial load, which does not happen again.
     changes = sorted(found, key=lambda each: each.rows)[:-1]
     return TableFacts(
         name=upstream.name,
@@ -62,22 +63,22 @@ def table_facts(upstream: DeltaUpstream, *, kind: Literal["table", "view"], chun
 
 
 def rate_span(times: Sequence[float], *, now: float) -> float:
-    """Over how many seconds the commits made at these times (newest first) are to be spread for a rate.
+    """The number of seconds for a rate over the commits made at these times (newest first).
 
-    The time since the oldest of them, an hour at the least: fewer commits than are looked at show no rate in a shorter
-    time. Where so many were made that older ones were not looked at, the time that they took; of a table that has come to
-    rest since, a day.
+    This is the time since the oldest of them, but at least an hour: a few commits show no rate in a shorter time. If
+    there are so many commits that older ones were not read, it is the time that these took; if the table is at rest
+    since then, it is a day.
     """
     if len(times) < 2:
         return DAY
     if now - times[0] > AT_REST * (times[0] - times[-1]) / (len(times) - 1) and now - times[0] > AT_REST:
         return DAY
     taken = now - times[-1]
-    return max(1.0, taken) if len(times) >= MOST_COMMITS else max(HOUR, taken)
+    return max(1.0, taken) if len(times) >= MAX_COMMITS else max(HOUR, taken)
 
 
 def _key(upstream: DeltaUpstream) -> Sequence[Column]:
-    """The key, if there is one that has an order."""
+    """The key, if it exists and can be sorted."""
     try:
         return sortable_key(upstream)
     except UpstreamRefusedError:
@@ -85,10 +86,10 @@ def _key(upstream: DeltaUpstream) -> Sequence[Column]:
 
 
 def _recent(upstream: DeltaUpstream, version: int, now: float) -> Iterator[_Recent]:
-    """The newest commits that the log still has, newest first."""
+    """The newest commits that are still in the log, newest first."""
     for seen, (number, actions) in enumerate(commits_of(upstream.location, version)):
         at = committed_at(upstream.location, number, actions) / 1000
-        if seen and (seen >= MOST_COMMITS or now - at > DAY):
+        if seen and (seen >= MAX_COMMITS or now - at > DAY):
             return
         rows = changed_rows(actions)
         removes = any("remove" in each and each["remove"].get("dataChange", True) for each in actions)

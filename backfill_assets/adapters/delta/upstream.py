@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.delta.column_metadata import declared_types, stored_names
 from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
-from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, LogReplay, Version, is_elsewhere, is_plain
+from backfill_assets.adapters.delta.log_replay import DataFile, LogGapError, LogReplay, Version, is_elsewhere, is_plain
 from backfill_assets.adapters.storage.lru import LeastRecentlyUsed
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.ports import Commit, TableSize, UpstreamState
@@ -41,7 +41,7 @@ __all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows"
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
 RETENTION = (("delta.deletedFileRetentionDuration", 7), ("delta.logRetentionDuration", 30))
-"""The properties that say how long removed files and log entries are kept, and Delta's defaults in days."""
+"""The properties for the retention of removed files and of log entries, with Delta's defaults in days."""
 
 KEPT_VERSIONS = 3
 """How many versions are kept in memory with their files: a pinned one, and the newest."""
@@ -55,8 +55,8 @@ BYTES_OF_ROW = 50
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeFiles:
-    """The Parquet files, relative to the table, with the changes of versions: `feed` with the columns of the table and
-    `_change_type`, `added` with only inserted rows. `schema` is the table's schema, as JSON."""
+    """The Parquet files with the changes of versions, relative to the table: `feed` with the columns of the table and
+    `_change_type`, `added` with inserted rows only. `schema` is the table's schema, as JSON."""
 
     schema: str
     feed: tuple[str, ...]
@@ -65,7 +65,7 @@ class ChangeFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class _Changed:
-    """What a version's entry in the log says about changed rows; `described` if it has a protocol or metadata."""
+    """What a version's log entry says about changed rows; `described` if it has a protocol or metadata action."""
 
     feed: tuple[str, ...]
     added: tuple[DataFile, ...]
@@ -122,7 +122,7 @@ class DeltaUpstream:
         return retention_of(self.loaded().metadata().configuration)
 
     def columns(self) -> tuple[Column, ...]:
-        """The present columns of the table."""
+        """The current columns of the table."""
         return columns_of_delta(self.loaded().schema().to_json())
 
     def has_feed(self, number: int) -> bool:
@@ -136,7 +136,7 @@ class DeltaUpstream:
     def _replayed(self, number: int) -> Version:
         try:
             return self._replay.version(number)
-        except LogGoneError as error:
+        except LogGapError as error:
             kept = self.kept(number)
             if kept is None:
                 raise self._lost(number, str(error)) from None
@@ -162,8 +162,8 @@ class DeltaUpstream:
         return [each for number in range(read.first, read.last + 1) for each in self._changes(number).added]
 
     def change_files(self, read: ChangesRead) -> ChangeFiles | None:
-        """The files with exactly the changes of versions of a table with a feed. None if only Delta's own reader can find
-        the changes: rows hidden by deletion vectors, files removed as a whole, partitions, mapped columns.
+        """The files with exactly the changes of versions of a table with a feed. None if only Delta's own reader can
+        find the changes: rows hidden by deletion vectors, files removed as a whole, partitions, mapped columns.
 
         Source: the Delta protocol, "Reader Requirements for CDC": if a version has change files, they are all changes.
         """
@@ -195,7 +195,7 @@ class DeltaUpstream:
         return TableSize(rows=rows, bytes=sum(size for _, size in stated))
 
     def commit_timestamp(self, number: int) -> int | None:
-        """When a version was committed, according to itself; None if the log no longer has it, or it does not say."""
+        """The commit time recorded in a version; None if the log no longer has the version, or it records none."""
 
         def read() -> int | None:
             actions = read_commit(self.location.files(), number)
@@ -232,7 +232,7 @@ class DeltaUpstream:
                 raise self._lost(inside[info.path], f"its file {info.path} is missing")
 
     def _commit(self, number: int) -> Commit:
-        """The changes of a version. Its entry in the log is read once; what is needed to read the changes is kept."""
+        """The changes of a version. Its log entry is read once; what is needed to read the changes is kept in memory."""
         return self._commits.use(number, lambda: self._read(number))[0]
 
     def _changes(self, number: int) -> _Changed:
@@ -260,7 +260,7 @@ class DeltaUpstream:
         return actions
 
     def _writes_feed(self, number: int, described: Mapping[str, Any] | None) -> bool:
-        """Whether the change data feed is on at a version, `described` by it or as before. Errors: `VersionsLostError`."""
+        """Whether the change data feed is on at a version, by its metadata `described` or as before; `VersionsLostError`."""
         if described is not None:
             return (described.get("configuration") or {}).get(FEED) == "true"
         if (before := self._commits.get(number - 1)) is not None:
@@ -283,7 +283,7 @@ class DeltaUpstream:
                 raise UpstreamChangedError(
                     f"version {number} of table {self.name!r} changed column {name!r}: expected type "
                     f"{kind}, found {found.get(name, 'no such column')}",
-                    hint="put the column back as it was, or adapt the query and reset the views over the table",
+                    hint="restore the column, or adapt the query and reset the views over the table",
                     version=number,
                     column=name,
                 )
@@ -292,21 +292,21 @@ class DeltaUpstream:
     def _check_same_columns(
         self, before: DeltaTable, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]
     ) -> None:
-        """Under the name of a column no other one may come: rows that no version changed would have other values."""
+        """Refuse a column that takes the name of another one: rows that no version changed would get other values."""
         was = stored_names(before.schema().to_json(), before.metadata().configuration)
         now = stored_names(metadata["schemaString"], metadata.get("configuration") or {})
         other = next((name for name, stored in was.items() if now[name] != stored), None)
         if other is not None and self._keeps_files(number, actions):
             raise UpstreamChangedError(
-                f"version {number} of table {self.name!r} has another column named {other!r} than before",
-                hint="a column was dropped and added again or took another one's name, or that was restored; put it back as "
-                "it was, or reset the views over the table",
+                f"version {number} of table {self.name!r} has another column under the name {other!r} than before",
+                hint="a column was dropped and added again, took another column's name, or was restored after that. "
+                "Restore the columns, or reset the views over the table",
                 version=number,
                 column=other,
             )
 
     def _keeps_files(self, number: int, actions: list[dict[str, Any]]) -> bool:
-        """Whether files of the version before a commit are part of it still."""
+        """Whether a commit keeps any file of the version before it."""
         gone, again = ({each[kind]["path"] for each in actions if kind in each} for kind in ("remove", "add"))
         return any(each.path not in gone - again for each in self.version(number - 1).files)
 
@@ -327,7 +327,7 @@ class DeltaUpstream:
         if table is None:
             raise UpstreamRefusedError(
                 f"there is no Delta table at {self.location.uri} (declared as {self.name!r})",
-                hint="check the path of delta_table(...); a relative path is meant against the project's root",
+                hint="check the path of delta_table(...); a relative path starts at the project's root",
                 reason="NO_TABLE",
             )
         return table
@@ -342,7 +342,7 @@ class DeltaUpstream:
     def _lost(self, number: int, what: str) -> VersionsLostError:
         return VersionsLostError(
             f"table {self.name!r}: version {number} can no longer be read: {what}",
-            hint="nothing was skipped. Reset the views that read it; to keep it from happening, raise "
+            hint="nothing was skipped. Reset the views that read it. To prevent this, raise "
             "delta.deletedFileRetentionDuration and delta.logRetentionDuration of the table, or VACUUM it less",
             version=number,
         )
@@ -379,7 +379,7 @@ def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:
-    """The size of the files with a commit's changes, as far as the log has it."""
+    """The size of the files with a commit's changes, as far as it is in the log."""
     feed = [each["cdc"] for each in actions if "cdc" in each]
     whole = [each[kind] for kind in ("add", "remove") for each in actions if _data_change(each, kind)]
     return sum(int(each.get("size") or 0) for each in feed or whole)

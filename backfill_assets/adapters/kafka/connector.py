@@ -1,4 +1,4 @@
-"""Kafka: what topics hold, and the settings with which both clients (librdkafka here, Java in Spark) reach a broker."""
+"""Kafka: the state of topics, and the settings with which both clients (librdkafka here, Java in Spark) reach a broker."""
 
 import os
 import time
@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, Resou
 from dagster import ConfigurableResource
 from pydantic import Field
 
+from backfill_assets.adapters.kafka.client_settings import java_settings, with_secret
 from backfill_assets.adapters.local.servers import endpoints
 from backfill_assets.core.epoch.ports import TopicState
 from backfill_assets.core.progress.positions import OffsetRange
@@ -26,7 +27,7 @@ from backfill_assets.errors import (
     UnknownTopicError,
 )
 
-__all__ = ["KafkaClient", "KafkaConnector", "java_settings"]
+__all__ = ["KafkaClient", "KafkaConnector"]
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -115,7 +116,7 @@ class KafkaConnector(ConfigurableResource[Any]):
             EnvironmentSetupError: No broker is known, or a variable that a setting names is not set.
         """
         settings = {**self.client_config, **(overrides or {})}
-        resolved = {name: _secret(name, value) for name, value in settings.items()}
+        resolved = {name: with_secret(name, value) for name, value in settings.items()}
         servers = resolved.pop("bootstrap.servers", None) or self._servers()
         return KafkaClient(servers, resolved, timeout=self.connect_seconds)
 
@@ -283,7 +284,7 @@ class KafkaClient:
             return AdminClient(settings)
         except KafkaException as error:
             raise EnvironmentSetupError(
-                f"the Kafka client does not take its settings: {error.args[0].str()}",
+                f"the Kafka client refuses its settings: {error.args[0].str()}",
                 hint="correct `client_config` of the source or of the resource `backfill_kafka`; names are librdkafka's",
             ) from None
 
@@ -348,47 +349,3 @@ def _offer(
         compacted="compact" in policy,
         retention_seconds=None if kept < 0 or "delete" not in policy else kept / 1000,
     )
-
-
-def java_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """librdkafka's client settings under the names of Kafka's Java client; names that both know stay as they are."""
-    java = dict(settings)
-    longest = java.pop("fetch.wait.max.ms", None)
-    if longest:
-        java["fetch.max.wait.ms"] = longest
-    mechanism = java.pop("sasl.mechanisms", None) or java.pop("sasl.mechanism", None)
-    user, password = java.pop("sasl.username", None), java.pop("sasl.password", None)
-    if mechanism:
-        java["sasl.mechanism"] = mechanism
-    if mechanism and user is not None:
-        login = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
-        java["sasl.jaas.config"] = (
-            f'org.apache.kafka.common.security.{login} required username="{_jaas(user)}" password="{_jaas(password or "")}";'
-        )
-    authority = java.pop("ssl.ca.location", None)
-    if authority:
-        java.update({"ssl.truststore.type": "PEM", "ssl.truststore.location": authority})
-    certificate, private_key = java.pop("ssl.certificate.location", None), java.pop("ssl.key.location", None)
-    if certificate and private_key:
-        java["ssl.keystore.type"] = "PEM"
-        java["ssl.keystore.certificate.chain"] = Path(certificate).read_text(encoding="utf-8")
-        java["ssl.keystore.key"] = Path(private_key).read_text(encoding="utf-8")
-    if java.get("ssl.endpoint.identification.algorithm") == "none":
-        java["ssl.endpoint.identification.algorithm"] = ""
-    return java
-
-
-def _jaas(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _secret(name: str, value: str) -> str:
-    variable = value.removeprefix("env:")
-    if variable == value:
-        return value
-    if variable not in os.environ:
-        raise EnvironmentSetupError(
-            f"Kafka setting {name!r} is read from environment variable {variable}, which is not set",
-            hint=f"set {variable} where Dagster runs",
-        )
-    return os.environ[variable]

@@ -68,8 +68,8 @@ class LogReader:
     def diverged(self, topic: str, read: Mapping[int, tuple[int, int]]) -> dict[int, int]:
         """Partitions whose log is no longer the one that was read, up to an offset (exclusive), in a leader epoch.
 
-        Returns for each such partition the first offset at which another leader's record is delivered; if there is none, the
-        last one below the position.
+        Returns for each such partition the first offset at which another leader's record is delivered; if there is
+        none, the last offset below the position.
         """
         starts = [
             TopicPartition(topic, partition, offset, leader_epoch=epoch) for partition, (offset, epoch) in read.items()
@@ -102,7 +102,8 @@ class LogReader:
         return found
 
     def records(self, topic: str, ranges: Mapping[int, OffsetRange]) -> list[Record]:
-        """All records that are delivered of these ranges. Nothing is, of a partition whose log no longer has the first."""
+        """All records that are delivered for these ranges. For a partition whose log no longer has the first record,
+        there are none."""
         found: list[Record] = []
 
         def seen(message: Message) -> bool:

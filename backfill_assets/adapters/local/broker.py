@@ -112,7 +112,7 @@ def _format(folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, env=_clean(), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise EnvironmentSetupError(
-            f"The data folder of the embedded broker, {folder / _DATA}, could not be made: {done.stderr.strip()}",
+            f"The data folder of the embedded broker, {folder / _DATA}, could not be created: {done.stderr.strip()}",
             hint="If the disk is full, free some space; then run the same command again.",
         )
 

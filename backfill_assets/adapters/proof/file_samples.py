@@ -1,7 +1,7 @@
-"""Some rows of some data files of a table, read by pyarrow: a reader that has nothing of Spark in it.
+"""Some rows of some data files of a table, read by pyarrow, a reader that shares nothing with Spark.
 
-Which files and rows is drawn by a seed. Only files that hold all columns, and just the rows that a reader sees, are drawn:
-the rest takes Delta to read.
+A seed selects the files and rows. Only files that contain all columns, and exactly the rows that a reader sees, are
+selected: only Delta can read the others.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,18 +14,19 @@ import pyarrow.parquet as pq
 from backfill_assets.adapters.delta.log_replay import DataFile, Version
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.progress.positions import OffsetRange
-from backfill_assets.core.sampling import ROWS_DRAWN, drawn, drawn_range
+from backfill_assets.core.sampling import ROWS_SAMPLED, sample_names, sample_range
 from backfill_assets.query.ddl import Column
 
 __all__ = ["FileSample", "TableFiles", "TableSample", "sample_of"]
 
 _ROW_INDEX = "_metadata"
-"""What Spark calls the place of a row in its file; a table with a column of that name cannot be asked for it."""
+"""Spark's name for the index of a row in its file; a table with a column of that name cannot be sampled."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileSample:
-    """Rows of one file: at which places, and as pyarrow reads them; None where it finds the file broken, as `error` says."""
+    """Rows of one file: their indexes, and the rows as pyarrow reads them; None if pyarrow cannot read the file, with
+    its `error`."""
 
     path: str
     places: OffsetRange
@@ -35,7 +36,7 @@ class FileSample:
 
 @dataclass(frozen=True, kw_only=True)
 class TableSample:
-    """Files of a table that were drawn, with these columns. `passed_over`: how many it takes Delta to read."""
+    """The selected files of a table, with these columns. `passed_over`: the number of files that only Delta can read."""
 
     name: str
     location: TableLocation
@@ -51,14 +52,14 @@ class TableSample:
 
     @property
     def rows(self) -> int:
-        """How many rows were read."""
+        """The number of rows that were read."""
         return sum(rows.num_rows for _, rows in self.read)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableFiles:
-    """Files of one version of a table, all of them or just `files`, and the columns that are to be read of them. `name` is
-    what the table is called where something is wrong."""
+    """Files of one version of a table (all of them, or only `files`), and the columns to read. `name` is the table's
+    name in messages."""
 
     name: str
     location: TableLocation
@@ -72,7 +73,7 @@ def sample_of(table: TableFiles, seed: str) -> TableSample:
     every = table.version.files if table.files is None else table.files
     simple = table.version.is_plain and not any(column.name.lower() == _ROW_INDEX for column in table.columns)
     plain = [file.path for file in every if simple and not file.deleted and ":" not in file.path]
-    chosen = drawn(plain, seed)
+    chosen = sample_names(plain, seed)
     samples = [_file_sample(table, path, seed) for path in chosen]
     found = tuple(each for each in samples if each is not None)
     return TableSample(
@@ -86,13 +87,14 @@ def sample_of(table: TableFiles, seed: str) -> TableSample:
 
 
 def _file_sample(table: TableFiles, path: str, seed: str) -> FileSample | None:
-    """Some rows of one file; None for one without rows, without these columns, or of a kind that pyarrow does not know."""
+    """Some rows of one file; None for a file without rows, without these columns, or of a type that pyarrow does not
+    know."""
     places = OffsetRange(start=0, end=0)
     try:
         with table.location.files().open_input_file(unquote(path)) as stream:
             file = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
             whole = OffsetRange(start=0, end=file.metadata.num_rows)
-            places = drawn_range(whole, seed, path, ROWS_DRAWN)
+            places = sample_range(whole, seed, path, ROWS_SAMPLED)
             rows = _rows(file, places, table.columns)
     except pa.ArrowNotImplementedError:
         return None
@@ -103,11 +105,11 @@ def _file_sample(table: TableFiles, path: str, seed: str) -> FileSample | None:
 
 
 def _rows(file: pq.ParquetFile, places: OffsetRange, columns: Sequence[Column]) -> pa.Table:
-    """The rows at some places, with those of the columns that the file has, in the table's spelling."""
+    """The rows at some indexes, with those of the columns that the file has, in the table's spelling."""
     spelled = {column.name.lower(): column.name for column in columns}
     fields = [field for field in file.schema_arrow if field.name.lower() in spelled]
     (groups, first), theirs = _groups_of(file, places), [field.name for field in fields]
-    batches = file.iter_batches(ROWS_DRAWN, row_groups=groups, columns=theirs, use_threads=False)
+    batches = file.iter_batches(ROWS_SAMPLED, row_groups=groups, columns=theirs, use_threads=False)
     found = _cut(batches, skip=places.start - first, take=len(places))
     names = [spelled[field.name.lower()] for field in fields]
     return pa.Table.from_batches([batch.rename_columns(names) for batch in found], _schema(fields, names))
@@ -118,7 +120,7 @@ def _schema(fields: Sequence[pa.Field], names: Sequence[str]) -> pa.Schema:
 
 
 def _groups_of(file: pq.ParquetFile, places: OffsetRange) -> tuple[list[int], int]:
-    """The row groups that hold these places, and the place of their first row."""
+    """The row groups that contain these indexes, and the index of their first row."""
     groups: list[int] = []
     first = start = 0
     for number in range(file.num_row_groups):
@@ -131,7 +133,8 @@ def _groups_of(file: pq.ParquetFile, places: OffsetRange) -> tuple[list[int], in
 
 
 def _cut(batches: Iterable[pa.RecordBatch], *, skip: int, take: int) -> Iterator[pa.RecordBatch]:
-    """So many rows after so many others, as copies: PySpark takes no slice of nested values of which some are null."""
+    """A number of rows after an offset, as copies: PySpark does not accept slices of nested values of which some are
+    null."""
     for batch in batches:
         start = min(skip, batch.num_rows)
         end = min(start + take, batch.num_rows)

@@ -1,7 +1,8 @@
-"""Proof that a table's log is right about its files: how many rows and nulls each has, and between which bounds.
+"""Proof that a table's log is right about its files: the numbers of rows and nulls in each, and the bounds of its
+columns.
 
-Readers skip files by these statistics, so a wrong bound hides rows from filters. The statistics are interpreted as Delta's
-own reader does, and compared with the rows in Spark.
+Readers skip files by these statistics, so a wrong bound hides rows from filters. The statistics are interpreted as
+Delta's own reader does, and compared with the rows in Spark.
 """
 
 import json
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["misstated", "stated_since"]
+__all__ = ["stated_since", "wrong_statistics"]
 
-MOST_VIOLATIONS = 10
+MAX_VIOLATIONS = 10
 _ADDRESS = "regexp_replace(_metadata.file_path, '^file:/*', 'file:/')"
 """The file of a row. Spark writes local paths with one slash or three, even in the same read."""
 SHOWN = 80
@@ -42,7 +43,9 @@ def stated_since(table: TableLocation, before: int, now: int) -> set[str] | None
     return None if left else stated
 
 
-def misstated(runner: SparkRunner, table: TableLocation, number: int, *, among: set[str] | None = None) -> list[str]:
+def wrong_statistics(
+    runner: SparkRunner, table: TableLocation, number: int, *, among: set[str] | None = None
+) -> list[str]:
     """The first wrong statistics of a version's files (`among` these; None: of all)."""
     version = replay(table.files(), number)
     files = [file for file in version.files if file.stats and (among is None or file.path in among)]
@@ -78,7 +81,7 @@ def _violations(spark: "SparkSession", rows: "DataFrame", version: Version, file
     )
     wrong = F.array_compact(F.array(_wrong_rows(), *(each for at, c in enumerate(columns) for each in _wrong(at, c))))
     found = stated.join(seen, "file", "left").select(F.explode(wrong).alias("violation"))
-    return [row.violation for row in found.orderBy("violation").limit(MOST_VIOLATIONS).collect()]
+    return [row.violation for row in found.orderBy("violation").limit(MAX_VIOLATIONS).collect()]
 
 
 def _stated_columns(version: Version, files: Sequence[DataFile]) -> list[Column]:
@@ -127,7 +130,7 @@ def _wrong(at: int, column: Column) -> "Iterator[SparkColumn]":
     low, high, nulls = (
         F.col(f"stats.{kind}.{quoted(column.name)}") for kind in ("minValues", "maxValues", "nullCount")
     )
-    # The protocol allows times cut to milliseconds, and readers then assume a maximum that is later by as much.
+    # The protocol allows truncation of times to milliseconds; readers then assume a maximum that is later by as much.
     top = high + F.expr("INTERVAL 1 MILLISECOND") if column.type.startswith("TIMESTAMP") else high
     yield _said(low > F.col(f"low{at}"), f"a minimum of {column.name}", low, F.col(f"low{at}"))
     yield _said(top < F.col(f"high{at}"), f"a maximum of {column.name}", high, F.col(f"high{at}"))

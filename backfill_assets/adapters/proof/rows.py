@@ -42,7 +42,7 @@ __all__ = [
     "whole_difference",
 ]
 
-MOST_OFFENDERS = 10
+MAX_VIOLATIONS_SHOWN = 10
 
 SIDE = "__side"
 """The column that says on which side of a comparison a row is; its sum is the number of missing rows."""
@@ -51,8 +51,8 @@ FOUND, EXPECTED = -1, 1
 
 @dataclass(frozen=True, kw_only=True)
 class Derived:
-    """How rows are derived again: from these reads of these sources, without the offsets that the table's position leaves
-    out, and by the query if the table has one."""
+    """How rows are derived again: from these reads of these sources, without the offsets that the table's position
+    leaves out, and by the query if the table has one."""
 
     reads: tuple[Read, ...]
     sources: Mapping[str, SourceReader]
@@ -68,9 +68,9 @@ Branches = Mapping[int, Mapping[int, OffsetRange]]
 class Proof:
     """What has to be proved: a table at a version, keyed by partition, offset (and branch), except what is `left_out`.
 
-    `since`: only what was written since a pass has to be proved, and the offsets `proved` are already proved; without it,
-    all rows. `subset`: a topic is compacted, so rows that can no longer be derived are no violation. Rows that were proved
-    are a violation if they come again.
+    `since`: only what was written since a pass has to be proved, and the offsets `proved` are already proved; without
+    it, all rows. `subset`: a topic is compacted, so rows that can no longer be derived are not a violation. Rows that
+    were proved are a violation if they were added again.
     """
 
     table: TableLocation
@@ -159,8 +159,8 @@ def compared(
 ) -> Difference:
     """Compare two sets of rows as multisets over all columns of `actual`; violations come in the order of `first`.
 
-    Rows that meet the condition `forgiven` and are not expected at all are no violation. With `rounded`, ten digits of floats
-    are compared, because their sums depend on the order in which Spark adds them up, in batch as well.
+    Rows that meet the condition `forgiven` and are not expected at all are not a violation. With `rounded`, ten digits
+    of floats are compared, because their sums depend on the order in which Spark adds them up, also in batch.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -183,7 +183,8 @@ def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE
         F.sum(side).alias("__balance"), F.count_if(side == EXPECTED).alias("__expected")
     )
     balance = F.col("__balance")
-    # In a subset, a row that can no longer be derived is no violation; one that can be derived but exists too often is.
+    # In a subset, a row that can no longer be derived is not a violation; one that can be derived but exists too often
+    # is.
     surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.expr(forgiven), 0).otherwise(1)
     summed = counted.agg(
         F.sum("__expected").alias("expected"),
@@ -195,8 +196,8 @@ def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE
     violations = []
     if counts["missing"] or counts["unexpected"]:
         wrong = counted.where((balance > 0) | (surplus > 0))
-        named = wrong.orderBy(*map(quoted, first)).limit(MOST_OFFENDERS).collect()
-        violations = [_offender(row.asDict()) for row in named]
+        named = wrong.orderBy(*map(quoted, first)).limit(MAX_VIOLATIONS_SHOWN).collect()
+        violations = [_violation(row.asDict()) for row in named]
     return Difference(
         rows_expected=counts["expected"],
         rows_found=counts["found"],
@@ -236,7 +237,7 @@ def _inside(proof: Proof, branches: Branches) -> str:
     return f"coalesce({' OR '.join(inside) or 'FALSE'}, FALSE)"
 
 
-def _offender(row: dict[str, object]) -> dict[str, object]:
+def _violation(row: dict[str, object]) -> dict[str, object]:
     balance = int(str(row.pop("__balance")))
     row.pop("__expected")
     return {"violation": "missing" if balance > 0 else "unexpected", "rows": abs(balance), **row}

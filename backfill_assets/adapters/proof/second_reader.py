@@ -1,8 +1,9 @@
-"""What Spark delivers of a table against what a reader without Spark found in its files.
+"""Compares what Spark reads from a table with what a reader without Spark reads from its files.
 
-Product and proof read by the same Spark: its session, its reader of Parquet, and what files state of themselves. What these
-get wrong is wrong in both alike. So rows that pyarrow read (`file_samples`) must be what Spark delivers of the same places;
-both come here as Arrow, and are compared as multisets in Python. And what a row-wise query makes of them must be in the view.
+Product and proof read with the same Spark: its session, its Parquet reader, and the statistics of files. An error in
+these affects both in the same way. So rows that pyarrow read (`file_samples`) must equal what Spark reads at the same
+places; both are converted to Arrow, and compared as multisets in Python. In addition, the result of a row-wise query
+over these rows must be in the view.
 """
 
 import json
@@ -32,13 +33,13 @@ __all__ = ["Compared", "Sampled", "ViewAt", "compare_readers"]
 
 _FILE = "__file"
 _MET_BY = 16
-"""Rows without a key are met by so many of their columns."""
+"""Rows without a key are looked up by this number of their columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampled:
-    """Rows of an upstream that were read without Spark. `columns`: those that the query is to see, of which some may not be
-    in the files; `counted`: SQL for which of the rows the view stands for, None where that is not to be told of them."""
+    """Rows of an upstream that were read without Spark. `columns`: those that the query reads, some of which may not be
+    in the files; `counted`: SQL for whether the view stands for a row; None if that cannot be decided."""
 
     sample: TableSample
     columns: Sequence[Column]
@@ -47,7 +48,7 @@ class Sampled:
 
 @dataclass(frozen=True, kw_only=True)
 class ViewAt:
-    """A row-wise view at a version, and the `upstreams` whose sampled rows it must have taken in."""
+    """A row-wise view at a version, and the `upstreams` whose sampled rows it must contain."""
 
     query: RowwiseQuery
     table: TableLocation
@@ -57,7 +58,7 @@ class ViewAt:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """How many rows were read by both readers and compared, and what is wrong, in words."""
+    """The number of rows that both readers read and that were compared, and the violations, as text."""
 
     rows: int
     violations: list[str]
@@ -65,7 +66,7 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class _Table:
-    """A sample's rows in the types that Spark gives them, and what is wrong with them."""
+    """A sample's rows in Spark's types, and the violations in them."""
 
     name: str
     rows: list[pa.Table]
@@ -73,8 +74,8 @@ class _Table:
 
 
 def compare_readers(runner: SparkRunner, samples: Sequence[TableSample], view: ViewAt | None) -> Compared:
-    """Compare what Spark delivers at some places of tables; if it is the same, what the view's query makes of it is looked
-    for in the view."""
+    """Compare what Spark reads at some places of tables. If it is the same, check that the view contains what its query
+    returns for these rows."""
     if not any(sample.files for sample in samples):
         return Compared(rows=0, violations=[])
 
@@ -110,7 +111,7 @@ def _differences(place: str, found: Counter[str], by_spark: Counter[str]) -> lis
     if not lacking and not surplus:
         return []
     return [
-        f"{place}: of {found.total()} rows that another reader finds Spark lacks {lacking}, and it has {surplus} others"
+        f"{place}: of {found.total()} rows that another reader finds, Spark misses {lacking}, and it returns {surplus} others"
     ]
 
 
@@ -125,7 +126,7 @@ def _delivered(spark: "SparkSession", sample: TableSample) -> pa.Table:
     schema = json.dumps({
         "type": "struct",
         "fields": fields,
-    })  # of text with a fixed length as it is, which Spark would pad
+    })  # without the length of CHAR columns, whose values Spark would pad
 
     def rows(number: int, file: FileSample) -> "DataFrame":
         read = parquet_rows(spark, sample.location, schema, [file.path])
@@ -138,7 +139,7 @@ def _delivered(spark: "SparkSession", sample: TableSample) -> pa.Table:
 
 
 def _lacking(spark: "SparkSession", view: ViewAt, rows: Mapping[str, Sequence[pa.Table]]) -> list[str]:
-    """What a view lacks of what its query makes of rows that were read without Spark."""
+    """The rows that a view misses of what its query returns for rows that were read without Spark."""
     upstreams = [each for each in view.upstreams if each.sample.name in rows]
     inputs = {each.sample.name: _as_input(spark, each, rows[each.sample.name]) for each in upstreams}
     if not inputs:
@@ -150,7 +151,7 @@ def _lacking(spark: "SparkSession", view: ViewAt, rows: Mapping[str, Sequence[pa
         return []
     where = "; ".join(_place(each.sample, file) for each in upstreams for file, _ in each.sample.read)
     return [
-        f"{found.missing} of {found.rows_expected} rows that the query makes of what another reader than Spark finds are "
+        f"{found.missing} of {found.rows_expected} rows that the query returns for what a reader other than Spark finds are "
         f"not in the view ({where}); first: {found.violations[0]}"
     ]
 
@@ -161,7 +162,7 @@ def _as_input(spark: "SparkSession", each: Sampled, rows: Sequence[pa.Table]) ->
 
 
 def _near(held: "DataFrame", made: "DataFrame", key: Sequence[str]) -> "DataFrame":
-    """The rows of a view that may be equal to some of these, of which there are few."""
+    """The rows of a view that may be equal to some of these few rows."""
     from backfill_assets.adapters.sql.semi_join import semi_join
 
     kinds = dict(made.dtypes)
@@ -170,8 +171,8 @@ def _near(held: "DataFrame", made: "DataFrame", key: Sequence[str]) -> "DataFram
 
 
 def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table | None:
-    """Rows with the columns that Spark gives, in their order and of their types; what a file has not is null. None where
-    Arrow does not know how one type becomes the other."""
+    """Rows with Spark's columns, in Spark's order and types; columns that the file does not have are null. None if
+    Arrow cannot convert one of the types."""
     names = set(rows.column_names)
     try:
         columns = [
@@ -184,7 +185,7 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table | None:
 
 
 def _multiset(rows: pa.Table) -> Counter[str]:
-    """Each row in one text: values of all types, NaN and zero with its sign among them, are told apart by their spelling."""
+    """Each row as one string, so that values of all types, NaN, and zero with and without a sign can be told apart."""
     plain = rows.cast(pa.schema([field.with_type(_number(field.type)) for field in rows.schema]))
     return Counter(map(repr, zip(*(column.to_pylist() for column in plain.columns), strict=True)))
 

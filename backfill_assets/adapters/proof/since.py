@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
-from backfill_assets.adapters.compute.changes import OPERATION, KeyTwice, duplicate_keys, kept, signed, view_columns
+from backfill_assets.adapters.compute.changes import OPERATION, DuplicateKey, duplicate_keys, kept, signed, view_columns
 from backfill_assets.adapters.compute.relational_changes import IS_INSERT
 from backfill_assets.adapters.compute.source_compute import bronze_inputs
 from backfill_assets.adapters.compute.table_rows import Scratch, rows_done, table_rows
@@ -21,7 +21,7 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.proof.rows import (
     EXPECTED,
     FOUND,
-    MOST_OFFENDERS,
+    MAX_VIOLATIONS_SHOWN,
     SIDE,
     Derived,
     Difference,
@@ -41,7 +41,7 @@ from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["NOTHING", "OfTables", "key_twice_since", "records_since", "tables_since"]
+__all__ = ["NOTHING", "OfTables", "duplicate_keys_since", "records_since", "tables_since"]
 
 NOTHING = Difference(rows_expected=0, rows_found=0, missing=0, unexpected=0, violations=[])
 """The result of a comparison if nothing was written and nothing was read."""
@@ -71,7 +71,7 @@ def tables_since(runner: SparkRunner, query: Query, read: OfTables, written: Wri
         return NOTHING
 
     def compare(spark: "SparkSession") -> Difference:
-        inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be at work on the same view
+        inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be running on the same view
         inputs = _inputs(spark, query, read, Scratch(table=written.table, path=inside))
         try:
             if isinstance(query, AggregateQuery):
@@ -101,18 +101,20 @@ def records_since(
     return runner.run(compare)
 
 
-def key_twice_since(runner: SparkRunner, written: Written, key: Sequence[str], *, branch: str = "") -> list[KeyTwice]:
+def duplicate_keys_since(
+    runner: SparkRunner, written: Written, key: Sequence[str], *, branch: str = ""
+) -> list[DuplicateKey]:
     """The first written keys that more than one row of the table has, with the parts of UNION ALL that have them."""
     if not written.came:
         return []
 
-    def find(spark: "SparkSession") -> list[KeyTwice]:
+    def find(spark: "SparkSession") -> list[DuplicateKey]:
         from backfill_assets.adapters.sql.semi_join import semi_join
 
         new = file_rows(spark, written, written.came).select(*map(quoted, key))
         held = rows_at(spark, written.table, written.now)
         same = semi_join(held, new, {name: name for name in key}, few=touched_fit(new, most=written.rows))
-        return duplicate_keys(same, key, branch=branch, most=MOST_OFFENDERS)
+        return duplicate_keys(same, key, branch=branch, most=MAX_VIOLATIONS_SHOWN)
 
     return runner.run(find)
 

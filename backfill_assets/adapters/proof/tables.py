@@ -4,13 +4,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from backfill_assets.adapters.compute.changes import KeyTwice, batch, duplicate_keys
+from backfill_assets.adapters.compute.changes import DuplicateKey, batch, duplicate_keys
 from backfill_assets.adapters.compute.recorded_rows import Recorded, recorded, recorded_rows, with_key
 from backfill_assets.adapters.compute.table_rows import Scratch
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
-from backfill_assets.adapters.proof.rows import MOST_OFFENDERS, Difference, compared
+from backfill_assets.adapters.proof.rows import MAX_VIOLATIONS_SHOWN, Difference, compared
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.progress.positions import SnapshotPosition
@@ -26,7 +26,7 @@ __all__ = ["at_position", "find_duplicate_keys", "recomputed", "view_difference"
 
 
 def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
-    """What the recorded position means, table by table.
+    """The meaning of the recorded position for each table.
 
     Errors: `VersionsLostError` if a version is no longer in the table's log, or its files are gone.
     """
@@ -45,7 +45,7 @@ def recomputed(
     """Compare the view at a version with its query over the recorded inputs."""
 
     def compare(spark: "SparkSession") -> Difference:
-        inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be at work on the same view
+        inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be running on the same view
         rows = {
             name: recorded_rows(
                 spark, each, with_key(query, each.upstream), Scratch(table=view, path=f"{inside}/{name}")
@@ -81,8 +81,8 @@ def view_difference(query: Query, found: "DataFrame", inputs: "Mapping[str, Data
 
 def find_duplicate_keys(
     runner: SparkRunner, view: TableLocation, version: int, key: Sequence[str], *, branch: str = ""
-) -> list[KeyTwice]:
+) -> list[DuplicateKey]:
     """The first keys that more than one row of the view has, with the parts of UNION ALL that have them."""
     return runner.run(
-        lambda spark: duplicate_keys(rows_at(spark, view, version), key, branch=branch, most=MOST_OFFENDERS)
+        lambda spark: duplicate_keys(rows_at(spark, view, version), key, branch=branch, most=MAX_VIOLATIONS_SHOWN)
     )

@@ -1,8 +1,9 @@
-"""What a source's table holds of records that were read again by another Kafka client and another parser of JSON.
+"""Compares a source's table with records that were read again by another Kafka client and another JSON parser.
 
-Spark's Kafka reader and its `from_json` make product and proof alike. Here librdkafka gives the records and Python reads
-their JSON, and each record must be in the table as it is: its time, key, headers, and the values of the types whose
-meaning is the same in JSON, Python and a table. Other values, and whether a record is rightly called bad, are not judged.
+Spark's Kafka reader and its `from_json` are used by both product and proof. Here librdkafka reads the records and
+Python parses their JSON, and each record must be in the table unchanged: its time, key, headers, and the values of
+those types whose meaning is the same in JSON, Python and a table. Other values, and whether a bad record is really bad,
+are not checked.
 """
 
 import json
@@ -24,18 +25,18 @@ from backfill_assets.query.record_columns import ERROR, OFFSET, PARTITION, RECOR
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["RecordRow", "otherwise", "rows_of_records", "told_by_json"]
+__all__ = ["RecordRow", "comparable_values", "otherwise", "rows_of_records"]
 
 _WHOLE = frozenset({"BIGINT", "INT", "SMALLINT", "TINYINT"})
 _DECIMAL = re.compile(r"DECIMAL\(\d+,\s*(\d+)\)")
 _TOLD = re.compile(rf"{'|'.join(sorted(_WHOLE))}|STRING|BOOLEAN|DOUBLE|{_DECIMAL.pattern}")
 _EXACT = Context(prec=2_000)
-_NOT_TOLD = object()
+_NOT_COMPARABLE = object()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordRow:
-    """A record as the source's table has it; `values` are those of the columns whose types can be told."""
+    """A record as it is in the source's table; `values` are those of the columns whose types can be compared."""
 
     timestamp_ms: int
     key: bytes | None
@@ -48,7 +49,7 @@ class RecordRow:
 def rows_of_records(
     runner: SparkRunner, source: SourceReader, version: int, ranges: Mapping[int, OffsetRange]
 ) -> dict[tuple[int, int], RecordRow]:
-    """What a version of a source's table has at these offsets, as Spark reads it."""
+    """A source's table at these offsets in a version, as Spark reads it."""
     told = [column.name for column in source.columns if _TOLD.fullmatch(column.type) or source.record_format == "raw"]
 
     def read(spark: "SparkSession") -> list[dict[str, Any]]:
@@ -74,12 +75,12 @@ def _record_row(row: Mapping[str, Any], told: Sequence[str]) -> RecordRow:
 def otherwise(
     records: Sequence[Record], rows: Mapping[tuple[int, int], RecordRow], columns: Sequence[Column], record_format: str
 ) -> Iterator[str]:
-    """Records that are not in the table as they are, each with what is wrong with it, in words."""
+    """Records that are not in the table unchanged, each with what is wrong, as text."""
     for record in records:
         place = f"partition {record.partition}, offset {record.offset}"
         row = rows.get((record.partition, record.offset))
         if row is None:
-            yield f"{place}: a record that another client than Spark's finds is not in the table"
+            yield f"{place}: a record that a Kafka client other than Spark's finds is not in the table"
         else:
             yield from (f"{place}: {wrong}" for wrong in _wrong(record, row, columns, record_format))
 
@@ -94,46 +95,48 @@ def _wrong(record: Record, row: RecordRow, columns: Sequence[Column], record_for
     if row.error is None:
         meant = _meant(record.value, columns, record_format)
         if meant is None:
-            yield "its value is no JSON object for another parser than Spark's, but the table has it as one"
+            yield "its value is not a JSON object for a parser other than Spark's, but it is one in the table"
             return
-        pairs |= {name: (value, row.values[name]) for name, value in meant.items() if value is not _NOT_TOLD}
+        pairs |= {name: (value, row.values[name]) for name, value in meant.items() if value is not _NOT_COMPARABLE}
     for name, (expected, found) in pairs.items():
         if expected != found:
             yield f"{name} is {expected!r} in the record, {found!r} in the table"
 
 
 def _meant(value: bytes | None, columns: Sequence[Column], record_format: str) -> dict[str, Any] | None:
-    """The values of a good record's columns, as far as they can be told; None where it is no JSON object."""
+    """The values of a good record's columns, as far as they can be compared; None if it is not a JSON object."""
     if value is None:
         return None
     if record_format == "raw":
         (column,) = columns
         return {column.name: value.decode() if column.type == "STRING" else value}
-    return told_by_json(value, columns)
+    return comparable_values(value, columns)
 
 
-def told_by_json(value: bytes, columns: Sequence[Column]) -> dict[str, Any] | None:
-    """What Python reads in a record's JSON for columns of the types that can be told; None where it is no JSON object.
+def comparable_values(value: bytes, columns: Sequence[Column]) -> dict[str, Any] | None:
+    """The values that Python reads from a record's JSON, for columns of comparable types; None if it is not an object.
 
     Example:
-        >>> told_by_json(b'{"id": 7, "price": 1.005}', [Column("id", "INT"), Column("price", "DECIMAL(9,2)")])
+        >>> comparable_values(b'{"id": 7, "price": 1.005}', [Column("id", "INT"), Column("price", "DECIMAL(9,2)")])
         {'id': 7, 'price': Decimal('1.01')}
     """
     try:
         document = json.loads(value.decode(), parse_float=Decimal, parse_int=_EXACT.create_decimal)
     except (json.JSONDecodeError, UnicodeDecodeError):
         return None
-    except RecursionError:  # deeper than Python goes
-        return dict.fromkeys((column.name for column in columns if _TOLD.fullmatch(column.type)), _NOT_TOLD)
+    except RecursionError:  # nested deeper than Python can parse
+        return dict.fromkeys((column.name for column in columns if _TOLD.fullmatch(column.type)), _NOT_COMPARABLE)
     if not isinstance(document, dict):
         return None
     return {
-        column.name: _told(document.get(column.name), column.type) for column in columns if _TOLD.fullmatch(column.type)
+        column.name: _comparable(document.get(column.name), column.type)
+        for column in columns
+        if _TOLD.fullmatch(column.type)
     }
 
 
-def _told(meant: Any, kind: str) -> Any:
-    """A value of JSON as a column of this type has it; `_NOT_TOLD` where it is of another kind than the column."""
+def _comparable(meant: Any, kind: str) -> Any:
+    """A JSON value as a value of this column type; `_NOT_COMPARABLE` if it is a value of another type."""
     if isinstance(meant, Decimal):
         return _number(meant, kind)
     same = (
@@ -141,7 +144,7 @@ def _told(meant: Any, kind: str) -> Any:
         or (isinstance(meant, bool) and kind == "BOOLEAN")
         or (isinstance(meant, str) and kind == "STRING")
     )
-    return meant if same else _NOT_TOLD
+    return meant if same else _NOT_COMPARABLE
 
 
 def _number(meant: Decimal, kind: str) -> Any:
@@ -150,4 +153,4 @@ def _number(meant: Decimal, kind: str) -> Any:
         return meant.quantize(Decimal(1).scaleb(-int(scale[1])), rounding=ROUND_HALF_UP, context=_EXACT)
     if kind in _WHOLE and meant.as_tuple().exponent == 0:
         return int(meant)
-    return float(meant) if kind == "DOUBLE" else _NOT_TOLD
+    return float(meant) if kind == "DOUBLE" else _NOT_COMPARABLE

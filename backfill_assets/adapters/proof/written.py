@@ -51,11 +51,11 @@ def written_between(location: TableLocation, before: int, now: int) -> Written |
     if old is None or new is None:
         return Everything(reason=f"version {before}, which passed, is no longer in the log")
     if not (holds_rows_as_they_are(old) and holds_rows_as_they_are(new)):
-        return Everything(reason="its files do not hold just the rows of the table")
+        return Everything(reason="its files do not contain exactly the rows of the table")
     was, is_now = _files(old), _files(new)
     came, went = sorted(is_now.keys() - was.keys()), sorted(was.keys() - is_now.keys())
     if not all(map(is_plain_path, (*came, *went))):
-        return Everything(reason="its files do not lie below it")
+        return Everything(reason="its files are not below its folder")
     if any(info.type is not pafs.FileType.File for info in location.files().get_file_info(went)):
         return Everything(reason=f"files of version {before}, which passed, no longer exist")
     return Written(
@@ -81,7 +81,7 @@ def file_rows(spark: "SparkSession", written: Written, paths: Sequence[str]) -> 
 
 
 def _files(table: DeltaTable) -> dict[str, tuple[int, int]]:
-    """How many rows and bytes each file has, according to the log."""
+    """The number of rows and bytes of each file, according to the log."""
     stated = pa.table(table.get_add_actions()).select(["path", "num_records", "size_bytes"]).to_pydict()
     sizes = zip(stated["num_records"], stated["size_bytes"], strict=True)
     return {path: (rows or 0, size) for path, (rows, size) in zip(stated["path"], sizes, strict=True)}

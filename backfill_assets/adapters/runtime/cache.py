@@ -22,7 +22,7 @@ def cache_folder(name: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentSetupError(
-            f"The cache folder {folder} could not be made: {error.strerror}.",
+            f"The cache folder {folder} could not be created: {error.strerror}.",
             hint="Set BACKFILL_CACHE to a folder that this user can write in.",
         ) from error
     return folder

@@ -151,7 +151,7 @@ def _broken_download(output: str, code: int) -> EnvironmentSetupError:
         f"The download of the jars of Spark and Kafka failed; {what}.",
         hint="Check that this machine reaches Maven Central (behind a proxy, set JAVA_TOOL_OPTIONS to "
         "-Dhttps.proxyHost=… -Dhttps.proxyPort=…), then run the same command again. Delete nothing: "
-        "what has been fetched is kept, and the download goes on from there.",
+        "what has been fetched is kept, and the download continues from there.",
     )
 
 
@@ -160,7 +160,7 @@ def _ivy_jar() -> Path:
     jars = sorted((Path(spec.origin).parent / "jars").glob("ivy-*.jar")) if spec is not None and spec.origin else []
     if not jars:
         raise EnvironmentSetupError(
-            "The installed PySpark holds no jars, so there is no Ivy to fetch the others with.",
+            "The installed PySpark has no jars, so there is no Ivy to fetch the others with.",
             hint="Install the full package: pip install 'pyspark[connect]' (not pyspark-client).",
         )
     return jars[-1]

@@ -26,7 +26,7 @@ _VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 _PROPERTY = re.compile(r"^\s+(java\.home|java\.specification\.version) = (.+)$", re.MULTILINE)
 _LAUNCHER = """\
 #!/bin/sh
-# Made by backfill-assets: starts a Java runtime that lacks the module Spark asks for, without that argument.
+# Created by backfill-assets: starts a Java runtime that lacks the module Spark asks for, without that argument.
 for argument do
   shift
   [ "$argument" = "{module}" ] || set -- "$@" "$argument"

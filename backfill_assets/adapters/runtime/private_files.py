@@ -19,7 +19,7 @@ def private_folder(folder: Path) -> None:
         folder.chmod(0o700)
     except PermissionError as error:
         raise EnvironmentSetupError(
-            f"{folder} is to be closed to other users, but belongs to one of them",
+            f"{folder} must be closed to other users, but belongs to one of them",
             hint="remove it, or run this command as its owner",
         ) from error
 

@@ -9,7 +9,7 @@ from backfill_assets.adapters.runtime.session_settings import PINNED, REQUIRED
 
 __all__ = ["cores", "spark_conf"]
 
-_MOST_SHUFFLE_PARTITIONS = 8
+_MAX_SHUFFLE_PARTITIONS = 8
 
 
 def cores() -> int:
@@ -45,10 +45,10 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch / "local"),
         # Small work is the common case; the defaults (200 and 50 partitions) would start a task for each.
-        "spark.sql.shuffle.partitions": str(min(cores(), _MOST_SHUFFLE_PARTITIONS)),
+        "spark.sql.shuffle.partitions": str(min(cores(), _MAX_SHUFFLE_PARTITIONS)),
         "spark.databricks.delta.snapshotPartitions": "2",
-        # What Spark and Delta remember of the past fills a small heap in a session that goes on for long: Delta keeps 10,000
-        # tables with their plans for an hour, Spark the plans of a thousand queries.
+        # The caches of Spark and Delta fill a small heap in a session that runs for long: Delta keeps 10,000 tables
+        # with their plans for an hour, Spark the plans of a thousand queries.
         "spark.databricks.delta.delta.log.cacheSize": "20",
         "spark.sql.ui.retainedExecutions": "20",
         "spark.ui.retainedJobs": "100",

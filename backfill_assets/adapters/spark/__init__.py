@@ -1,5 +1,5 @@
 """The Spark session: in this process, or on a Spark Connect server.
 
 - `resource`: Spark
-- `session`: Spark sessions that are ours alone
+- `session`: Spark sessions that belong to one run
 """

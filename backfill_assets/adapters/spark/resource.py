@@ -1,8 +1,8 @@
-"""Spark: one session for each runner, made only when there is work, used from one thread, and cancelled cleanly.
+"""Spark: one session for each runner, created only when there is work, used from one thread, and cancelled cleanly.
 
-In-process through dagster-pyspark, or by Spark Connect (`session`). In-process PySpark replaces the handler of SIGINT, and
-an interrupt inside a call can poison its connection: so every action runs on one worker thread while the caller's thread
-waits, and an interrupt there cancels the action, waits for it, and only then goes on.
+In-process through dagster-pyspark, or by Spark Connect (`session`). In-process PySpark replaces the handler of SIGINT,
+and an interrupt inside a call can break its connection. So every action runs on one worker thread while the caller's
+thread waits. An interrupt there cancels the action, waits until it has ended, and is then raised.
 """
 
 import os
@@ -95,11 +95,11 @@ class SparkResource(ConfigurableResource[Any]):
 
 
 def do_nothing() -> None:
-    """What waiting for Spark does unless a run wants to know."""
+    """The default of `on_wait`: nothing."""
 
 
 class SparkRunner:
-    """Runs functions of a session on one thread of its own; the session comes to be with the first of them."""
+    """Runs functions of a session on one thread of its own; the first of them creates the session."""
 
     def __init__(self, connect: "Callable[[], SparkSession]") -> None:
         self._connect = connect
@@ -109,13 +109,13 @@ class SparkRunner:
 
     @property
     def started(self) -> bool:
-        """Whether a session was needed yet."""
+        """Whether a session has been needed."""
         return self._session is not None
 
     def run(self, action: "Callable[[SparkSession], T]") -> T:
         """Run an action and wait for it, calling `on_wait` at once and a few times a second.
 
-        Whatever interrupts the waiting cancels Spark's jobs, waits until the thread is idle, and is raised on.
+        Any interrupt while waiting cancels Spark's jobs, waits until the thread is idle, and is raised again.
         """
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="spark")
@@ -124,13 +124,13 @@ class SparkRunner:
         try:
             return self._wait(future)
         except BaseException:
-            while not future.done():  # again and again: a job that only starts after a cancel is not hit by it
+            while not future.done():  # repeatedly, because a job that starts after a cancel is not cancelled by it
                 self._cancel(tag)
                 wait([future], timeout=POLL_SECONDS)
             raise
 
     def close(self) -> None:
-        """Let the thread and the session go. A Spark in this process lives on for its next runner."""
+        """Release the thread and the session. A Spark in this process stays up for the next runner."""
         if self._thread is not None:
             self._thread.shutdown()
             self._thread = None
@@ -177,8 +177,8 @@ def _check_config(config: Mapping[str, str]) -> None:
         return
     named = ", ".join(f"{name} (is {value or 'as Spark has it by default'})" for name, value in refused.items())
     raise DeclarationError(
-        f"SparkResource: config sets what results depend on, and what is therefore not to be set: {named}",
-        hint="take it out of config; in OPEN of backfill_assets/adapters/runtime/session_settings.py is what may be set",
+        f"SparkResource: config has settings that can change results, and must not be set: {named}",
+        hint="remove them from config; OPEN in backfill_assets/adapters/runtime/session_settings.py lists what may be set",
         argument="config",
     )
 

@@ -1,7 +1,7 @@
 """Spark sessions that belong to one run: in this process, or on a Spark Connect server.
 
-Each starts with the settings that Spark was started with, not with those that others have made since, and is then changed as
-`session_settings` says. It has no temporary views and functions of others.
+Each starts with the settings that Spark was started with, not with those that others have set since, and is then
+changed according to `session_settings`. It has no temporary views or functions of others.
 """
 
 import atexit
@@ -49,7 +49,7 @@ class Remote:
 
 
 def is_remote(session: "SparkSession") -> bool:
-    """Whether a session is Spark Connect's."""
+    """Whether a session is a Spark Connect session."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
@@ -112,7 +112,7 @@ def attached(remote: Remote, config: Mapping[str, str]) -> "SparkSession":
 def _connect(url: str) -> "SparkSession":
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # else columns are of a Spark in this process
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # otherwise columns belong to a Spark in this process
     session: Any = RemoteSession.builder.channelBuilder(_channel(url)).create()
     # A channel that is closed by the last garbage collection of a process waits for ever for threads that no longer exist.
     atexit.register(session.client.close)
@@ -143,8 +143,8 @@ def _refused(remote: Remote, error: Exception) -> EnvironmentSetupError:
     if code == "UNAUTHENTICATED":
         return EnvironmentSetupError(
             f"the Spark Connect server at {remote.shown} asks for a token, and "
-            f"{'ours is another one' if 'token=' in remote.full else 'none was given'}",
-            hint="that of the server of `backfill up` is in .backfill/spark/token, and found if SPARK_REMOTE is not set; "
+            f"{'this one is wrong' if 'token=' in remote.full else 'none was given'}",
+            hint="the token of `backfill up` is in .backfill/spark/token, and is used if SPARK_REMOTE is not set; "
             "that of another server can be set in SPARK_CONNECT_AUTHENTICATE_TOKEN",
         )
     return EnvironmentSetupError(
@@ -156,7 +156,7 @@ def _refused(remote: Remote, error: Exception) -> EnvironmentSetupError:
 def _settled(
     session: "SparkSession", found: Mapping[str, str], config: Mapping[str, str], whose: str
 ) -> "SparkSession":
-    """A session with the settings that results depend on. Settings of the JVM are left as they are.
+    """A session with the settings on which results depend. Settings of the JVM are not changed.
 
     Errors: `EnvironmentSetupError` if the session keeps other settings.
     """

@@ -1,14 +1,15 @@
-"""Keeps the groups of an aggregate query on Spark: all of them from rows, or those that changes touch from what is stored.
+"""Computes the groups of an aggregate query on Spark: all of them from rows, or those that changes touch from stored
+state.
 
-A stored row has the query's columns, hidden keys (`__group_<i>`) where the query leaves a group expression out, and hidden
-state: `__count`, the rows of the group, and for each argument what the aggregates over it need: `__n_<i>`, how many are
-not null, `__sum_<i>`, `__min_<i>`, `__max_<i>`. State, row and change have one form, a partial state with a sign, and
-groups come from adding partial states up. So an insert is added, and a retraction is subtracted where that is exact.
-Where it is not, the group is computed again from the upstream's rows: when a sum of floats loses a value, and when the
-greatest or least value may have gone.
+A stored row has the query's columns, hidden keys (`__group_<i>`) if the query leaves out a group expression, and hidden
+state: `__count`, the number of rows in the group, and for each argument what the aggregates over it need: `__n_<i>`,
+the number of non-null values, `__sum_<i>`, `__min_<i>`, `__max_<i>`. State, row and change have the same form, a
+partial state with a sign, and groups are the sum of partial states. So an insert is added, and a delete is subtracted
+if that is exact. If it is not, the group is computed again from the upstream's rows: when a sum of floats loses a
+value, and when the greatest or least value may have been deleted.
 
-What is recomputed is only read where there is such a group: adaptive execution sees that no key is asked for. Works on
-Spark Connect too. `changes` is read several times: keep it where that costs much.
+The upstream is only read if there is such a group: adaptive execution detects that no keys are requested. Works on
+Spark Connect, too. `changes` is read several times: cache it if it is expensive.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["OP", "SIGN", "groups_of_rows", "maintained", "of_each_row", "stored"]
 
 SIGN: Final = "__sign"
-"""The column of changes that says what a row does: +1 is an insert, -1 a delete."""
+"""The column of changes with the sign of a row: +1 for an insert, -1 for a delete."""
 OP: Final = "__op"
-"""The column that says what becomes of a group: 'insert', 'update' or 'delete'."""
+"""The column with the operation on a group: 'insert', 'update' or 'delete'."""
 
 _OLD: Final = "__old"
 _AGAIN: Final = "__again"
@@ -45,7 +46,8 @@ _INSERTED: Final = f"{SIGN} > 0"
 
 @dataclass(frozen=True)
 class _State:
-    """One hidden column: SQL for its value in one row, how partial values are added up, and when that is not enough."""
+    """One hidden column: SQL for its value in one row, for the sum of partial values, and for when that sum is not
+    sufficient."""
 
     name: str
     of_row: str
@@ -55,7 +57,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The query with what its types decide: the states, and SQL for the result of each call."""
+    """The query with what its types determine: the states, and SQL for the result of each call."""
 
     query: AggregateQuery
     states: tuple[_State, ...]
@@ -99,14 +101,14 @@ def maintained(
     *,
     few: bool = True,
 ) -> "DataFrame":
-    """The new rows of all groups that `changes` touch, as `stored` gives them, with what becomes of each (`__op`).
+    """The new rows of all groups that `changes` touch, with the columns of `stored` and the operation on each (`__op`).
 
-    `changes` are rows of the upstream with `__sign`, `old` the stored rows, `upstream` gives all rows of the upstream after
-    the changes, and is called only for a query that may need them; None says that it is append-only. In a row of a group
-    that is deleted only the key counts. `few` says that the keys of all groups that are touched fit in memory.
+    `changes` are rows of the upstream with `__sign`, `old` the stored rows. `upstream` returns all rows of the upstream
+    after the changes, and is called only for a query that may need them; None means that it is append-only. In a row of
+    a group that is deleted, only the key is meaningful. `few` says that the keys of all touched groups fit in memory.
 
-    Errors: those of `stored`; when the rows are computed, Spark's own if rows are retracted that never were counted, or
-    from an upstream that is append-only.
+    Errors: those of `stored`; when the rows are computed, Spark's own if rows are deleted that were never counted, or
+    that belong to an append-only upstream.
     """
     try:
         read = _read(query, changes, SIGN)
@@ -128,17 +130,17 @@ def maintained(
 
 
 def groups_of_rows(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
-    """The group of each row of the upstream that the query takes, as `__group_<i>`."""
+    """The group of each row of the upstream that meets the query's condition, as `__group_<i>`."""
     return _read(query, rows).select(*(f"__group_{number}" for number in range(len(query.groups))))
 
 
 def of_each_row(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
-    """What an aggregate computes of each row by itself: its group and what the aggregates take."""
+    """The expressions that an aggregate computes for each row: its group and the arguments of the aggregates."""
     return _read(query, rows)
 
 
 def _read(query: AggregateQuery, rows: "DataFrame", *more: str) -> "DataFrame":
-    # Spark fills {name} in the text it is given, so brackets of the user's own (in a regular expression) are doubled.
+    # Spark replaces {name} in the text, so braces of the user's own (in a regular expression) are doubled.
     text = query.rows_sql("__given", *more).replace("{", "{{").replace("}", "}}")
     return rows.sparkSession.sql(f"WITH __given AS (SELECT * FROM {{given_rows}}) {text}", given_rows=rows)
 
@@ -166,7 +168,8 @@ def _extreme(function: str, number: int) -> _State:
     name = f"__{function}_{number}"
     stays = f"{function}(IF({_INSERTED}, {name}, NULL))"
     gone = f"{function}(IF({_INSERTED}, NULL, {name}))"
-    # An old or new value beyond all that went is still there; one that is equal may have been the last.
+    # An old or new value beyond all deleted values still exists; a deleted value that is equal to it may have been the
+    # last.
     passed = f"{gone} >= {stays}" if function == "max" else f"{gone} <= {stays}"
     return _State(name, f"__arg_{number}", stays, f"coalesce({passed}, {gone} IS NOT NULL)")
 
@@ -174,7 +177,7 @@ def _extreme(function: str, number: int) -> _State:
 def _sum(call: Call, kind: str) -> _State:
     name, value = f"__sum_{call.argument}", f"__arg_{call.argument}"
     if kind in _FLOATING:
-        # NaN and infinity cannot be taken away again, and taking away is not exact.
+        # NaN and infinity cannot be subtracted, and subtracting floats is not exact.
         gone = f"coalesce(bool_or(NOT {_INSERTED} AND {name} IS NOT NULL), FALSE)"
         return _State(name, f"CAST({value} AS DOUBLE)", f"sum(IF({_INSERTED}, {name}, NULL))", gone)
     scale = 0 if kind in _INTEGRAL else _decimal(call, kind)[1]
@@ -184,7 +187,9 @@ def _sum(call: Call, kind: str) -> _State:
 def _decimal(call: Call, kind: str) -> tuple[int, int]:
     name, _, digits = kind.rstrip(")").partition("(")
     if name != "decimal":
-        raise refusal("AGGREGATE_TYPE", f"the query has {call.function}() of a {kind.upper()}, whose sum is not kept")
+        raise refusal(
+            "AGGREGATE_TYPE", f"the query has {call.function}() of a {kind.upper()}, whose sum cannot be maintained"
+        )
     precision, scale = map(int, digits.split(","))
     if call.function == "avg" and precision > _LONGEST_AVERAGED:
         raise refusal(
@@ -223,8 +228,8 @@ def _average(call: Call, kind: str, total: str, count: str) -> str:
     if kind in _FLOATING or kind in _INTEGRAL:
         return f"CAST({total} AS DOUBLE) / CAST({count} AS DOUBLE)"
     precision, scale = _decimal(call, kind)
-    # Spark's division of decimals gives fewer digits than its average has: divided here as by hand, in whole numbers,
-    # to four more digits, the half rounded away from zero.
+    # Spark's division of decimals returns fewer digits than its average: so this is a long division in whole numbers,
+    # to four more digits, with halves rounded away from zero.
     whole, divisor = (
         f"abs(CAST(concat(CAST({total} AS STRING), 'E{scale}') AS DECIMAL(38,0)))",
         f"CAST({count} AS DECIMAL(19,0))",
@@ -237,7 +242,7 @@ def _average(call: Call, kind: str, total: str, count: str) -> str:
 
 
 def _partial(plan: _Plan, read: "DataFrame", *, sign: str) -> "DataFrame":
-    """Each row as the state of a group of one."""
+    """Each row as the state of a group with one row."""
     states = [f"{state.of_row} AS {state.name}" for state in plan.states]
     return read.selectExpr(*plan.groups, "1L AS __count", *states, f"{sign} AS {SIGN}", f"0 AS {_OLD}")
 
@@ -250,19 +255,20 @@ def _kept(plan: _Plan, old: "DataFrame") -> "DataFrame":
 
 
 def _emptied(plan: _Plan, groups: "DataFrame") -> "DataFrame":
-    """The groups with nothing in them: where they are computed again, what remains is whether they were there before."""
+    """The groups with empty states: for those that are computed again, all that is needed is whether they existed
+    before."""
     kinds = dict(groups.dtypes)
     states = [f"CAST(NULL AS {kinds[name]}) AS {name}" for name in plan.state_names]
     return groups.selectExpr(*plan.groups, "0L AS __count", *states, f"1 AS {SIGN}", _OLD)
 
 
 def _only(plan: _Plan, rows: "DataFrame", keys: "DataFrame", *, few: bool) -> "DataFrame":
-    """The rows of the groups that `keys` has; null is a group as any other."""
+    """The rows of the groups that `keys` has; null is a group like any other."""
     return semi_join(rows, keys, {group: group for group in plan.groups}, few=few)
 
 
 def _merged(plan: _Plan, partials: "DataFrame") -> "DataFrame":
-    """One row for each group; `__again` says that its states do not follow from partial states."""
+    """One row for each group; `__again` says that its states cannot be derived from partial states."""
     count = f"sum(__count * {SIGN})"
     again = " OR ".join(f"({state.again})" for state in plan.states) or "FALSE"
     return partials.groupBy(*plan.groups).agg(
@@ -274,11 +280,11 @@ def _merged(plan: _Plan, partials: "DataFrame") -> "DataFrame":
 
 
 def _finished(plan: _Plan, merged: "DataFrame", *more: str) -> "DataFrame":
-    """The view's columns, hidden ones included, from the states."""
+    """The view's columns, including hidden ones, from the states."""
     query = plan.query
     calls = [f"{result} AS __call_{number}" for number, result in enumerate(plan.results)]
     visible = [
-        # A group that is gone has nothing to compute with: its count is zero, which a query may divide by.
+        # A deleted group has no values to compute with: its count is zero, by which a query may divide.
         f"{sql if name in query.key_columns else f'CASE WHEN __count > 0 THEN ({sql}) END'} AS {backquoted(name)}"
         for name, sql in zip(query.output_columns, query.outputs, strict=True)
     ]
@@ -289,8 +295,8 @@ def _finished(plan: _Plan, merged: "DataFrame", *more: str) -> "DataFrame":
 
 
 def _op() -> str:
-    lost = "raise_error('the view holds a group that cannot be maintained without the rows of its upstream')"
-    never = "raise_error('more rows are retracted from a group of the view than it ever had')"
+    lost = "raise_error('the view has a group that cannot be maintained without the rows of its upstream')"
+    never = "raise_error('more rows are deleted from a group of the view than it has')"
     return (
         f"CASE WHEN {_AGAIN} THEN {lost} WHEN __count > 0 THEN IF({_OLD} > 0, 'update', 'insert') "
         f"WHEN __count = 0 THEN 'delete' ELSE {never} END"

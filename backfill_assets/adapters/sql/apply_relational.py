@@ -1,4 +1,4 @@
-"""Runs a query of any shape on Spark DataFrames: the user's text, with rows in the place of each name of an upstream."""
+"""Runs a query of any shape on Spark DataFrames: the user's text, with rows bound to each place that names an upstream."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,10 @@ __all__ = [
 
 
 def apply_relational(query: RelationalQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
-    """The view's rows, hidden columns included, for all rows of its upstreams, by name.
+    """The view's rows, including hidden columns, for all rows of its upstreams, by name.
 
-    Errors: `QueryError` with reason `SPARK` if Spark refuses the query, or `TYPE` if rows have no hash and no key is given.
+    Errors: `QueryError` with reason `SPARK` if Spark refuses the query, or `TYPE` if rows have no hash and no key is
+    given.
     """
     result = result_rows(query, [inputs[name] for name in query.occurrences])
     fields = result.schema.fields
@@ -69,7 +70,7 @@ def own_rows(query: RelationalQuery, inputs: "Mapping[str, DataFrame]") -> "Data
 def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "DataFrame":
     """What the query's own text gives, with these rows in each place that names an upstream.
 
-    What is equal as a key has one form in the key's columns: zero without a sign, and NaN of the same bits.
+    Values that are equal as keys have one form in the key's columns: zero without a sign, and NaN with the same bits.
     """
     rows: dict[str, Any] = {
         f"occurrence_{at}": (each.where(f"{ERROR.name} IS NULL") if name in query.good else each).select(
@@ -88,36 +89,36 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
 
 
 def hashed(rows: "DataFrame", columns: Sequence[str]) -> "DataFrame":
-    """Rows with the hash of these columns. Floats that are equal have one hash."""
+    """Rows with the hash of these columns. Floats that are equal have the same hash."""
     return rows.withColumn(ROW_HASH, F.xxhash64(*map(quoted, columns)))
 
 
 def numbered(rows: "DataFrame", columns: Sequence[str]) -> "DataFrame":
-    """Rows with their hash, and which of those of the same hash each is.
+    """Rows with their hash, and the number of each among the rows with the same hash.
 
-    Rows that share a hash need not be equal: numbers are given within a hash, so that the two are a key in any case.
+    Rows with the same hash need not be equal: numbers are unique within a hash, so hash and number are always a key.
     """
-    # Hashes see no nulls: (1, NULL) and (NULL, 1) are told apart by the columns themselves.
+    # Hashes ignore nulls: (1, NULL) and (NULL, 1) are told apart by the columns themselves.
     same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))
     return hashed(rows, columns).withColumn(COPY, F.row_number().over(same))
 
 
 def check_columns(fields: Sequence[StructField], *, keyed: bool) -> None:
-    """Refuse columns of a result, whose names only Spark may tell, and types by which rows cannot be known unless the view is
-    `keyed`. Errors: `QueryError`."""
+    """Refuse columns of a result whose names depend on Spark, and types by which rows cannot be identified unless the
+    view is `keyed`. Errors: `QueryError`."""
     check_names([field.name for field in fields])
     for field in () if keyed else fields:
         if what := next(filter(None, map(_unlike, _parts(field.dataType))), ""):
             raise QueryError(
-                f"column {field.name!r} holds {what}, by which rows cannot be told apart",
+                f"column {field.name!r} has {what}, by which rows cannot be told apart",
                 reason="TYPE",
-                hint="declare a primary_key, or turn it into what can be compared: array_sort(map_entries(...)) for a map, "
-                "to_json(...) for a VARIANT, CAST(... AS STRING) for a text with a collation",
+                hint="declare a primary_key, or convert it to another type: array_sort(map_entries(...)) for a map, "
+                "to_json(...) for a VARIANT, CAST(... AS STRING) for a string with a collation",
             )
 
 
 def _unlike(kind: DataType) -> str:
-    """What values of a type are called that may differ where Spark compares them as equal, or that it does not compare."""
+    """The name of types whose values may differ although Spark compares them as equal, or that Spark does not compare."""
     match kind:
         case MapType():
             return "a map"

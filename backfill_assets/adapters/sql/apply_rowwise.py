@@ -1,4 +1,5 @@
-"""Runs a row-wise query on Spark DataFrames. Works on Spark Connect too: SQL text and DataFrames, nothing of the JVM."""
+"""Runs a row-wise query on Spark DataFrames. Works on Spark Connect, too: only SQL text and DataFrames, nothing of the
+JVM."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -19,15 +20,14 @@ __all__ = ["apply_rowwise", "translated"]
 
 
 def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
-    """The view's rows, hidden columns included, for the given rows of its upstreams (bronze columns, by name).
+    """The view's rows, including hidden columns, for the given rows of its upstreams (bronze columns, by name).
 
-    What is equal as a key has one form in the key's columns: zero without a sign, and NaN of the same bits.
-
+    Values that are equal as keys have one form in the key's columns: zero without a sign, and NaN with the same bits.
     Parts of UNION ALL whose upstream is not in `inputs` give no rows, but still count for the types: as in SQL, columns
-    go by position and take the widest type, whichever upstreams have new records.
+    are matched by position and get the widest type, whichever upstreams have new records.
 
     Errors: `ValueError` if `inputs` has no upstream of the query; `QueryError` with reason `SPARK` if Spark refuses the
-    query, for example because types do not fit.
+    query, for example because types do not match.
     """
     present = [inputs[name] for name in query.upstreams if name in inputs]
     if not present:
@@ -36,7 +36,7 @@ def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "Da
     branches = [branch for branch in query.branches if branch.upstream in inputs or branch.columns]
     try:
         rows = reduce(_union, (_branch_rows(spark, branch, inputs.get(branch.upstream)) for branch in branches))
-        # Connect analyses late: asking for the types makes it refuse here and not at the first write.
+        # Connect analyzes late: requesting the types makes it refuse here and not at the first write.
         types = {field.name: field.dataType for field in rows.schema.fields}
     except AnalysisException as error:
         raise translated(error) from error
@@ -46,7 +46,7 @@ def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "Da
 
 
 def _branch_rows(spark: "SparkSession", branch: Branch, rows: "DataFrame | None") -> "DataFrame":
-    # Spark fills {name} in the text it is given, so brackets of the user's own (in a regular expression) are doubled.
+    # Spark replaces {name} in the text, so braces of the user's own (in a regular expression) are doubled.
     text = branch.sql.replace("{", "{{").replace("}", "}}")
     if rows is None:
         return spark.sql(f"WITH `{branch.upstream}` AS ({_nothing(branch)}) {branch.sql}")
@@ -54,7 +54,7 @@ def _branch_rows(spark: "SparkSession", branch: Branch, rows: "DataFrame | None"
 
 
 def _nothing(branch: Branch) -> str:
-    """A table without rows that Spark's optimizer knows to be empty: it costs no task."""
+    """A table without rows that Spark's optimizer knows to be empty, so that it needs no task."""
     columns = ", ".join(f"CAST(NULL AS {column.type}) AS `{column.name}`" for column in branch.columns)
     return f"SELECT {columns} WHERE FALSE"
 

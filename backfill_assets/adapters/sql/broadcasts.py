@@ -1,7 +1,7 @@
 """Whether the keys of a join are sent to every task (broadcast) or sorted with the rows: by the memory that they take.
 
-A broadcast spares the shuffle of a large table, but its keys must fit in the driver's memory and in that of each executor,
-as a hash table, where how wide they are counts as much as how many they are.
+A broadcast saves the shuffle of a large table, but its keys must fit, as a hash table, in the driver's memory and in
+that of each executor. Their width matters as much as their number.
 """
 
 import re
@@ -14,15 +14,15 @@ from backfill_assets.query.spelling import backquoted
 __all__ = ["Keys", "Memory", "fit", "has_texts", "size_in_bytes", "widths"]
 
 SHARE: Final = 8
-"""The keys of a join may take one part in so many of a heap. A table is there twice while it is built and sent, and
-joins of other plans, the rows being read and Spark's own want theirs."""
+"""The keys of a join may take this fraction of a heap. A table exists twice while it is built and sent, and other
+joins, the rows being read and Spark itself need memory, too."""
 
 _ROW, _COLUMN, _TEXT = 96, 24, 2
-"""What Spark's hash table takes for a row, for each of its columns, and for each byte of a value that has no fixed size:
-the row is there as key and as value (`UnsafeHashedRelation`)."""
+"""What Spark's hash table takes for a row, for each of its columns, and for each byte of a value without a fixed size:
+the row is stored as key and as value (`UnsafeHashedRelation`)."""
 
 _NESTED: Final = 8
-"""How many times longer a list or struct is in a row of Spark's than as text, at the most."""
+"""How many times longer a list or struct can be in Spark's row format than as text."""
 
 _FIXED: Final = re.compile(
     r"boolean|tinyint|smallint|int|bigint|float|double|date|timestamp|timestamp_ntz|void|decimal\(\d+,\d+\)"
@@ -33,7 +33,7 @@ _SIZE: Final = re.compile(r"(-?\d+)\s*([kmgtp]?)(?:i?b)?")
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
-    """Keys of a join: how many `rows` of so many `columns`, and the `bytes` of their texts and nested values in all."""
+    """Keys of a join: the number of `rows` and of `columns`, and the total `bytes` of their strings and nested values."""
 
     rows: int
     columns: int
@@ -41,14 +41,14 @@ class Keys:
 
     @property
     def in_memory(self) -> int:
-        """How many bytes they take as Spark's hash table."""
+        """The number of bytes that they take as Spark's hash table."""
         return self.rows * (_ROW + _COLUMN * self.columns) + _TEXT * self.bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
-    """What a session has, in bytes: the smallest `heap` of those that hold a broadcast, the most that the driver may
-    `collect`, and the session's `threshold`, up to which Spark broadcasts by itself; below zero it never does."""
+    """The memory of a session in bytes: the smallest `heap` of those that store a broadcast, the most that the driver
+    may `collect`, and the session's `threshold`, up to which Spark broadcasts by itself; below zero it never does."""
 
     heap: int
     collect: int
@@ -56,7 +56,7 @@ class Memory:
 
 
 def fit(keys: Keys, memory: Memory) -> bool:
-    """Whether keys are to be broadcast. What Spark would send by itself is; nothing where the session forbids it.
+    """Whether keys should be broadcast: always if Spark would do it by itself, never if the session forbids it.
 
     Example:
         >>> memory = Memory(heap=2**30, collect=2**30, threshold=10 * 2**20)
@@ -71,19 +71,19 @@ def fit(keys: Keys, memory: Memory) -> bool:
 
 
 def has_texts(types: Mapping[str, str]) -> bool:
-    """Whether columns, with Spark's own names of their types, hold values of which each may be as long as it likes."""
+    """Whether some of these columns (Spark's type names) have values without a fixed size."""
     return not all(map(_FIXED.fullmatch, types.values()))
 
 
 def widths(types: Mapping[str, str]) -> str:
-    """SQL for the bytes that a row's texts and nested values take; zero where all columns have a fixed size."""
+    """SQL for the bytes that a row's strings and nested values take; zero if all columns have a fixed size."""
     return " + ".join(["0L", *(_width(name, kind) for name, kind in types.items() if not _FIXED.fullmatch(kind))])
 
 
 def size_in_bytes(text: str, *, unit: str = "") -> int:
-    """A size as Spark's settings have it (`1g`, `512m`); a number alone is in `unit`, or in bytes.
+    """A size as in Spark's settings (`1g`, `512m`), in bytes; a number alone is in `unit`, or in bytes.
 
-    Errors: `ValueError` for what is no size.
+    Errors: `ValueError` if it is not a size.
 
     Example:
         >>> size_in_bytes("512m"), size_in_bytes("1", unit="g"), size_in_bytes("-1")

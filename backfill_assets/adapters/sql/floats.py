@@ -1,6 +1,7 @@
-"""The one form of floats that are equal: in SQL, zero has no sign, and NaN equals NaN, of whose bits there are many.
+"""The one form of floats that are equal: in SQL, zero has no sign, and NaN equals NaN, although it can have many bit
+patterns.
 
-Spark compares, groups and joins by this form; others compare bits, be it only inside of structs and lists.
+Spark compares, groups and joins by this form; other engines compare bits, at least in structs and lists.
 """
 
 from typing import Final
@@ -15,7 +16,7 @@ _EACH: Final = "__each"
 
 
 def one_form(value: str, kind: DataType) -> str:
-    """SQL for a value of a type in the form of all that equal it; the SQL that was given, where no floats are in it."""
+    """SQL for a value in the form that all equal values have; the given SQL if the type contains no floats."""
     match kind:
         case FloatType() | DoubleType():
             nan, zero = (f"CAST('{number}' AS {kind.simpleString()})" for number in ("NaN", "0"))

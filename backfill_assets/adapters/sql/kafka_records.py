@@ -1,25 +1,25 @@
-r"""Turns Kafka records into bronze rows: parsed columns, or the reason why a record did not parse beside its raw value.
+r"""Turns Kafka records into bronze rows: the parsed columns, or the raw value with the reason why it could not be parsed.
 
-The rule: no value is lost in silence, and a record always gives the same row. Either each value that the JSON has for a
-column is in that column, or the record is marked in `_error`, all columns of the schema are null and `_value` holds the
+The rule: no value is lost silently, and a record always gives the same row. Either each value that the JSON has for a
+column is in that column, or the record is marked in `_error`, all columns of the schema are null and `_value` has the
 bytes. Spark's `from_json` alone breaks the rule, so:
 
-- The value is read inside of a frame, `{"record":[` value `],"end":1}`: `from_json` passes over what follows an object,
-  but text that is not exactly one JSON value makes the frame wrong, or its list longer or shorter than one. Text that
-  closes the frame's list itself, to go on in the frame as it likes, has a `]` that nothing in it opened; in a second
-  frame, `{"record":{"value":` value `},"end":1}`, that closes nothing. So text that is right in both is one JSON value.
-- Text in single quotes, which Spark takes by default, is no JSON.
-- Half of a surrogate pair (`"\ud800"`) is an error: it is no character, and Spark makes it a question mark.
-- A timestamp that is only a time of day ("12:30") is an error: Spark completes it with today's date.
-- In columns of the schema, a number that becomes infinite and a year past 9999 (milliseconds taken for seconds) are
-  errors. Inside of arrays, maps and structs Spark's reading stands.
+- The value is parsed inside a frame, `{"record":[` value `],"end":1}`: `from_json` ignores anything after an object, but
+  text that is not exactly one JSON value breaks the frame, or makes its list longer or shorter than one. Text that closes
+  the frame's list itself, to continue in the frame, has a `]` without a `[` before it; in a second frame,
+  `{"record":{"value":` value `},"end":1}`, this is an error. So text that is valid in both frames is one JSON value.
+- Strings in single quotes, which Spark accepts by default, are not JSON.
+- Half of a surrogate pair (`"\ud800"`) is an error: it is not a character, and Spark replaces it by a question mark.
+- A timestamp that is only a time of day ("12:30") is an error: Spark adds today's date.
+- In columns of the schema, a number that becomes infinite and a year after 9999 (milliseconds read as seconds) are
+  errors. In arrays, maps and structs, Spark's values are used.
 
-As Spark reads JSON: unknown fields are left out, a missing field is null, field names count with their case, the last of
-repeated fields counts, decimals are rounded to the column's scale, dates and timestamps are ISO 8601 (in UTC where they
-name no zone), a whole number in a TIMESTAMP is seconds since 1970, STRING takes any JSON as text, with fractions written
-as doubles are.
+As in Spark: unknown fields are ignored, a missing field is null, field names are case-sensitive, the last of repeated
+fields counts, decimals are rounded to the column's scale, dates and timestamps are ISO 8601 (UTC if they have no time
+zone), a whole number in a TIMESTAMP is seconds since 1970, and STRING accepts any JSON as text, with fractions written
+like doubles.
 
-All is SQL text: one call to Spark for each step, where building the same from column objects takes hundreds.
+Everything is SQL text: one call to Spark for each step instead of hundreds for the same expression of column objects.
 """
 
 import re
@@ -47,7 +47,7 @@ _OPTIONS: Final = {
     "timeZone": "UTC",
     "allowSingleQuotes": "false",
 }
-# A fixed format takes no time of day alone; it is too slow to read every record with.
+# A fixed format does not accept a time of day alone; it is too slow to parse every record with it.
 _DATED_ONLY: Final = {**_OPTIONS, "timestampFormat": "yyyy-MM-dd[['T'][' ']HH:mm[:ss][.SSSSSSSSS][XXX][XX]]"}
 
 _TEXT: Final = "try_validate_utf8(CAST(value AS STRING))"
@@ -56,7 +56,7 @@ _TOMBSTONE: Final = "'the value is null (a tombstone)'"
 _NOT_UTF8: Final = "'the value is not UTF-8'"
 _INFINITE: Final = "'Infinity', '+Infinity', '-Infinity', 'INF', '+INF', '-INF'"
 _LAST_YEAR: Final = 9999
-# Spark trims control characters, DEL among them; in the JSON itself, any part of the time may be written as an escape.
+# Spark trims control characters, including DEL; in JSON, any part of the time may be written as an escape.
 _IS_TIME_OF_DAY: Final = r"RLIKE r'^[\x00-\x20\x7f]*(T|[0-9]{1,2}:)'"
 _HAS_TIME_OF_DAY: Final = rf"""{_TEXT} RLIKE r'"[ \x7f]*(T[0-9]|T?[0-9]{{0,2}}\\|[0-9]{{1,2}}:)'"""
 _SOUND_ESCAPE: Final = r"\\([^u]|u(?![dD][89a-fA-F])|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F])"
@@ -70,8 +70,8 @@ _HAS_TIMESTAMP: Final = re.compile(r"\bTIMESTAMP\b")
 def parse_records(raw: "DataFrame", *, columns: Sequence[Column], record_format: str) -> "DataFrame":
     """Bronze rows from the rows of Spark's Kafka source (with headers), in the order of `KafkaSource.bronze_columns`.
 
-    `columns` is the source's schema. With `record_format="json"` the value is a JSON object of these columns; with
-    `"raw"` the one column takes the value as it is, and a STRING has to be UTF-8.
+    `columns` is the source's schema. With `record_format="json"`, the value is a JSON object of these columns; with
+    `"raw"`, the one column is the value itself, and a STRING must be UTF-8.
     """
     judged = _raw_judged(raw, columns[0]) if record_format == "raw" else _json_judged(raw, columns)
     values = [f"IF(__error IS NULL, __record.{quoted(each.name)}, NULL) AS {quoted(each.name)}" for each in columns]
@@ -92,10 +92,11 @@ def _raw_judged(raw: "DataFrame", column: Column) -> "DataFrame":
 
 
 def _json_judged(raw: "DataFrame", columns: Sequence[Column]) -> "DataFrame":
-    """Adds `__record`, the columns as Spark read them, and `__error`, null where that is what the JSON says."""
+    """Adds `__record`, the columns as Spark reads them, and `__error`, which is null if these are the values in the
+    JSON."""
     framed = raw.selectExpr("*", f"{_framed(_struct(columns))} AS __frame")
     doubt = " OR ".join(doubt for column in columns for doubt in _doubts(column)) or "FALSE"
-    # Only records that are not as they should be, or that may not be, are looked at again.
+    # Only records that are bad, or may be, are examined again.
     sound = f"{_is_one('__frame')} AND {_stands_alone()} AND NOT {_HALF_PAIR} AND NOT coalesce({doubt}, FALSE)"
     error = f"IF({sound}, NULL, {_reason(columns)})"
     return framed.selectExpr("*", f"{_RECORD} AS __record", f"{error} AS __error")
@@ -106,7 +107,7 @@ def _struct(columns: Iterable[Column]) -> str:
 
 
 def _framed(record_type: str, options: Mapping[str, str] = _OPTIONS) -> str:
-    """The value, read in its frame as a list of `record_type`; `broken` is set where a part of it could not be read."""
+    """The value, parsed in its frame as a list of `record_type`; `broken` is set if a part of it could not be parsed."""
     schema = [Column("record", f"ARRAY<{record_type}>"), Column("end", "INT"), Column("broken", "STRING")]
     return _read(f"""concat('{{"record":[', {_TEXT}, '],"end":1}}')""", schema, options)
 
@@ -117,19 +118,19 @@ def _read(text: str, schema: Sequence[Column], options: Mapping[str, str] = _OPT
 
 
 def _stands_alone() -> str:
-    """Whether the value, if it is right in its frame, is all that it read there: it has not closed the frame's list."""
+    """Whether the value, if it is valid in its frame, has not closed the frame's list itself."""
     other_frame = f"""concat('{{"record":{{"value":', {_TEXT}, '}},"end":1}}')"""
     return f"(NOT contains({_TEXT}, ']') OR coalesce({_read(other_frame, [Column('end', 'INT')])}.end = 1, FALSE))"
 
 
 def _is_one(frame: str) -> str:
-    """Whether the value was exactly one JSON value, all of it of the frame's type."""
+    """Whether the value was exactly one JSON value, and all of it has the frame's type."""
     whole = f"{frame}.end = 1 AND {frame}.broken IS NULL AND size({frame}.record) = 1"
     return f"coalesce({whole} AND get({frame}.record, 0) IS NOT NULL, FALSE)"
 
 
 def _doubts(column: Column) -> list[str]:
-    """Cheap signs that Spark may have made of a value what the JSON does not say."""
+    """Cheap signs that Spark's values may differ from the JSON."""
     value = f"{_RECORD}.{quoted(column.name)}"
     doubts: list[str] = []
     if column.type in _FLOATS:
@@ -137,7 +138,7 @@ def _doubts(column: Column) -> list[str]:
     if column.type in _DATED:
         doubts.append(f"year({value}) > {_LAST_YEAR}")
     if column.type == "TIMESTAMP":
-        # A time of day comes out as today, so history needs no second look.
+        # A time of day becomes a time of today, so history needs no second check.
         doubts.append(f"({value} >= date_sub(current_date(), 2) AND {_HAS_TIME_OF_DAY})")
     elif _HAS_TIMESTAMP.search(column.type):
         doubts.append(_HAS_TIME_OF_DAY)
@@ -145,7 +146,7 @@ def _doubts(column: Column) -> list[str]:
 
 
 def _reason(columns: Sequence[Column]) -> str:
-    """Why a record is bad; null if a second look finds nothing wrong."""
+    """Why a record is bad; null if the second check finds nothing wrong."""
     first = f"substring(ltrim({_TEXT}), 1, 1)"
     kind = f"CASE {first} WHEN '[' THEN 'an array' WHEN '\"' THEN 'a string' WHEN 'n' THEN 'null' ELSE 'a scalar' END"
     return f"""CASE
@@ -165,10 +166,10 @@ def _is_json() -> str:
 
 
 def _first_mismatch(columns: Sequence[Column]) -> str:
-    """Names the first column whose value in the JSON does not fit its type; null if there is none."""
+    """The first column whose value in the JSON does not fit its type, as a message; null if there is none."""
     texts = _framed(_struct([Column(column.name, "STRING") for column in columns]))
     cases = " ".join(f"WHEN {_mismatch(column)} THEN {literal(_message(column))}" for column in columns)
-    # The lambda gives the texts a name, so that they are read once and not for each column.
+    # The lambda gives the strings a name, so that they are parsed once and not for each column.
     return f"get(transform({texts}.record, t -> CASE {cases} END), 0)"
 
 
@@ -177,11 +178,11 @@ def _message(column: Column) -> str:
 
 
 def _mismatch(column: Column) -> str:
-    """Whether Spark's reading of the column differs from its text `t` in the JSON."""
+    """Whether Spark's value of the column differs from its text `t` in the JSON."""
     name = quoted(column.name)
     value, text = f"{_RECORD}.{name}", f"t.{name}"
     if column.type.endswith(">"):
-        # A nested value may be there in part.
+        # Only a part of a nested value may exist.
         found = f"NOT exists(array({_framed(_struct([column]))}), f -> {_is_one('f')})"
         if _HAS_TIMESTAMP.search(column.type):
             dated = f"exists(array({_framed(_struct([column]), _DATED_ONLY)}), f -> {_is_one('f')})"

@@ -1,6 +1,7 @@
-"""Keys that are named by texts: brought to one spelling, and as a condition in Spark SQL.
+"""Keys as text: converted to one spelling, and as a condition in Spark SQL.
 
-Only types whose values have one text each can be named so: whole numbers, decimals, booleans, texts, dates and times.
+Only types whose values have exactly one text are supported: whole numbers, decimals, booleans, strings, dates and
+times.
 """
 
 import re
@@ -20,7 +21,7 @@ _WHOLE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def one_spelling(kind: str, text: str) -> str:
-    """The text that names a value of a nameable type, however it was written. Errors: `ValueError` for one that names none.
+    """The one text for a value of a type, however it was written. Errors: `ValueError` if the type has no such value.
 
     Example:
         >>> one_spelling("INT", "+7"), one_spelling("DECIMAL(5,2)", "1.5"), one_spelling("BOOLEAN", "TRUE")
@@ -42,9 +43,9 @@ def one_spelling(kind: str, text: str) -> str:
 
 
 def among_keys(columns: Sequence[Column], keys: Iterable[NamedKey]) -> str:
-    """SQL for whether the key in some columns is one of those named, null being equal to null; never null itself.
+    """SQL for whether the key in some columns is one of the named ones, with null equal to null; never null itself.
 
-    All keys name the same columns, which are among `columns`.
+    All keys have the same columns, which are among `columns`.
     """
     named = list(keys)
     if not named:
@@ -64,7 +65,7 @@ def _value(key: NamedKey, types: Mapping[str, str]) -> str:
 
 def _one_of(text: str, *allowed: str) -> str:
     if text not in allowed:
-        raise ValueError(f"{text!r} is none of {', '.join(allowed)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(allowed)}")
     return text
 
 
@@ -83,14 +84,14 @@ def _decimal(text: str, kind: str) -> str:
     except InvalidOperation:
         exact = None
     if exact is None or exact != number or exact.adjusted() >= precision - scale:
-        raise ValueError(f"{text} is no {kind}")
+        raise ValueError(f"{text} is not a {kind}")
     return f"{exact if exact else abs(exact):f}"
 
 
 def _moment(text: str, *, zoned: bool) -> str:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None and not zoned:
-        raise ValueError(f"{text} names a time zone, which the column has not")
+        raise ValueError(f"{text} names a time zone, but the column has none")
     return (
         moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ") if moment.tzinfo else moment.isoformat(sep=" ")
     )

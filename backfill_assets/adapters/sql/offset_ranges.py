@@ -1,9 +1,9 @@
-"""Ranges of offsets as a condition in Spark SQL, one text for ten thousand partitions as for one.
+"""Ranges of offsets as one condition in Spark SQL, for any number of partitions.
 
-The range of a partition is looked up in two arrays by the partition's number. A comparison for each partition would make an
-expression as deep as there are partitions: Spark Connect's client takes some fifty, a session in-process a few hundred, and
-each row would go through all of them. What holds for all partitions is said once more by itself: by that, Parquet and Delta
-leave out what cannot hold such a row.
+The range of a partition is looked up in two arrays by the partition's number. With one comparison for each partition,
+the expression would be as deep as the number of partitions: Spark Connect's client allows some fifty levels, a session
+in-process a few hundred, and each row would be tested against all of them. The bounds over all partitions are added as
+a separate condition, because Parquet and Delta skip data by it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ _NOTHING = OffsetRange(start=0, end=0)
 
 
 def within(partition: str, offset: str, ranges: Mapping[int, OffsetRange]) -> str:
-    """SQL for whether the offset in one column lies in the range of the partition in another; null where either is null.
+    """SQL for whether the offset in one column is in the range of the partition in another; null if either is null.
 
     Partitions are numbered from 0, as in Kafka: the arrays are as long as the highest number.
     """
@@ -38,7 +38,7 @@ def within(partition: str, offset: str, ranges: Mapping[int, OffsetRange]) -> st
 def among(partition: str, offset: str, offsets: Mapping[int, Sequence[int]]) -> str:
     """SQL for whether the offset in one column is one of those named for the partition in another; never null.
 
-    Both are looked up as one text, in one set, however many partitions there are.
+    Both are looked up as one string, in one set, for any number of partitions.
     """
     named = [f"'{number}:{each}'" for number, some in sorted(offsets.items()) for each in some]
     if not named:
@@ -47,5 +47,5 @@ def among(partition: str, offset: str, offsets: Mapping[int, Sequence[int]]) -> 
 
 
 def _array(numbers: Iterable[int]) -> str:
-    """An array as one literal text, which Spark reads once: thousands of literals would be parsed one by one."""
+    """An array as one literal string, which Spark parses once: thousands of literals would be parsed one by one."""
     return f"CAST(split('{','.join(map(str, numbers))}', ',') AS ARRAY<BIGINT>)"

@@ -1,4 +1,4 @@
-"""The rows of one DataFrame whose key another one has, by whichever way of joining was chosen."""
+"""The rows of one DataFrame whose key is in another one, by either kind of join."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -16,10 +16,10 @@ __all__ = ["semi_join"]
 def semi_join(
     rows: "DataFrame", keys: "DataFrame", columns: Mapping[str, str], *, few: bool, how: str = "left_semi"
 ) -> "DataFrame":
-    """The rows whose `columns` are, by the names that each has on either side, some row of `keys`; null is equal to null.
+    """The rows whose `columns` are in a row of `keys` (with their names on each side); null is equal to null.
 
-    Keys that are `few` go to every task. Others are sorted with the rows, whatever Spark takes them for: by the sizes of
-    compressed files it would send what does not fit in memory.
+    `few` keys are broadcast. Otherwise a sort-merge join is used, whatever Spark estimates: by the sizes of compressed
+    files, it would broadcast what does not fit in memory.
     """
     other = {name: f"__key_{number}" for number, name in enumerate(columns.values())}
     same = " AND ".join(f"{backquoted(name)} <=> {other[key]}" for name, key in columns.items())

@@ -227,7 +227,7 @@ class State:
         self._passes.put(f"{target}/{check}", **asdict(passed))
 
     def forget_unreadable(self, target: str) -> list[str]:
-        """Leave nothing behind of what is stored of a table and cannot be read; the names of the objects."""
+        """Delete all documents of a table that cannot be read; returns the names of the objects."""
         kinds = (self._controls, self._leases, self._passes, self._skips)
         return [f"_state/{kind.name}/{name}" for kind in kinds for name in kind.remove_unreadable(target)]
 

@@ -1,7 +1,7 @@
-"""What is stored for later: JSON documents, each with the number of the format that it is written in.
+"""Stored JSON documents, each with the number of its format.
 
-A release reads its own formats and no other, so that nothing is guessed of what another one stored. Each kind of document
-has a number of its own, which is raised whenever its keys, or what they mean, change.
+A release reads only its own formats, so that it never misinterprets what another one stored. Each kind of document has
+a number of its own, which is raised whenever its keys, or their meaning, change.
 """
 
 import json
@@ -22,9 +22,9 @@ class DocumentKind:
     """One kind of stored document.
 
     Attributes:
-        name: What errors call it.
+        name: Its name in errors.
         format: The number of the format that this release writes and reads.
-        remedy: What can be done instead of a reset where it cannot be read, as an end of a sentence.
+        remedy: What can be done instead of a reset if it cannot be read, as the end of a sentence.
     """
 
     name: str
@@ -32,20 +32,20 @@ class DocumentKind:
     remedy: str = ""
 
     def written(self, document: Mapping[str, object]) -> dict[str, object]:
-        """The document as it is stored: its long maps packed, as `packing` has it."""
+        """The document as it is stored: its long maps packed by `packing`."""
         return {"format": self.format, **pack(document)}
 
     def read(self, stored: object, make: Callable[[dict[str, Any]], T], *, target: str, place: str) -> T:
-        """What a stored document says.
+        """The value of a stored document.
 
         Args:
-            stored: The document: its JSON as bytes, or what that means.
+            stored: The document: its JSON as bytes, or already parsed.
             make: Makes a value of it; may raise `ValueError`, `KeyError` or `TypeError`.
-            target: The table that it is of, `sources/<name>` or `views/<name>`.
-            place: Where it is stored, for people.
+            target: The table that it belongs to, `sources/<name>` or `views/<name>`.
+            place: Where it is stored, for messages.
 
         Raises:
-            StoredFormatError: It is of another format, or not what it should be.
+            StoredFormatError: It has another format, or is damaged.
         """
         try:
             document = json.loads(stored) if isinstance(stored, bytes) else stored
@@ -58,7 +58,7 @@ class DocumentKind:
 
     def _other(self, target: str, place: str, found: object) -> StoredFormatError:
         newer = type(found) is int and found > self.format
-        use = "use the newer release that wrote it" if newer else "go on with the release that wrote it"
+        use = "use the newer release that wrote it" if newer else "continue with the release that wrote it"
         return StoredFormatError(
             f"{target}: {place} is a {self.name} of {_named(found)}, expected format {self.format}",
             hint=f"{use}; or `backfill reset {target.partition('/')[2]}` rebuilds the table with this one{self.remedy}",
@@ -70,7 +70,7 @@ class DocumentKind:
     def _damaged(self, target: str, place: str, error: Exception) -> StoredFormatError:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         return StoredFormatError(
-            f"{target}: {place} is no {self.name} of format {self.format}: {why}",
+            f"{target}: {place} is not a {self.name} of format {self.format}: {why}",
             hint="something other than this project wrote it. Restore it from a backup, or `backfill reset "
             f"{target.partition('/')[2]}` rebuilds the table{self.remedy}",
             expected=self.format,
@@ -80,7 +80,7 @@ class DocumentKind:
 
 
 def _named(found: object) -> str:
-    return "no format that is known" if found is None else f"format {found!r}"
+    return "no known format" if found is None else f"format {found!r}"
 
 
 COMMIT = DocumentKind(name="commit", format=2)

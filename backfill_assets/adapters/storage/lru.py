@@ -1,4 +1,4 @@
-"""A cache with a bound, for runs that go on for ever."""
+"""A cache with a bound, for runs that never end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 @dataclass
 class LeastRecentlyUsed(Generic[K, V]):
-    """Keeps what was used last, `most` entries at the most."""
+    """Keeps the `most` entries that were used last."""
 
     most: int
     _kept: dict[K, V] = field(default_factory=dict, init=False)
@@ -21,11 +21,11 @@ class LeastRecentlyUsed(Generic[K, V]):
         return len(self._kept)
 
     def get(self, key: K) -> V | None:
-        """What is kept; None where nothing is. It is no use of it."""
+        """The entry; None if there is none. This does not count as a use."""
         return self._kept.get(key)
 
     def use(self, key: K, make: Callable[[], V]) -> V:
-        """What is kept, or what `make` gives, which is kept from then on."""
+        """The entry; if there is none, what `make` returns, which is kept from then on."""
         value = self._kept.pop(key) if key in self._kept else make()
         self._kept[key] = value
         while len(self._kept) > self.most:

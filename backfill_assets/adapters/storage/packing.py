@@ -1,14 +1,14 @@
 """Long maps by number (positions and offset ranges of a topic's partitions) as columns, compressed, in a JSON document.
 
-A document that has any holds them all under `#packed`, and each is `{"#": <its number>}` where it stood. Packed they are
+A document with such maps has them all under `#packed`; in their places, it has `{"#": <number>}`. The packed maps are
 base64 of zlib of JSON:
 
     {"keys": [[<difference to the key before>, ...], ...],
      "maps": [{"name", "keys": <number>, "fields": <whether values are objects>, "columns": [column, ...]}, ...]}
 
-A column is `{"name", "values"}` as it stands, or, of whole numbers, `{"name", "base", "values"}`: what is added to the column
-`base` (counted over all maps; null: to zeros), each as the difference to the row before. So what several maps have alike is
-stored once.
+A column is `{"name", "values"}`; or, for whole numbers, `{"name", "base", "values"}`: the difference from the column `base`
+(its number among all columns of all maps; null: from zeros), and of this the difference from the row before. So what
+several maps have in common is stored once.
 """
 
 import base64
@@ -22,18 +22,18 @@ from typing import Any
 __all__ = ["READABLE_ENTRIES", "pack", "unpack"]
 
 READABLE_ENTRIES = 100
-"""Maps of so many entries at the most stay as they are, for people to read."""
+"""Maps with at most this many entries are not packed, so that people can read them."""
 
-_MOST_DIGITS = 20
+_MAX_DIGITS = 20
 
 _TRIED_ROWS = 256
-"""By so many rows it is tried which column another one is like."""
+"""This many rows are compared to find the column that is most similar to another one."""
 
 _PLACE, _PACKED = "#", "#packed"
 
 
 def pack(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document with its long maps packed; as it is where it has none."""
+    """The document with its long maps packed; unchanged if it has none."""
     if any(key.startswith(_PLACE) for key in _keys(document)):
         return dict(document)
     packing = _Packing()
@@ -42,7 +42,7 @@ def pack(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unpack(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The document as it was before `pack`. Errors: `ValueError` where what is packed is damaged."""
+    """The document as it was before `pack`. Errors: `ValueError` if the packed data is damaged."""
     if _PACKED not in document:
         return dict(document)
     try:
@@ -55,12 +55,12 @@ def unpack(document: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class _Packing:
-    """The maps of one document, as they are found."""
+    """The maps of one document, in the order in which they are found."""
 
     keys: list[list[int]] = field(default_factory=list)
     maps: list[dict[str, Any]] = field(default_factory=list)
     columns: list[tuple[int, Sequence[int] | None]] = field(default_factory=list)
-    """Of each column the number of its keys, and its values if they are whole numbers."""
+    """For each column, the number of its keys, and its values if they are whole numbers."""
 
     def placed(self, name: str, value: Any) -> Any:
         """A value with its long maps replaced by their places."""
@@ -97,7 +97,7 @@ class _Packing:
         return {"name": name, "base": base, "values": self._differences(values, base)}
 
     def _base(self, keys: int, values: Sequence[int]) -> int | None:
-        """The column of the same keys that a column is most alike, as its first rows have it."""
+        """The column with the same keys that is most similar to a column, according to its first rows."""
         alike = [at for at, (of, other) in enumerate(self.columns) if of == keys and other is not None]
         first = values[:_TRIED_ROWS]
         return min([None, *alike], key=lambda base: sum(map(len, map(str, self._differences(first, base)))))
@@ -142,7 +142,7 @@ def _restored(value: Any, maps: Sequence[Any]) -> Any:
 
 
 def _fields(rows: Sequence[Any]) -> list[str]:
-    """The fields that all rows have, in their order; none where rows are no objects, or unlike each other."""
+    """The fields that all rows have, in their order; none if rows are not objects, or have different fields."""
     first = list(rows[0]) if isinstance(rows[0], dict) else []
     return first if all(isinstance(row, dict) and list(row) == first for row in rows) else []
 
@@ -152,7 +152,7 @@ def _steps(values: Sequence[int]) -> list[int]:
 
 
 def _is_number(key: str) -> bool:
-    return len(key) < _MOST_DIGITS and key.isascii() and key.isdigit() and str(int(key)) == key
+    return len(key) < _MAX_DIGITS and key.isascii() and key.isdigit() and str(int(key)) == key
 
 
 def _keys(value: Any) -> Iterator[str]:

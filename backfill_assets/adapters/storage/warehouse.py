@@ -42,13 +42,13 @@ class TableLocation:
         return pafs.PyFileSystem(DeltaStorageHandler(self.uri, dict(self.storage_options) or None))
 
     def commit_mark(self, version: int) -> "Mark | None":
-        """What tells one commit from another of the same version; None where the log does not have it."""
+        """What distinguishes a commit from another one with the same version; None if the log does not have it."""
         (info,) = self.files().get_file_info([f"_delta_log/{version:020d}.json"])
         return (version, info.size, info.mtime_ns) if info.is_file else None
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file into the table's folder."""
-        # The handler below: the streams that pyarrow makes of it hand over buffers, which it does not take.
+        # The underlying handler: streams that pyarrow makes from it write buffers, which it does not accept.
         handler: Any = DeltaStorageHandler(self.uri, dict(self.storage_options) or None)._handler
         stream = handler.open_output_stream(path, None)
         stream.write(content)

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def learned_costs(output: DeltaOutput) -> Costs:
-    """The costs that a table's newest epochs show, whatever their life."""
+    """The costs measured in a table's newest epochs, in any of its lives."""
     return Costs.learned(epochs_ran(output.timed_records(EPOCHS_LEARNED_FROM)))
 
 
@@ -69,7 +69,7 @@ class Chooser:
             assert first is not None
             raise NoStrategyError(
                 f"view {self.view.name!r}: {choice.words}",
-                hint=f"{first.remedy}; or name a strategy to go on at that risk"
+                hint=f"{first.remedy}; or name a strategy to accept that risk"
                 if first.code not in HARD
                 else first.remedy,
                 reason=first.code,

@@ -70,7 +70,7 @@ def over_tables(
         },
         order=view.backfill_order,
         strategy=view.strategy,
-        in_full=keyed and view.refresh_mode in {"auto", "full"},
+        full_refresh=keyed and view.refresh_mode in {"auto", "full"},
         whole=whole,
         choose=choose,
         skips=skips,

@@ -16,17 +16,17 @@ class Registry:
     declared: Mapping[str, Declared]
 
     def find(self, name: str) -> Declared:
-        """A declared source or view by its name; `DeclarationError` names what there is."""
+        """A declared source or view by its name. Errors: `DeclarationError`, which lists the declared names."""
         if name not in self.declared:
             raise DeclarationError(
-                f"there is no source or view {name!r}; declared are {', '.join(sorted(self.declared)) or 'none'}",
+                f"there is no source or view {name!r}; expected one of {', '.join(sorted(self.declared)) or 'none'}",
                 hint="check the name, or declare it in build_definitions(...)",
                 argument="name",
             )
         return self.declared[name]
 
     def source(self, name: str) -> KafkaSource:
-        """A declared source by its name; `DeclarationError` where there is none."""
+        """A declared source by its name; `DeclarationError` if there is none."""
         found = self.find(name)
         if not isinstance(found, KafkaSource):
             raise DeclarationError(

@@ -78,7 +78,7 @@ class Sources:
         if not look.exists:
             raise UpstreamChangedError(
                 f"source {source!r} was {'dropped' if look.record else 'never created'}: expected its table",
-                hint=f"`backfill refresh {source}` creates it; views that read the dropped one are then to be reset",
+                hint=f"`backfill refresh {source}` creates it; then reset the views that read the dropped one",
             )
         return _offered(check_look(table.parts, look))
 

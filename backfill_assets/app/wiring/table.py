@@ -36,10 +36,10 @@ class Table:
 
 
 class Catalog(Protocol):
-    """The tables of a project, for those that read them."""
+    """The tables of a project, for code that reads them."""
 
     def upstream(self, declared: Declared) -> Table:
-        """A table that others read, kept for the run: when it is looked at again, only newer commits are loaded."""
+        """A table that others read, kept for the run: when it is read again, only newer commits are loaded."""
         ...
 
     def bound(self, view: MaterializedView) -> Query:

@@ -55,11 +55,11 @@ class TableUpstreams:
         return self.tables[name].size()
 
     def key_ranges(self, name: str, version: int) -> KeyRanges:
-        """The key of a version, cut into ranges. Errors: `UpstreamRefusedError` for a key that has no order."""
+        """The key of a version, cut into ranges. Errors: `UpstreamRefusedError` for a key that cannot be sorted."""
         return key_ranges(self.runner, self.tables[name], version)
 
     def commit_timestamp(self, name: str, version: int) -> int | None:
-        """When a version was committed, according to itself."""
+        """The commit time recorded in a version."""
         return self.tables[name].commit_timestamp(version)
 
     def check_readable(self, read: TableRead) -> None:
@@ -71,7 +71,7 @@ class TableUpstreams:
         declared = any(isinstance(each, DeltaTable) for each in self.view.tables)
         query = self.query.now
         if isinstance(query, AggregateQuery | RelationalQuery):
-            return  # groups are unique by themselves, and rows of several tables are looked at when they are staged
+            return  # groups are unique by themselves, and rows of several tables are checked when they are staged
         keys = [key for key in unique_keys(query) if declared or key == query.primary_key]
         if keys:
             found = {name: (self.tables[name], version) for name, version in versions.items()}
@@ -91,7 +91,7 @@ class TableUpstreams:
     def life(self, upstream: Declared) -> str:
         """The incarnation of a view or source that is read as a table.
 
-        Errors: `UpstreamNotLiveError`, and if it was dropped or written to.
+        Errors: `UpstreamNotLiveError`; others if it was dropped, or if somebody else wrote to it.
         """
         table, kind = self.catalog.upstream(upstream), "source" if isinstance(upstream, KafkaSource) else "view"
         look = table.output.look()

@@ -75,7 +75,7 @@ class ViewQuery:
         unknown = sorted(set(self.view.own_key) - set(analyzed.output_columns))
         if unknown and analyzed.output_columns:
             raise QueryError(
-                f"materialized_view {self.view.name!r}: the query does not give {', '.join(unknown)}",
+                f"materialized_view {self.view.name!r}: the query does not return {', '.join(unknown)}",
                 reason="UNKNOWN_KEY",
                 hint=f"the query's columns are {', '.join(analyzed.output_columns)}",
                 argument="primary_key",
@@ -105,7 +105,7 @@ class ViewQuery:
             )
 
     def key_of(self, upstream: Upstream) -> tuple[str, ...]:
-        """The columns that identify a row of a table, hidden ones of a view included; none if it declares none."""
+        """The columns that identify a row of a table, including hidden ones of a view; none if it declares none."""
         if isinstance(upstream, KafkaSource):
             return RECORD_KEY
         if isinstance(upstream, MaterializedView):
@@ -126,7 +126,7 @@ class ViewQuery:
         return (*self.key_of(upstream), ERROR.name) if isinstance(upstream, KafkaSource) else self.key_of(upstream)
 
     def columns(self) -> UpstreamColumns:
-        """The columns that a life which begins now depends on."""
+        """The columns on which a life that begins now depends."""
         return {
             each.name: tuple(
                 (column.name, column.type)

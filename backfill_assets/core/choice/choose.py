@@ -124,7 +124,7 @@ def _reads(strategy: Strategy, work: Workload, *, whole: bool) -> RuledOut | Non
     return RuledOut(
         strategy=strategy,
         code=Code.WRONG_UPSTREAM,
-        reason=f"only {expected} are read so, and not {_list(tables or topics)}",
+        reason=f"it reads only {expected}, and not {_list(tables or topics)}",
         remedy="use `source` for topics, and one of the other strategies for tables and views",
     )
 
@@ -133,7 +133,7 @@ def _in_parts(strategy: Strategy) -> RuledOut:
     return RuledOut(
         strategy=strategy,
         code=Code.WHOLE_TABLES,
-        reason="the query takes rows of all of its tables together, and history would be read in parts",
+        reason="the query needs the rows of all its tables together, but history would be read in parts",
         remedy="use `snapshot_once`",
     )
 
@@ -155,7 +155,7 @@ def _impossible(each: Estimate, work: Workload, *, whole: bool) -> Iterable[Rule
     if keyless:
         yield out(
             code=Code.NO_KEY,
-            reason=f"{_list(keyless)} has no key, in whose order it could be read",
+            reason=f"{_list(keyless)} has no key, and history is read in the order of the key",
             remedy="declare a primary_key",
         )
     unsorted = [table.name for table in work.facts if table.keyed and not table.key_sortable]
@@ -163,7 +163,7 @@ def _impossible(each: Estimate, work: Workload, *, whole: bool) -> Iterable[Rule
         yield out(
             code=Code.KEY_NOT_SORTABLE,
             reason=f"a column of the key of {_list(unsorted)} is binary or nested, which has no order",
-            remedy="declare a primary_key of numbers, texts, booleans, dates or times",
+            remedy="declare a primary_key of numbers, strings, booleans, dates or times",
         )
 
 

@@ -153,12 +153,12 @@ class Workload:
         return least + log * self.load + rewritten / self.costs.rewrite_rows_per_second
 
     def memory(self, rows: float) -> int:
-        """Bytes in memory of so many of the rows."""
+        """Bytes in memory for this number of rows."""
         stored = sum(table.bytes for table in self.facts)
         return ceil(rows * max(self.costs.row_bytes, stored * self.costs.expansion / max(1, self.rows)))
 
     def largest_chunk(self, epochs: int) -> int:
-        """Rows of the largest epoch of history of so many."""
+        """Rows of the largest epoch of a history with this number of epochs."""
         return max(min(self.rows, self.chunk_rows), -(-self.rows // epochs))
 
     def _applied(self, table: TableFacts) -> float:
@@ -193,7 +193,7 @@ def limits(work: Workload, needed: Mapping[Resource, float]) -> list[Limit]:
 
 
 class _CaughtUp(NamedTuple):
-    """Catching up: seconds of the first epoch and of all, how many, and the share of the time that a full one takes."""
+    """Catching up: seconds of the first epoch and of all, their number, and the share of time that a full epoch takes."""
 
     first: float
     seconds: float
@@ -269,15 +269,16 @@ def _rearranged(work: Workload) -> Estimate:
 
 
 def _with_captures(alone: float, chunks: int, share: float) -> tuple[float, float]:
-    """The seconds of all epochs, and of the last one, where each also takes a share of the time of the one before."""
+    """The seconds of all epochs, and of the last one, if each also takes a share of the time of the epoch before."""
     last = alone / chunks * (1 - share**chunks) / (1 - share)
     return (alone - share * last) / (1 - share), last
 
 
 def _arrangement(work: Workload) -> Estimate:
-    """Every pass but the first is reading alone. Changes wait two epochs at the most, and need no version but the newest.
+    """Every pass but the first only reads. Changes wait for at most two epochs, and need only the newest version.
 
-    Changes behind the cursor are merged into the view as far as it is grown, those ahead are read again at the same cost.
+    Changes behind the cursor are merged into the part of the view that exists; those ahead of it are read again at the
+    same cost.
     """
     rows_read = sum(table.rows * _passes(table, work.chunk_rows) for table in work.facts)
     chunks = work.chunks
@@ -306,10 +307,10 @@ def _passes(table: TableFacts, chunk_rows: int) -> float:
 
 
 def _with_changes(work: Workload, alone: float) -> tuple[float, float]:
-    """The seconds of all epochs, and of the longest two in a row, where each chunk takes `alone` seconds by itself.
+    """The seconds of all epochs, and of the longest two in a row, if each chunk takes `alone` seconds by itself.
 
-    Each epoch also applies what arrived in the one before, the last one nothing else. Played through, but for large
-    numbers of chunks, where one epoch stands for several that are alike.
+    Each epoch also applies what arrived during the one before; the last one does nothing else. The epochs are simulated
+    one by one, but for large numbers of chunks, one epoch stands for several similar ones.
     """
     steps = min(work.chunks, _STEPS)
     before = longest = alone

@@ -11,11 +11,11 @@ from backfill_assets.core.epoch.skips import OffsetSkip, Skip
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.core.progress.reads import OffsetRead
 
-__all__ = ["MOST_NAMED", "MOST_TRIES", "Culprit", "Culprits", "Places", "culprits"]
+__all__ = ["MAX_NAMED", "MAX_TRIES", "Culprit", "Culprits", "Places", "culprits"]
 
-MOST_NAMED = 10
+MAX_NAMED = 10
 """The maximum number of rows that are named."""
-MOST_TRIES = 120
+MAX_TRIES = 120
 """The maximum number of ranges that are tried. Finding one row among a million takes forty, each further one fewer."""
 
 Fails = Callable[[int, int], str]
@@ -38,7 +38,7 @@ class Culprits:
     complete: bool
 
 
-def culprits(size: int, fails: Fails, *, most: int = MOST_NAMED, tries: int = MOST_TRIES) -> Culprits:
+def culprits(size: int, fails: Fails, *, most: int = MAX_NAMED, tries: int = MAX_TRIES) -> Culprits:
     """Search the rows 0 to `size` for those that fail; finds the first ones if there are too many."""
     found: list[tuple[int, str]] = []
     suspected = [(0, size)] if size else []

@@ -126,7 +126,7 @@ def check_look(parts: Parts[P], look: TableState) -> TableState:
     record = look.record
     if record is None or not look.exists:
         raise DroppedError(
-            f"{parts.decider.target} does not exist: expected a table with a life that goes on",
+            f"{parts.decider.target} does not exist: expected a table with a current life",
             hint=f"`backfill refresh {parts.name}` creates it",
         )
     if look.external is not None:
@@ -140,8 +140,8 @@ def check_look(parts: Parts[P], look: TableState) -> TableState:
     if changed:
         raise DefinitionChangedError(
             f"{parts.decider.target}: {', '.join(changed)} changed since the table was built",
-            hint=f"`backfill reset {parts.name}` rebuilds it with the new declaration; or put the old one back; or "
-            "declare the new one under another name beside it",
+            hint=f"`backfill reset {parts.name}` rebuilds it with the new declaration; or restore the old one; or "
+            "declare the new one under another name",
             changed=changed,
         )
     return look
@@ -278,7 +278,7 @@ def _stage(parts: Parts[P], plan: Plan, attempt: str, look: TableState) -> Stage
     except Exception as error:
         found = parts.output.look()
         if found.life != look.life:
-            raise _fenced(plan.target, "the table was reset or dropped while this run was at work") from error
+            raise _fenced(plan.target, "the table was reset or dropped during this run") from error
         if found.record is not None and found.record.epoch >= plan.epoch:
             raise _fenced(plan.target, f"epoch {plan.epoch} was committed by another run") from error
         raise
@@ -299,11 +299,11 @@ def _commit(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableSt
         if _settled(found, record, look, errors):
             return
         if gives_up and _epoch(found) != _epoch(look):
-            raise _fenced(record.target, "the life that was to be given up goes on")
+            raise _fenced(record.target, "the life that was to be given up has continued")
     raise UnsettledCommitError(
-        f"{record.target}: the commit of epoch {record.epoch} did not go through in {COMMIT_TRIES} tries; the last error "
+        f"{record.target}: the commit of epoch {record.epoch} failed {COMMIT_TRIES} times; the last error "
         f"was: {errors[-1] if errors else 'none'}",
-        hint="nothing was lost; run it again. If it persists, look for a job that keeps changing the table",
+        hint="nothing was lost; run it again. If it happens again, look for a job that keeps changing the table",
     ) from (errors[-1] if errors else None)
 
 
@@ -326,7 +326,10 @@ def _settled(found: TableState, record: CommitRecord, look: TableState, errors: 
         case Verdict.LANDED:
             if errors:
                 _log.warning(
-                    "%s: epoch %d landed although its commit failed: %s", record.target, record.epoch, errors[-1]
+                    "%s: epoch %d was committed although the commit reported an error: %s",
+                    record.target,
+                    record.epoch,
+                    errors[-1],
                 )
             if record.kind is CommitKind.EPOCH and found.external is not None:
                 raise _external(record, found.external)
@@ -348,8 +351,8 @@ def _settled(found: TableState, record: CommitRecord, look: TableState, errors: 
 
 def _external(record: CommitRecord, version: int | None) -> ExternalWriteError:
     return ExternalWriteError(
-        f"{record.target}: version {version} of the table changed data beside epoch {record.epoch}, but was not written by "
-        "an epoch",
+        f"{record.target}: version {version} of the table changed data at the same time as epoch {record.epoch}, "
+        "but was not written by an epoch",
         hint=f"`backfill reset {record.target.partition('/')[2]}` rebuilds the table",
         version=version,
     )
@@ -357,5 +360,5 @@ def _external(record: CommitRecord, version: int | None) -> ExternalWriteError:
 
 def _fenced(target: str, what: str) -> FencedError:
     return FencedError(
-        f"{target}: fenced: {what}", hint="nothing to do: the other run goes on, this one stopped without writing"
+        f"{target}: fenced: {what}", hint="nothing to do: the other run continues, and this one stopped without writing"
     )

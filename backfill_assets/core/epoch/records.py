@@ -159,7 +159,7 @@ class CommitRecord(Value):
 
 
 def nothing_known(target: str, fingerprint: Fingerprint, *, incarnation: str, now: float) -> CommitRecord:
-    """What can be said of a life whose own commits cannot be read: that it was, and nothing of how far it came."""
+    """The record of a life whose own commits cannot be read: only that it existed."""
     return CommitRecord(
         kind=CommitKind.CREATE,
         target=target,

@@ -30,9 +30,10 @@ __all__ = [
 POLL_SECONDS = 0.5
 
 KEPT_EPOCHS = 20
-"""So many of a run's epochs are kept: enough for its rate and its lag. A position of 10,000 partitions takes megabytes."""
+"""This many of a run's epochs are kept: enough for its rate and its lag. A position of 10,000 partitions takes
+megabytes."""
 
-MOST_URGENT = 8
+MAX_CATCH_UP_FACTOR = 8
 """The maximum size of an epoch, as a multiple of its usual rows."""
 
 
@@ -66,7 +67,7 @@ class TableCreator(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RunTotals:
-    """What all epochs of a run come to; `seconds` are those of its epochs alone."""
+    """The totals of all epochs of a run; `seconds` are those of its epochs alone."""
 
     epochs: int = 0
     rows_read: int = 0
@@ -76,7 +77,7 @@ class RunTotals:
     expected_seconds: float = 0.0
 
     def plus(self, record: CommitRecord) -> "RunTotals":
-        """The same with one epoch more."""
+        """The totals with one more epoch."""
         return RunTotals(
             epochs=self.epochs + 1,
             rows_read=self.rows_read + record.rows_read,
@@ -89,8 +90,8 @@ class RunTotals:
 
 @dataclass
 class RunReport:
-    """What one run did, and why it ended. `record` is the newest commit of the table, `epochs` are those of the run in
-    order, the newest `KEPT_EPOCHS` of them: a run may go on for ever. `totals` are of all."""
+    """What one run did, and why it ended. `record` is the newest commit of the table; `epochs` are the newest
+    `KEPT_EPOCHS` epochs of the run, in order, because a run may never end. `totals` are those of all its epochs."""
 
     record: CommitRecord
     stopped: Stop = Stop.CAUGHT_UP
@@ -101,7 +102,7 @@ class RunReport:
     offsets: int = 0
 
     def count(self, record: CommitRecord, offsets: int) -> None:
-        """Take one epoch more into the report."""
+        """Add one epoch to the report."""
         self.epochs = [*self.epochs, record][-KEPT_EPOCHS:]
         self.totals = self.totals.plus(record)
         self.offsets += offsets
@@ -143,10 +144,10 @@ def _begun(parts: Parts[P], make: "TableCreator", look: TableState) -> TableStat
 
 
 def _abandoned(parts: Parts[P], look: TableState) -> bool:
-    """Whether a run planned the next epoch, did not commit it, and nobody may redo it.
+    """Whether a run planned the next epoch and did not commit it, and no other run may repeat it.
 
-    This is checked once, when a run begins and before it plans anything itself. A run ends at most one life, and a fenced run
-    ends too, so competing runs cannot keep each other from finishing.
+    This is checked once, when a run begins and before it plans anything itself. A run ends at most one life, and a
+    fenced run ends too, so competing runs cannot block each other for ever.
     """
     record = look.record
     assert record is not None
@@ -266,8 +267,8 @@ class _Run(Generic[P]):
         look = self.parts.output.look()
         if look.life != (self.report.record.incarnation, True):
             raise FencedError(
-                f"{self.report.record.target}: fenced: the table was reset or dropped while this run was at work",
-                hint="nothing to do: this run stopped without writing into the new life",
+                f"{self.report.record.target}: fenced: the table was reset or dropped during this run",
+                hint="nothing to do: this run stopped without writing to the new life",
             )
         self.report.record = check_look(self.parts, look).record or self.report.record
         return look
@@ -281,7 +282,7 @@ def catch_up_factor(record: CommitRecord) -> int:
     position = record.position
     if record.live or not isinstance(position, SnapshotPosition) or position.bound.max_lag is None:
         return 1
-    return min(MOST_URGENT, max(1, math.ceil(position.lag / max(1, position.bound.max_lag))))
+    return min(MAX_CATCH_UP_FACTOR, max(1, math.ceil(position.lag / max(1, position.bound.max_lag))))
 
 
 def slowest(*rates: float | None) -> float | None:

@@ -20,7 +20,7 @@ from backfill_assets.core.progress.positions import NamedKey, SnapshotPosition, 
 from backfill_assets.core.progress.value import Value
 
 __all__ = [
-    "MOST_SKIPS",
+    "MAX_SKIPS",
     "KeySkip",
     "LeftOut",
     "LeftOutStatus",
@@ -40,7 +40,7 @@ __all__ = [
     "rows_left_out",
 ]
 
-MOST_SKIPS = 1000
+MAX_SKIPS = 1000
 """The maximum number of rows that a view may leave out: each of its commits names them. Beyond that, change the query."""
 
 Offsets = dict[int, tuple[int, ...]]
@@ -207,7 +207,7 @@ def left_out_words(rows: Sequence[LeftOut]) -> str:
     if not out:
         return ""
     named = "; ".join(out[:_SHOWN]) + (f"; and {len(out) - _SHOWN} more" if len(out) > _SHOWN else "")
-    return f"{len(out)} row{'s are' if len(out) > 1 else ' is'} left out as asked: {named}"
+    return f"{len(out)} row{'s are' if len(out) > 1 else ' is'} left out on request: {named}"
 
 
 def is_consumed(position: Position | None, skip: Skip) -> bool:

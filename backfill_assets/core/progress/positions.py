@@ -317,13 +317,13 @@ class SnapshotPosition(Value):
 
     @property
     def behind(self) -> str:
-        """Lag and bound in words if the lag is above the bound; otherwise empty."""
+        """Lag and bound, as text, if the lag is above the bound; otherwise empty."""
         if self.bound.max_lag is None or self.lag <= self.bound.max_lag:
             return ""
         lag, most = self.lag, self.bound.max_lag
         if isinstance(self.bound, CountBound):
-            return f"it is {lag} commits behind, and was to be {most} at the most"
-        return f"it is {lag / 1000:g} s behind, and was to be {most / 1000:g} s at the most"
+            return f"it is {lag} commits behind, and its bound is {most}"
+        return f"it is {lag / 1000:g} s behind, and its bound is {most / 1000:g} s"
 
     @property
     def lag(self) -> int:

@@ -15,5 +15,4 @@
 - `table_views`: views over Delta tables and other views
 - `truncation`: whether the records below a position are still those that were read
 - `whole_history`: the history of a query that is computed over whole tables
-- `whole_history`: the history of a query that is computed over whole tables
 """

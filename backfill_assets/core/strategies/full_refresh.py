@@ -10,7 +10,7 @@ from backfill_assets.core.epoch.ports import Commit, TableSize
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import FullRead, TableRead
 
-__all__ = ["FEWEST_BYTES", "MOST_EPOCHS", "TIMES_HELD", "cheaper_to_refresh", "may_outweigh", "read_in_full"]
+__all__ = ["FEWEST_BYTES", "MAX_EPOCHS", "TIMES_HELD", "cheaper_to_refresh", "may_be_cheaper", "read_in_full"]
 
 FEWEST_BYTES = 2**20
 """Up to this number of bytes, changes are always followed."""
@@ -20,11 +20,11 @@ TIMES_HELD = 2.5
 recomputed view is compared with all its rows, and if most of them differ, the view's own feed, which others read, shows that
 every row was deleted and inserted. A table that was overwritten once, whose change log is twice its size, is followed."""
 
-MOST_EPOCHS = 8
+MAX_EPOCHS = 8
 """The tables may be as large as this many epochs of the size that the next one may have, as it cannot be resumed halfway."""
 
 
-def may_outweigh(waiting: Mapping[str, Sequence[Commit]]) -> bool:
+def may_be_cheaper(waiting: Mapping[str, Sequence[Commit]]) -> bool:
     """Whether the waiting changes make it worthwhile to look at the sizes of the tables. For tables that only grew it never
     is: their change log is a part of them, and larger only because it is cut into small files."""
     deletes = any(commit.deletes for commits in waiting.values() for commit in commits)
@@ -38,7 +38,7 @@ def cheaper_to_refresh(waiting: Mapping[str, Sequence[Commit]], sizes: Mapping[s
     """
     held = sum(size.bytes for size in sizes.values())
     rows = sum(size.rows for size in sizes.values())
-    return _changed(waiting) > TIMES_HELD * held and rows <= MOST_EPOCHS * budget
+    return _changed(waiting) > TIMES_HELD * held and rows <= MAX_EPOCHS * budget
 
 
 def read_in_full(

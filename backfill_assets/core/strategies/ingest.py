@@ -54,7 +54,7 @@ class IngestDecider:
         return InitialState(position=position, total=left, live=left == 0)
 
     def _marked(self, position: IngestPosition, offer: TopicState) -> IngestPosition:
-        """The position with the mark of what lies below it, which views may read, and of which new records are no part."""
+        """The position with the mark of the records below it, which views may read; new records are not part of it."""
         below = {
             partition: OffsetRange(start=held.start, end=position.begin[partition])
             for partition, held in offer.partitions.items()
@@ -118,7 +118,7 @@ class IngestDecider:
 
 
 def kafka_holds(offer: TopicState, ranges: Mapping[int, OffsetRange]) -> bool:
-    """Whether Kafka still has these offsets to read."""
+    """Whether Kafka still has these offsets."""
     return all(
         partition in offer.partitions
         and offer.partitions[partition].start <= each.start
@@ -140,7 +140,7 @@ def check_starts(source: str, offer: TopicState, starts: Mapping[int, int]) -> N
         if not held.start <= start <= held.end:
             raise OffsetsLostError(
                 f"source {source!r}: start offset {start} of partition {partition} is not in topic {offer.topic!r}, which "
-                f"holds {held.start} (earliest) to {held.end} (end, exclusive)",
+                f"has {held.start} (earliest) to {held.end} (end, exclusive)",
                 hint=f"start at {held.start} or later, at most {held.end}, or use 'earliest' or 'latest'",
                 partition=partition,
                 earliest=held.start,
@@ -155,7 +155,7 @@ def check_topic(source: str, position: IngestPosition, offer: TopicState) -> Non
         raise TopicRecreatedError(
             f"source {source!r}: topic {offer.topic!r} was deleted and created again: expected topic id {known}, "
             f"found {found}",
-            hint=f"offsets mean other records now. `backfill reset {source}` takes the new topic from its start "
+            hint=f"offsets mean other records now. `backfill reset {source}` reads the new topic from its start "
             "(reset the views over it after that), or declare the new topic as a source of another name",
             expected=known,
             found=found,
@@ -174,9 +174,9 @@ def check_log(log: ConsumedLog) -> None:
 
 def _choices(source: str) -> str:
     return (
-        f"`backfill reset {source}` begins again at the source's start with what Kafka holds now (then reset the views over "
-        "it). Or leave the source as it is, with the rows that it read, and declare one of another name whose start is where "
-        "these ranges begin: it takes the records that are there now, from there on"
+        f"`backfill reset {source}` begins again at the source's start with what Kafka has now (then reset the views over "
+        "it). Or keep the source with the rows that it has read, and declare a source with another name that starts where "
+        "these ranges begin: it reads the records that exist now, from there on"
     )
 
 
@@ -230,11 +230,11 @@ def _check_held(source: str, offer: TopicState, partition: int, offset: int) -> 
     if held is None:
         found = f"topic {offer.topic!r} has no such partition any more"
     else:
-        found = f"the earliest offset that topic {offer.topic!r} still holds is {held.start}"
+        found = f"the earliest offset that topic {offer.topic!r} still has is {held.start}"
     raise OffsetsLostError(
-        f"source {source!r}: partition {partition} is to be read from offset {offset}, but {found}",
+        f"source {source!r}: partition {partition} must be read from offset {offset}, but {found}",
         hint=f"nothing was skipped. `backfill reset {source}` begins again at the source's start with what Kafka still "
-        "holds; a source of another name keeps the rows that this one has; longer retention keeps it from happening",
+        "has; declare a source with another name to keep the rows of this one; longer retention prevents this",
         partition=partition,
         expected=offset,
         earliest=held.start if held else None,

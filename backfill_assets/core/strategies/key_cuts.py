@@ -23,7 +23,7 @@ SMALL = 100_000
 BOUND_LETTERS = 16_384
 """The maximum number of characters in all bounds of a table together, however long its keys are."""
 
-MOST_CHUNKS = 64
+MAX_CHUNKS = 64
 """The maximum number of chunks into which a table is cut to find out how many files each touches."""
 FEWEST_STEPS = 8
 """The least resolution with which the keys of a file are distinguished."""
@@ -93,7 +93,7 @@ def clustering(spans: Sequence[Span], *, chunk_rows: int) -> float:
     file are assumed to be evenly distributed between its lowest and its highest key.
     """
     held = [(_place(span.low), _place(span.high), span.rows) for span in spans if span.rows]
-    chunks = min(MOST_CHUNKS, -(-sum(rows for *_, rows in held) // chunk_rows))
+    chunks = min(MAX_CHUNKS, -(-sum(rows for *_, rows in held) // chunk_rows))
     if chunks <= 1:
         return 1.0
     ends = [*_cuts(held, chunks), max(high for _, high, _ in held)]
@@ -108,7 +108,7 @@ def clustering(spans: Sequence[Span], *, chunk_rows: int) -> float:
 
 def _cuts(held: Sequence[tuple[int, int, int]], chunks: int) -> list[int]:
     """Where to cut files (each with its first and last place and its rows) into chunks with this number of rows."""
-    steps = FEWEST_STEPS + 4 * MOST_CHUNKS // len(held)
+    steps = FEWEST_STEPS + 4 * MAX_CHUNKS // len(held)
     points = sorted((low + (high - low) * at // steps, rows) for low, high, rows in held for at in range(1, steps + 1))
     all_rows, passed = sum(rows for _, rows in points), 0
     cuts: list[int] = []

@@ -21,7 +21,7 @@ from backfill_assets.errors import SpoolFullError
 
 __all__ = ["RearrangedHistory"]
 
-MOST_SEGMENTS = 16
+MAX_SEGMENTS = 16
 """The maximum number of segments of a table that an epoch captures: each is a Spark job, and a line in every position."""
 
 
@@ -114,7 +114,7 @@ class RearrangedHistory(SnapshotHistory):
             fitting = _fitting(commits, self.limit - held)
             if commits and not fitting and not after.backfilled:
                 raise self._full(name, commits[0], held)
-            parts = _parts(fitting, max(budget, sum(commit.rows for commit in fitting) // MOST_SEGMENTS))
+            parts = _parts(fitting, max(budget, sum(commit.rows for commit in fitting) // MAX_SEGMENTS))
             found = tuple(map(_segment, parts))
             segments = tuple(each for each in found if each.rows)
             held += sum(each.bytes for each in segments)
@@ -130,8 +130,8 @@ class RearrangedHistory(SnapshotHistory):
         return SpoolFullError(
             f"view {self.view!r}: its spool of captured changes is full: expected at most {self.limit:,} bytes, found "
             f"{held:,}, and version {commit.version} of table {name!r} needs {commit.bytes:,} more",
-            hint="raise BACKFILL_SPOOL_BYTES and refresh again: it goes on where it stopped. Nothing is lost as long as "
-            f"the log of {name!r} holds version {commit.version}",
+            hint="raise BACKFILL_SPOOL_BYTES and refresh again: it continues where it stopped. Nothing is lost as long as "
+            f"the log of {name!r} has version {commit.version}",
             limit=self.limit,
             held=held,
             needed=commit.bytes,

@@ -1,4 +1,4 @@
-"""Whether a Delta table is still the one that a view has read: the same life of it, not put back and written to again."""
+"""Whether a Delta table is still the one that a view has read: the same life of it, not restored and written to again."""
 
 from collections.abc import Callable
 
@@ -12,16 +12,16 @@ __all__ = ["check_same"]
 def check_same(
     view: str, name: str, position: TablePosition, offer: UpstreamState, timestamp: Callable[[int], int | None]
 ) -> None:
-    """Refuse a table that is not the one that a position speaks of; `timestamp` tells when a version was committed.
+    """Refuse a table that is not the one of a position; `timestamp` returns when a version was committed.
 
     Errors: `UpstreamChangedError`.
     """
-    redo = f"`backfill reset {view}` takes a new snapshot of what is there now"
+    redo = f"`backfill reset {view}` takes a new snapshot of the present table"
     if offer.table_id != position.table_id:
         raise UpstreamChangedError(
-            f"view {view!r}: table {name!r} is another one than the view was built from: expected table id "
+            f"view {view!r}: table {name!r} is not the one that the view was built from: expected table id "
             f"{position.table_id}, found {offer.table_id}",
-            hint=f"put the old table back, or {redo}",
+            hint=f"restore the old table, or {redo}",
             expected=position.table_id,
             found=offer.table_id,
         )
@@ -46,8 +46,8 @@ def check_same(
     if stated not in {None, commit_ms}:
         raise UpstreamChangedError(
             f"view {view!r}: table {name!r} was restored to an older version and written to again: the view has consumed or "
-            f"captured a version {version} that was committed at {commit_ms}, and the one there is of {stated} (milliseconds "
-            "since 1970)",
+            f"captured a version {version} that was committed at {commit_ms}; the present one was committed at {stated} "
+            "(milliseconds since 1970)",
             hint=f"restore the versions that were lost, or {redo}",
             expected=commit_ms,
             found=stated,

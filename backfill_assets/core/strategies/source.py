@@ -1,9 +1,9 @@
 """Strategy `source`: history directly from Kafka while bronze keeps growing, with one exact seam per partition.
 
-An epoch first looks how far bronze has moved (live rows always come first). Then it reads live rows of finished partitions
-from bronze, and history of backfilling partitions from Kafka. What Kafka has lost, or may have compacted away, is read from
-bronze if bronze has it. The transitions of a partition are in `positions.PartitionState`. They are those of a shared-source
-backfill in a streaming database, applied to ranges of offsets instead of single rows.
+An epoch first reads how far bronze has moved (live rows always come first). Then it reads live rows of finished
+partitions from bronze, and history of backfilling partitions from Kafka. What Kafka has lost, or may have compacted
+away, is read from bronze if bronze has it. The transitions of a partition are in `positions.PartitionState`. They are
+those of a shared-source backfill in a streaming database, applied to ranges of offsets instead of single rows.
 """
 
 from collections.abc import Mapping
@@ -329,9 +329,9 @@ def _where(view: str, source: str, partition: int, wanted: OffsetRange, offers: 
     if held is None or lost:
         earliest = held.start if held else None
         raise OffsetsLostError(
-            f"view {view!r}: history of source {source!r}, partition {partition}, is to be read from offset {wanted.start}, "
-            f"but the earliest offset that Kafka still holds is {earliest} and the source's table has none of it",
-            hint=f"nothing was skipped. `backfill reset {source}` begins the source again with what Kafka still holds, "
+            f"view {view!r}: history of source {source!r}, partition {partition}, must be read from offset {wanted.start}, "
+            f"but the earliest offset that Kafka still has is {earliest}, and the source's table has none of these offsets",
+            hint=f"nothing was skipped. `backfill reset {source}` begins the source again with what Kafka still has, "
             f"then `backfill reset {view}`; or keep history in the source with bronze='all' and longer retention",
             partition=partition,
             expected=wanted.start,

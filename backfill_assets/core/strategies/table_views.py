@@ -28,7 +28,7 @@ from backfill_assets.core.progress.order import Order, waits_for
 from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition, allocate
 from backfill_assets.core.progress.reads import CaptureRead, FullRead, KeyRead, TableRead
 from backfill_assets.core.strategies.change_log import by_feed, changes_of, within
-from backfill_assets.core.strategies.full_refresh import cheaper_to_refresh, may_outweigh, read_in_full
+from backfill_assets.core.strategies.full_refresh import cheaper_to_refresh, may_be_cheaper, read_in_full
 from backfill_assets.core.strategies.same_table import check_same
 from backfill_assets.core.strategies.table_lag import bounded, lagging
 from backfill_assets.core.strategies.table_skips import leaving_out, left_out_alike, skip_reads
@@ -39,10 +39,10 @@ __all__ = ["BUCKETS", "EpochBudget", "History", "Step", "TableUpstream", "Tables
 BUCKETS = 16
 """The number of buckets among which the parts of a history are distributed; fixed when a life begins."""
 
-MOST_EMPTY_VERSIONS, EMPTY_MS = 50, 24 * 3_600_000
+MAX_EMPTY_VERSIONS, EMPTY_MS = 50, 24 * 3_600_000
 """How many versions of maintenance alone may wait, and how long, before an epoch passes over them: the log may expire."""
 
-MOST_LOOKED_AT = 1000
+MAX_VERSIONS_READ = 1000
 """The maximum number of a table's waiting versions that one epoch looks at: each is a file of its log."""
 
 Step = tuple[list[TableRead], SnapshotPosition]
@@ -101,7 +101,7 @@ class TablesDecider:
     """Decides the epochs of one view over Delta tables and other views.
 
     `strategy` is the declared one; `choose` returns the one that a life begins with and keeps until its history is read.
-    With `in_full`, tables whose changes are larger than the tables may be read in full instead; with `whole` they always
+    With `full_refresh`, tables whose changes are larger may be read in full instead; with `whole` they always
     are, because the query needs the rows of all tables together. `skips` returns what to leave out when an epoch is planned.
     """
 
@@ -113,7 +113,7 @@ class TablesDecider:
     choose: Callable[[], str]
     order: Order = field(default_factory=dict)
     strategy: str = "auto"
-    in_full: bool = True
+    full_refresh: bool = True
     whole: bool = False
     skips: Skips = no_skips
 
@@ -177,7 +177,7 @@ class TablesDecider:
             return True
         if skip_reads(position, leaving_out(position, self.skips())):
             return True
-        oldest = self._looked_at(position, offers, most=MOST_EMPTY_VERSIONS)
+        oldest = self._looked_at(position, offers, most=MAX_EMPTY_VERSIONS)
         changed = any(commit.rows for commits in oldest.values() for commit in commits)
         return changed or self._worth_passing(position, oldest)
 
@@ -219,7 +219,7 @@ class TablesDecider:
             table = position.tables[each.name]
             offer = self._offer(each.name, table)
             held, _ = table.held
-            looked_at = self.tables.commits(each.name, held, min(offer.version, held + MOST_LOOKED_AT))
+            looked_at = self.tables.commits(each.name, held, min(offer.version, held + MAX_VERSIONS_READ))
             rows = sum(commit.rows for commit in looked_at)
             beyond = offer.version - held - len(looked_at)  # assumed to be like the versions before them
             waiting = rows + (rows * beyond // len(looked_at) if beyond else 0)
@@ -242,7 +242,7 @@ class TablesDecider:
             raise DefinitionChangedError(
                 f"view {self.view!r}: its history is being read by strategy {position.strategy!r}, but it is now declared "
                 f"with {self.strategy!r}",
-                hint=f"declare {position.strategy!r} or 'auto' to go on; or `backfill reset {self.view}` starts over",
+                hint=f"declare {position.strategy!r} or 'auto' to continue; or `backfill reset {self.view}` starts over",
                 changed=["strategy"],
             )
 
@@ -255,20 +255,20 @@ class TablesDecider:
         The tables are read in full instead, which covers all versions, if that is less work than following the changes, or
         if the query is computed over whole tables.
         """
-        waiting = self._looked_at(position, offers, most=EVERYTHING if budget == EVERYTHING else MOST_LOOKED_AT)
+        waiting = self._looked_at(position, offers, most=EVERYTHING if budget == EVERYTHING else MAX_VERSIONS_READ)
         empty = not any(commit.rows for commits in waiting.values() for commit in commits)
         if live and empty and not again and not self._worth_passing(position, waiting):
             return None
-        if again or (self.whole and not empty) or (not self.whole and self._outweighed(waiting, budget)):
+        if again or (self.whole and not empty) or (not self.whole and self._reads_in_full(waiting, budget)):
             every = self._looked_at(position, offers, most=EVERYTHING)
             reads, after = read_in_full(position, every, self._sizes())
             return reads, bounded(position, after, offers)
         reads, after = self._follow(position, waiting, budget)
         return reads, bounded(position, after, offers)
 
-    def _outweighed(self, waiting: Mapping[str, Sequence[Commit]], budget: int) -> bool:
+    def _reads_in_full(self, waiting: Mapping[str, Sequence[Commit]], budget: int) -> bool:
         """Whether reading the tables in full is better than following the waiting changes."""
-        return self.in_full and may_outweigh(waiting) and cheaper_to_refresh(waiting, self._sizes(), budget)
+        return self.full_refresh and may_be_cheaper(waiting) and cheaper_to_refresh(waiting, self._sizes(), budget)
 
     def _sizes(self) -> dict[str, TableSize]:
         return {each.name: self.tables.size(each.name) for each in self.upstreams}
@@ -320,7 +320,7 @@ class TablesDecider:
     def _worth_passing(self, position: SnapshotPosition, waiting: Mapping[str, Sequence[Commit]]) -> bool:
         """Whether there are so many versions of maintenance, or such old ones, that log clean-up may soon remove them."""
         return any(
-            len(commits) >= MOST_EMPTY_VERSIONS or commits[-1].commit_ms - position.tables[name].commit_ms >= EMPTY_MS
+            len(commits) >= MAX_EMPTY_VERSIONS or commits[-1].commit_ms - position.tables[name].commit_ms >= EMPTY_MS
             for name, commits in waiting.items()
             if commits
         )

@@ -138,8 +138,8 @@ def truncated(topic: str, replaced: Mapping[int, OffsetRange], *, hint: str) -> 
     ]
     more = f" and of {len(replaced) - _NAMED} more partitions" if len(replaced) > _NAMED else ""
     return LogTruncatedError(
-        f"{topic} lost the end of its log (an unclean leader election, a broker restored from a backup): offsets "
-        f"{', '.join(named)}{more} (ends exclusive) were read, and hold other records now, or none",
+        f"{topic} lost the end of its log (an unclean leader election, or a broker restored from a backup): offsets "
+        f"{', '.join(named)}{more} (ends exclusive) were read, and now have other records, or none",
         hint=f"nothing was written. {hint}",
         ranges={partition: (each.start, each.end) for partition, each in replaced.items()},
     )

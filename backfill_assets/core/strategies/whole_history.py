@@ -1,7 +1,7 @@
 """The history of a query that is computed over whole tables: strategy `snapshot_once` for queries of any shape.
 
-All rows of all pinned versions are one epoch, as are later all rows of newer ones: the first is no other than those after it.
-A table without rows is read as well, as a query may give rows of nothing.
+One epoch reads all rows of all pinned versions, and each later epoch reads all rows of newer versions in the same way.
+Tables without rows are read as well, because a query may return rows for empty tables.
 """
 
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ __all__ = ["WholeHistory"]
 
 @dataclass(frozen=True, kw_only=True)
 class WholeHistory:
-    """`tables.History` over whole pinned versions, each as one part."""
+    """`table_views.History` over whole pinned versions, each as one part."""
 
     tables: Tables
     bound: LagBound = field(default_factory=CountBound)
     resumable: bool = False
 
     def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
-        """Pin the version that is offered."""
+        """Pin the present version."""
         return begun(offer, [1]), sum(self.tables.files(name, offer.version))
 
     def finished(self, position: SnapshotPosition) -> bool:

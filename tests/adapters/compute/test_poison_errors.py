@@ -1,4 +1,4 @@
-"""What Spark's errors are taken for: a matter of values, that running again does not change, or of the world."""
+"""How Spark's errors are classified: errors about values, which occur again whenever the plan is repeated, or others."""
 
 import pytest
 
@@ -15,7 +15,7 @@ CULPRIT = Culprit(skip=OffsetSkip(source="orders", partition=0, offset=17), reas
 
 
 class WrappedError(Exception):
-    """As PySpark hands on what it does not know: all there is to it is its text."""
+    """An error that PySpark does not know and passes on: only its text is left."""
 
 
 def runner() -> SparkRunner:
@@ -23,14 +23,14 @@ def runner() -> SparkRunner:
 
 
 class Session:
-    """As much of a session as a runner takes."""
+    """The parts of a session that a runner needs."""
 
     class sparkContext:  # noqa: N801
-        """As much of a context."""
+        """The parts of a context that a runner needs."""
 
         @staticmethod
         def setJobGroup(*_: object, **__: object) -> None:  # noqa: N802
-            """Nothing is run."""
+            """Runs nothing."""
 
 
 def failing(text: str, suspects: Suspects | Exception | None = None) -> ComputeError:
@@ -48,7 +48,7 @@ def failing(text: str, suspects: Suspects | Exception | None = None) -> ComputeE
 
 
 @pytest.mark.parametrize("state", ["22012", "22018", "22003", "22P02", "23505", "P0001"])
-def test_what_spark_says_of_values_is_told_by_its_state(state: str) -> None:
+def test_errors_about_values_are_recognized_by_their_sqlstate(state: str) -> None:
     assert is_of_values(WrappedError(f"[SOME] text. SQLSTATE: {state}\n\tat org.apache.spark"))
 
 
@@ -76,13 +76,13 @@ def test_rows_that_are_found_are_named_with_the_command() -> None:
 @pytest.mark.parametrize(
     ("suspects", "said"),
     [
-        (Suspects(), "no single row is to blame"),
-        (Suspects(unnamed=("rows of table 'a'",)), "to blame are rows of table 'a'"),
-        (ValueError("lost"), "a search for the rows that are to blame failed"),
+        (Suspects(), "the cause is not a single row"),
+        (Suspects(unnamed=("rows of table 'a'",)), "the cause is rows of table 'a'"),
+        (ValueError("lost"), "the search for the rows that cause this failed"),
     ],
 )
 def test_where_no_row_can_be_named_the_hint_says_why(suspects: Suspects | Exception, said: str) -> None:
     error = failing(DIVIDED, suspects)
     assert not isinstance(error, PoisonRowError)
     assert said in error.hint
-    assert "running it again gives the same" in error.hint
+    assert "running it again will fail in the same way" in error.hint

@@ -1,4 +1,4 @@
-"""A version that is carried forward from the one before it, against one that is replayed in full, on real logs."""
+"""A version that is derived from the one before it, compared with one that is replayed in full, on real logs."""
 
 import shutil
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from backfill_assets.adapters.delta import log_replay, upstream
 from backfill_assets.adapters.delta.commits import read_commit
-from backfill_assets.adapters.delta.log_replay import LogGoneError, LogReplay, Version, replay
+from backfill_assets.adapters.delta.log_replay import LogGapError, LogReplay, Version, replay
 from backfill_assets.adapters.delta.upstream import FEED, DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from tests.support.settings import examples
@@ -42,15 +42,15 @@ def checkpoint(uri: str) -> None:
 
 
 def cut_off(uri: str) -> None:
-    """The log keeps a checkpoint of its newest version, and no older commit."""
+    """Keep in the log only a checkpoint of its newest version, without older commits."""
     newest = DeltaTable(uri).version()
     checkpoint(uri)
     for version in range(newest):
         Path(uri, f"_delta_log/{version:020d}.json").unlink(missing_ok=True)
 
 
-def put_back(uri: str) -> None:
-    """The newest commit goes, and others come in its place."""
+def restore_backup(uri: str) -> None:
+    """Replace the newest commit by others."""
     newest = DeltaTable(uri).version()
     entry, older = Path(uri, f"_delta_log/{newest:020d}.json"), Path(uri, f"_delta_log/{newest - 1:020d}.json")
     if older.exists() and not any(Path(uri).glob(f"_delta_log/{newest:020d}.checkpoint*")):
@@ -60,7 +60,7 @@ def put_back(uri: str) -> None:
 
 
 def make_again(uri: str) -> None:
-    """Another table at the same place, of as many versions."""
+    """Another table at the same place, with as many versions."""
     versions = DeltaTable(uri).version() + 1
     shutil.rmtree(uri)
     for _ in range(versions):
@@ -68,12 +68,12 @@ def make_again(uri: str) -> None:
 
 
 STEPS: tuple[Callable[[str], None], ...] = (
-    append, append, delete, compact, describe, checkpoint, cut_off, put_back, make_again,
+    append, append, delete, compact, describe, checkpoint, cut_off, restore_backup, make_again,
 )  # fmt: skip
 
 
 def said(value: Any) -> Any:
-    """An action as it is said; a checkpoint has nulls for what is not, and says of no file that its data changed."""
+    """An action as it is written; in a checkpoint, missing values are null, and no file says that its data changed."""
     if not isinstance(value, dict):
         return value
     return {name: said(each) for name, each in value.items() if each not in (None, {}, []) and name != "dataChange"}
@@ -82,7 +82,7 @@ def said(value: Any) -> Any:
 def told(read: Callable[[], Version]) -> list[Any]:
     try:
         found = read()
-    except LogGoneError:
+    except LogGapError:
         return []
     files = [{**said(each.action), "stats": each.stats} for each in found.files]
     return [said(found.protocol), said(found.metadata), files]
@@ -94,7 +94,7 @@ def is_as_in_full(carried: LogReplay, version: int) -> None:
 
 @settings(max_examples=examples(12))
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 2)), min_size=4, max_size=12))
-def test_a_version_is_the_same_whatever_was_read_before_and_became_of_the_log_since(
+def test_a_version_is_the_same_whatever_was_read_before_and_happened_to_the_log(
     steps: list[tuple[Callable[[str], None], int]],
 ) -> None:
     with TemporaryDirectory() as folder:
@@ -110,7 +110,7 @@ def test_a_version_is_the_same_whatever_was_read_before_and_became_of_the_log_si
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The versions whose entries in a log are read."""
+    """The versions whose log entries are read."""
     found: list[int] = []
 
     def noted(files: pafs.FileSystem, version: int) -> Any:
@@ -124,7 +124,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_only_what_came_since_is_read_and_of_a_version_far_ahead_what_came_since_its_checkpoint(
     tmp_path: Path, read: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_replay, "MOST_CARRIED", 3)
+    monkeypatch.setattr(log_replay, "MAX_COMMITS_AHEAD", 3)
     carried = LogReplay(TableLocation(uri=str(tmp_path)))
     for _ in range(4):
         append(str(tmp_path))
@@ -145,7 +145,7 @@ def test_only_what_came_since_is_read_and_of_a_version_far_ahead_what_came_since
     assert entries(8) == [8]
 
 
-def test_what_was_read_while_the_log_was_made_anew_is_not_carried_forward(
+def test_a_version_read_while_the_log_was_recreated_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = str(tmp_path / "table")

@@ -1,4 +1,5 @@
-"""An empty output table: its first log entry is there once, whoever else writes it, and says all that later commits need."""
+"""An empty output table: its first log entry is written once, whoever else writes it, and has all that later commits
+need."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ def location(tmp_path: Path) -> TableLocation:
     return TableLocation(uri=str(tmp_path / "with blank" / "views" / "ünder way"))
 
 
-def test_a_created_table_is_empty_and_states_all_its_properties(location: TableLocation) -> None:
+def test_a_created_table_is_empty_and_has_all_its_properties(location: TableLocation) -> None:
     create_table(location, schema("long", "decimal(38,18)", "timestamp_ntz"))
     table = location.load()
     assert table is not None
@@ -41,7 +42,7 @@ def test_a_created_table_is_empty_and_states_all_its_properties(location: TableL
     assert set(protocol.reader_features or ()) <= set(protocol.writer_features or ())
 
 
-def test_a_table_that_is_there_is_left_as_it_is(location: TableLocation) -> None:
+def test_a_table_that_exists_is_not_changed(location: TableLocation) -> None:
     create_table(location, schema("long"))
     before = DeltaTable(location.uri).metadata().id
     create_table(location, schema("string", "string"))
@@ -49,7 +50,7 @@ def test_a_table_that_is_there_is_left_as_it_is(location: TableLocation) -> None
     assert len(DeltaTable(location.uri).schema().fields) == 1
 
 
-def test_of_many_who_write_a_name_at_once_one_does(tmp_path: Path) -> None:
+def test_one_of_many_concurrent_writers_of_a_name_succeeds(tmp_path: Path) -> None:
     def write(number: int) -> bool:
         return ObjectFolder(uri=str(tmp_path)).put_if_absent("_delta_log/0.json", f"{number}".encode() * 1000)
 

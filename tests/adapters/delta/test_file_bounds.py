@@ -1,4 +1,5 @@
-"""What real Delta logs state of an output's files, without Spark: kept exact by every commit, and mended in older tables."""
+"""The statistics of an output's files in real Delta logs, without Spark: every commit keeps them exact, and older
+tables are corrected."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -36,11 +37,11 @@ SCHEMA = pa.schema({
 })
 BOUNDED = ("id", "word", "day")
 AGES = 100_000_000
-"""A day in the year 275,760: Spark has it, chrono, by which delta-rs names days, has not."""
+"""A day in the year 275,760: Spark supports it, but chrono, with which delta-rs formats days, does not."""
 
 
 def rows(*ids: int, **given: Any) -> pa.Table:
-    """Rows of these ids, each other value a function of the id."""
+    """Rows with these ids; each other value is a function of the id."""
     columns: dict[str, Any] = {
         "id": ids,
         "key": [Decimal(KEY + each) for each in ids],
@@ -62,7 +63,7 @@ def output(tmp_path: Path) -> DeltaOutput:
 def staged(
     output: DeltaOutput, epoch: int, files: Mapping[str, pa.Table], *, attempt: str = "aaaaaaaa", **given: Any
 ) -> Staged:
-    """Files staged for an epoch, each in a folder named by what is to be done with its rows."""
+    """Files staged for an epoch, each in a folder named after the operation on its rows."""
     folder = StagedFolder(incarnation=LIFE, epoch=epoch, attempt=attempt).name
     for operation, table in files.items():
         place = Path(output.location.child(f"{folder}/rows/__op={operation}"))
@@ -88,7 +89,7 @@ def merge(output: DeltaOutput, epoch: int, **files: pa.Table) -> None:
 
 
 def assert_true(output: DeltaOutput, ids: Sequence[int]) -> None:
-    """What is stated is so, and a filter on any column finds each row."""
+    """All statistics are right, and a filter on any column finds each row."""
     place = output.location.uri
     assert untrue(place) == []
     assert longest_bound(place) <= 64
@@ -98,7 +99,7 @@ def assert_true(output: DeltaOutput, ids: Sequence[int]) -> None:
     for name in ("id", "key", "day", "at"):
         for value in found[name]:
             assert dataset.count_rows(filter=ds.field(name) == value) == 1, (name, value)
-    ask = QueryBuilder().register("t", table).execute  # Arrow cannot compare texts as delta-rs writes some of them
+    ask = QueryBuilder().register("t", table).execute  # Arrow cannot compare strings as delta-rs writes some of them
     for word in found["word"].to_pylist():
         assert pa.table(ask(f"SELECT id FROM t WHERE word = '{word}'")).num_rows > 0, word
 
@@ -173,7 +174,7 @@ def test_days_that_delta_rs_cannot_name_are_merged_and_compacted(output: DeltaOu
     assert names(output) == ("id", "word")
 
 
-def test_what_rivals_committed_meanwhile_is_looked_at_before_fewer_columns_are_named(output: DeltaOutput) -> None:
+def test_commits_of_other_runs_are_read_before_fewer_columns_are_named(output: DeltaOutput) -> None:
     day = pa.array([AGES], pa.int32()).view(pa.date32())
     odd = staged(output, 1, {"insert": rows(1, day=day)}, attempt="bbbbbbbb")
     output.look()
@@ -186,7 +187,7 @@ def test_what_rivals_committed_meanwhile_is_looked_at_before_fewer_columns_are_n
 
 @pytest.fixture
 def older(output: DeltaOutput) -> DeltaOutput:
-    """A table as it was written before bounds were kept exact: wrong ones of decimals and floats, long texts whole."""
+    """A table as it was written before bounds were exact: wrong bounds of decimals and floats, and whole long strings."""
     for epoch in (1, 2):
         append(output, epoch, rows(2 * epoch, 2 * epoch + 1, word=[chr(96 + epoch) * 1_000, "short"]))
     forget(output)
@@ -200,20 +201,20 @@ def older(output: DeltaOutput) -> DeltaOutput:
 
 
 def forget(output: DeltaOutput) -> None:
-    """Take the property from a table, which delta-rs cannot."""
+    """Remove the property from a table, which delta-rs cannot do."""
     found = replay(output.location.files(), version(output)).metadata
     kept = {name: value for name, value in found["configuration"].items() if name != BOUNDED_COLUMNS}
     put_commit(output.location, version(output) + 1, "UNSET", [{"metaData": {**found, "configuration": kept}}])
 
 
 def restate(output: DeltaOutput, path: str, said: Mapping[str, Any], **more: Any) -> None:
-    """Enter a file once more."""
+    """Add a file to the log once more."""
     (file,) = (each for each in replay(output.location.files(), version(output)).files if each.path == path)
     entry = {**file.action, **more, "dataChange": False, "stats": json.dumps(said)}
     put_commit(output.location, version(output) + 1, "COMPUTE STATS", [{"add": entry}])
 
 
-def test_an_older_table_is_mended_in_one_commit_that_changes_no_row(older: DeltaOutput) -> None:
+def test_an_older_table_is_corrected_in_one_commit_that_changes_no_row(older: DeltaOutput) -> None:
     before = version(older)
     older.look()
     assert older.keep_bounds(thoroughly=False)
@@ -230,14 +231,14 @@ def test_an_older_table_is_mended_in_one_commit_that_changes_no_row(older: Delta
     assert_true(older, [2, 3, 4, 5, 7])
 
 
-def test_an_older_table_is_mended_before_anything_is_committed_to_it(older: DeltaOutput) -> None:
+def test_an_older_table_is_corrected_before_anything_is_committed_to_it(older: DeltaOutput) -> None:
     more = staged(older, 3, {"insert": rows(7)})
     for _ in range(2):
         commit(older, record(CommitKind.EPOCH, LIFE, 3), more)
     assert_true(older, [2, 3, 4, 5, 7])
 
 
-def test_an_older_table_whose_log_begins_with_a_checkpoint_is_mended(older: DeltaOutput) -> None:
+def test_an_older_table_whose_log_begins_with_a_checkpoint_is_corrected(older: DeltaOutput) -> None:
     DeltaTable(older.location.uri).create_checkpoint()
     for entry in Path(older.location.uri, "_delta_log").glob("*.json"):
         if int(entry.name[:20]) < version(older):
@@ -257,7 +258,7 @@ def test_columns_of_which_an_older_file_lacks_bounds_are_not_named(older: DeltaO
     assert_true(older, range(2, 6))
 
 
-def test_a_mended_entry_keeps_all_else_that_the_log_has_of_its_file(older: DeltaOutput) -> None:
+def test_a_corrected_entry_keeps_everything_else_about_its_file(older: DeltaOutput) -> None:
     ((path, said),) = stated(older.location.uri).items()
     vector = {
         "storageType": "u",
@@ -280,7 +281,7 @@ def entry_of(output: DeltaOutput) -> dict[str, Any]:
     return {name: value for name, value in file.action.items() if value is not None}
 
 
-def test_a_table_that_says_of_itself_that_it_is_exact_is_believed_until_it_is_tended(output: DeltaOutput) -> None:
+def test_a_table_that_claims_exact_bounds_is_trusted_until_it_is_maintained(output: DeltaOutput) -> None:
     append(output, 1, rows(2, 3))
     ((path, said),) = stated(output.location.uri).items()
     restate(output, path, {**said, "maxValues": {**said["maxValues"], "key": 1.58e18}})
@@ -303,7 +304,7 @@ def test_files_are_not_compacted_while_the_table_asks_for_other_bounds_than_exac
     assert_true(output, [1, 2])
 
 
-def test_a_delete_of_a_key_that_is_not_there_adds_no_row(output: DeltaOutput) -> None:
+def test_a_delete_of_a_missing_key_adds_no_row(output: DeltaOutput) -> None:
     append(output, 1, rows(1, 2))
     merge(output, 2, delete=rows(2, 7))
     assert_true(output, [1])

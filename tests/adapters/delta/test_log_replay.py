@@ -1,4 +1,5 @@
-"""A version's files as the log is replayed here, against those that delta-rs tells, for tables that delta-rs wrote."""
+"""A version's files as the log is replayed here, compared with those that delta-rs returns, for tables that delta-rs
+wrote."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.adapters.delta.log_replay import DataFile, LogGoneError, Version, is_plain, replay
+from backfill_assets.adapters.delta.log_replay import DataFile, LogGapError, Version, is_plain, replay
 from backfill_assets.adapters.storage.warehouse import TableLocation
 
 
@@ -25,7 +26,7 @@ def replayed(uri: str, version: int) -> Version:
 
 
 def assert_equal(uri: str, version: int) -> None:
-    """The same paths, row counts, partition values and identity as delta-rs states them."""
+    """The same paths, row counts, partition values and identity as delta-rs returns."""
     table = DeltaTable(uri, version=version)
     actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     found = replayed(uri, version)
@@ -94,12 +95,12 @@ def test_versions_below_the_oldest_checkpoint_are_gone_with_their_commits_and_la
         (tmp_path / f"_delta_log/{version:020d}.json").unlink()
     assert paths(replayed(uri, 4)) == expected
     assert_equal(uri, 3)
-    with pytest.raises(LogGoneError):
+    with pytest.raises(LogGapError):
         replayed(uri, 2)
 
 
 def in_parts(folder: Path, name: str) -> list[Path]:
-    """The only checkpoint of a log, cut into two files; each has one of the table's files."""
+    """The only checkpoint of a log, split into two files; each has one of the table's files."""
     (whole,) = folder.glob("_delta_log/*.checkpoint.parquet")
     found = pq.read_table(whole)
     adds = [at for at, each in enumerate(found["add"].to_pylist()) if each is not None]
@@ -127,14 +128,14 @@ def with_checkpoint(folder: Path) -> tuple[str, list[str]]:
 MULTI_PART = "{version}.checkpoint.{part:010d}.0000000002.parquet"
 
 
-def test_all_parts_of_a_checkpoint_are_read_and_one_that_lacks_a_part_is_none(tmp_path: Path) -> None:
+def test_all_parts_of_a_checkpoint_are_read_and_an_incomplete_one_is_ignored(tmp_path: Path) -> None:
     uri, expected = with_checkpoint(tmp_path)
     (whole,) = tmp_path.glob("_delta_log/*.checkpoint.parquet")
     held = whole.read_bytes()
     first, second = in_parts(tmp_path, MULTI_PART)
     assert paths(replayed(uri, 1)) == expected
     second.unlink()
-    with pytest.raises(LogGoneError):
+    with pytest.raises(LogGapError):
         replayed(uri, 1)
     whole.write_bytes(held)
     assert paths(replayed(uri, 1)) == expected, "beside a part of another one"
@@ -162,7 +163,7 @@ def test_files_that_a_checkpoint_names_in_its_sidecars_are_a_part_of_it(tmp_path
     assert paths(replayed(uri, 1)) == expected
 
 
-def test_of_two_deletion_vectors_in_one_file_the_one_that_is_removed_is_told_by_its_place(tmp_path: Path) -> None:
+def test_a_removed_deletion_vector_is_identified_by_its_offset_in_a_shared_file(tmp_path: Path) -> None:
     (tmp_path / "_delta_log").mkdir()
     file = {"path": "f.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "stats": '{"numRecords": 9}'}
     old, new = (
@@ -213,7 +214,7 @@ def test_a_deletion_vector_is_found_by_its_name_as_the_protocol_of_delta_has_it(
         (None, None, [], False),
     ],
 )
-def test_files_hold_all_columns_as_they_are_only_where_everything_of_the_protocol_is_known(
+def test_files_are_plain_only_if_every_feature_of_the_protocol_is_known(
     version: int | None, features: list[str] | None, partitions: list[str], plain: bool
 ) -> None:
     assert is_plain(version, features, partitions) == plain

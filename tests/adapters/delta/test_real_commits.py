@@ -1,4 +1,4 @@
-"""What a commit of an output says and checks, on real Delta logs, without Spark."""
+"""What a commit of an output records and checks, on real Delta logs, without Spark."""
 
 from pathlib import Path
 
@@ -53,23 +53,23 @@ def test_a_commit_on_a_version_that_is_not_the_newest_any_more_fails_and_leaves_
 def test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_they_were(output: DeltaOutput) -> None:
     staged = stage(output, FIRST, 1, [1, 2])
     output.verify(staged)
-    with pytest.raises(StagingError, match="reported 3 rows, but the staged files hold 2"):
+    with pytest.raises(StagingError, match="reported 3 rows, but the staged files have 2"):
         output.verify(staged.model_copy(update={"rows_written": 3}))
     place = Path(output.location.child(staged.files[0].path))
     place.write_bytes(place.read_bytes()[:-1])
-    with pytest.raises(StagingError, match="1 of 1 staged files are missing or cut short"):
+    with pytest.raises(StagingError, match="1 of 1 staged files are missing or truncated"):
         output.verify(staged)
     place.unlink()
-    with pytest.raises(StagingError, match="1 of 1 staged files are missing or cut short"):
+    with pytest.raises(StagingError, match="1 of 1 staged files are missing or truncated"):
         output.verify(staged)
 
 
-def test_nothing_staged_is_nothing_to_verify(output: DeltaOutput) -> None:
+def test_without_staged_files_there_is_nothing_to_verify(output: DeltaOutput) -> None:
     output.verify(Staged())
 
 
 def by_spark(output: DeltaOutput, epoch: int, *, read_version: int) -> None:
-    """Commit an epoch as Spark's merge does: on the newest version there is, whichever was looked at."""
+    """Commit an epoch like Spark's merge: on the newest version, whichever version was read."""
     made = record(CommitKind.EPOCH, FIRST, epoch).model_copy(update={"read_version": read_version})
     table = DeltaTable(output.location.uri)
     table.create_write_transaction(
@@ -85,7 +85,7 @@ def test_each_commit_says_which_version_it_was_made_on(output: DeltaOutput) -> N
     assert (found.record.read_version, found.at) == (before, before + 1)
 
 
-def test_columns_and_rows_that_slipped_in_before_a_commit_are_an_external_write_and_properties_are_not(
+def test_columns_and_rows_written_before_a_commit_are_external_writes_and_properties_are_not(
     output: DeltaOutput,
 ) -> None:
     before = output.look().version
@@ -103,7 +103,7 @@ def test_columns_and_rows_that_slipped_in_before_a_commit_are_an_external_write_
     assert output.look().external == before + 1
 
 
-def test_of_several_external_writes_the_first_is_named_and_a_delete_is_one(output: DeltaOutput) -> None:
+def test_the_first_of_several_external_writes_is_named_and_a_delete_is_one(output: DeltaOutput) -> None:
     commit(output, record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1]))
     at = output.look().version
     DeltaTable(output.location.uri).delete()
@@ -112,7 +112,7 @@ def test_of_several_external_writes_the_first_is_named_and_a_delete_is_one(outpu
     assert output.look().external == at + 1
 
 
-def test_commits_that_speak_of_another_table_are_not_ours(output: DeltaOutput) -> None:
+def test_commits_for_another_table_are_not_ours(output: DeltaOutput) -> None:
     table = DeltaTable(output.location.uri)
     external = record(CommitKind.EPOCH, FIRST, 7).model_copy(update={"target": f"{TARGET}2"})
     table.create_write_transaction(

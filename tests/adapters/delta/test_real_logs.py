@@ -1,4 +1,4 @@
-"""Outputs, staging and the state store on real Delta tables, without Spark: races and odd values at their edges."""
+"""Outputs, staging and the state store on real Delta tables, without Spark: races and unusual values."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def test_a_slow_drop_deletes_nothing_of_the_life_that_came_after_it(output: Delt
     assert rows(output) == [7, 8]
 
 
-def test_a_drop_deletes_what_was_there_before_it_looked_and_nothing_staged_since(output: DeltaOutput) -> None:
+def test_a_drop_deletes_what_existed_before_it_began_and_nothing_staged_since(output: DeltaOutput) -> None:
     commit(output, record(CommitKind.CREATE, "11111111", 0))
     commit(output, record(CommitKind.EPOCH, "11111111", 1), stage(output, "11111111", 1, [1]))
     commit(output, record(CommitKind.DROP, "11111111", 1))
@@ -135,7 +135,7 @@ def test_bounds_are_stated_only_where_every_row_group_has_them_and_of_the_column
     location = TableLocation(uri=str(tmp_path))
     (tmp_path / "11111111-1-aaaaaaaa").mkdir()
     held = {
-        "word": ["b", "c", None, "z" * 5_000],  # so long a text has no bounds in the footer
+        "word": ["b", "c", None, "z" * 5_000],  # a string of this length has no bounds in the footer
         "id": [1, None, None, 4],
         "at.day": [100, 101, 102, 103],
         "at": [{"day": each} for each in (1, 2, 3, 4)],
@@ -148,7 +148,7 @@ def test_bounds_are_stated_only_where_every_row_group_has_them_and_of_the_column
     assert said["numRecords"] == 4
 
 
-def test_two_who_expire_a_log_at_once_do_not_hurt_each_other(output: DeltaOutput) -> None:
+def test_two_runs_can_expire_a_log_at_the_same_time(output: DeltaOutput) -> None:
     DeltaTable(output.location.uri).alter.set_table_properties({
         "delta.logRetentionDuration": "interval 0 seconds",
         "delta.checkpointInterval": "10",
@@ -160,7 +160,9 @@ def test_two_who_expire_a_log_at_once_do_not_hurt_each_other(output: DeltaOutput
     for each in both:
         assert each.look().record is not None
     with ThreadPoolExecutor(len(both)) as threads:
-        list(threads.map(DeltaOutput.expire_log, both))  # who finds an entry gone leaves the rest to the next one
+        list(
+            threads.map(DeltaOutput.expire_log, both)
+        )  # whoever finds an entry missing leaves the rest to the next run
     output.look()
     output.expire_log()
     entries = sorted(Path(output.location.uri, "_delta_log").glob("*.json"))

@@ -1,4 +1,4 @@
-"""Whether delta-rs takes two keys for the same: where Spark does, whatever the bits of a float."""
+"""Whether two keys are equal for delta-rs: exactly if they are for Spark, whatever the bits of a float."""
 
 import math
 import struct

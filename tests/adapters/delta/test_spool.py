@@ -1,4 +1,4 @@
-"""The spool of a view: what lies in it is never read when it is cut short."""
+"""The spool of a view: truncated contents are never read."""
 
 import json
 from pathlib import Path
@@ -28,14 +28,14 @@ def test_a_segment_that_was_cut_short_is_never_read(tmp_path: Path, left: bytes)
     view.write(f"{SPOOL}/{FOLDER}/{SEGMENT}/files.json", sizes({file: len(b"rows")}))
     assert segment_files(view, {SEGMENT: FOLDER}, [SEGMENT]) == [view.child(file)]
     view.write(file, left)
-    with pytest.raises(VersionsLostError, match=r"part-0\.parquet is missing or cut short"):
+    with pytest.raises(VersionsLostError, match=r"part-0\.parquet is missing or truncated"):
         segment_files(view, {SEGMENT: FOLDER}, [SEGMENT])
     Path(view.child(f"{SPOOL}/{FOLDER}/{SEGMENT}/files.json")).unlink()
-    with pytest.raises(VersionsLostError, match=r"files\.json is missing or cut short"):
+    with pytest.raises(VersionsLostError, match=r"files\.json is missing or truncated"):
         segment_files(view, {SEGMENT: FOLDER}, [SEGMENT])
 
 
-def test_all_that_a_pinned_version_is_made_of_is_kept(tmp_path: Path) -> None:
+def test_the_whole_contents_of_a_pinned_version_are_kept(tmp_path: Path) -> None:
     view = TableLocation(uri=str(tmp_path))
     files = tuple(DataFile({"path": f"{name}.parquet", "size": 1, "stats": '{"numRecords": 3}'}) for name in "ab")
     pinned = Version({"minReaderVersion": 1}, {"id": "x"}, files)

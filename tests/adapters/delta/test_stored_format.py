@@ -1,4 +1,4 @@
-"""Tables whose commits another release wrote, on real Delta logs: refused, begun anew, ended."""
+"""Tables whose commits another release wrote, on real Delta logs: refused, reset, dropped."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def output(tmp_path: Path) -> DeltaOutput:
     return made
 
 
-def anew(output: DeltaOutput) -> DeltaOutput:
+def reopened(output: DeltaOutput) -> DeltaOutput:
     return DeltaOutput(location=output.location, target=TARGET, schema=output.schema)
 
 
@@ -42,20 +42,20 @@ def begin(output: DeltaOutput, incarnation: str) -> None:
 def test_commits_of_another_format_are_refused_by_version_and_format(output: DeltaOutput, number: int | None) -> None:
     version = output.look().version
     commits_as_stored_by(Path(output.location.uri), number)
-    found = "no format that is known" if number is None else f"format {number}"
+    found = "no known format" if number is None else f"format {number}"
     with pytest.raises(
         StoredFormatError, match=f"version {version} of the table is a commit of {found}, expected"
     ) as caught:
-        anew(output).look()
+        reopened(output).look()
     assert "`backfill reset orders`" in caught.value.hint
     with pytest.raises(StoredFormatError):
         newest_record(output.location, version, TARGET)
-    assert anew(output).records(9) == anew(output).life(since=0) == []
+    assert reopened(output).records(9) == reopened(output).life(since=0) == []
 
 
 def test_a_new_life_begins_on_such_a_table_and_uses_up_the_numbers_of_the_old_one(output: DeltaOutput) -> None:
     commits_as_stored_by(Path(output.location.uri), 1)
-    begun = anew(output)
+    begun = reopened(output)
     begin(begun, NEW)
     assert (rows(begun), begun.look().life) == ([], (NEW, True))
     assert DeltaTable(output.location.uri).transaction_version(app_id(TARGET, OLD)) == NO_MORE_EPOCHS
@@ -67,13 +67,13 @@ def test_a_new_life_begins_on_such_a_table_and_uses_up_the_numbers_of_the_old_on
 def test_what_such_commits_took_into_the_table_is_never_swept(output: DeltaOutput) -> None:
     stage(output, OLD, 1, [3], attempt="bbbbbbbb")
     commits_as_stored_by(Path(output.location.uri), 1)
-    begun = anew(output)
+    begun = reopened(output)
     begin(begun, NEW)
     assert sweep(begun.location, begun.look) == [f"{OLD}-1-bbbbbbbb"]
     assert (Path(output.location.uri) / f"{OLD}-1-aaaaaaaa").exists(), "time travel may need what was committed"
 
 
-def test_of_a_log_no_more_is_read_than_tells_whose_files_are_whose(
+def test_no_more_of_a_log_is_read_than_is_needed_to_identify_folders(
     output: DeltaOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for epoch in range(2, 12):

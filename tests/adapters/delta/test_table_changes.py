@@ -1,4 +1,5 @@
-"""What each version of a Delta table changed and which files hold it, by real logs that delta-rs wrote, without Spark."""
+"""The changes of each version of a Delta table and the files that contain them, on real logs of delta-rs, without
+Spark."""
 
 import json
 import shutil
@@ -44,7 +45,7 @@ def read(first: int, last: int) -> ChangesRead:
 
 
 def paths(uri: str, version: int, kind: str) -> tuple[str, ...]:
-    """The files that a commit names in actions of a kind."""
+    """The files in a commit's actions of one kind."""
     text = Path(uri, f"_delta_log/{version:020d}.json").read_text()
     actions = [json.loads(line) for line in text.splitlines()]
     return tuple(each[kind]["path"] for each in actions if kind in each)
@@ -53,7 +54,7 @@ def paths(uri: str, version: int, kind: str) -> tuple[str, ...]:
 def describe(
     uri: str, *, fields: Sequence[dict[str, Any]] | None = None, configuration: Mapping[str, str] | None = None
 ) -> None:
-    """Commit other columns, or another configuration, as any writer may."""
+    """Commit other columns, or another configuration, like any writer."""
     location = TableLocation(uri=uri)
     number = DeltaTable(uri).version()
     found = dict(replay(location.files(), number).metadata)
@@ -103,7 +104,7 @@ def test_every_file_that_holds_changes_is_missed_when_it_is_gone(uri: str) -> No
 
 @pytest.mark.parametrize("scheme", ["file:", "file://", "s3://", ""])
 def test_files_of_another_table_are_not_looked_for_in_this_one(uri: str, scheme: str) -> None:
-    """A shallow clone names the files of the table that it was made of."""
+    """A shallow clone refers to the files of the table from which it was made."""
     (path,) = paths(uri, 0, "add")
     entry = Path(uri, f"_delta_log/{0:020d}.json")
     entry.write_text(entry.read_text().replace(f'"{path}"', f'"{scheme}/elsewhere/{path}"'))
@@ -160,7 +161,7 @@ def test_a_version_that_changes_a_column_is_refused_and_one_that_adds_one_is_not
 
 
 def mapped(name: str, stored: str, kind: Any = "long") -> dict[str, Any]:
-    """A column of a table that maps names, and what it is called in files."""
+    """A column of a table with column mapping, and its name in files."""
     metadata = {"delta.columnMapping.physicalName": stored, "delta.columnMapping.id": int(stored[1:])}
     return {**column(name, kind), "metadata": metadata}
 
@@ -198,7 +199,9 @@ def test_another_column_under_the_same_name_is_refused_as_long_as_files_are_kept
     if other is None:
         assert [each.version for each in upstream(uri).commits(1, 2)] == [2]
         return
-    with pytest.raises(UpstreamChangedError, match=f"version 2 of table 'base' has another column named '{other}'"):
+    with pytest.raises(
+        UpstreamChangedError, match=f"version 2 of table 'base' has another column under the name '{other}'"
+    ):
         upstream(uri).commits(1, 2)
 
 
@@ -243,7 +246,7 @@ def test_a_version_that_ends_the_feed_is_refused_unless_rows_are_only_ever_added
         upstream(uri).commits(0, 2)
 
 
-def test_whether_a_version_has_a_feed_is_told_by_what_held_at_that_version(uri: str) -> None:
+def test_whether_a_version_has_a_feed_depends_on_the_properties_of_that_version(uri: str) -> None:
     append(uri, [4])
     describe(uri, configuration={FEED: "false", APPEND_ONLY: "true"})
     append(uri, [5])
@@ -252,7 +255,7 @@ def test_whether_a_version_has_a_feed_is_told_by_what_held_at_that_version(uri: 
 
 
 def vector(rows: int) -> dict[str, Any]:
-    """A file of nine rows, so many of which are hidden, as an action names it."""
+    """A file of nine rows, this many of which are hidden, as in an action."""
     hidden = {"storageType": "u", "pathOrInlineDv": "a" * 20, "offset": rows, "sizeInBytes": 1, "cardinality": rows}
     file = {"path": "f.parquet", "size": 1, "dataChange": True, "stats": json.dumps({"numRecords": 9})}
     return {**file, "deletionVector": hidden} if rows else file

@@ -1,4 +1,4 @@
-"""What the log of a real Delta table tells of it, by delta-rs alone: the facts from which a strategy is chosen."""
+"""The facts in the log of a real Delta table, with delta-rs alone, from which a strategy is chosen."""
 
 import json
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def write(root: Path, ids: Sequence[int], **configuration: str) -> None:
 
 
 def committed(root: Path, *at: float) -> None:
-    """Let each commit say that it was made then, from the oldest on."""
+    """Set the time of each commit, from the oldest on."""
     entries = sorted(root.glob("_delta_log/*.json"))
     for entry, seconds in zip(entries, at, strict=True):
         actions: list[dict[str, Any]] = [json.loads(line) for line in entry.read_text().splitlines()]
@@ -87,7 +87,7 @@ def test_a_short_past_does_not_make_a_rate_of_a_few_commits(tmp_path: Path) -> N
     assert facts(tmp_path).changes_per_second == pytest.approx(20 / HOUR), "as if it had been an hour"
 
 
-def test_maintenance_is_a_version_and_no_change(tmp_path: Path) -> None:
+def test_maintenance_is_a_version_without_changes(tmp_path: Path) -> None:
     for first in (0, 10, 20):
         write(tmp_path, range(first, first + 10))
     DeltaTable(str(tmp_path)).optimize.compact()
@@ -141,7 +141,7 @@ def test_retention_and_kind_are_what_the_properties_say(tmp_path: Path) -> None:
     assert (found.file_retention_seconds, found.log_retention_seconds, found.append_only) == (0, 2 * DAY, True)
 
 
-def test_an_empty_table_has_facts_and_one_that_is_not_there_has_not(tmp_path: Path) -> None:
+def test_an_empty_table_has_facts_and_a_missing_one_has_none(tmp_path: Path) -> None:
     write(tmp_path / "empty", [])
     found = facts(tmp_path / "empty")
     assert (found.rows, found.files, found.bytes, found.moves) == (0, 0, 0, False)

@@ -1,4 +1,4 @@
-"""Looking at logs while no broker answers: nothing is taken for an answer."""
+"""Checking logs while no broker answers: nothing is mistaken for an answer."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.errors import BrokerUnavailableError
 
 
-def test_a_broker_that_is_silent_is_neither_a_sound_log_nor_one_without_records() -> None:
+def test_a_broker_that_does_not_answer_is_an_error_and_not_a_log() -> None:
     log = LogReader(KafkaClient("localhost:1", {}, timeout=0.2), isolation="read_committed")
     with pytest.raises(BrokerUnavailableError, match=r"partitions \[3\] of topic 'orders'"):
         log.diverged("orders", {3: (5, 1)})
@@ -16,6 +16,6 @@ def test_a_broker_that_is_silent_is_neither_a_sound_log_nor_one_without_records(
         log.last_records("orders", {partition: OffsetRange(start=0, end=5) for partition in (3, 4)})
 
 
-def test_of_nothing_nothing_is_asked() -> None:
+def test_without_names_nothing_is_requested() -> None:
     log = LogReader(KafkaClient("localhost:1", {}, timeout=0.2), isolation="read_committed")
     assert (log.diverged("orders", {}), log.last_records("orders", {})) == ({}, {})

@@ -1,6 +1,8 @@
-"""What topics hold, from answers of which some are missing: one topic's trouble is its own, and silence is never an offset.
+"""The state of topics if some answers are missing: a problem of one topic does not affect others, and a missing answer
+is never an offset.
 
-The client is real; its connection is replaced by one that gives prepared answers, as librdkafka gives them.
+The client is real; its connection is replaced by one with prepared answers in the form in which librdkafka returns
+them.
 """
 
 from collections.abc import Mapping
@@ -21,7 +23,7 @@ SILENT = -1001
 """librdkafka's offset of a partition whose broker gave no answer while another one did."""
 COMMITTED, ANY = "read_committed", "read_uncommitted"
 LATEST = -1
-"""What librdkafka is asked for, where it is the latest offset."""
+"""The request to librdkafka for the latest offset."""
 
 
 def answered(answer: object) -> "Future[Any]":
@@ -39,16 +41,16 @@ def refused(code: int) -> KafkaException:
 
 @dataclass
 class Answers:
-    """A connection to brokers with topics of two partitions, which hold the offsets 3 to 9 each."""
+    """A connection to brokers with topics of two partitions, each with the offsets 3 to 9."""
 
     topics: Mapping[str, object]
     settings: Mapping[str, object] = field(default_factory=dict)
     offsets: Mapping[tuple[str, int], object] = field(default_factory=dict)
-    """By topic and partition, what is answered instead of the latest offset, or of that at a time."""
+    """By topic and partition, the answer instead of the latest offset, or of the offset at a time."""
     lows: Mapping[tuple[str, int], object] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     levels: dict[int, str] = field(default_factory=dict)
-    """Under which isolation level what was asked for: the latest offset, the earliest, or that at a time."""
+    """The isolation level of each kind of request: the latest offset, the earliest, or the offset at a time."""
 
     def describe_topics(self, names: Any, **_: object) -> dict[str, "Future[Any]"]:
         self.asked.append("topics")
@@ -116,7 +118,7 @@ TROUBLES: dict[str, tuple[dict[str, Any], type[BackfillError]]] = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_what_speaks_against_a_topic_is_told_of_it_and_keeps_no_other_from_being_read(trouble: str) -> None:
+def test_the_error_of_one_topic_does_not_affect_others(trouble: str) -> None:
     answers, error = TROUBLES[trouble]
     found = client(**answers).offers({("good", COMMITTED), ("bad", COMMITTED)})
     assert held(found["good", COMMITTED]) == {0: (3, 9), 1: (3, 9)}
@@ -155,12 +157,12 @@ def test_the_end_of_a_topic_is_that_of_its_isolation_level(level: str) -> None:
     assert kafka._admin.levels[LATEST] == level  # type: ignore[union-attr]
 
 
-def test_an_end_below_the_begin_is_an_empty_partition() -> None:
+def test_an_end_below_the_start_is_an_empty_partition() -> None:
     offer = client(offsets={("a", 1): 1}).offer("a", isolation=COMMITTED)
     assert held(offer) == {0: (3, 9), 1: (3, 3)}
 
 
-def test_a_time_is_asked_for_in_milliseconds_and_gives_no_offset_beyond_what_may_be_read() -> None:
+def test_a_time_is_requested_in_milliseconds_and_gives_only_readable_offsets() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     kafka = client(offsets={("a", 0): 12})
     assert kafka.offsets_at(client().offer("a", isolation=COMMITTED), moment) == {0: 9, 1: 9}
@@ -173,7 +175,7 @@ def test_a_topic_that_is_compacted_among_other_things_is_compacted() -> None:
     assert (offer.compacted, offer.retention_seconds) == (True, 60.0)
 
 
-def test_settings_that_a_broker_does_not_tell_are_kafkas_own() -> None:
+def test_settings_that_a_broker_does_not_report_are_kafkas_defaults() -> None:
     offer = client(settings={"a": {}}).offer("a", isolation=COMMITTED)
     assert (offer.compacted, offer.retention_seconds) == (False, None)
     compacted = {"cleanup.policy": SimpleNamespace(value="compact"), "retention.ms": SimpleNamespace(value="60000")}

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from backfill_assets import kafka_source
-from backfill_assets.adapters.kafka.connector import KafkaConnector, java_settings
+from backfill_assets.adapters.kafka.client_settings import java_settings
+from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.errors import BackfillError, EnvironmentSetupError
 
 SECRET = 'pa"ss\\word-4711'

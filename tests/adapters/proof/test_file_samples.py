@@ -1,4 +1,4 @@
-"""Rows of data files as another reader than Spark takes them: at places that a seed draws, of the columns that are wanted."""
+"""Rows of data files as read without Spark: at places that a seed selects, and of the requested columns."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,8 +38,8 @@ def drawn_of(
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table of one file, of which a fourth is drawn; row groups are shorter than that."""
-    monkeypatch.setattr(file_samples, "ROWS_DRAWN", 25)
+    """A table of one file, of which a fourth is selected; row groups are shorter than that."""
+    monkeypatch.setattr(file_samples, "ROWS_SAMPLED", 25)
     rows = pa.table({"id": list(range(ROWS)), "more": [str(at) for at in range(ROWS)], "other": [None] * ROWS})
     pq.write_table(rows, tmp_path / "f.parquet", row_group_size=9)
     return tmp_path
@@ -63,7 +63,7 @@ def test_rows_from_the_middle_of_a_file_are_copies_as_slices_of_nested_values_ar
     assert file.rows["more"].to_pylist() == values.to_pylist()[file.places.start : file.places.end]
 
 
-def test_columns_that_a_file_has_not_are_left_out_and_files_that_have_none_passed_over(folder: Path) -> None:
+def test_columns_that_a_file_lacks_are_left_out_and_files_without_any_are_skipped(folder: Path) -> None:
     (file,) = drawn_of(folder, columns="ID LONG, late STRING").files
     assert file.rows is not None
     assert file.rows.column_names == ["ID"]
@@ -71,7 +71,7 @@ def test_columns_that_a_file_has_not_are_left_out_and_files_that_have_none_passe
     assert (without.files, without.passed_over) == ((), 1)
 
 
-def test_a_file_that_is_broken_or_gone_says_so(folder: Path) -> None:
+def test_a_damaged_or_missing_file_is_reported(folder: Path) -> None:
     with damaged(folder / "f.parquet"):
         (file,) = drawn_of(folder).files
     assert file.rows is None
@@ -91,7 +91,7 @@ def test_a_file_that_is_broken_or_gone_says_so(folder: Path) -> None:
     ],
     ids=["hidden rows", "elsewhere", "mapped columns", "a column in the way"],
 )
-def test_files_that_do_not_hold_just_their_rows_are_passed_over(
+def test_files_that_do_not_contain_exactly_their_rows_are_passed_over(
     folder: Path, action: Mapping[str, Any], protocol: Mapping[str, Any], columns: str
 ) -> None:
     found = drawn_of(folder, action, columns=columns, protocol=protocol)

@@ -1,4 +1,4 @@
-"""What another parser than Spark's makes of records, and which differences from a source's table it tells."""
+"""Records as a parser other than Spark's reads them, and which differences from a source's table it reports."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.adapters.kafka.log import Record
-from backfill_assets.adapters.proof.topic_samples import RecordRow, otherwise, told_by_json
+from backfill_assets.adapters.proof.topic_samples import RecordRow, comparable_values, otherwise
 from backfill_assets.query.ddl import parse_schema
 
 COLUMNS = parse_schema("id LONG, name STRING, odd BOOLEAN, amount DECIMAL(9,2), ratio DOUBLE, at TIMESTAMP")
@@ -26,14 +26,14 @@ def said(
     return list(otherwise([record], rows, parse_schema(columns) if columns else COLUMNS, record_format))
 
 
-def test_a_record_that_is_in_the_table_as_it_is_says_nothing() -> None:
+def test_a_record_that_is_in_the_table_unchanged_is_no_violation() -> None:
     assert said() == []
-    assert told_by_json(VALUE, COLUMNS) == TOLD
+    assert comparable_values(VALUE, COLUMNS) == TOLD
 
 
 def test_a_record_that_is_not_in_the_table_is_named() -> None:
     assert said(row=None) == [
-        "partition 0, offset 3: a record that another client than Spark's finds is not in the table"
+        "partition 0, offset 3: a record that a Kafka client other than Spark's finds is not in the table"
     ]
 
 
@@ -51,17 +51,17 @@ def test_a_record_that_is_not_in_the_table_is_named() -> None:
     ],
     ids=["time", "key", "headers", "raw value", "text", "rounding", "emptied", "bad without its value"],
 )  # fmt: skip
-def test_what_a_row_has_otherwise_is_named(change: dict[str, Any], wrong: str) -> None:
+def test_the_values_that_differ_are_named(change: dict[str, Any], wrong: str) -> None:
     assert said(row=replace(ROW, **change)) == [f"partition 0, offset 3: {wrong}"]
 
 
 @pytest.mark.parametrize("value", [b"[]", b"no JSON", b'{"id": 7} {}', b'"\xff"', None])
 def test_a_record_that_is_no_json_object_may_not_be_a_good_one(value: bytes | None) -> None:
     (wrong,) = said(replace(RECORD, value=value))
-    assert wrong.endswith("its value is no JSON object for another parser than Spark's, but the table has it as one")
+    assert wrong.endswith("its value is not a JSON object for a parser other than Spark's, but it is one in the table")
 
 
-def test_a_bad_record_is_there_with_its_value() -> None:
+def test_a_bad_record_is_stored_with_its_value() -> None:
     assert said(replace(RECORD, value=b"no JSON"), replace(ROW, error="bad", raw_value=b"no JSON", values={})) == []
 
 
@@ -78,8 +78,8 @@ def test_values_of_another_kind_than_their_column_are_not_judged(value: bytes) -
 
 def test_values_that_are_not_there_are_null_and_the_last_of_repeated_ones_counts() -> None:
     nothing: dict[str, Any] = dict.fromkeys(TOLD)
-    assert told_by_json(b'{"ID": 7}', COLUMNS) == nothing
-    assert told_by_json(b'{"id": 7, "id": 8}', COLUMNS) == {**nothing, "id": 8}
+    assert comparable_values(b'{"ID": 7}', COLUMNS) == nothing
+    assert comparable_values(b'{"id": 7, "id": 8}', COLUMNS) == {**nothing, "id": 8}
 
 
 @pytest.mark.parametrize(("columns", "values"), [("v STRING", {"v": "é"}), ("v BINARY", {"v": "é".encode()})])
@@ -91,4 +91,4 @@ def test_a_raw_value_is_the_value(columns: str, values: dict[str, Any]) -> None:
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_fractions_are_the_nearest_double(number: float) -> None:
-    assert told_by_json(f'{{"ratio": {number!r}}}'.encode(), COLUMNS)["ratio"] == number  # type: ignore[index]
+    assert comparable_values(f'{{"ratio": {number!r}}}'.encode(), COLUMNS)["ratio"] == number  # type: ignore[index]

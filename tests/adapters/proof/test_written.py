@@ -1,4 +1,4 @@
-"""Which files came to a table and went from it between two versions: real Delta logs, without Spark."""
+"""Which files were added to a table and removed from it between two versions: real Delta logs, without Spark."""
 
 import json
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_files_that_came_and_went_between_two_versions(table: TableLocation) -> 
     assert not compacted.nothing
 
 
-def test_what_is_stated_again_of_a_file_moves_no_row_and_is_still_looked_at(table: TableLocation) -> None:
+def test_restated_statistics_move_no_row_and_are_still_checked(table: TableLocation) -> None:
     path = DeltaTable(table.uri).get_add_actions().column("path").to_pylist()[0]
     restated = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": False}
     (Path(table.uri) / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"add": restated}))
@@ -54,7 +54,7 @@ def test_what_is_stated_again_of_a_file_moves_no_row_and_is_still_looked_at(tabl
     assert stated_since(table, 2, 2) == set()
 
 
-def test_where_the_log_or_files_that_went_are_gone_nothing_is_told(table: TableLocation) -> None:
+def test_if_log_entries_or_removed_files_are_missing_everything_is_proved(table: TableLocation) -> None:
     DeltaTable(table.uri).optimize.compact()
     (gone, _) = found(table, 1, 2).went
     (Path(table.uri) / gone).unlink()
@@ -70,6 +70,6 @@ def test_where_the_log_or_files_that_went_are_gone_nothing_is_told(table: TableL
     assert stated_since(table, 1, 2) is None
 
 
-def test_a_table_whose_files_lack_columns_tells_nothing(tmp_path: Path) -> None:
+def test_a_table_whose_files_lack_columns_is_not_sampled(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path), pa.table({"id": [1], "part": [1]}), partition_by=["part"])
     assert isinstance(written_between(TableLocation(uri=str(tmp_path)), 0, 0), Everything)

@@ -14,7 +14,7 @@ from backfill_assets.errors import EnvironmentSetupError
 
 MakeJava = Callable[..., Path]
 
-# The end of what Ivy says when a module is not to be had.
+# The end of Ivy's output if a module cannot be found.
 IVY_REFUSAL = """
 \t\t::          UNRESOLVED DEPENDENCIES         ::
 \t\t:: org.example#part;1.0: not found
@@ -32,7 +32,7 @@ def empty_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def make_java(tmp_path: Path) -> MakeJava:
-    """A factory of folders with a `bin/java` that says it is of `version` and then prints its arguments."""
+    """A factory of folders with a `bin/java` that reports `version` and otherwise prints its arguments."""
 
     def make(name: str, *, version: str, has_vector_module: bool = True) -> Path:
         home = tmp_path / name
@@ -57,7 +57,9 @@ def test_java_home_comes_before_path(make_java: MakeJava, monkeypatch: pytest.Mo
     assert java_command() == str(named / "bin" / "java")
 
 
-def test_a_java_home_that_is_too_old_gives_way_to_path(make_java: MakeJava, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_home_that_is_too_old_is_passed_over_for_path(
+    make_java: MakeJava, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(make_java("old", version="1.8")))
     on_path = make_java("on_path", version="17")
     monkeypatch.setenv("PATH", str(on_path / "bin"))
@@ -95,7 +97,7 @@ def test_a_runtime_without_the_vector_module_gets_a_launcher_that_drops_the_one_
 
 @pytest.fixture
 def fake_ivy(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """An Ivy that gives each set one jar; the list has where it was asked to put them."""
+    """An Ivy that gives each set one jar; the list has the folders into which it was told to put them."""
     runs: list[Path] = []
 
     def run(_downloads: Path, target: Path) -> None:
@@ -138,7 +140,7 @@ def test_the_manifest_names_every_file_with_its_size(fake_ivy: list[Path]) -> No
     assert len(fake_ivy) == 1
 
 
-def test_a_broken_download_says_what_is_missing_and_to_run_again(
+def test_a_failed_download_says_what_is_missing_and_to_run_it_again(
     make_java: MakeJava, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = make_java("failing", version="17")

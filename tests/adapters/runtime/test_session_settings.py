@@ -67,7 +67,7 @@ SETTINGS = st.dictionaries(NAMES, VALUES, max_size=12)
 
 
 def settle(found: dict[str, str], wanted: dict[str, str], *, stubborn: str = "") -> dict[str, str]:
-    """What a session has after the changes, of which it takes all but those of one setting."""
+    """The settings of a session after the changes, if it accepts all changes except those to one setting."""
     todo = changes(found, wanted)
     after = {**{name: value for name, value in found.items() if name not in todo.unset}, **todo.set}
     return after if stubborn not in {*todo.unset, *todo.set} else {**after, stubborn: found.get(stubborn, "")}
@@ -92,14 +92,14 @@ def test_after_the_changes_only_open_settings_are_as_they_were_found(found: dict
 
 
 @given(SETTINGS)
-def test_changes_are_made_once(found: dict[str, str]) -> None:
+def test_changes_are_applied_once(found: dict[str, str]) -> None:
     wanted = pinned(found)
     todo = changes(settle(found, wanted), wanted)
     assert (todo.set, todo.unset) == ({}, ())
 
 
 @pytest.mark.parametrize("name", [*CHANGE_RESULTS[:3], *PINNED])
-def test_what_a_session_holds_on_to_is_named_with_what_is_expected_and_found(name: str) -> None:
+def test_a_setting_that_a_session_keeps_is_named_with_expected_and_found_value(name: str) -> None:
     found = {**REQUIRED, name: "theirs"}
     left = unsettled(settle(found, dict(PINNED), stubborn=name), PINNED)
     assert left == [Unsettled(name=name, expected=PINNED.get(name), found="theirs")]
@@ -114,7 +114,7 @@ def test_a_spark_without_delta_is_named(lacking: str) -> None:
     assert unsettled({**found, lacking: f"org.example.Another, {REQUIRED[lacking]}"}, PINNED) == []
 
 
-def test_what_others_want_to_be_redacted_is_redacted_too() -> None:
+def test_redactions_of_others_are_kept() -> None:
     assert pinned({})[REDACTED] == KAFKA_OPTIONS
     assert pinned({REDACTED: KAFKA_OPTIONS})[REDACTED] == KAFKA_OPTIONS
     for name in (REDACTED, "spark.redaction.string.regex"):
@@ -132,7 +132,7 @@ def test_settings_of_the_product_itself_are_open_or_pinned() -> None:
         ("spark.sql.legacy.timeParserPolicy", "LEGACY", "as Spark has it by default"),
     ],
 )
-def test_a_user_who_sets_what_results_depend_on_is_told_so(name: str, value: str, instead: str) -> None:
+def test_settings_that_can_change_results_are_refused_by_name(name: str, value: str, instead: str) -> None:
     resource = SparkResource(config={name: value, "spark.sql.shuffle.partitions": "4", "spark.executor.memory": "2g"})
     with pytest.raises(DeclarationError, match=f"{name} \\(is {instead}\\)") as caught:
         resource.runner(Warehouse(uri="/w"))
@@ -148,7 +148,7 @@ def test_a_user_who_sets_what_results_depend_on_is_told_so(name: str, value: str
         Remote(url="sc://me:s3cret@127.0.0.1:15002"),
     ],
 )
-def test_a_token_is_in_the_address_that_is_used_and_in_none_that_is_shown(remote: Remote) -> None:
+def test_a_token_is_in_the_address_that_is_used_and_never_in_one_that_is_shown(remote: Remote) -> None:
     assert remote.shown == "sc://127.0.0.1:15002"
     assert remote.host == "127.0.0.1"
     assert "s3cret" in remote.full

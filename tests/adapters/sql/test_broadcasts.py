@@ -1,4 +1,4 @@
-"""Keys are broadcast by the memory that they take, not by how many they are."""
+"""Whether keys are broadcast depends on the memory that they take, not on their number."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Keys named by texts have one spelling for each value, and what names none is refused."""
+"""Keys as text have one spelling for each value, and text that is not a value is refused."""
 
 import re
 

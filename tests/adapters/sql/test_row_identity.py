@@ -1,4 +1,4 @@
-"""Rows without a key are known by what they hold, where Spark can compare that exactly."""
+"""Rows without a key are identified by their contents, if Spark can compare them exactly."""
 
 import pytest
 from pyspark.sql import types as T  # noqa: N812 # the name that Spark's users know
@@ -21,7 +21,7 @@ INSIDE = T.ArrayType(T.StructType([NUMBER, T.StructField("b", T.VariantType())])
 )
 def test_what_cannot_be_compared_needs_a_key(kind: T.DataType, what: str) -> None:
     fields = [NUMBER, T.StructField("found", kind)]
-    with pytest.raises(QueryError, match=f"column 'found' holds {what}") as caught:
+    with pytest.raises(QueryError, match=f"column 'found' has {what}") as caught:
         check_columns(fields, keyed=False)
     assert caught.value.reason == "TYPE"
     check_columns(fields, keyed=True)
@@ -35,7 +35,7 @@ def test_what_can_be_compared_needs_none() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"), [("A", "DUPLICATE_COLUMN"), ("__copy", "COLUMN_NAME"), ("b c", "COLUMN_NAME")]
 )
-def test_names_that_only_spark_could_tell_are_looked_at(name: str, reason: str) -> None:
+def test_names_that_depend_on_spark_are_checked(name: str, reason: str) -> None:
     with pytest.raises(QueryError) as caught:
         check_columns([NUMBER, T.StructField(name, T.LongType())], keyed=True)
     assert caught.value.reason == reason

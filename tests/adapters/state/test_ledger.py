@@ -1,4 +1,4 @@
-"""The ledger on real files: rivals for one epoch, many tables at once, outcomes that nobody knows, pruning."""
+"""The ledger on real files: runs that compete for one epoch, many tables at once, unknown outcomes, pruning."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -52,20 +52,18 @@ def committed(epoch: int) -> CommitRecord:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Callable[[], ObjectLedger]:
-    """Opens the ledger as another run does."""
+    """Opens the ledger like another run."""
     return lambda: ObjectLedger(ObjectFolder(uri=str(tmp_path / "plans")))
 
 
-def test_to_look_into_a_ledger_that_is_not_there_makes_nothing(
-    opened: Callable[[], ObjectLedger], tmp_path: Path
-) -> None:
+def test_reading_a_missing_ledger_creates_nothing(opened: Callable[[], ObjectLedger], tmp_path: Path) -> None:
     assert opened().newest(TARGET, LIFE) is None
     assert opened().plan(TARGET, LIFE, 1) is None
     assert opened().incarnations(TARGET) == set()
     assert not list(tmp_path.iterdir())
 
 
-def test_of_rivals_for_one_epoch_one_plans_it(opened: Callable[[], ObjectLedger]) -> None:
+def test_one_of_several_competing_runs_plans_an_epoch(opened: Callable[[], ObjectLedger]) -> None:
     rivals = [opened() for _ in range(16)]
     for epoch in range(1, 20):
         for rival in rivals:
@@ -93,7 +91,7 @@ def test_a_hundred_tables_at_once_do_not_touch_each_other(opened: Callable[[], O
     assert all(opened().newest(f"views/v{number}", LIFE) == epochs for number in range(100))
 
 
-def test_of_many_epochs_those_that_are_asked_for_are_read_in_their_order(opened: Callable[[], ObjectLedger]) -> None:
+def test_the_requested_epochs_are_read_in_their_order(opened: Callable[[], ObjectLedger]) -> None:
     ledger = opened()
     for epoch in range(1, 40):
         assert ledger.append(plan(epoch))
@@ -102,7 +100,7 @@ def test_of_many_epochs_those_that_are_asked_for_are_read_in_their_order(opened:
     assert opened().plan(TARGET, LIFE, 30) == plan(30)
 
 
-def test_of_the_plans_of_an_epoch_the_one_that_superseded_the_others_is_in_force(
+def test_the_plan_that_superseded_the_others_of_an_epoch_counts(
     opened: Callable[[], ObjectLedger],
 ) -> None:
     for end in (3, 5, 4):
@@ -127,7 +125,7 @@ def test_a_plan_that_a_rival_superseded_since_is_not_superseded_again(opened: Ca
 
 @dataclass(frozen=True, kw_only=True)
 class Unreliable(ObjectFolder):
-    """A folder whose store answers a write wrongly, or not at all."""
+    """A folder whose store answers a write with an error, or not at all."""
 
     writes: bool
     answer: bool | None
@@ -141,9 +139,7 @@ class Unreliable(ObjectFolder):
 
 
 @pytest.mark.parametrize("answer", [None, False], ids=["no answer", "taken, by a first try of the same request"])
-def test_a_plan_that_was_written_though_the_store_did_not_say_so_is_entered(
-    tmp_path: Path, answer: bool | None
-) -> None:
+def test_a_plan_that_was_written_without_an_answer_of_the_store_counts(tmp_path: Path, answer: bool | None) -> None:
     ledger = ObjectLedger(Unreliable(uri=str(tmp_path), writes=True, answer=answer))
     assert ledger.append(plan(1))
     assert ledger.plan(TARGET, LIFE, 1) == plan(1)
@@ -180,7 +176,7 @@ def test_the_newest_epoch_is_found_from_the_last_commit_on(opened: Callable[[], 
     assert [ledger.newest(TARGET, LIFE, since=since) for since in (0, 9, 10, 11)] == [10, 10, 10, None]
 
 
-def test_a_ledger_that_was_lost_goes_on_from_the_last_commit(opened: Callable[[], ObjectLedger]) -> None:
+def test_a_lost_ledger_continues_from_the_last_commit(opened: Callable[[], ObjectLedger]) -> None:
     ledger = opened()
     ledger.rebuild(committed(7))
     ledger.rebuild(committed(7))

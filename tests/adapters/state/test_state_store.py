@@ -1,4 +1,4 @@
-"""The state store on real files: what runs and operators note of each table, many tables at once."""
+"""The state store on real files: what runs and operators store about each table, for many tables at once."""
 
 import os
 import socket
@@ -21,7 +21,7 @@ def state(tmp_path: Path) -> State:
     return StateStore(warehouse=str(tmp_path / "warehouse")).state()
 
 
-def test_to_look_into_a_store_that_is_not_there_makes_nothing(state: State, tmp_path: Path) -> None:
+def test_reading_a_missing_store_creates_nothing(state: State, tmp_path: Path) -> None:
     assert (state.leases(), state.lease(TARGETS[0])) == ({}, None)
     assert (state.all_controls(), state.controls(TARGETS[0])) == ({}, Controls())
     assert state.passed(TARGETS[0], "unique_key") is None
@@ -75,7 +75,7 @@ def test_each_row_that_is_left_out_is_a_document_of_its_own(state: State) -> Non
     assert (state.skips("views/a"), state._known_skips) == ([], {}), "what was taken back is not remembered"
 
 
-def test_of_a_table_that_is_forgotten_nothing_stays_and_of_others_all(state: State) -> None:
+def test_forgetting_a_table_removes_everything_of_it_and_nothing_of_others(state: State) -> None:
     for target in ("views/a", "views/ab"):
         state.put_lease(target, "a-run", held=True)
         state.set_controls(target, Controls(paused=True), by="test")
@@ -90,7 +90,7 @@ def test_of_a_table_that_is_forgotten_nothing_stays_and_of_others_all(state: Sta
 
 
 def lease(*, age: float, held: bool = True, here: bool = True, runs: bool = True) -> tuple[bool, bool]:
-    """Whether a lease that was renewed so many seconds ago is alive, and whether it is dead."""
+    """Whether a lease that was renewed this many seconds ago is alive, and whether it is dead."""
     now = datetime.now(UTC)
     found = Lease(
         target=TARGETS[0],
@@ -104,7 +104,7 @@ def lease(*, age: float, held: bool = True, here: bool = True, runs: bool = True
     return found.alive(now), found.dead(now)
 
 
-def test_a_lease_is_alive_as_long_as_it_is_held_and_renewed_and_its_process_is_there() -> None:
+def test_a_lease_is_alive_while_it_is_renewed_and_its_process_exists() -> None:
     late = LEASE_SECONDS + 1
     assert lease(age=1) == (True, False)
     assert lease(age=1, runs=False) == (False, True)

@@ -1,4 +1,4 @@
-"""Stored documents: a release reads those of its own format and no others, and says what it found."""
+"""Stored documents: a release reads only those of its own formats, and otherwise reports what it found."""
 
 import json
 from typing import Any
@@ -24,12 +24,12 @@ def test_what_was_written_is_read_as_bytes_and_as_what_they_mean() -> None:
 @pytest.mark.parametrize(
     ("found", "named", "hint"),
     [
-        ({"format": 6}, "format 6", "go on with the release that wrote it"),
+        ({"format": 6}, "format 6", "continue with the release that wrote it"),
         ({"format": 8}, "format 8", "use the newer release that wrote it"),
-        ({}, "no format that is known", "go on with the release that wrote it"),
-        ({"format": None}, "no format that is known", "go on with"),
-        ({"format": "7"}, "format '7'", "go on with"),
-        ({"format": True}, "format True", "go on with"),
+        ({}, "no known format", "continue with the release that wrote it"),
+        ({"format": None}, "no known format", "continue with"),
+        ({"format": "7"}, "format '7'", "continue with"),
+        ({"format": True}, "format True", "continue with"),
     ],
 )
 def test_another_format_is_refused_with_what_was_found_and_what_to_do(
@@ -46,17 +46,17 @@ def test_another_format_is_refused_with_what_was_found_and_what_to_do(
 def test_no_document_at_all_is_refused_like_one_without_a_format() -> None:
     others: tuple[object, ...] = ([], 7, None, b"[]")
     for stored in others:
-        with pytest.raises(StoredFormatError, match="no format that is known"):
+        with pytest.raises(StoredFormatError, match="no known format"):
             read(stored)
 
 
-def test_a_damaged_document_of_the_right_format_is_refused_by_what_is_wrong_with_it() -> None:
+def test_a_damaged_document_of_the_right_format_is_refused_with_the_reason() -> None:
     damaged: tuple[tuple[object, str], ...] = (
         (b'{"format": 7, "sa', "JSONDecodeError"),
         ({"format": 7}, "KeyError: 'said'"),
     )
     for stored, why in damaged:
-        with pytest.raises(StoredFormatError, match=f"{PLACE} is no note of format 7: {why}"):
+        with pytest.raises(StoredFormatError, match=f"{PLACE} is not a note of format 7: {why}"):
             read(stored)
 
 

@@ -1,4 +1,4 @@
-"""Long maps of stored documents, packed: what comes back is what was there, and how much smaller it is."""
+"""Long maps of stored documents, packed: unpacking returns the same maps, and they are smaller."""
 
 import base64
 import json
@@ -38,7 +38,7 @@ UNLIKE = st.dictionaries(st.text("01a#", max_size=3), SCALARS, max_size=3)
 
 @st.composite
 def long_maps(draw: st.DrawFn) -> dict[str, Any]:
-    """Maps by number that are long enough, of whole numbers, of objects that are alike, or of anything."""
+    """Long maps by number: of whole numbers, of similar objects, or of anything."""
     size = draw(st.integers(READABLE_ENTRIES - 1, READABLE_ENTRIES + 3))
     keys = draw(st.lists(NUMBERS, min_size=size, max_size=size, unique=True))
     names = draw(st.lists(st.text("ab.", max_size=3), unique=True, max_size=3))
@@ -61,7 +61,7 @@ def test_every_document_comes_back_as_it_was(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("entries", "readable"), [(READABLE_ENTRIES, True), (READABLE_ENTRIES + 1, False)])
-def test_a_map_that_people_can_read_stays_as_it_is(entries: int, readable: bool) -> None:
+def test_a_short_map_is_not_packed(entries: int, readable: bool) -> None:
     document = {"next": {str(each): 7 for each in range(entries)}, "by name": {f"a{each}": 7 for each in range(500)}}
     packed = pack(document)
     assert (packed == document) == readable
@@ -84,7 +84,7 @@ STARTS, READ = offsets(1, 10**8), offsets(2, 10**6)
 
 
 def moved(by: int) -> list[int]:
-    """How far all partitions have been read when every one has got at most so many records more."""
+    """How far all partitions have been read after each got at most this many more records."""
     return [start + read + more for start, read, more in zip(STARTS, READ, offsets(3, by), strict=True)]
 
 
@@ -131,7 +131,7 @@ NOW, LATER = moved(1), moved(1_000)
 @pytest.mark.parametrize(
     ("position", "kilobytes", "plainly"), [(of_a_source(LATER), 120, 550), (of_a_view(LATER), 120, 900)]
 )
-def test_a_commit_of_ten_thousand_partitions_is_small_and_says_the_same(
+def test_a_commit_of_ten_thousand_partitions_is_small_and_complete(
     position: Position, kilobytes: int, plainly: int
 ) -> None:
     made = record(position)
@@ -142,7 +142,7 @@ def test_a_commit_of_ten_thousand_partitions_is_small_and_says_the_same(
 
 
 @pytest.mark.parametrize(("positions", "kilobytes", "plainly"), [(of_a_source, 155, 1_500), (of_a_view, 155, 2_000)])
-def test_a_plan_of_ten_thousand_partitions_stores_what_it_says_twice_once(
+def test_a_plan_of_ten_thousand_partitions_stores_repeated_values_once(
     tmp_path: Any, positions: Any, kilobytes: int, plainly: int
 ) -> None:
     made = plan(positions(NOW), positions(LATER), read_between(NOW, LATER, live=positions is of_a_view))
@@ -177,5 +177,7 @@ DAMAGED = [
 def test_what_is_packed_wrongly_is_refused_like_any_damaged_document(said: object) -> None:
     kind = DocumentKind(name="note", format=2)
     assert unpack({"next": {"#": 0}, "#packed": packed(SOUND)}) == {"next": {"0": "a", "1": "b"}}
-    with pytest.raises(StoredFormatError, match="here is no note of format 2: ValueError: its packed maps are damaged"):
+    with pytest.raises(
+        StoredFormatError, match="here is not a note of format 2: ValueError: its packed maps are damaged"
+    ):
         kind.read({"format": 2, "next": {"#": 0}, "#packed": said}, dict, target=TARGET, place="here")

@@ -14,7 +14,7 @@ from backfill_assets.errors import DeclarationError
 
 def resolved(store: StateStore) -> dict[str, str]:
     with store.process_config_and_initialize_cm() as found:
-        resource: Any = found  # the StateStore itself, whatever its type parameter says
+        resource: Any = found  # StateStore itself, whatever its type parameter is
         return dict(resource.place.storage_options)
 
 

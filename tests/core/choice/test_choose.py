@@ -1,4 +1,4 @@
-"""What speaks against a strategy and what is to be watched: every code by an example, and what the words say of it."""
+"""Reasons against a strategy, and risks: an example for every code, and the text about it."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ LARGE = 1000 * MILLION
 TABLES = {"snapshot", "snapshot_once", "rearranged", "arrangement"}
 
 OUT: dict[Code, tuple[Choice, set[str], str]] = {
-    Code.WRONG_UPSTREAM: (chosen(table()), {"source"}, "only Kafka topics are read so, and not orders"),
+    Code.WRONG_UPSTREAM: (chosen(table()), {"source"}, "it reads only Kafka topics, and not orders"),
     Code.NO_CHANGE_FEED: (
         chosen(table(), table("items", has_feed=False)),
         TABLES,
@@ -24,7 +24,7 @@ OUT: dict[Code, tuple[Choice, set[str], str]] = {
     Code.NO_KEY: (
         chosen(table(), table("items", keyed=False, key_sortable=False)),
         {"arrangement"},
-        "items has no key, in whose order it could be read",
+        "items has no key, and history is read in the order of the key",
     ),
     Code.KEY_NOT_SORTABLE: (
         chosen(table(), table("items", key_sortable=False)),
@@ -34,7 +34,7 @@ OUT: dict[Code, tuple[Choice, set[str], str]] = {
     Code.WHOLE_TABLES: (
         chosen(table(), whole=True),
         TABLES - {"snapshot_once"},
-        "the query takes rows of all of its tables together",
+        "the query needs the rows of all its tables together",
     ),
     Code.RETENTION_TOO_SHORT: (
         chosen(table(rows=LARGE, log_retention_seconds=20 * MINUTE)),
@@ -70,24 +70,24 @@ RISKS: dict[Code, tuple[Choice, Strategy]] = {
 
 
 @pytest.mark.parametrize("code", OUT)
-def test_what_speaks_against_a_strategy_is_said_with_numbers_and_a_remedy(code: Code) -> None:
+def test_reasons_against_a_strategy_come_with_numbers_and_a_remedy(code: Code) -> None:
     choice, strategies, reason = OUT[code]
     against = [each for each in choice.ruled_out if each.code == code]
     assert {each.strategy for each in against} == strategies
     assert any(reason in each.reason for each in against), against
-    told = code is not Code.WRONG_UPSTREAM  # which only speaks against a strategy that was asked for
+    told = code is not Code.WRONG_UPSTREAM  # which is only a reason against a strategy that was requested
     assert all(each.remedy and (f"Remedy: {each.remedy}." in choice.words) is told for each in against)
 
 
 @pytest.mark.parametrize("code", RISKS)
-def test_what_is_to_be_watched_is_said_of_the_strategy_it_concerns(code: Code) -> None:
+def test_risks_are_named_for_the_strategy_that_has_them(code: Code) -> None:
     choice, strategy = RISKS[code]
     estimate = estimate_of(choice, strategy)
     assert code in {risk.code for risk in estimate.risks}
     assert code not in {each.code for each in choice.ruled_out if each.strategy == strategy}
 
 
-def test_every_code_has_an_example_and_stands_in_the_docs() -> None:
+def test_every_code_has_an_example_and_is_in_the_docs() -> None:
     assert {*OUT, *RISKS} == set(Code)
     assert {*HARD, *FORECAST} == set(OUT)
     text = (Path(__file__).parents[3] / "docs" / "refusals.md").read_text(encoding="utf-8")
@@ -149,7 +149,7 @@ def test_what_is_forecast_to_fail_runs_if_asked_for_with_a_warning(
     assert f"Warning: {code}: " in choice.words
 
 
-def test_a_strategy_that_is_asked_for_is_taken_though_it_costs_more() -> None:
+def test_a_strategy_that_is_requested_is_used_although_it_costs_more() -> None:
     assert chosen(table(), requested="rearranged").chosen == "rearranged"
     assert chosen(table(), requested="rearranged").words.startswith("`rearranged` reads orders, as requested.")
 
@@ -167,7 +167,7 @@ def test_the_age_of_the_newest_commit_counts_against_a_snapshot_that_is_read_for
     assert reason.startswith("the commit of the pinned version of orders may be deleted after 10.0 minutes")
 
 
-def test_a_table_that_stays_as_it_is_can_lose_nothing() -> None:
+def test_a_table_that_does_not_change_can_lose_nothing() -> None:
     still = table(
         changes_per_second=0.0, versions_per_second=0.0, file_retention_seconds=0.0, log_retention_seconds=0.0
     )
@@ -219,9 +219,7 @@ def test_without_upstreams_or_rows_in_a_chunk_there_is_nothing_to_choose() -> No
         (chosen(table(), requested="source"), Code.WRONG_UPSTREAM),
     ],
 )
-def test_a_refusal_names_what_speaks_against_the_nearest_and_not_that_a_table_is_no_topic(
-    choice: Choice, code: Code
-) -> None:
+def test_a_refusal_gives_the_reasons_against_the_nearest_strategy_only(choice: Choice, code: Code) -> None:
     assert choice.refusal is not None
     assert choice.refusal.code is code
     assert chosen(table()).refusal is None

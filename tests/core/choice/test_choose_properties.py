@@ -1,4 +1,4 @@
-"""What holds of every choice, and that the estimates are those of a world that is played through epoch by epoch."""
+"""Properties of every choice; and estimates, compared with a world that is simulated epoch by epoch."""
 
 import math
 from random import Random
@@ -79,7 +79,7 @@ def test_a_choice_never_loses_data_by_its_own_forecast(world: World, limits: dic
 
 
 @given(st.tuples(facts("a", st.just("topic")), facts("b", st.just("topic"))), limits)
-def test_topics_are_read_in_the_one_way_there_is_and_a_forecast_against_it_is_told(
+def test_topics_are_read_in_the_only_way_and_a_forecast_against_it_is_reported(
     world: World, limits: dict[str, Any]
 ) -> None:
     choice = chosen(*world, **limits)
@@ -134,7 +134,7 @@ def test_the_order_of_the_facts_does_not_matter(world: World, limits: dict[str, 
 
 
 @given(worlds, limits, st.none() | st.sampled_from(STRATEGIES))
-def test_a_choice_survives_json_and_its_words_name_all_that_matters(
+def test_a_choice_survives_json_and_its_text_is_complete(
     world: World, limits: dict[str, Any], requested: Strategy | None
 ) -> None:
     choice = chosen(*world, **limits, requested=requested)

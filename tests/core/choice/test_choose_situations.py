@@ -1,4 +1,4 @@
-"""What is chosen in constructed situations: small and large, appended and churning, with retention of every kind."""
+"""The choice in constructed situations: small and large tables, few and many changes, all kinds of retention."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,7 +13,7 @@ LARGE = 1000 * MILLION
 
 
 class Situation(NamedTuple):
-    """Upstreams and limits of the machine, and what is right there (None: nothing is safe)."""
+    """Upstreams and limits of the machine, and the right choice (None: nothing is safe)."""
 
     name: str
     expected: Strategy | None

@@ -1,4 +1,5 @@
-"""Which bounds may be stated of files: exact ones, that hold every value, of columns that all files have them of."""
+"""Which bounds the log of a file may have: exact ones that include every value, for columns for which all files have
+them."""
 
 import json
 from typing import Any
@@ -19,7 +20,7 @@ def stats(low: Any, high: Any, *, nulls: int | None = 0, rows: int = 5) -> dict[
 
 
 @given(TEXTS)
-def test_bounds_of_long_texts_are_cut_and_hold_what_they_were_made_of(text: str) -> None:
+def test_bounds_of_long_strings_are_cut_and_still_include_them(text: str) -> None:
     made = restated(stats(text, text), {"c": "string"})
     if unbounded(stats(text, text), {"c": "string"}):
         assert set(text[:MAX_TEXT]) == {"\U0010ffff"}, "nothing that is as short lies above"
@@ -36,19 +37,17 @@ def test_bounds_of_long_texts_are_cut_and_hold_what_they_were_made_of(text: str)
     [
         ("a" * 64, "a" * 64, "a" * 64),
         ("a" * 65, "a" * 64, "a" * 63 + "b"),
-        ("a" * 63 + "\ud7ff" + "a", "a" * 63 + "\ud7ff", "a" * 63 + "\ue000"),  # what lies between is no letter
+        ("a" * 63 + "\ud7ff" + "a", "a" * 63 + "\ud7ff", "a" * 63 + "\ue000"),  # what is in between is not a character
     ],
 )
-def test_a_text_of_one_letter_too_many_is_cut_and_raised_to_the_next_letter_that_there_is(
-    text: str, low: str, high: str
-) -> None:
+def test_a_string_that_is_too_long_is_cut_and_its_last_character_raised(text: str, low: str, high: str) -> None:
     said = {"numRecords": 1, "minValues": {"w": text}, "maxValues": {"w": text}, "nullCount": {"w": 0}}
     found = restated(said, {"w": "string"})
     assert (found["minValues"], found["maxValues"]) == ({"w": low}, {"w": high})
 
 
 @given(st.lists(st.text(min_size=1), unique=True))
-def test_any_names_are_told_apart_again(names: list[str]) -> None:
+def test_swapped_and_unusual_names_stay_distinct(names: list[str]) -> None:
     assert list(named(naming(names))) == names
 
 
@@ -127,5 +126,5 @@ def test_what_is_stated_of_other_columns_goes_and_all_else_stays() -> None:
         ("struct<a:bigint,b:decimal(9,0)>", True),
     ],
 )
-def test_bounds_of_others_are_trusted_where_no_writer_makes_doubles_of_them(kind: str, trusted: bool) -> None:
+def test_bounds_of_others_are_trusted_if_no_writer_stores_them_as_doubles(kind: str, trusted: bool) -> None:
     assert are_trusted(kind) == trusted

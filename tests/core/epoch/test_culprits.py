@@ -1,16 +1,16 @@
-"""Rows that cannot be computed are found by halves, all of them where effort allows, and never a sound one."""
+"""Rows that cannot be computed are found by bisection: all of them if the effort is sufficient, and never a good one."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.core.epoch.culprits import MOST_TRIES, Places, culprits
+from backfill_assets.core.epoch.culprits import MAX_TRIES, Places, culprits
 from backfill_assets.core.epoch.skips import OffsetSkip
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.core.progress.reads import BronzeRead, KafkaRead
 
 
 class Rows:
-    """So many rows, of which some are bad; counts how often a range was tried."""
+    """This many rows, some of which are bad; counts the ranges that were tried."""
 
     def __init__(self, *bad: int) -> None:
         self.bad, self.tries = bad, 0
@@ -43,7 +43,7 @@ def test_effort_is_bounded_and_what_is_found_is_right(bad: set[int], most: int, 
 def test_one_row_of_a_thousand_million_is_found() -> None:
     rows = Rows(123_456_789)
     assert culprits(10**9, rows.fails).found == ((123_456_789, "row 123456789"),)
-    assert rows.tries < MOST_TRIES
+    assert rows.tries < MAX_TRIES
 
 
 def test_offsets_are_numbered_over_reads_and_partitions() -> None:

@@ -1,4 +1,4 @@
-"""What an epoch's commit says: where parts of the spool lie, how many rows there are; and what it asks of others."""
+"""What an epoch's commit records: where parts of the spool are, and how many rows there are; and what it requests."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +21,7 @@ CHANGES = ChangesRead(source="a", table_id="a", first=1, last=1, rows=1)
 
 
 def at(*segments: int) -> SnapshotPosition:
-    """A position in a table whose captured versions are these."""
+    """A position in a table with these captured versions."""
     held = tuple(Segment(first=each, last=each, rows=1, bytes=1, commit_ms=each) for each in segments)
     table = TablePosition(
         table_id="a", pinned=0, version=1, commit_ms=0, buckets={}, spool=Spool(captured=9, commit_ms=9, segments=held)
@@ -31,7 +31,7 @@ def at(*segments: int) -> SnapshotPosition:
 
 @dataclass
 class Decided:
-    """A decider of one step."""
+    """A decider with one step."""
 
     step: NextEpoch[Any]
     fingerprint: dict[str, str]
@@ -53,7 +53,7 @@ class Decided:
 
 @dataclass
 class Made:
-    """Spark's work, done already; notes for which plans it was asked."""
+    """Spark's work, already done; records the plans for which it was requested."""
 
     staged: Staged
     plans: list[Plan]
@@ -66,7 +66,7 @@ class Made:
 def epoch(
     step: NextEpoch[Any], staged: Staged, *, rows: int = 0, spooled: dict[str, str] | None = None
 ) -> tuple[Any, Made]:
-    """The commit of one epoch on a table of so many rows, and what was asked of Spark."""
+    """The commit of one epoch on a table with this many rows, and what was requested of Spark."""
     world, made = World(), Made(staged, [])
     table = world.table(VIEW)
     table.empty()
@@ -81,7 +81,7 @@ def epoch(
     return run_epoch(parts, parts.output.look(), budget=9), made
 
 
-def test_parts_of_the_spool_stay_where_they_lie_and_new_ones_lie_with_the_attempt_that_captured_them() -> None:
+def test_parts_of_the_spool_stay_in_the_folder_of_the_attempt_that_captured_them() -> None:
     record, made = epoch(NextEpoch(reads=(CHANGES,), after=at(3, 5), live=False), Staged(), spooled={"a/3": "earlier"})
     assert made.plans[0].spooled == {"a/3": "earlier"}
     assert record.spooled == {"a/3": "earlier", "a/5": f"{record.incarnation}-1-{record.attempt}"}
@@ -92,7 +92,7 @@ def test_rows_that_replace_all_others_are_all_that_the_table_holds() -> None:
     assert (record.rows_deleted, record.rows_total, record.done) == (3, 5, 7)
 
 
-def test_an_epoch_that_reads_nothing_asks_nothing_of_spark() -> None:
+def test_an_epoch_that_reads_nothing_does_not_use_spark() -> None:
     record, made = epoch(NextEpoch(reads=(), after=at(), live=True), Staged(rows_written=99), rows=3)
     assert (made.plans, record.rows_total, record.live) == ([], 3, True)
 
@@ -128,7 +128,7 @@ def test_a_run_whose_staged_files_a_rival_swept_after_it_committed_the_epoch_is_
         run_epoch(parts, world.create(SOURCE, parts), budget=9)
 
 
-def test_positions_are_said_again_though_maintenance_comes_in_between() -> None:
+def test_positions_are_restated_although_maintenance_comes_in_between() -> None:
     world = made_world()
     world.refresh(SOURCE)
     maintained: list[str] = []

@@ -1,4 +1,4 @@
-"""A throttle: what may be set, and its token bucket, which lets one second's worth through, whatever clocks do."""
+"""A throttle: its allowed values, and its token bucket, which lets one second's worth through, whatever clocks do."""
 
 import math
 from dataclasses import dataclass
@@ -13,9 +13,7 @@ from backfill_assets.testing.manual_clock import ManualClock
 @pytest.mark.parametrize(
     ("throttle", "rate"), [("off", None), (0, 0.0), (2.5, 2.5), ("0", 0.0), ("5000", 5000.0), (" 7 ", 7.0)]
 )
-def test_a_throttle_is_off_or_a_rate_that_lets_nothing_or_more_through(
-    throttle: float | str, rate: float | None
-) -> None:
+def test_a_throttle_is_off_or_a_rate_of_zero_or_more(throttle: float | str, rate: float | None) -> None:
     assert rate_of(throttle) == rate
 
 
@@ -57,7 +55,7 @@ def test_what_was_saved_up_before_a_rate_was_set_is_counted_at_the_rate_of_then(
     assert bucket.allowance(1000) == 1
 
 
-def test_a_clock_that_goes_back_takes_nothing_from_a_bucket() -> None:
+def test_a_clock_that_goes_back_removes_nothing_from_a_bucket() -> None:
     @dataclass
     class Clock(ManualClock):
         at: float = 1_000.0

@@ -1,4 +1,4 @@
-"""The lives of a table: reset, drop, creation again, restating, and a ledger that disagrees with it."""
+"""The lives of a table: reset, drop, creation after a drop, restating, and a ledger that disagrees with the table."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ def right(world: World) -> bool:
     return world.table(SOURCE).rows == world.expected(SOURCE) and world.table(SOURCE).rows.total() > 0
 
 
-def test_a_reset_removes_all_data_in_one_commit_and_the_next_run_reads_everything_anew(world: World) -> None:
+def test_a_reset_removes_all_data_in_one_commit_and_the_next_run_reads_everything(world: World) -> None:
     before = world.table(SOURCE).version
     world.reset(SOURCE)
     assert (world.table(SOURCE).version, world.table(SOURCE).rows.total()) == (before + 1, 0)
@@ -60,7 +60,7 @@ def test_a_dropped_table_holds_nothing_and_says_so(world: World) -> None:
     assert (look.record.kind, look.record.live) == (CommitKind.DROP, False)
 
 
-def test_of_two_resets_at_once_one_is_fenced(world: World) -> None:
+def test_one_of_two_concurrent_resets_is_fenced(world: World) -> None:
     parts = world.parts(SOURCE)
     look = parts.output.look()
     world.reset(SOURCE)
@@ -70,7 +70,7 @@ def test_of_two_resets_at_once_one_is_fenced(world: World) -> None:
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-def test_of_two_creations_at_once_both_go_on_with_the_life_that_won(dropped: bool) -> None:
+def test_two_concurrent_creations_both_continue_with_the_life_that_won(dropped: bool) -> None:
     world = World(SimulatedTopic("orders"))
     if dropped:
         world.create(SOURCE)
@@ -95,7 +95,7 @@ def test_a_drop_does_not_end_a_life_that_began_since(world: World) -> None:
 
 
 @pytest.mark.parametrize("change", [begin_life, end_life], ids=["reset", "drop"])
-def test_reset_and_drop_mind_neither_epochs_nor_external_writes_in_between(
+def test_reset_and_drop_ignore_epochs_and_external_writes_in_between(
     world: World, change: Callable[..., object]
 ) -> None:
     parts = world.parts(SOURCE)
@@ -111,7 +111,7 @@ def test_reset_and_drop_mind_neither_epochs_nor_external_writes_in_between(
     assert right(world)
 
 
-def test_restating_says_the_newest_record_again_and_changes_nothing(world: World) -> None:
+def test_restating_repeats_the_newest_record_and_changes_nothing(world: World) -> None:
     parts = world.parts(SOURCE)
     before = world.table(SOURCE).commits[-1]
     after = restate(parts, parts.output.look())
@@ -121,7 +121,7 @@ def test_restating_says_the_newest_record_again_and_changes_nothing(world: World
     assert right(world)
 
 
-def test_restating_gives_way_to_an_epoch_that_was_committed_in_between(world: World) -> None:
+def test_restating_yields_to_an_epoch_that_was_committed_in_between(world: World) -> None:
     parts = world.parts(SOURCE)
     look = parts.output.look()
     world.topics["orders"].append(0, "ef")
@@ -142,7 +142,7 @@ def test_restating_never_hides_an_external_write_nor_revives_a_dropped_table(wor
     assert not world.table(SOURCE).look().exists
 
 
-def test_a_table_that_somebody_made_in_its_place_is_not_taken_over() -> None:
+def test_a_foreign_table_in_its_place_is_not_taken_over() -> None:
     world = World(SimulatedTopic("orders"))
     world.table(SOURCE).empty()
     world.table(SOURCE).write_external([])
@@ -155,7 +155,7 @@ def test_a_lost_ledger_is_an_error_that_names_both_sides(world: World) -> None:
     with pytest.raises(StateLostError, match=r"at epoch 2, but the ledger knows none") as caught:
         world.refresh(SOURCE)
     assert "backfill rebuild" in caught.value.hint
-    world.table(SOURCE).put_back(world.table(SOURCE).version - 1)
+    world.table(SOURCE).restore_backup(world.table(SOURCE).version - 1)
     with pytest.raises(StateLostError, match="at epoch 1, but the ledger knows none"):
         world.refresh(SOURCE)
 
@@ -166,14 +166,14 @@ def test_a_ledger_from_an_older_backup_is_an_error(world: World) -> None:
         world.refresh(SOURCE)
 
 
-def test_a_table_put_back_by_one_epoch_redoes_that_epoch_as_it_was_planned(world: World) -> None:
-    world.table(SOURCE).put_back(world.table(SOURCE).version - 1)
+def test_a_table_restored_by_one_epoch_redoes_that_epoch_as_it_was_planned(world: World) -> None:
+    world.table(SOURCE).restore_backup(world.table(SOURCE).version - 1)
     assert [each.epoch for each in world.refresh(SOURCE).epochs] == [2]
     assert right(world)
 
 
-def test_a_table_put_back_by_more_than_one_epoch_is_an_error(world: World) -> None:
-    world.table(SOURCE).put_back(world.table(SOURCE).version - 2)
+def test_a_table_restored_by_more_than_one_epoch_is_an_error(world: World) -> None:
+    world.table(SOURCE).restore_backup(world.table(SOURCE).version - 2)
     with pytest.raises(
         ExternalWriteError, match=r"ledger planned epoch 2, but the table is only at epoch 0: it was restored"
     ):
@@ -190,7 +190,7 @@ def test_a_changed_declaration_is_refused_and_names_the_parts_that_changed(world
     assert right(world)
 
 
-def test_of_two_runs_that_plan_at_the_same_moment_the_slower_one_is_fenced(world: World) -> None:
+def test_the_slower_of_two_runs_that_plan_at_the_same_time_is_fenced(world: World) -> None:
     world.topics["orders"].append(0, "ef")
     slow = world.parts(SOURCE)
     newest = slow.ledger.newest

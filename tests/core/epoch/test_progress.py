@@ -1,4 +1,4 @@
-"""How far a table is: percent, rate, time left, and that none of it goes backwards."""
+"""The progress of a table: percent, rate, time left, none of which goes backwards."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Every way a commit can end, one row of `commit_cases` each: what the run is told, and what the table holds."""
+"""Every way in which a commit can end, one row of `commit_cases` each: what the run learns, and the state of the table."""
 
 import contextlib
 from collections.abc import Callable

@@ -47,7 +47,7 @@ def test_a_pause_is_seen_between_epochs_and_resuming_goes_on_where_it_stopped() 
     assert right(world)
 
 
-def test_a_run_that_is_to_wait_for_a_view_ends_after_the_epoch_at_work_and_says_for_whom() -> None:
+def test_a_run_that_yields_to_a_view_ends_after_its_epoch_and_names_the_view() -> None:
     world = make(10)
     operator = Operator()
     operator.after = lambda _epochs: setattr(operator, "waits_for", "view 'late' is behind")
@@ -166,7 +166,7 @@ def test_a_run_whose_table_is_reset_or_dropped_is_fenced_and_writes_nothing_into
     assert right(world)
 
 
-def test_an_external_write_between_two_epochs_of_a_run_is_named_and_not_built_upon() -> None:
+def test_an_external_write_between_two_epochs_of_a_run_is_named_and_stops_it() -> None:
     world = make(10)
     table = world.table(SOURCE)
 
@@ -179,7 +179,7 @@ def test_an_external_write_between_two_epochs_of_a_run_is_named_and_not_built_up
     assert [each.epoch for each in table.commits] == [0, 1]
 
 
-def test_a_life_that_a_rival_gave_to_a_table_while_it_was_made_is_joined_and_not_ended() -> None:
+def test_a_life_that_another_run_began_meanwhile_is_joined_and_not_ended() -> None:
     topic = SimulatedTopic("orders")
     topic.append(0, "xyz")
     world = World(topic)
@@ -195,7 +195,7 @@ def test_a_life_that_a_rival_gave_to_a_table_while_it_was_made_is_joined_and_not
     assert look.record == table.commits[0]
 
 
-def test_a_run_goes_on_from_a_rivals_epochs_and_reports_the_newest_record() -> None:
+def test_a_run_continues_from_another_runs_epochs_and_reports_the_newest_record() -> None:
     world = make(10)
 
     def let_a_rival_run(epochs: int) -> None:
@@ -217,7 +217,7 @@ def test_a_crash_passes_through_the_run_and_redoes_at_most_one_epoch() -> None:
     assert [each.done for each in report.epochs] == [9, 10], "the planned epoch is redone as it stands"
 
 
-def test_crash_points_and_clocks_refuse_what_makes_no_sense() -> None:
+def test_crash_points_and_clocks_refuse_invalid_arguments() -> None:
     with pytest.raises(ValueError, match="expected one of looked, planned"):
         CrashPoint("commited")
     with pytest.raises(ValueError, match="counted from 1"):
@@ -245,7 +245,7 @@ def test_a_view_behind_its_bound_takes_larger_batches_the_further_it_is_behind(
 
 @dataclass
 class Resting:
-    """A decider with nothing to read; it notes how many rows it might have."""
+    """A decider with nothing to read; records the budgets that it was given."""
 
     fingerprint: dict[str, str]
     target: str = VIEW
@@ -317,7 +317,8 @@ def test_a_dry_run_passes_over_a_plan_that_began_elsewhere_as_a_run_does() -> No
 
 
 class Strict:
-    """Computes as the world does, but refuses plans of fewer than so many offsets: "what corrects the rows comes later"."""
+    """Computes like the world, but refuses plans with fewer than this many offsets: the correction of the rows comes
+    later."""
 
     def __init__(self, world: World, least: int) -> None:
         self.inner, self.least = world.parts(SOURCE).compute, least

@@ -1,4 +1,4 @@
-"""What a run tells of itself when it ends, however long it went on."""
+"""What a run reports when it ends, however long it took."""
 
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.run import KEPT_EPOCHS

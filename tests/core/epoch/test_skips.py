@@ -1,4 +1,4 @@
-"""Rows that are left out: which an epoch leaves out is decided with its plan, and never changes of what has been read."""
+"""Rows that are left out: the plan of an epoch decides which, and this never changes for offsets that have been read."""
 
 from typing import Any
 
@@ -86,7 +86,7 @@ def test_a_poison_record_stops_a_view_until_it_is_left_out_and_all_others_are_th
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_run_that_dies_around_a_skip_is_gone_on_with_and_the_list_is_that_of_the_plan(step: str) -> None:
+def test_a_run_that_dies_around_a_skip_is_continued_with_the_list_of_its_plan(step: str) -> None:
     world, _ = make(rows=["a", POISON, "b", "c"])
     refused(world)
     world.skips[VIEW] = {skip(1)}
@@ -102,7 +102,7 @@ def test_a_run_that_dies_around_a_skip_is_gone_on_with_and_the_list_is_that_of_t
     assert (left_out(world), len(world.table(VIEW).rows)) == ({0: (1,)}, 3)
 
 
-def test_what_is_left_out_after_it_was_read_comes_too_late_and_changes_nothing() -> None:
+def test_leaving_out_what_was_read_is_too_late_and_changes_nothing() -> None:
     world, topic = make(rows=["a", "b", "c"])
     world.refresh(VIEW)
     world.skips[VIEW] = {skip(1), skip(3)}
@@ -136,7 +136,7 @@ def test_before_there_is_a_position_all_that_is_wanted_waits() -> None:
     assert [each.status for each in rows_left_out(None, [skip(2), skip(1)])] == ["waiting", "waiting"]
 
 
-def test_a_skip_may_name_a_partition_that_only_joins_later() -> None:
+def test_a_skip_may_name_a_partition_that_is_added_later() -> None:
     world, topic = make(rows=["a"])
     world.refresh(SOURCE)
     world.refresh(VIEW)
@@ -167,7 +167,7 @@ def skip_read(step: NextEpoch[Any] | None) -> SkipRead:
     return found
 
 
-def test_a_list_that_a_life_begins_with_takes_nothing_to_read() -> None:
+def test_a_list_that_a_life_begins_with_needs_no_read() -> None:
     world = follower(3, 3)
     world.skips = {key(2), key(1), key(7, table="others")}
     step = world.step()
@@ -216,7 +216,7 @@ def test_tables_that_are_read_in_full_are_read_without_the_keys_of_the_new_list(
     assert keys_left_out(plan, "orders") == [key(1).key]
 
 
-def test_all_else_is_read_without_the_keys_of_the_old_list_and_of_the_new_one() -> None:
+def test_everything_else_is_read_without_the_keys_of_either_list() -> None:
     world = follower(3)
     world.skips = {key(1)}
     world.finish()
@@ -237,7 +237,7 @@ def test_a_plan_of_another_list_is_superseded() -> None:
     assert not world.decider.readable(planned(plan, SnapshotPosition))
 
 
-def test_keys_stand_on_the_list_until_the_epoch_that_takes_them_in_again() -> None:
+def test_keys_stay_on_the_list_until_the_epoch_that_brings_them_back() -> None:
     world = follower(3)
     world.skips = {key(1)}
     world.finish()
@@ -252,7 +252,7 @@ def test_keys_stand_on_the_list_until_the_epoch_that_takes_them_in_again() -> No
     assert stands() == [("table orders, key id = 1", "coming back")]
 
 
-def test_a_row_is_told_in_words_and_as_the_command_takes_it() -> None:
+def test_a_row_is_named_as_text_and_as_options_of_the_command() -> None:
     row = KeySkip(source="a", key=(("id", "it's 1"), ("day", None)))
     assert (row.words, row.options) == (
         "table a, key id = it's 1, day is null",

@@ -1,4 +1,5 @@
-"""Staged files have just the columns of their table: which differences count, and how types of Parquet are spelled."""
+"""Staged files must have exactly the columns of their table: which differences count, and how Parquet types are
+spelled."""
 
 from pathlib import Path
 from typing import Any
@@ -75,14 +76,14 @@ def test_spellings_of_one_type_are_one(written: pa.DataType, read: str) -> None:
 @pytest.mark.parametrize(
     "kind", [pa.timestamp("ns"), pa.timestamp("ms", "UTC"), pa.null(), pa.uint8(), pa.time64("us")]
 )
-def test_a_type_that_no_delta_table_has_is_none_of_its_types(kind: pa.DataType) -> None:
+def test_a_type_that_delta_does_not_have_keeps_arrows_name(kind: pa.DataType) -> None:
     ((_, spelled),) = columns_of_arrow(pa.schema([("c", kind)]))
     assert spelled == str(kind)
     assert spelled not in {type_ for _, type_ in columns_of_arrow(EVERY)}
 
 
 @given(st.data())
-def test_columns_fit_just_where_names_and_types_are_the_same(data: st.DataObject) -> None:
+def test_columns_fit_exactly_if_names_and_types_are_the_same(data: st.DataObject) -> None:
     columns = st.dictionaries(st.sampled_from("abcA"), st.sampled_from(["INT", "BIGINT"]))
     table, found = data.draw(columns), data.draw(columns)
     assert (misfit([file(*found.items())], tuple(table.items())) is None) == (table == found)

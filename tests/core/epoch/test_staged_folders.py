@@ -1,4 +1,4 @@
-"""Names of staged folders, and which of them may be swept."""
+"""Names of staged folders, and which of them may be deleted."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_folders_of_committed_epochs_and_of_earlier_lives_may_be_swept() -> None
     assert sweepable(folder(9, EARLIER_LIFE), incarnation=LIFE, epoch=3)
 
 
-def test_a_folder_of_an_epoch_that_may_be_in_the_making_is_never_swept() -> None:
+def test_a_folder_of_an_epoch_that_may_be_in_progress_is_never_deleted() -> None:
     assert not sweepable(folder(4), incarnation=LIFE, epoch=3)
     assert not sweepable(folder(5), incarnation=LIFE, epoch=3)
     assert not sweepable(folder(1), incarnation=LIFE, epoch=0)

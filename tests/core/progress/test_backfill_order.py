@@ -1,4 +1,4 @@
-"""In which order histories are read: what waits reads nothing, and an order that cannot be is refused by name."""
+"""The order in which histories are read: an upstream that waits is not read, and an impossible order is refused."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ def test_a_sequence_is_read_from_first_to_last_also_past_one_that_is_done_alread
         (3, "it is 3"),
     ],
 )
-def test_an_order_that_cannot_be_is_refused_with_the_names(order: object, found: str) -> None:
+def test_an_impossible_order_is_refused_with_the_names(order: object, found: str) -> None:
     tables = [delta_table(name, path=name) for name in ("orders", "customers")]
     with pytest.raises(DeclarationError, match="backfill_order") as caught:
         materialized_view(
@@ -79,7 +79,7 @@ def test_what_comes_after_a_name_comes_after_all_that_it_waits_for() -> None:
 
 
 def ordered(world: World, after: Mapping[str, Sequence[str]]) -> Parts[Any]:
-    """A new process at work on the view, with an order."""
+    """A new process that works on the view, with an order."""
     parts = world.parts("views/both")
     assert isinstance(parts.decider, SourceDecider)
     return replace(parts, decider=replace(parts.decider, order=order_of(after)))

@@ -1,4 +1,4 @@
-"""Which files of a bronze table are opened for ranges of offsets: all that may hold a row of them, by what files say."""
+"""Which files of a bronze table are opened for ranges of offsets: all that may have such a row, by their statistics."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +15,7 @@ RANGES = st.dictionaries(FEW, st.builds(lambda start, rows: OffsetRange(start=st
 
 
 @given(FILES, RANGES)
-def test_a_file_is_opened_if_what_it_says_does_not_exclude_every_offset_that_is_wanted(
+def test_a_file_is_opened_unless_its_statistics_exclude_every_requested_offset(
     files: list[BronzeFile], ranges: dict[int, OffsetRange]
 ) -> None:
     offsets = [(partition, offset) for partition, each in ranges.items() for offset in range(each.start, each.end)]
@@ -29,7 +29,7 @@ def test_a_file_is_opened_if_what_it_says_does_not_exclude_every_offset_that_is_
     assert files_of_ranges(files, ranges) == [file.path for file in files if may_hold(file)]
 
 
-def test_of_ten_thousand_partitions_and_files_those_of_the_ranges_are_found_at_once() -> None:
+def test_files_of_ranges_are_found_quickly_among_ten_thousand_partitions_and_files() -> None:
     files = [BronzeFile(path=f"{at}", partitions=(0, 9_999), offsets=(10 * at, 10 * at + 9)) for at in range(10_000)]
     ranges = {partition: OffsetRange(start=50_000 + partition % 3, end=50_020) for partition in range(10_000)}
     assert files_of_ranges(files, ranges) == ["5000", "5001"]

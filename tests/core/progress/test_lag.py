@@ -1,4 +1,4 @@
-"""The lag bound that only shrinks: the executor's trace, and what must hold for any other."""
+"""The lag bound that only shrinks: the trace of a query engine's executor, and properties of all other traces."""
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -23,18 +23,19 @@ NEWER = [
     *[(600, 500), (500, 450), (500, 400), (400, 350), (400, 300), (300, 250), (300, 200), (200, 150), (200, 100)],
     *[(100, 50), (0, 0)],
 ]
-"""(lag, bound) after consuming 100, 200, ... 2000: a checkpoint every 100, a lag of 1000, an upstream always ready."""
+"""(lag, bound) after consuming 100, 200, ... 2000: a checkpoint every 100, a lag of 1000, and an upstream that is
+always ready."""
 
 milliseconds = st.integers(0, 10**6)
 
 
 def may_advance(bound: LagBound, pending: int) -> bool:
-    """Whether an upstream that heeds the bound may go on while so much is pending."""
+    """Whether an upstream that respects the bound may continue while this much is pending."""
     return bound.max_lag is None or pending < bound.max_lag
 
 
 def catch_up(lag: int, epochs: Iterator[int]) -> Iterator[tuple[int, int]]:
-    """Consume epochs until none is pending, with an upstream that takes every step the bound allows it."""
+    """Consume epochs until none is pending, with an upstream that takes every step that the bound allows."""
     pending = [next(epochs) for _ in range(lag)]
     bound = TimeBound.start(sum(pending))
     while pending:
@@ -47,7 +48,8 @@ def catch_up(lag: int, epochs: Iterator[int]) -> Iterator[tuple[int, int]]:
 
 
 def drain(lag: int, commits: Iterator[int]) -> Iterator[tuple[int, int]]:
-    """As `catch_up` under the older bound, which counts: it is set anew before the upstream may go on, and not after."""
+    """Like `catch_up`, with the older bound, which counts: it is set again before the upstream may continue, and not
+    after."""
     pending = [next(commits) for _ in range(lag)]
     bound = CountBound.start(len(pending))
     while pending:
@@ -184,7 +186,7 @@ def test_every_part_of_the_newer_trace_converges_and_a_lag_that_stays_does_not()
     ]
 
 
-def test_one_epoch_is_no_trend_and_none_is_refused() -> None:
+def test_one_epoch_is_not_a_trend_and_none_is_refused() -> None:
     assert converging([(5.0, 40)]) == Convergence(
         converging=True, lag=40, bound=40, shrinks_by_per_epoch=0.0, epochs_left=None
     )

@@ -1,4 +1,4 @@
-"""Partition states on ranges of offsets do what the seed's two transition tables say row by row."""
+"""Partition states on ranges of offsets do what the two transition tables of the row-by-row reference do."""
 
 from dataclasses import dataclass, replace
 
@@ -11,7 +11,7 @@ from backfill_assets.core.progress.positions import PartitionState, Phase
 
 @dataclass(frozen=True)
 class Ref:
-    """The seed's state of a partition, with its inclusive offsets: `b` last emitted, `target` last to be read."""
+    """The reference's state of a partition, with inclusive offsets: `b` last emitted, `target` last to be read."""
 
     state: str = "Backfilling"
     b: int | None = None
@@ -41,7 +41,7 @@ def handle_backfill_row(ref: Ref, o: int) -> tuple[Ref, bool]:
 
 
 def handle_backfill_progress(ref: Ref, o: int) -> Ref:
-    """Partition EOF: as a row without data; while catching up it may raise `b`."""
+    """Partition EOF: like a row without data; while catching up it may raise `b`."""
     if ref.state == "CatchingUp":
         assert ref.b is not None
         return replace(ref, b=max(ref.b, o))
@@ -66,7 +66,7 @@ def assert_corresponds(partition: PartitionState, ref: Ref, *, start: int) -> No
             )
         case "CatchingUp" if partition.live < following:
             assert (partition.phase, partition.next) == (Phase.CATCHING_UP, following)
-        case _:  # the seed waits for a later live row to see that live is level; a range sees it at once
+        case _:  # the reference notices only at a later live row that live has caught up; a range notices at once
             assert partition.phase is Phase.FINISHED
 
 
@@ -123,7 +123,7 @@ def test_the_end_of_a_partition_moves_a_history_without_rows_to_its_target() -> 
 
 @dataclass
 class Both:
-    """One partition in both worlds. `log[o]` tells whether offset `o` delivers a record; `dense` events walk gaps too."""
+    """One partition in both worlds. `log[o]` says whether offset `o` delivers a record; `dense` events include gaps."""
 
     log: list[bool]
     start: int

@@ -1,4 +1,4 @@
-"""Whether a pinned snapshot outlives retention, in exact numbers; and Delta's texts for intervals."""
+"""Whether a pinned snapshot outlasts retention, in exact numbers; and Delta's syntax for intervals."""
 
 from functools import partial
 

@@ -1,4 +1,5 @@
-"""What a view by `arrangement` reads: keys cut into ranges, and changes as far as keys had been read when an epoch began."""
+"""What a view with strategy `arrangement` reads: keys cut into ranges, and changes of keys that had been read when an
+epoch began."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -19,18 +20,18 @@ from backfill_assets.core.strategies.table_views import TablesDecider, TableUpst
 from backfill_assets.errors import VersionsLostError
 from tests.support.keyed_world import Lake, Moving, Rows, inside, order
 
-MOST_STEPS = 500
+MAX_STEPS = 500
 
 
 @dataclass
 class View:
-    """Follows the decider as the protocol and Spark do: rows by sign, one by one, no knowledge of pairs."""
+    """Follows the decider like the protocol and Spark: rows by sign, one by one, without knowledge of pairs."""
 
     lake: Lake
     buckets: int = 16
     rows: Counter[tuple[Key, int]] = field(default_factory=Counter)
     with_new_cursor: bool = False
-    """A mutant: filter changes by what has been read after the epoch."""
+    """A mutant: filters changes by what has been read after the epoch."""
 
     def __post_init__(self) -> None:
         begin = self.decider.begin()
@@ -54,7 +55,7 @@ class View:
         return self.position.tables["base"]
 
     def step(self, budget: int, *, killed: bool = False) -> bool:
-        """One epoch; with `killed`, all but the commit. Tells whether there was anything to do."""
+        """One epoch; with `killed`, everything except the commit. Returns whether there was anything to do."""
         found = self.decider.next(self.position, live=self.live, budget=budget)
         if found is None:
             return False
@@ -87,7 +88,7 @@ class View:
                 yield from (((key, value), sign) for value, sign in ((old, -1), (new, 1)) if value is not None)
 
     def exact(self) -> bool:
-        """Whether it holds what the recorded version does within what has been read."""
+        """Whether it equals the recorded version, in the key ranges that have been read."""
         done = done_ranges(self.at)
         held = self.lake.table.versions[self.at.version]
         return self.rows == Counter({(key, value): 1 for key, value in held.items() if inside(key, done)})
@@ -114,12 +115,12 @@ def test_after_every_epoch_the_view_is_the_newest_version_as_far_as_its_keys_wer
     assert view.exact()
     for moved, budget, killed, plain in epochs:
         for rows in moved:
-            if plain:  # only ever adds rows, and has no change data feed
+            if plain:  # append-only, without a change data feed
                 table.plain.add(len(table.versions))
             table.versions.append({**rows, **table.versions[-1]} if plain else rows)
         before = view.at
         view.step(budget, killed=killed)
-        view.buckets = buckets + 1  # another setting must not move the buckets of a life
+        view.buckets = buckets + 1  # another setting must not change the buckets of a life
         assert view.exact()
         assert all(view.at.buckets[at].next >= bucket.next for at, bucket in before.buckets.items())
         if not killed and not before.backfilled:
@@ -128,7 +129,7 @@ def test_after_every_epoch_the_view_is_the_newest_version_as_far_as_its_keys_wer
             )
             assert view.at.version == len(table.versions) - 1, "only the log since the last epoch is ever needed"
             assert not view.at.reads_pinned
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         if not view.step(5):
             break
     assert view.live
@@ -138,7 +139,7 @@ def test_after_every_epoch_the_view_is_the_newest_version_as_far_as_its_keys_wer
 
 
 def test_filtering_by_the_cursor_after_the_epoch_counts_rows_twice() -> None:
-    """The mutant differs by one row: it came between two epochs, into the range that the second one reads."""
+    """The mutant differs by one row: it arrived between two epochs, in the range that the second one reads."""
     results = {}
     for with_new_cursor in (False, True):
         table = Moving([{("a",): 1, ("c",): 1, ("e",): 1}], (("b",), ("d",)))
@@ -152,14 +153,14 @@ def test_filtering_by_the_cursor_after_the_epoch_counts_rows_twice() -> None:
 
 @dataclass(frozen=True)
 class Pair:
-    """An update as a stream has it: the row before and the row after."""
+    """An update as in a stream: the row before and the row after."""
 
     old: Key
     new: Key
 
 
 def by_rule(change: Pair, kept: tuple[bool, bool]) -> list[tuple[str, Key]]:
-    """What a pair is rewritten to, row by row: a pair that is partition becomes a delete or an insert."""
+    """The pair after rewriting, row by row: a pair that only partly counts becomes a delete or an insert."""
     match kept:
         case (True, True):
             return [("delete", change.old), ("insert", change.new)]
@@ -172,7 +173,8 @@ def by_rule(change: Pair, kept: tuple[bool, bool]) -> list[tuple[str, Key]]:
 
 
 def state_keeps(table: TablePosition, key: Key) -> bool:
-    """The rule of one row, bucket by bucket: completed keeps, not started drops, in progress keeps up to the cursor."""
+    """The rule for one row, bucket by bucket: completed buckets keep it, not started ones drop it, buckets in progress
+    keep it up to the cursor."""
     start, ends = 0, [*table.bounds]
     for _, bucket in sorted(table.buckets.items()):
         stop = start + bucket.parts

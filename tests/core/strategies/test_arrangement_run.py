@@ -1,4 +1,4 @@
-"""A run of a view that reads by key, whole: when it ends, and that its commits stand up to the audit."""
+"""A whole run of a view that reads by key: when it ends, and that its commits pass the audit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ from tests.support.keyed_world import Lake, Moving, Rows, inside
 TARGET = "views/both"
 LETTERS: Rows = {(letter, None): 0 for letter in "abcdef"}
 BOUNDS = (("c", None),)
-MOST_EPOCHS = 30
+MAX_EPOCHS = 30
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Lakes:
 
 @dataclass(frozen=True)
 class Inserting:
-    """`ports.Compute` of a world in which rows are only ever added: counts what a plan's ranges hold."""
+    """`ports.Compute` of a world in which rows are only ever added: counts the rows of a plan's ranges."""
 
     lakes: Lakes
 
@@ -136,7 +136,7 @@ class Running:
 
         class Busy(Operator):
             def after_epoch(self, record: CommitRecord) -> None:
-                assert record.epoch < MOST_EPOCHS, "the run never ends"
+                assert record.epoch < MAX_EPOCHS, "the run never ends"
                 running.add("b", f"z{record.epoch:03}")
 
         look = self.parts.output.look()
@@ -145,7 +145,7 @@ class Running:
 
 def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_ending_under_a_busy_upstream() -> None:
     view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
-    view.add("a", "g", "h", "i")  # never counted as changes: their range is read with them in it
+    view.add("a", "g", "h", "i")  # never counted as changes: their range is read with these rows in it
     report = view.refresh()
     assert (report.stopped, report.record.live) == (Stop.CAUGHT_UP, True)
 
@@ -157,11 +157,11 @@ def test_ranges_that_were_refused_are_read_again_once_there_is_a_newer_version_o
     for _ in range(2):
         with pytest.raises(DuplicateKeyError):
             view.refresh(chunk_rows=100)
-    view.add("b", "y")  # in a range that was not read: no change that counts
+    view.add("b", "y")  # in a range that has not been read: not a change that counts
     assert view.refresh(chunk_rows=100).record.live
 
 
-def test_what_columns_there_were_when_a_life_began_is_told_by_all_of_its_commits() -> None:
+def test_all_commits_of_a_life_record_the_columns_of_its_beginning() -> None:
     view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
     begun = view.lakes.described
     view.lakes.described = {"a": (("id", "BIGINT"), ("total", "DOUBLE"))}

@@ -1,4 +1,4 @@
-"""How many of its files one range of a table's key touches, as told by where each file begins and ends."""
+"""How many of a table's files one range of its key touches, given where each file begins and ends."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -56,7 +56,7 @@ def test_where_each_file_holds_keys_from_all_over_each_range_touches_all(
     ],
     ids=["texts", "decimals", "days", "large numbers"],
 )
-def test_values_of_any_type_are_told_apart(ends: Sequence[tuple[Any, Any]]) -> None:
+def test_values_of_any_type_are_distinguished(ends: Sequence[tuple[Any, Any]]) -> None:
     assert clustering(spans(*ends), chunk_rows=4 * ROWS) == pytest.approx(0.25, abs=0.05)
 
 

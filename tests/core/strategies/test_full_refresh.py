@@ -1,4 +1,5 @@
-"""Tables are read in full where what waits outweighs them, and then every version has been taken in, once."""
+"""Tables are read in full if the waiting changes are far larger than the tables; then every version has been read,
+once."""
 
 from typing import Any
 
@@ -9,7 +10,7 @@ from backfill_assets.core.epoch.ports import NextEpoch, TableSize, planned
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import ChangesRead, FullRead
-from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES, MOST_EPOCHS, TIMES_HELD
+from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES, MAX_EPOCHS, TIMES_HELD
 from tests.support.tables_world import FINGERPRINT, PLENTY, Follower, Lake, Table
 
 HELD = FEWEST_BYTES
@@ -17,7 +18,7 @@ LITTLE, MUCH = HELD // 10, 4 * HELD
 
 
 def level(*names: str, rows: int = 100) -> tuple[Lake, Follower]:
-    """Tables of so many rows and `HELD` bytes in all, and a view that has read them."""
+    """Tables with this many rows and `HELD` bytes in total, and a view that has read them."""
     size = TableSize(rows=rows, bytes=HELD // len(names))
     lake = Lake({name: Table((rows,), size=size) for name in names})
     follower = Follower(lake)
@@ -73,7 +74,7 @@ def test_a_table_that_only_grew_is_followed_however_many_small_files_it_grew_by(
 
 
 def test_a_table_of_many_epochs_is_followed_so_that_it_can_be_interrupted() -> None:
-    for rows, kind in ((10 * MOST_EPOCHS, FullRead), (10 * MOST_EPOCHS + 1, ChangesRead)):
+    for rows, kind in ((10 * MAX_EPOCHS, FullRead), (10 * MAX_EPOCHS + 1, ChangesRead)):
         lake, follower = level("a", rows=rows)
         lake.tables["a"].commit(7, deletes=True, size=MUCH)
         assert isinstance(taken(follower, budget=10).reads[0], kind)
@@ -81,7 +82,7 @@ def test_a_table_of_many_epochs_is_followed_so_that_it_can_be_interrupted() -> N
 
 def test_a_view_that_is_to_be_incremental_follows_whatever_waits() -> None:
     lake, follower = level("a")
-    follower.in_full = False
+    follower.full_refresh = False
     lake.tables["a"].commit(7, deletes=True, size=MUCH)
     assert isinstance(taken(follower).reads[0], ChangesRead)
 
@@ -95,7 +96,7 @@ def test_a_table_that_was_emptied_is_read_in_full_too() -> None:
     assert (read.held, read.rows) == (0, 100)
 
 
-def test_a_plan_whose_version_is_gone_gives_way_to_one_over_a_newer_version() -> None:
+def test_a_plan_whose_version_is_gone_is_superseded_by_one_over_a_newer_version() -> None:
     lake, follower = level("a")
     before = follower.position
     lake.tables["a"].commit(7, deletes=True, size=MUCH)
@@ -123,7 +124,7 @@ COMMITS = st.lists(
 
 
 @given(commits=st.lists(COMMITS, max_size=6), budgets=st.lists(st.integers(1, 60), min_size=1, max_size=6))
-def test_every_version_is_taken_in_once_however_it_is_read(
+def test_every_version_is_consumed_once_however_it_is_read(
     commits: list[list[tuple[str, int, int]]], budgets: list[int]
 ) -> None:
     lake, follower = level("a", "b", rows=20)

@@ -27,7 +27,7 @@ def position(world: World) -> IngestPosition:
 
 
 def refused(world: World, error: type[BackfillError], *texts: str) -> BackfillError:
-    """Refreshing is refused, and changes nothing."""
+    """A refresh that is refused and changes nothing."""
     version = world.table(SOURCE).version
     with pytest.raises(error) as caught:
         world.refresh(SOURCE)
@@ -107,14 +107,14 @@ def test_the_start_is_resolved_once_when_the_source_is_created(
 def test_a_start_beyond_the_end_is_refused() -> None:
     world, topic = make(start={0: 9})
     topic.append(0, "ab")
-    refused(world, OffsetsLostError, "start offset 9 of partition 0", "holds 0 (earliest) to 2 (end", "at most 2")
+    refused(world, OffsetsLostError, "start offset 9 of partition 0", "has 0 (earliest) to 2 (end", "at most 2")
 
 
 def test_a_start_that_retention_removed_is_refused() -> None:
     world, topic = make(start={0: 1})
     topic.append(0, "abc")
     topic.retain(0, 2)
-    refused(world, OffsetsLostError, "start offset 1", "holds 2 (earliest)", "start at 2 or later")
+    refused(world, OffsetsLostError, "start offset 1", "has 2 (earliest)", "start at 2 or later")
 
 
 def test_a_start_for_other_partitions_than_the_topic_has_is_refused() -> None:
@@ -129,7 +129,7 @@ def test_offsets_that_retention_removed_before_they_were_read_are_an_error_never
     topic.append(0, "cdef")
     topic.retain(0, 4)
     error = refused(
-        world, OffsetsLostError, "partition 0 is to be read from offset 2", "still holds is 4", "backfill reset"
+        world, OffsetsLostError, "partition 0 must be read from offset 2", "still has is 4", "backfill reset"
     )
     assert (error.facts["expected"], error.facts["earliest"]) == (2, 4)
 
@@ -140,7 +140,7 @@ def test_a_truncated_topic_is_refused() -> None:
     world.refresh(SOURCE)
     topic.truncate(0, 2)
     error = refused(
-        world, LogTruncatedError, "offsets 2 to 4 of partition 0", "backfill reset orders", "of another name"
+        world, LogTruncatedError, "offsets 2 to 4 of partition 0", "backfill reset orders", "with another name"
     )
     assert error.facts["ranges"] == {0: (2, 4)}
 
@@ -190,7 +190,7 @@ def test_a_topic_recreated_between_plan_and_read_is_refused() -> None:
     assert not world.table(SOURCE).rows
 
 
-def test_brokers_that_tell_no_topic_id_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brokers_that_report_no_topic_id_are_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     world, topic = make()
     topic.append(0, "a")
     held = IngestPosition(topic="orders", topic_id="other", history={0: 0}, begin={0: 0}, next={0: 0})
@@ -212,7 +212,7 @@ def test_done_grows_to_the_total_that_was_frozen_at_the_start_and_never_goes_bac
     assert commits[-1].done == 12
 
 
-def test_lag_and_offsets_are_told_by_partition() -> None:
+def test_lag_and_offsets_are_reported_by_partition() -> None:
     world, topic = make(partitions=2)
     topic.append(1, "abc")
     world.refresh(SOURCE)

@@ -1,4 +1,4 @@
-"""The bounds of key ranges stay small, whatever the keys are: each commit holds them."""
+"""The bounds of key ranges stay small, whatever the keys are, because each commit contains them."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ def test_ranges_are_joined_until_their_bounds_are_short_enough_and_no_row_is_los
         assert found == planned
 
 
-def test_bounds_of_equal_length_take_no_more_than_they_may() -> None:
+def test_bounds_of_equal_length_stay_within_their_limit() -> None:
     planned = KeyRanges(bounds=tuple((f"{at:0100d}",) for at in range(255)), rows=(1,) * 256)
     found = thinned(planned, most=5_000)
     assert sum(len(text or "") for key in found.bounds for text in key) <= 5_000

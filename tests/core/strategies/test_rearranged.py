@@ -1,4 +1,4 @@
-"""Strategy `rearranged`: versions are captured once and in order, and drained so, whatever the log forgets behind them."""
+"""Strategy `rearranged`: versions are captured once and in order, and drained in order, whatever the log forgets."""
 
 from dataclasses import replace
 
@@ -53,7 +53,7 @@ def test_every_file_and_version_counts_once_though_the_log_forgets_each_as_soon_
     assert sum(follower.decider.lag(follower.position).values()) == 0
 
 
-def test_freshness_is_told_of_what_is_captured_while_files_are_read_and_what_counts_stays_pinned() -> None:
+def test_freshness_is_that_of_captured_versions_while_files_are_read() -> None:
     follower = busy(3, 0)
     for number in range(1, 3):
         follower.lake.tables["a"].commit(5)
@@ -104,7 +104,7 @@ def test_an_epoch_of_everything_that_drains_the_spool_goes_on_in_the_change_log(
     follower = Spooling(Forgetful({"a": Table((10, 10)), "b": Table((10,)), "c": Table((10,))}))
     follower.step(10)
     follower.lake.tables["a"].commit(10)
-    follower.lake.tables["b"].commit(0)  # captured, but nothing of it lies in the spool
+    follower.lake.tables["b"].commit(0)  # captured, but nothing of it is in the spool
     follower.step(10)
     follower.step()
     for name, rows in (("a", 0), ("b", 5), ("c", 5)):
@@ -179,7 +179,7 @@ def test_what_aggregates_captured_is_drained_in_one_epoch() -> None:
     assert [(read.kind, read.rows) for read in found.reads if isinstance(read, SpoolRead)] == [("spool", 50)]
 
 
-def test_a_spool_that_is_full_stops_by_name_and_goes_on_where_it_stopped_once_it_may_hold_more() -> None:
+def test_a_full_spool_is_an_error_and_continues_where_it_stopped_once_it_may_be_larger() -> None:
     follower = busy(4, 3, limit=25 * ROW)
     follower.step(10)
     assert follower.captured == {"a": [1, 2]}
@@ -219,7 +219,7 @@ def test_a_version_that_was_forgotten_before_it_was_captured_is_an_error_and_nev
 
 
 @pytest.mark.parametrize(("kept", "newest"), [(2, 3), (2, 6), (4, 6)])
-def test_a_table_put_back_behind_what_was_captured_is_refused_before_anything_of_it_is_captured(
+def test_a_table_restored_behind_what_was_captured_is_refused_before_anything_of_it_is_captured(
     kept: int, newest: int
 ) -> None:
     follower = busy(3, 5)

@@ -1,4 +1,4 @@
-"""How a budget of offsets is shared among partitions, and between live rows and history."""
+"""How a budget of offsets is divided among partitions, and between live rows and history."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ wants = st.dictionaries(st.integers(0, 9), st.integers(0, 30), max_size=8)
 
 
 @given(budgets, wants)
-def test_a_deal_never_exceeds_the_budget_nor_a_want_and_leaves_nothing_over(
+def test_an_allocation_never_exceeds_the_budget_or_a_request_and_wastes_nothing(
     budget: int, wanted: dict[int, int]
 ) -> None:
     shares = allocate(budget, wanted)
@@ -20,21 +20,21 @@ def test_a_deal_never_exceeds_the_budget_nor_a_want_and_leaves_nothing_over(
 
 
 @given(budgets, wants)
-def test_a_deal_with_a_row_for_each_starves_none(budget: int, wanted: dict[int, int]) -> None:
+def test_an_allocation_with_a_row_for_each_starves_none(budget: int, wanted: dict[int, int]) -> None:
     wanting = {partition for partition, want in wanted.items() if want}
     if budget >= len(wanting):
         assert allocate(budget, wanted).keys() == wanting
 
 
 @given(budgets, wants)
-def test_a_deal_is_even_but_for_one_row(budget: int, wanted: dict[int, int]) -> None:
+def test_an_allocation_is_even_except_for_one_row(budget: int, wanted: dict[int, int]) -> None:
     shares = allocate(budget, wanted)
     cut = [shares.get(partition, 0) for partition, want in wanted.items() if shares.get(partition, 0) < want]
     assert max(cut, default=0) - min(cut, default=0) <= 1
     assert all(share <= min(cut, default=30) + 1 for share in shares.values())
 
 
-def test_a_budget_below_one_row_each_goes_round_so_that_a_busy_partition_cannot_starve_a_waiting_one() -> None:
+def test_a_budget_below_one_row_each_rotates_so_that_a_busy_partition_starves_none() -> None:
     waiting = {0: 1, 1: 3}
     served = []
     for _ in range(6):

@@ -13,7 +13,7 @@ from backfill_assets.core.progress.order import order_of
 from backfill_assets.core.progress.positions import OffsetRange, SnapshotPosition
 from backfill_assets.core.progress.reads import ChangesRead, FullRead, SnapshotRead
 from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES
-from backfill_assets.core.strategies.table_views import EMPTY_MS, MOST_EMPTY_VERSIONS, MOST_LOOKED_AT, TablesDecider
+from backfill_assets.core.strategies.table_views import EMPTY_MS, MAX_EMPTY_VERSIONS, MAX_VERSIONS_READ, TablesDecider
 from backfill_assets.errors import (
     DefinitionChangedError,
     UpstreamChangedError,
@@ -44,7 +44,7 @@ def test_every_file_and_every_version_is_read_once_whatever_comes_between(
     for at, batch in enumerate(commits):
         for name, rows in batch:
             lake.tables[name].commit(rows)
-        follower.buckets = buckets[at % len(buckets)]  # another setting must not move the buckets of a life
+        follower.buckets = buckets[at % len(buckets)]  # another setting must not change the buckets of a life
         before = follower.decider.lag(follower.position)
         offsets = follower.decider.offsets(follower.position)
         follower.step(budgets[at % len(budgets)])
@@ -149,14 +149,14 @@ def test_a_file_is_taken_from_every_bucket_in_turn() -> None:
 def test_maintenance_alone_is_passed_over_only_when_much_of_it_waits() -> None:
     follower = Follower(Lake({"a": Table((1,))}))
     follower.finish()
-    for _ in range(MOST_EMPTY_VERSIONS - 1):
+    for _ in range(MAX_EMPTY_VERSIONS - 1):
         follower.lake.tables["a"].commit(0)
     assert follower.step() is None
     follower.lake.tables["a"].commit(0)
     found = follower.step()
     assert found is not None
     assert found.reads == ()
-    assert follower.position.tables["a"].version == MOST_EMPTY_VERSIONS
+    assert follower.position.tables["a"].version == MAX_EMPTY_VERSIONS
     assert follower.step() is None
 
 
@@ -171,7 +171,7 @@ def test_maintenance_that_is_old_is_passed_over_however_little_it_is_before_the_
     assert follower.position.tables["a"].version == 2
 
 
-def test_a_bound_gives_way_by_what_was_followed_of_the_table_that_moved_the_furthest() -> None:
+def test_a_bound_shrinks_by_the_table_that_was_followed_the_furthest() -> None:
     follower = Follower(Lake({"a": Table((1,)), "b": Table((1,))}))
     table = follower.lake.tables["a"]
     bounds = []
@@ -183,18 +183,18 @@ def test_a_bound_gives_way_by_what_was_followed_of_the_table_that_moved_the_furt
     assert bounds == [None, 2000, 1000], "the second time half of the two seconds that were followed"
 
 
-def test_of_many_versions_that_wait_a_tick_looks_at_few_and_an_epoch_at_no_more_than_it_may() -> None:
+def test_a_tick_reads_few_waiting_versions_and_an_epoch_a_limited_number() -> None:
     follower = Follower(Lake({"a": Table((1,))}))
     follower.finish()
-    for number in range(3 * MOST_LOOKED_AT):
+    for number in range(3 * MAX_VERSIONS_READ):
         follower.lake.tables["a"].commit(number % 2)
     follower.lake.looked_at.clear()
     assert follower.decider.waits(follower.position, live=True)
-    assert follower.lake.looked_at["a"] <= MOST_EMPTY_VERSIONS
+    assert follower.lake.looked_at["a"] <= MAX_EMPTY_VERSIONS
     follower.lake.looked_at.clear()
-    assert follower.decider.lag(follower.position) == {"a": 3 * MOST_LOOKED_AT // 2}
+    assert follower.decider.lag(follower.position) == {"a": 3 * MAX_VERSIONS_READ // 2}
     assert follower.decider.next(follower.position, live=True, budget=PLENTY) is not None
-    assert follower.lake.looked_at["a"] == 2 * MOST_LOOKED_AT
+    assert follower.lake.looked_at["a"] == 2 * MAX_VERSIONS_READ
     assert follower.finish() == 3
     follower.assert_all_read_once()
 
@@ -202,14 +202,14 @@ def test_of_many_versions_that_wait_a_tick_looks_at_few_and_an_epoch_at_no_more_
 def test_an_epoch_of_everything_takes_all_versions_of_all_tables_however_many_and_however_they_are_read() -> None:
     follower = Follower(Lake({"a": Table((1,)), "b": Table((1,))}))
     follower.finish()
-    for number in range(2 * MOST_LOOKED_AT):
-        follower.lake.tables["a"].commit(number % 3, feed=number < MOST_LOOKED_AT)
+    for number in range(2 * MAX_VERSIONS_READ):
+        follower.lake.tables["a"].commit(number % 3, feed=number < MAX_VERSIONS_READ)
     follower.lake.tables["b"].commit(1)
     found = follower.step(EVERYTHING)
     assert found is not None
     assert [(each.source, each.first, each.last) for each in found.reads if isinstance(each, ChangesRead)] == [
-        ("a", 1, MOST_LOOKED_AT),
-        ("a", MOST_LOOKED_AT + 1, 2 * MOST_LOOKED_AT),
+        ("a", 1, MAX_VERSIONS_READ),
+        ("a", MAX_VERSIONS_READ + 1, 2 * MAX_VERSIONS_READ),
         ("b", 1, 1),
     ]
     assert follower.step() is None
@@ -220,13 +220,13 @@ def test_changes_that_outweigh_their_table_are_outweighed_however_many_versions_
     table = Table((1,), size=TableSize(rows=1, bytes=FEWEST_BYTES))
     follower = Follower(Lake({"a": table}))
     follower.finish()
-    for _ in range(2 * MOST_LOOKED_AT):
+    for _ in range(2 * MAX_VERSIONS_READ):
         table.commit(1, deletes=True, size=FEWEST_BYTES)
     found = follower.step()
     assert found is not None
     (read,) = found.reads
     assert isinstance(read, FullRead)
-    assert (read.first, read.last, read.rows) == (1, 2 * MOST_LOOKED_AT, 2 * MOST_LOOKED_AT)
+    assert (read.first, read.last, read.rows) == (1, 2 * MAX_VERSIONS_READ, 2 * MAX_VERSIONS_READ)
     assert follower.step() is None
 
 
@@ -250,7 +250,8 @@ def test_deletes_in_a_table_without_a_key_are_refused_by_version(after_snapshot:
 
 
 def grown_again(table: Table) -> list[Commit]:
-    """The table was put back to its first version, and others were committed later, as many as before and one more."""
+    """The table was restored to its first version, and as many versions as before and one more were committed after
+    that."""
     later = [replace(commit, commit_ms=commit.commit_ms + 77) for commit in table.commits]
     return [*later, replace(later[-1], version=len(later) + 1, commit_ms=later[-1].commit_ms + 1)]
 
@@ -258,13 +259,13 @@ def grown_again(table: Table) -> list[Commit]:
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        (lambda table: replace(table, table_id="second"), "another one"),
+        (lambda table: replace(table, table_id="second"), "is not the one"),
         (lambda table: replace(table, incarnation="life"), "reset or dropped"),
         (lambda table: replace(table, commits=[]), "was restored to version"),
         (lambda table: replace(table, commits=grown_again(table)), "restored to an older version and written to again"),
     ],
 )
-def test_another_table_another_life_and_a_table_put_back_are_refused(
+def test_another_table_another_life_and_a_table_restored_are_refused(
     changed: Callable[[Table], Table], what: str
 ) -> None:
     follower = Follower(Lake({"a": Table((1,))}))
@@ -302,7 +303,7 @@ def test_history_is_read_on_by_the_strategy_that_began_it_and_a_live_view_by_any
     assert otherwise().next(follower.position, live=follower.live, budget=PLENTY) is not None
 
 
-def test_a_table_that_was_made_again_between_plan_and_commit_is_seen() -> None:
+def test_a_table_that_was_recreated_between_plan_and_commit_is_detected() -> None:
     follower = Follower(Lake({"a": Table((5, 5))}))
     before, step = follower.position, follower.step(5)
     assert step is not None

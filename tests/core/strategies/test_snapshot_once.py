@@ -29,7 +29,7 @@ SOURCE = "sources/orders"
 
 
 class Once(Follower):
-    """Follows a view that reads its snapshot at once."""
+    """Follows a view with strategy `snapshot_once`."""
 
     @property
     def decider(self) -> TablesDecider:
@@ -120,7 +120,7 @@ def world() -> World:
 
 
 class NotResumed(IngestDecider):
-    """A decider as it is, but for a first epoch that nobody may redo."""
+    """An unchanged decider, except that its first epoch cannot be resumed."""
 
     @classmethod
     def of(cls, decider: Decider[Any]) -> Self:
@@ -150,7 +150,7 @@ def test_a_creation_that_died_is_given_up_for_a_new_life_unless_it_had_planned_n
     assert report.record.epoch == 1
 
 
-def test_a_later_epoch_that_died_is_redone_as_ever() -> None:
+def test_a_later_epoch_that_died_is_repeated_as_always() -> None:
     orders = world()
     with pytest.raises(Crash):
         orders.refresh(SOURCE, Limits(chunk_rows=2), parts=parts(orders, on_step=CrashPoint("staged", at=2)))
@@ -170,7 +170,7 @@ def test_a_run_that_is_only_slow_is_fenced_and_the_one_that_ended_its_life_finis
     assert orders.table(SOURCE).rows == orders.expected(SOURCE)
 
 
-def test_of_two_that_give_up_the_same_creation_one_begins_the_next_and_the_other_joins_it() -> None:
+def test_two_runs_that_give_up_the_same_creation_begin_one_new_life() -> None:
     orders = world()
     with pytest.raises(Crash):
         orders.refresh(SOURCE, parts=parts(orders, on_step=CrashPoint("planned")))
@@ -178,7 +178,7 @@ def test_of_two_that_give_up_the_same_creation_one_begins_the_next_and_the_other
     begin = mine.decider.begin
 
     class Late(NotResumed):
-        def begin(self) -> InitialState[Any]:  # the rival is quicker by a plan, which is not given up again
+        def begin(self) -> InitialState[Any]:  # the competing run plans first, and its plan is not given up again
             with pytest.raises(Crash):
                 orders.refresh(SOURCE, parts=replace(rival, on_step=CrashPoint("planned")))
             return begin()
@@ -190,7 +190,7 @@ def test_of_two_that_give_up_the_same_creation_one_begins_the_next_and_the_other
     assert [each.incarnation for each in creations][1:] == [look.record.incarnation]
 
 
-def test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on() -> None:
+def test_a_creation_that_a_slow_run_commits_while_it_is_given_up_continues() -> None:
     orders = world()
     with pytest.raises(Crash):
         orders.refresh(SOURCE, parts=parts(orders, on_step=CrashPoint("planned")))
@@ -199,7 +199,7 @@ def test_a_creation_that_a_slow_run_commits_while_it_is_given_up_goes_on() -> No
     class Late(NotResumed):
         def begin(
             self,
-        ) -> InitialState[Any]:  # which takes as long as checking the keys: the slow one gets done meanwhile
+        ) -> InitialState[Any]:  # which takes as long as checking the keys: meanwhile the slow run finishes
             orders.refresh(SOURCE)
             return super().begin()
 

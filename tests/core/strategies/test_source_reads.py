@@ -58,9 +58,7 @@ def test_history_that_nobody_has_any_more_is_an_error_never_a_gap() -> None:
     world, topic = make(bronze="new", rows="abcdef")
     world.create(VIEW)
     topic.retain(0, 3)
-    refused(
-        world, OffsetsLostError, "partition 0, is to be read from offset 0", "still holds is 3", "nothing was skipped"
-    )
+    refused(world, OffsetsLostError, "partition 0, must be read from offset 0", "still has is 3", "nothing was skipped")
 
 
 def test_a_planned_epoch_whose_history_kafka_lost_since_is_read_from_bronze_instead() -> None:
@@ -89,7 +87,7 @@ def test_a_planned_epoch_over_a_topic_that_was_compacted_since_is_read_from_bron
     assert right(world)
 
 
-def test_a_view_over_a_topic_that_was_made_again_is_not_begun() -> None:
+def test_a_view_over_a_topic_that_was_recreated_is_not_begun() -> None:
     world, topic = make(rows="abc")
     world.refresh(SOURCE)
     topic.recreate(partitions=1)
@@ -107,7 +105,7 @@ def test_a_view_over_a_topic_that_lost_a_partition_is_not_begun() -> None:
         begin_source("orders", bronze, fewer.topic("orders"))
 
 
-def test_kafka_holds_a_range_if_it_holds_its_begin_and_its_end() -> None:
+def test_kafka_holds_a_range_if_it_has_its_first_and_last_offset() -> None:
     world, topic = make(rows="abcdef")
     topic.retain(0, 2)
     offer = world.topic("orders")
@@ -157,7 +155,7 @@ def test_a_source_that_is_still_empty_after_its_reset_is_named_by_its_incarnatio
 
 
 @pytest.mark.parametrize("planned", [False, True])
-def test_a_source_that_was_put_back_under_a_view_is_refused(planned: bool) -> None:
+def test_a_source_that_was_restored_under_a_view_is_refused(planned: bool) -> None:
     world, topic = make(rows="abc")
     world.refresh(SOURCE)
     world.refresh(VIEW)
@@ -169,16 +167,16 @@ def test_a_source_that_was_put_back_under_a_view_is_refused(planned: bool) -> No
             world.refresh(VIEW, parts=world.parts(VIEW, on_step=CrashPoint("planned")))
     else:
         world.refresh(VIEW)
-    world.table(SOURCE).put_back(backup)
+    world.table(SOURCE).restore_backup(backup)
     refused(world, UpstreamChangedError, "partitions [0] went back", "backfill reset orders_view")
 
 
-def test_a_source_that_was_put_back_to_before_a_partition_joined_is_refused() -> None:
+def test_a_source_that_was_restored_to_before_a_partition_joined_is_refused() -> None:
     world, topic = make(rows="abc")
     world.refresh(SOURCE)
     backup = world.table(SOURCE).version
     topic.append(topic.add_partition(), "xy")
     world.refresh(SOURCE)
     world.refresh(VIEW)
-    world.table(SOURCE).put_back(backup)
+    world.table(SOURCE).restore_backup(backup)
     refused(world, UpstreamChangedError, "partitions [1] went back")

@@ -1,5 +1,5 @@
-"""A view over a table that is spoilt and corrected at random, whose operator leaves keys out and takes them back: against
-its query over all rows but those of the keys on its list, after every epoch."""
+"""A view over a table whose rows become invalid and valid again at random, and whose operator leaves keys out and takes
+them back: after every epoch, it equals its query over all rows except those with keys on the list."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ BUCKETS = 2
 
 Rows = dict[int, int]
 Event = tuple[int, int, int]
-"""A key, its value, and 1 where the row comes or -1 where it goes."""
+"""A key, its value, and 1 for an inserted row or -1 for a deleted one."""
 
 FILES = st.lists(st.lists(st.sampled_from(KEYS), max_size=3), max_size=4)
 WRITES = st.dictionaries(st.sampled_from(KEYS), st.none() | st.integers(POISON, 2), max_size=3)
@@ -41,7 +41,7 @@ def skip_of(key: int) -> KeySkip:
 
 @dataclass
 class Spoilt:
-    """The table by version, and the view as epochs made it. Of `files`, each key counts where it comes first."""
+    """The table by version, and the view after each epoch. Of `files`, each key counts where it occurs first."""
 
     files: list[list[int]]
     versions: list[Rows] = field(default_factory=list)
@@ -55,7 +55,9 @@ class Spoilt:
             held[:] = [key for key in dict.fromkeys(held) if key not in seen]
             seen.update(held)
         self.versions, self.events = [{key: (key + 1) % 3 for key in seen}], [[]]
-        self.world = Follower(Lake({"t": Table(files=tuple(map(len, self.files)))}), buckets=BUCKETS, in_full=False)
+        self.world = Follower(
+            Lake({"t": Table(files=tuple(map(len, self.files)))}), buckets=BUCKETS, full_refresh=False
+        )
 
     def write(self, changes: dict[int, int | None]) -> None:
         before, after, events = self.versions[-1], dict(self.versions[-1]), []
@@ -74,7 +76,7 @@ class Spoilt:
         self.world.skips ^= {skip_of(key)}
 
     def step(self) -> bool:
-        """One epoch; where its rows cannot be computed, their keys are left out, and it is planned again."""
+        """One epoch; if its rows cannot be computed, their keys are left out, and it is planned again."""
         world = self.world
         found = world.decider.next(world.position, live=world.live, budget=2)
         assert world.decider.waits(world.position, live=world.live) == (found is not None)

@@ -1,4 +1,5 @@
-"""A topic whose log lost its end: what was read and is there no more is named, and a mere change of leaders is not."""
+"""A topic whose log lost its end: records that were read and no longer exist are named, and a mere change of leaders is
+not an error."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -20,7 +21,7 @@ def test_a_log_that_lost_its_end_and_was_filled_again_beyond_the_position_is_ref
     world.refresh(SOURCE)
     topic.truncate(0, 4)
     topic.append(0, "ABCDEFG")
-    refused(world, SOURCE, {0: (4, 6)}, "4 to 6 of partition 0", "'orders'", "declare one of another name")
+    refused(world, SOURCE, {0: (4, 6)}, "4 to 6 of partition 0", "'orders'", "declare a source with another name")
 
 
 def test_a_log_that_was_filled_again_exactly_to_the_position_is_refused_too() -> None:
@@ -42,7 +43,7 @@ def test_all_partitions_are_counted_and_few_are_named() -> None:
     refused(world, SOURCE, dict.fromkeys(topic.partitions, (1, 3)), "of partition 4 and of 3 more partitions")
 
 
-def test_other_leaders_with_all_records_are_nothing_to_tell_and_cost_no_request_where_nothing_waits(
+def test_other_leaders_with_all_records_are_no_error_and_cost_no_request_if_nothing_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world, topic = make(rows="abc")
@@ -79,7 +80,7 @@ def test_partitions_that_have_the_same_leaders_are_not_asked_for(monkeypatch: py
     assert asked == [{1: (3, 0)}] * 2, "once to plan, and once more before the commit"
 
 
-def test_a_cluster_restored_with_its_metadata_gives_epochs_out_again_and_is_found_by_its_records() -> None:
+def test_a_cluster_restored_with_its_metadata_reuses_epochs_and_is_detected_by_its_records() -> None:
     world, topic = make(rows="abc")
     backup = deepcopy(topic)
     topic.elect(0)
@@ -104,7 +105,7 @@ def test_a_source_that_has_read_nothing_yet_knows_a_record_below_its_start(setti
     if not settings.keep_history:
         world.refresh(
             VIEW, Limits(max_rows=2)
-        )  # it has still to read history, all of which is below the source's start
+        )  # it still has to read history, all of which is below the source's start
     topic.restore(backup)
     topic.append(0, "DEFG")
     refused(world, SOURCE, {0: (3, 6)})
@@ -131,7 +132,7 @@ def test_an_epoch_that_went_back_is_refused_unless_the_last_record_is_still_ther
     refused(world, SOURCE, {0: (0, 15)})
 
 
-def test_only_so_many_records_are_remembered_and_those_that_were_read_last() -> None:
+def test_a_limited_number_of_records_is_remembered_those_read_last() -> None:
     world, topic = make(partitions=WITNESSES + 4)
     for partition in topic.partitions:
         topic.append(partition, "abc")
@@ -143,7 +144,7 @@ def test_only_so_many_records_are_remembered_and_those_that_were_read_last() -> 
     assert (len(witnesses), witnesses[last].offset) == (WITNESSES, 3)
 
 
-def test_a_remembered_record_that_is_compacted_away_or_expired_tells_nothing() -> None:
+def test_a_remembered_record_that_is_compacted_away_or_expired_proves_nothing() -> None:
     for lose in ("compact", "retain"):
         world, topic = make(rows="abc")
         world.refresh(SOURCE)
@@ -155,7 +156,7 @@ def test_a_remembered_record_that_is_compacted_away_or_expired_tells_nothing() -
         assert len(world.refresh(SOURCE).epochs) == 1
 
 
-def test_where_nothing_that_was_read_is_held_any_more_nothing_can_be_told() -> None:
+def test_without_any_remaining_record_nothing_can_be_detected() -> None:
     world, topic = make(rows="abc")
     backup = deepcopy(topic)
     topic.elect(0)
@@ -167,7 +168,7 @@ def test_where_nothing_that_was_read_is_held_any_more_nothing_can_be_told() -> N
     assert len(world.refresh(SOURCE).epochs) == 1
 
 
-def test_epochs_tell_where_all_records_below_the_position_are_compacted_away() -> None:
+def test_epochs_detect_it_if_all_records_below_the_position_are_compacted_away() -> None:
     world, topic = make(rows="abcdef")
     world.refresh(SOURCE)
     topic.compact(0, range(6))
@@ -192,7 +193,7 @@ def test_a_position_without_a_mark_is_taken_as_it_is_and_marked_from_then_on() -
     assert step.after.log.witnesses[0].offset == 3
 
 
-def test_a_plan_whose_offsets_hold_other_records_by_now_is_made_again() -> None:
+def test_a_plan_whose_offsets_have_other_records_now_is_superseded() -> None:
     world, topic = make(rows="abc")
     world.refresh(SOURCE)
     topic.append(0, "def")

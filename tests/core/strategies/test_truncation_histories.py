@@ -1,6 +1,6 @@
-"""Whatever becomes of a log, a run fails just where something that was read was replaced.
+"""Whatever happens to a log, a run fails exactly if a record that was read was replaced.
 
-The oracle looks at what no consumer can see, the serial number of whatever lies at each offset.
+The oracle uses what no consumer can see: the serial number of the write at each offset.
 """
 
 from copy import deepcopy
@@ -19,14 +19,14 @@ from tests.support.truncated_logs import SOURCE, make, position
 
 @dataclass
 class History:
-    """A topic whose logs are lost and filled, beside what a source has read of them."""
+    """A topic whose logs are truncated and filled again, and what a source has read of them."""
 
     world: World
     topic: SimulatedTopic
     read: dict[int, list[int]] = field(default_factory=dict)
 
     def replaced(self) -> dict[int, tuple[int, int]]:
-        """What was read and is not there any more, by partition."""
+        """The offsets, by partition, that were read and whose records no longer exist."""
         found = {}
         for partition, read in self.read.items():
             now = self.topic.serials(partition)
@@ -36,7 +36,7 @@ class History:
         return found
 
     def refresh(self, budget: int) -> bool:
-        """One run, which must fail just where something that was read was replaced; whether it went well."""
+        """One run, which must fail exactly if a record that was read was replaced; returns whether it succeeded."""
         replaced = self.replaced()
         limits = Limits(chunk_rows=budget, max_rows=budget)
         if replaced:
@@ -67,7 +67,7 @@ STEPS = st.one_of(
 
 
 @given(steps=st.lists(STEPS, max_size=30))
-def test_a_run_fails_just_where_something_that_was_read_was_replaced(
+def test_a_run_fails_exactly_if_something_that_was_read_was_replaced(
     steps: list[tuple[str, int, int]],
 ) -> None:
     world, topic = make(partitions=2)

@@ -1,4 +1,4 @@
-"""Queries over whole tables: everything is read at once at first, and again whenever something changed."""
+"""Queries over whole tables: everything is read at once at first, and again whenever something has changed."""
 
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ class Whole(Follower):
 
 
 def reads(follower: Follower, budget: int = 1) -> dict[str, tuple[int, int]]:
-    """The versions of each table that the next epoch reads in full; nothing where there is no next one."""
+    """The versions of each table that the next epoch reads in full; empty if there is no next epoch."""
     found = follower.step(budget)
     every = found.reads if found is not None else ()
     assert all(isinstance(each, FullRead) for each in every)
@@ -31,9 +31,7 @@ def reads(follower: Follower, budget: int = 1) -> dict[str, tuple[int, int]]:
 
 
 @given(FILES, FILES)
-def test_the_first_epoch_reads_all_of_all_tables_though_they_be_empty(
-    base: tuple[int, ...], other: tuple[int, ...]
-) -> None:
+def test_the_first_epoch_reads_all_tables_even_if_they_are_empty(base: tuple[int, ...], other: tuple[int, ...]) -> None:
     follower = Whole(Lake({"base": Table(base), "other": Table(other)}))
     assert (follower.live, follower.total) == (False, sum(base) + sum(other))
     assert reads(follower) == {"base": (1, 0), "other": (1, 0)}
@@ -41,7 +39,7 @@ def test_the_first_epoch_reads_all_of_all_tables_though_they_be_empty(
     assert reads(follower) == {}
 
 
-def test_a_change_of_one_table_has_all_of_them_read_and_maintenance_has_none() -> None:
+def test_a_change_of_one_table_makes_all_tables_be_read_and_maintenance_makes_none() -> None:
     lake = Lake({"base": Table((3,)), "other": Table((2,))})
     follower = Whole(lake)
     follower.step()

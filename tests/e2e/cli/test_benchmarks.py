@@ -1,4 +1,4 @@
-"""The benchmarks run and compare like with like: each of them checks that both sides made the same rows."""
+"""The benchmarks run and are fair: each of them checks that both sides produced the same rows."""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ import pytest
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.runtime.tcp_ports import free_port
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.defs.jobs import TABLES_JOB
 from tests.support.commands import Commands, start
 from tests.support.dagster_project import DagsterProject
@@ -54,7 +54,7 @@ class CommandLine:
         return done.out, done.err
 
     def call(self, *arguments: str, code: int = 0, **given: Any) -> str:
-        """What a command says: its answer, and after a failure what went wrong."""
+        """What a command prints: its answer, and if it fails, its error."""
         out, err = self.outputs(*arguments, code=code, **given)
         return out if code in {0, 3} else out + err
 
@@ -81,7 +81,7 @@ def cli(project: Project, remote: str, commands: Commands) -> CommandLine:
 
 
 @pytest.mark.full
-def test_what_is_planned_for_a_view_that_is_not_there_and_for_one_that_is_backfilled_in_part(cli: CommandLine) -> None:
+def test_plan_describes_a_view_that_does_not_exist_and_one_that_is_partly_backfilled(cli: CommandLine) -> None:
     assert [(each["name"], each["state"]) for each in cli.json("status")] == [
         ("orders", "not created"),
         ("even", "not created"),
@@ -97,7 +97,7 @@ def test_what_is_planned_for_a_view_that_is_not_there_and_for_one_that_is_backfi
     assert {read["kind"] for read in cli.json("plan", "even")["reads"]} == {"kafka"}
 
 
-def test_a_refresh_tells_of_tables_and_checks_and_dagster_records_it(cli: CommandLine) -> None:
+def test_a_refresh_reports_tables_and_checks_and_dagster_records_it(cli: CommandLine) -> None:
     text = cli.call("refresh", "orders", "even")
     assert text.count("caught_up") == 2
     assert text.count(" yes ") == 2 * len(CHECKS)
@@ -129,7 +129,7 @@ def test_without_a_server_a_command_starts_a_spark_of_its_own(cli: CommandLine) 
 
 
 def recorded(cli: CommandLine) -> dict[str, list[tuple[str, int]]]:
-    """How often which job ended in which way, in the instance of the project."""
+    """How often each job ended in which way, according to the project's instance."""
     with dg.DagsterInstance.from_config(str(cli.root / ".dagster")) as instance:
         found = [(run.job_name, run.status.value) for run in instance.get_runs()]
     return {
@@ -139,7 +139,7 @@ def recorded(cli: CommandLine) -> dict[str, list[tuple[str, int]]]:
 
 
 def test_what_a_view_is_to_leave_out_is_listed_and_taken_back(cli: CommandLine) -> None:
-    assert cli.call("skip", "even") == "even leaves no row out\n"
+    assert cli.call("skip", "even") == "even leaves out no rows\n"
     found = cli.json("skip", "even", "--partition", "1", "--offset", "3", "--offset", "4")
     assert [(row["place"], row["status"]) for row in found["left_out"]] == [
         ({"partition": 1, "offset": 3}, "waiting"),
@@ -151,12 +151,12 @@ def test_what_a_view_is_to_leave_out_is_listed_and_taken_back(cli: CommandLine) 
     assert len(cli.json("skip", "even", "--partition", "1", "--offset", "3", "--undo")["left_out"]) == 1
     for arguments, said in (
         (["--offset", "3"], "named by --partition and --offset"),
-        (["--partition", "1", "--offset", "3", "--undo"], "is not to leave out"),
+        (["--partition", "1", "--offset", "3", "--undo"], "does not leave out"),
         (["--source", "none", "--partition", "1", "--offset", "3"], "reads orders; found 'none'"),
         (["--key", "id=3"], "named by --partition and --offset"),
     ):
         assert said in cli.call("skip", "even", *arguments, code=2)
-    assert "takes every record" in cli.call("skip", "orders", "--partition", "1", "--offset", "3", code=2)
+    assert "ingests every record" in cli.call("skip", "orders", "--partition", "1", "--offset", "3", code=2)
 
 
 def test_pause_resume_and_throttle_hold_until_they_are_changed(cli: CommandLine) -> None:
@@ -170,7 +170,7 @@ def test_pause_resume_and_throttle_hold_until_they_are_changed(cli: CommandLine)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("status", "revenue"), "there is no source or view 'revenue'; declared are even, orders"),
+        (("status", "revenue"), "there is no source or view 'revenue'; expected one of even, orders"),
         (("refresh", "orders", "revenue"), "there is no source or view 'revenue'"),
         (("throttle", "even", "fast"), "expected rows per second or 'off', found 'fast'"),
         (("status", "-m", "other"), "there is no module 'other'"),
@@ -201,7 +201,7 @@ def test_a_view_whose_first_run_has_begun_is_shown_as_starting(cli: CommandLine,
     assert cli.json("status", "even")[0]["state"] == "starting"
 
 
-def test_status_goes_on_when_the_broker_is_down_or_a_source_is_gone(cli: CommandLine) -> None:
+def test_status_continues_when_the_broker_is_down_or_a_source_is_missing(cli: CommandLine) -> None:
     cli.call("refresh", "orders", "even")
     dead = f"127.0.0.1:{free_port()}"
     orders, even = cli.json("status", KAFKA_BOOTSTRAP_SERVERS=dead)

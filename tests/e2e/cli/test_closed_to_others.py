@@ -1,4 +1,4 @@
-"""The embedded servers' files, ports and token: others on the machine can neither read nor use them."""
+"""The embedded servers' files, ports and token: other users of the machine can neither read nor use them."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def address(root: Path) -> str:
 
 @pytest.fixture
 def anyone_may_read() -> Iterator[None]:
-    """A user whose files are open to all unless told otherwise."""
+    """A user whose files are readable by everyone by default."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -59,7 +59,7 @@ def entries(root: Path) -> dict[str, dict[str, int]]:
 
 
 def use_spark(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Use the server of `root` as a run does, in a process of its own."""
+    """Use the server of `root` like a run, in a process of its own."""
     return subprocess.run(
         [sys.executable, "-c", USE_SPARK.format(root=root)],
         env={**os.environ, **environment},
@@ -95,7 +95,7 @@ def test_no_other_port_of_the_spark_server_takes_messages_from_strangers(root: P
 
 
 def asked(port: int, body: bytes) -> tuple[int, bytes]:
-    """What Spark's own protocol answers to a request that proves nothing; the kind of the answer, and its text."""
+    """The answer of Spark's own protocol to an unauthenticated request: its kind, and its text."""
     message = struct.pack(">BqI", RPC_REQUEST, 7, len(body)) + body
     with socket.create_connection(("127.0.0.1", port), timeout=10) as stranger:
         stranger.sendall(struct.pack(">q", 8 + len(message)) + message)

@@ -51,7 +51,7 @@ def recorded(root: Path) -> dict[str, dict[str, int]]:
 
 
 def runs(pid: int) -> bool:
-    """Whether the process lives; whether its zombie is still to be collected is the system's business."""
+    """Whether the process is alive; the system decides when its zombie is collected."""
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 

@@ -1,4 +1,4 @@
-"""The wheel, installed beside a user's project that has modules of the same names as ours: nobody is hurt by the other."""
+"""The wheel, installed next to a user's project that has modules with the same names as ours: neither breaks the other."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with nothing but the unpacked wheel, as an installer would leave it."""
+    """A folder with only the unpacked wheel, as an installer would leave it."""
     folder = tmp_path_factory.mktemp("installed")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
@@ -45,7 +45,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(project: Path, installed: Path, script: str) -> str:
-    """What a script prints in a user's project. `-S` leaves out .pth files, hence our editable install."""
+    """The output of a script in a user's project. `-S` ignores .pth files, so our editable install is not used."""
     packages = sysconfig.get_paths()["purelib"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(project), str(installed), packages])}
     command = [sys.executable, "-S", "-c", dedent(script)]
@@ -160,7 +160,7 @@ print(graph.get(dg.AssetKey(["views", "large"])).tags["tier"], workspace_in(defs
 
 @pytest.fixture
 def components(project: Path) -> Path:
-    """The same project laid out as Dagster's components want it, without our definitions in Python."""
+    """The same project in the layout of Dagster's components, without our definitions in Python."""
     defs = project / "shop" / "defs" / "streams"
     defs.mkdir(parents=True)
     (project / "shop" / "__init__.py").touch()
@@ -193,7 +193,7 @@ def test_the_component_declares_in_yaml_what_python_does(components: Path, insta
         ("SELECT id FROM", "SELECT ident FROM", "ident"),
     ],
 )
-def test_what_is_wrong_in_the_yaml_is_said_in_words(
+def test_errors_in_the_yaml_are_explained(
     components: Path, installed: Path, right: str, wrong: str, words: str
 ) -> None:
     assert right in DEFS_YAML

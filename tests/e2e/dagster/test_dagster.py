@@ -9,8 +9,8 @@ import pytest
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.runtime.tcp_ports import free_port
 from backfill_assets.app import heartbeat
-from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.status import status
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.defs.checks import CHEAP_TAG
 from tests.support.dagster_project import DagsterProject, failure, materialized, observed, passed
 from tests.support.project import Project
@@ -48,7 +48,7 @@ def shop(project: Project) -> Iterator[DagsterProject]:
 
 @pytest.fixture(autouse=True)
 def no_heartbeats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine: what a run observes is then its end alone."""
+    """Independent of the machine's speed: a run then records an observation only at its end."""
     monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 3600.0)
 
 
@@ -141,7 +141,7 @@ def test_until_a_view_is_live_its_stops_are_observations_and_nothing_below_it_st
     assert started == ["report"], "an idle refresh starts nothing"
 
 
-def test_a_long_run_tells_how_far_it_is(shop: DagsterProject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_run_reports_its_progress(shop: DagsterProject, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "HEARTBEAT_SECONDS", 0.0)
     beats = observed(shop.refresh("even", chunk_rows=20), "even")
     assert [each["epoch"] for each in beats] == [1, 2, 3]
@@ -203,7 +203,7 @@ def test_the_operator_pauses_throttles_resumes_resets_and_drops_by_jobs(shop: Da
 def test_a_control_job_for_an_unknown_view_says_what_there_is(shop: DagsterProject, verb: str) -> None:
     result = shop.control(verb, "revenue")
     assert not result.success
-    assert "there is no source or view 'revenue'; declared are even, orders" in failure(result)
+    assert "there is no source or view 'revenue'; expected one of even, orders" in failure(result)
 
 
 def test_a_run_for_ever_serves_only_one_table(shop: DagsterProject) -> None:
@@ -212,7 +212,7 @@ def test_a_run_for_ever_serves_only_one_table(shop: DagsterProject) -> None:
     assert "until='forever' was asked for 2 tables at once" in failure(result)
 
 
-def test_a_table_that_fails_keeps_no_other_from_its_data_and_says_why(shop: DagsterProject) -> None:
+def test_a_table_that_fails_says_why_and_does_not_stop_the_others(shop: DagsterProject) -> None:
     lost = kafka_source("lost", topic="no-such-topic", schema="id LONG")
     shop.project.declare(lost)
     result = shop.refresh("lost", "orders")
@@ -224,7 +224,7 @@ def test_a_table_that_fails_keeps_no_other_from_its_data_and_says_why(shop: Dags
     assert "Traceback" not in message
 
 
-def test_checks_of_a_table_that_is_not_there_fail_and_say_so(shop: DagsterProject) -> None:
+def test_checks_of_a_missing_table_fail_and_say_so(shop: DagsterProject) -> None:
     result = shop.run("verify_even")
     assert result.success, "a check that fails does not fail the run"
     assert passed(result) == {f"even:{check}": False for check in CHECKS}
@@ -232,7 +232,7 @@ def test_checks_of_a_table_that_is_not_there_fail_and_say_so(shop: DagsterProjec
     assert texts == {"views/even has not been created, so there is nothing to check"}
 
 
-def test_a_check_that_cannot_be_made_has_not_passed_and_keeps_no_other_from_being_made(shop: DagsterProject) -> None:
+def test_a_check_that_cannot_be_made_has_not_passed_and_does_not_prevent_others(shop: DagsterProject) -> None:
     assert shop.refresh("orders").success
     job = shop.definitions(servers=f"127.0.0.1:{free_port()}").resolve_job_def("verify_orders")
     result = job.execute_in_process(instance=shop.instance, raise_on_error=False)

@@ -1,4 +1,4 @@
-"""The sensors: what they ask for, why they ask for nothing, and what they leave alone. A tick never starts Spark."""
+"""The sensors: what they request, why they request nothing, and what they leave alone. A tick never starts Spark."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def shop(project: Project) -> Iterator[DagsterProject]:
 
 @pytest.fixture(autouse=True)
 def no_spark_in_ticks(monkeypatch: pytest.MonkeyPatch, shop: DagsterProject) -> None:
-    del shop  # it comes first: its tables are made with Spark
+    del shop  # first, because its tables are created with Spark
 
     def refuse(*_: object) -> None:
         raise AssertionError("a tick started Spark")
@@ -69,13 +69,13 @@ def asked(result: SensorExecutionData) -> list[list[str]]:
 
 
 def reason(result: SensorExecutionData) -> str:
-    """Why nothing was asked for."""
+    """Why nothing was requested."""
     assert not result.run_requests
     return str(result.skip_message)
 
 
 def key(result: SensorExecutionData) -> str | None:
-    """The key of the one requested run."""
+    """The key of the only requested run."""
     (request,) = result.run_requests or ()
     return request.run_key
 
@@ -152,24 +152,24 @@ def test_what_is_paused_or_throttled_to_nothing_is_left_alone(shop: DagsterProje
     assert asked(tick(shop)) == [["orders"]]
 
 
-def test_what_a_run_is_at_work_on_is_left_alone(shop: DagsterProject) -> None:
+def test_a_table_that_a_run_is_working_on_is_left_alone(shop: DagsterProject) -> None:
     more(shop)
     state(shop).put_lease("sources/orders", "another-run", held=True)
-    assert "orders: run another-run is at work on it" in reason(tick(shop))
+    assert "orders: run another-run is working on it" in reason(tick(shop))
     state(shop).put_lease("sources/orders", "another-run", held=False)
     ended(shop, {f"{TABLE_TAG}/orders": "true"}, dg.DagsterRunStatus.STARTED)
     assert "orders: a run of it has not ended" in reason(tick(shop))
 
 
-def test_a_broker_that_is_down_is_a_reason_and_no_error(shop: DagsterProject) -> None:
+def test_a_broker_that_is_down_is_a_reason_and_not_an_error(shop: DagsterProject) -> None:
     found = reason(tick(shop, servers=f"127.0.0.1:{free_port()}"))
     assert found.startswith("orders: [BROKER_UNAVAILABLE] no Kafka broker answered at 127.0.0.1:")
 
 
-def test_a_broker_is_asked_once_for_all_topics_and_one_that_is_gone_keeps_no_other_waiting(
+def test_one_request_covers_all_topics_and_a_dead_broker_delays_no_other(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # these tables, too, are made with Spark
+    monkeypatch.undo()  # these tables are created with Spark, too
     topics = [project.topic() for _ in range(3)]
     sources = [kafka_source(f"s{number}", topic=topic, schema="id LONG") for number, topic in enumerate(topics)]
     loose = kafka_source("loose", topic=topics[0], schema="id LONG", isolation="read_uncommitted")
@@ -193,7 +193,7 @@ def test_a_broker_is_asked_once_for_all_topics_and_one_that_is_gone_keeps_no_oth
     assert len(asked_for) == 5, "topics, their settings, earliest and, for each isolation level, latest offsets"
 
 
-def test_runs_that_fail_are_asked_for_again_but_not_at_once(
+def test_runs_that_fail_are_requested_again_but_not_at_once(
     shop: DagsterProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more(shop)

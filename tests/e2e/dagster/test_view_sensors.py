@@ -1,4 +1,4 @@
-"""`new_delta_data`: what it asks for as tables and views get new versions. A tick never starts Spark."""
+"""`new_delta_data`: what it requests when tables and views get new versions. A tick never starts Spark."""
 
 from pathlib import Path
 

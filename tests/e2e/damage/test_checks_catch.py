@@ -1,4 +1,4 @@
-"""Every check finds the damage that it is there for and names it. Damage is planted in copies of one sound project."""
+"""Every check finds the damage that it is meant to find, and names it. Copies of one undamaged project are damaged."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.app.lifecycle import reset
-from backfill_assets.app.proofs import CHECKS, Outcome
+from backfill_assets.app.table_checks import CHECKS, Outcome
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import IngestPosition, PartitionState, ViewPosition
@@ -56,7 +56,7 @@ def sound(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def copy(sound: Project, tmp_path: Path) -> Project:
-    """The sound project in a folder of its own, to be damaged."""
+    """A copy of the undamaged project, to be damaged."""
     shutil.copytree(sound.root, tmp_path, dirs_exist_ok=True)
     return Project(root=tmp_path, servers=sound.servers, declared=dict(sound.declared))
 
@@ -69,7 +69,7 @@ def failed(project: Project, name: str, check: str, **given: Any) -> Outcome:
 
 
 def moved(record: CommitRecord, offsets: int) -> IngestPosition | ViewPosition:
-    """The position of a record, partition 0 further by so many offsets."""
+    """The position of a record, with partition 0 moved by this many offsets."""
     position = record.position
     if isinstance(position, IngestPosition):
         return position.model_copy(update={"next": {0: position.next[0] + offsets}})
@@ -147,7 +147,7 @@ def halved(stats: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_a_bound_that_does_not_hold_is_named_with_its_file(copy: Project, name: str) -> None:
     path = misstate(copy, name, halved, epoch=2)
-    for full in (True, False):  # it was stated after the last proof
+    for full in (True, False):  # it was restated after the last proof
         (violation,) = failed(copy, name, "rows_conserved", full=full).violations
         assert violation == f"the log states of file {path}, a maximum of id: 3, it holds 7"
     assert all(copy.check(name, check).passed for check in CHECKS if check != "rows_conserved")

@@ -34,7 +34,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.records import CommitKind
 from tests.support.damage import (
     Change,
@@ -79,13 +79,13 @@ def backfilled(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project
 
 @pytest.fixture(scope="module")
 def sound(backfilled: Project) -> Project:
-    """All views after changes of every kind, and one whose snapshot is read in part."""
+    """All views after changes of all kinds, and one whose snapshot has been read in part."""
     return change_tables(backfilled)
 
 
 @pytest.fixture
 def copy(sound: Project, tmp_path: Path) -> Project:
-    """The sound project in a folder of its own, tables below it included, to be damaged."""
+    """A copy of the undamaged project, including the tables below it, to be damaged."""
     shutil.copytree(sound.root, tmp_path, dirs_exist_ok=True)
     return Project(root=tmp_path, servers=sound.servers, declared=dict(sound.declared))
 
@@ -126,7 +126,7 @@ def test_rows_that_a_compaction_lost_or_doubled(
     if "rows_conserved" in failed:
         total = copy.record(name).rows_total
         held = total + differences[1] - differences[0]
-        assert failed["rows_conserved"].violations == [f"epochs wrote {total} rows, the table holds {held}"]
+        assert failed["rows_conserved"].violations == [f"epochs wrote {total} rows, the table has {held}"]
 
 
 @pytest.mark.parametrize("name", [*LIVE, PARTLY])
@@ -154,7 +154,7 @@ def test_a_changed_value_of_any_column_even_where_all_was_proved_before(copy: Pr
 
 
 def numbers_of(project: Project, name: str) -> list[str]:
-    """The columns of exact numbers that a table has, hidden ones as well."""
+    """The columns of a table with exact numbers, including hidden ones."""
     table = project.workspace().table(project.declared[name]).output.location.load()
     assert table is not None
     kinds = (pa.types.is_integer, pa.types.is_decimal)
@@ -185,7 +185,7 @@ def emptied(stats: dict[str, Any]) -> None:
     ("change", "said"),
     [(raised, "a minimum of"), (lowered, "a maximum of"), (nulled, "nulls of"), (emptied, "rows: 0, it holds")],
 )
-def test_another_bound_or_count_that_is_stated_of_a_file(
+def test_a_wrong_bound_or_count_of_a_file(
     copy: Project, name: str, change: Callable[[dict[str, Any]], None], said: str
 ) -> None:
     path = misstate(copy, name, change)
@@ -321,7 +321,7 @@ def test_a_plan_of_the_ledger_that_was_altered(
     alter_entry(copy, record.target, record.epoch, plan=plan)
     failed = outcomes_of(copy, name, "positions_contiguous", "ledger_matches_table", "rows_conserved")
     assert set(failed) == {"ledger_matches_table", *(["positions_contiguous"] if alter is without_reads else [])}
-    assert f"epoch {record.epoch}: the plan was altered: it was entered as" in failed["ledger_matches_table"].summary
+    assert f"epoch {record.epoch}: the plan was altered: it was stored as" in failed["ledger_matches_table"].summary
 
 
 @pytest.mark.parametrize("name", one_in_gate(*LIVE, PARTLY))

@@ -1,6 +1,7 @@
-"""What a cheap check of a view over tables sees: all that was written to the view or changed in its tables since it passed.
+"""What a cheap check of a view over tables sees: everything that was written to the view or changed in its tables since
+it passed.
 
-A row that nobody has touched since is left to the full proof.
+Rows that nobody has changed since then are left to the full proof.
 """
 
 import shutil
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.app.proofs import CHECKS, Outcome
+from backfill_assets.app.table_checks import CHECKS, Outcome
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import Position
 from backfill_assets.core.progress.positions import SnapshotPosition
@@ -49,7 +50,7 @@ def passed(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 @pytest.fixture
 def lake(passed: Lake, tmp_path: Path) -> Lake:
-    """The same in a folder of its own, after changes of every kind to a few rows, which the views have followed."""
+    """A copy of these views after changes of all kinds to a few rows, which the views have followed."""
     shutil.copytree(passed.project.root, tmp_path, dirs_exist_ok=True)
     copy = Lake(tmp_path)
     for name, query in VIEWS.items():
@@ -116,7 +117,7 @@ def test_a_changed_row_that_nobody_touched_is_left_to_the_full_proof(lake: Lake,
 
 
 def skipped(position: Position) -> SnapshotPosition:
-    """The position as if the versions that wait had been read."""
+    """The position as if the waiting versions had been read."""
     assert isinstance(position, SnapshotPosition)
     tables = {name: each.model_copy(update={"version": each.version + 3}) for name, each in position.tables.items()}
     return position.model_copy(update={"tables": tables})

@@ -1,4 +1,4 @@
-"""`exactly_once` compares values of every type: no false alarm where they are equal, none missed where they differ."""
+"""`exactly_once` compares values of every type: no false alarm if they are equal, and no miss if they differ."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -65,7 +65,7 @@ CHANGES: dict[str, tuple[str, object]] = {
 
 @pytest.fixture(scope="module")
 def values(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A source and a view of all types: peculiar values first, then as many equal ones as there are changes."""
+    """A source and a view of all types: unusual values first, then as many equal rows as there are changes."""
     root: Path = tmp_path_factory.mktemp("values")
     project = Project(root=root, servers=broker)
     topic = project.topic(partitions=1)
@@ -78,7 +78,7 @@ def values(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def changed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Row after row, one of the changes."""
+    """Each row with one of the changes."""
     kept = len(PECULIAR)
     return rows[:kept] + [
         {**row, column: value} for row, (column, value) in zip(rows[kept:], CHANGES.values(), strict=True)
@@ -101,7 +101,7 @@ def test_equal_values_of_every_type_are_equal(values: Project, name: str) -> Non
 def test_every_change_of_a_value_is_seen_and_zero_has_no_sign(
     values: Project, change: Callable[..., Any], seen: int
 ) -> None:
-    """Zero is compared as Spark groups it. The file is changed for good, so the harmless change comes first."""
+    """Zero is compared as Spark groups it. The file is changed permanently, so the harmless change comes first."""
     rewrite(values, "every", change)
     proof = values.check("every")
     assert (proof.facts["missing"], proof.facts["unexpected"]) == (seen, seen), proof

@@ -1,4 +1,4 @@
-"""What Spark gets wrong in product and proof alike is seen by another reader of the same files and topics."""
+"""Errors of Spark that affect product and proof alike are found by another reader of the same files and topics."""
 
 import uuid
 from datetime import date
@@ -11,8 +11,8 @@ import pytest
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.app.proof_case import Case
 from backfill_assets.app.proof_samples import read_again
-from backfill_assets.app.proofs import CHECKS, Outcome, run_check
 from backfill_assets.app.refresh import refresh
+from backfill_assets.app.table_checks import CHECKS, Outcome, run_check
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.proof_scope import Everything
@@ -25,7 +25,7 @@ from tests.support.settings import one_in_gate
 pytestmark = pytest.mark.e2e
 
 LEGACY = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
-"""Days before 1582 are taken to be of the Julian calendar, in files that do not say who wrote them."""
+"""Days before 1582 are read as Julian dates, in files that do not name their writer."""
 
 KINDS = """
     SELECT id, CAST(id AS TINYINT) AS b, float(IF(id = 1, 'NaN', '-0')) AS f, IF(id = 2, NULL, x'00ff') AS bytes,
@@ -35,7 +35,7 @@ KINDS = """
         IF(id = 3, NULL, named_struct('x', array(named_struct('y', 'z')), 't', timestamp'2024-01-01 00:00:00Z')) AS s
     FROM range(0, 4, 1, 1)
 """
-"""Rows with values that readers may take for others."""
+"""Rows with values that readers may confuse with others."""
 
 VIEWS = {
     "rows": "SELECT id, day, amount, parts FROM base WHERE amount < 100",
@@ -49,7 +49,7 @@ def row(at: int) -> dict[str, Any]:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """A table of two files with days of long ago, and views over it."""
+    """A table of two files with days before 1582, and views over it."""
     lake = Lake(tmp_path)
     for start in (0, 20):
         lake.append("base", [row(at) for at in range(start, start + 20)])
@@ -59,7 +59,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def checked(workspace: Workspace, name: str) -> Outcome:
-    """The full proof, where all other checks and the cheap one pass."""
+    """The full proof; all other checks, and the cheap one, pass."""
     refresh(workspace, name, Limits(), run_id=uuid.uuid4().hex)
     for check in CHECKS:
         outcome = run_check(workspace, name, check, full=check != "exactly_once")
@@ -76,7 +76,7 @@ def test_rows_that_a_session_hides_from_product_and_proof_are_missed(
     outcome = checked(lake.project.workspace(), view)
     assert not outcome.passed
     assert "base: rows 0 to 20 of file part-" in outcome.summary
-    assert "of 20 rows that another reader finds Spark lacks 5, and it has 0 others" in outcome.summary
+    assert "of 20 rows that another reader finds, Spark misses 5, and it returns 0 others" in outcome.summary
     assert (outcome.facts["missing"], outcome.facts["unexpected"]) == (0, 0), "Spark agrees with itself"
 
 
@@ -84,7 +84,7 @@ def test_rows_that_a_session_hides_from_product_and_proof_are_missed(
 def test_days_that_a_session_moves_are_seen(lake: Lake, view: str) -> None:
     outcome = checked(careless(lake.project.workspace(), LEGACY), view)
     assert not outcome.passed
-    assert "of 20 rows that another reader finds Spark lacks 20, and it has 20 others" in outcome.summary
+    assert "of 20 rows that another reader finds, Spark misses 20, and it returns 20 others" in outcome.summary
 
 
 def test_a_damaged_file_that_a_session_passes_over_is_named(lake: Lake) -> None:
@@ -96,7 +96,7 @@ def test_a_damaged_file_that_a_session_passes_over_is_named(lake: Lake) -> None:
 
 
 def again(project: Project, name: str) -> list[str]:
-    """What other readers find, whatever Spark says of the table by itself."""
+    """What other readers find, although Spark alone finds nothing."""
     workspace = project.workspace()
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look()
@@ -112,7 +112,7 @@ def test_what_the_query_makes_of_rows_read_again_must_be_in_the_view(lake: Lake)
     recompact(lake.project, "rows", missing)
     (violation,) = again(lake.project, "rows")
     assert violation.startswith(
-        "1 of 40 rows that the query makes of what another reader than Spark finds are not in the view"
+        "1 of 40 rows that the query returns for what a reader other than Spark finds are not in the view"
     )
 
 
@@ -147,7 +147,7 @@ RECORDS = [{"id": at, "name": f"n{at}", "odd": at % 2 == 1, "amount": at + 0.125
 
 @pytest.fixture
 def clicks(project: Project) -> Project:
-    """A source, whose topic has bad records, too, and a view over it."""
+    """A source whose topic also has bad records, and a view over it."""
     topic = project.topic(partitions=2)
     source = kafka_source("clicks", topic=topic, schema=SCHEMA)
     project.declare(source, materialized_view("all", query="SELECT id, name FROM clicks", upstreams=[source]))
@@ -162,7 +162,7 @@ def test_records_that_a_session_hides_from_product_and_proof_are_missed(
     outcome = checked(clicks.workspace(), "clicks")
     assert not outcome.passed
     assert len(outcome.violations) == 8
-    assert "offset 0: a record that another client than Spark's finds is not in the table" in outcome.summary
+    assert "offset 0: a record that a Kafka client other than Spark's finds is not in the table" in outcome.summary
 
 
 def test_records_read_again_are_in_the_source_and_in_its_views_as_they_are(clicks: Project) -> None:
@@ -174,7 +174,7 @@ def test_records_read_again_are_in_the_source_and_in_its_views_as_they_are(click
     facts = clicks.check("clicks", seed="").facts
     assert (facts["records_read_again"], facts["offsets_read_again"]) == (30, {"0": "0 to 15", "1": "0 to 15"})
     recompact(clicks, "all", missing)
-    assert "1 of 28 rows that the query makes" in again(clicks, "all")[0]
+    assert "1 of 28 rows that the query returns" in again(clicks, "all")[0]
     recompact(clicks, "clicks", first(lambda _row: {"name": "other"}))
     (violation,) = again(clicks, "clicks")
     assert violation.startswith("partition ")

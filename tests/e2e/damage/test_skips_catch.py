@@ -1,4 +1,5 @@
-"""Rows that are left out do not blind the checks: a row that is missing otherwise is found, and one that came back, too."""
+"""Rows that are left out do not blind the checks: another missing row is found, and so is a left-out row that came
+back."""
 
 import shutil
 from collections.abc import Callable
@@ -8,8 +9,8 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.proofs import CHECKS, Outcome
 from backfill_assets.app.skipping import Named, set_skips
+from backfill_assets.app.table_checks import CHECKS, Outcome
 from backfill_assets.core.progress.positions import SnapshotPosition, ViewPosition
 from backfill_assets.errors import PoisonRowError
 from tests.support.damage import forge_commit, missing, rewrite
@@ -21,7 +22,7 @@ from tests.support.runner import order_of
 pytestmark = pytest.mark.e2e
 
 QUERY = "SELECT id, 12 DIV CAST(amount AS INT) AS twice FROM orders"
-OUT = "1 row is left out as asked"
+OUT = "1 row is left out on request"
 
 
 def skip(project: Project, named: Named) -> None:
@@ -30,7 +31,7 @@ def skip(project: Project, named: Named) -> None:
 
 @pytest.fixture(scope="module")
 def records(broker: str, processes: Processes, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A view that leaves a poison record out, whose run was killed before it committed that."""
+    """A view that leaves out a poison record; its run was killed before it committed that."""
     project = Project(root=tmp_path_factory.mktemp("records"), servers=broker)
     topic = project.topic(partitions=1)
     project.produce(topic, [{"id": number, "amount": number} for number in (1, 0, 2, 3)])
@@ -47,7 +48,7 @@ def records(broker: str, processes: Processes, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A view that leaves a row of a table out."""
+    """A view that leaves out a row of a table."""
     lake = Lake(tmp_path_factory.mktemp("rows"))
     lake.append("orders", [{"id": number, "amount": number} for number in (1, 0, 2, 3)])
     lake.view("large", QUERY, lake.table("orders"))
@@ -58,14 +59,14 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(params=["records", "rows"])
 def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
-    """A sound project in a folder of its own, to be damaged."""
+    """A copy of an undamaged project, to be damaged."""
     sound: Project = request.getfixturevalue(request.param)
     shutil.copytree(sound.root / "warehouse", tmp_path / "warehouse")
     return Project(root=tmp_path, servers=sound.servers, declared=dict(sound.declared))
 
 
 def one_came_back(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The row that is left out is there, as it would be if it could be computed."""
+    """The row that is left out exists in the view, as it would if it could be computed."""
     hidden = {"__offset": 1} if "__offset" in found[0] else {}
     return [*found, {**found[0], "id": 0, "twice": 0, **hidden}]
 

@@ -1,4 +1,4 @@
-"""What cannot work is refused before anything is written, in words that name it."""
+"""Input that cannot work is refused before anything is written, and the error names it."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.e2e
 
 
 def tables(project: Project) -> set[str]:
-    """The folders of tables in the warehouse; the state store aside."""
+    """The folders of tables in the warehouse, without the state store."""
     warehouse = project.root / "warehouse"
     return {str(path.parent.relative_to(warehouse)) for path in warehouse.glob("[sv]*/*/*")}
 
@@ -52,7 +52,7 @@ def test_an_unknown_topic_is_named_for_the_source_and_for_the_view(project: Proj
     assert project.servers in error.message
 
 
-def test_a_broker_that_is_down_is_told_within_the_connect_time_out(project: Project) -> None:
+def test_a_broker_that_is_down_is_reported_within_the_timeout(project: Project) -> None:
     down = Project(root=project.root, servers=f"127.0.0.1:{free_port()}")
     declare(down, "orders")
     refused(down, BrokerUnavailableError, "orders")
@@ -63,7 +63,7 @@ def test_a_broker_that_is_down_is_told_within_the_connect_time_out(project: Proj
     assert down.servers in error.message
 
 
-def test_a_table_that_exists_keeps_what_it_has_while_the_broker_is_down(project: Project) -> None:
+def test_a_table_that_exists_keeps_its_rows_while_the_broker_is_down(project: Project) -> None:
     topic = project.topic()
     project.produce(topic, [{"id": 1}])
     declare(project, topic)
@@ -76,7 +76,9 @@ def test_a_table_that_exists_keeps_what_it_has_while_the_broker_is_down(project:
     assert project.rows("orders", "id") == {(1,): 1, (2,): 1}
 
 
-def test_a_missing_secret_is_named_before_anything_is_made(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_secret_is_named_before_anything_is_created(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("NO_SUCH_SECRET", raising=False)
     declare(project, "orders", client_config={"sasl.password": "env:NO_SUCH_SECRET"})
     assert "NO_SUCH_SECRET" in refused(project, EnvironmentSetupError, "orders", "large").message

@@ -1,11 +1,11 @@
-"""The thinnest path: a topic, a source, a view, and checks that prove both."""
+"""The shortest complete path: a topic, a source, a view, and checks that prove both."""
 
 from collections import Counter
 
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
 from tests.support.project import Project
 

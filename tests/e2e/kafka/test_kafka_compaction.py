@@ -1,4 +1,4 @@
-"""A compacted topic keeps the newest record of each key: what was ingested stays exact, and nothing alarms falsely."""
+"""A compacted topic keeps the newest record of each key: what was ingested stays exact, and there are no false alarms."""
 
 from collections.abc import Sequence
 from uuid import uuid4
@@ -32,7 +32,7 @@ def send(project: Project, topic: str, records: Sequence[tuple[str, int | None]]
 
 
 def offsets_held(project: Project, topic: str) -> list[int]:
-    """The offsets that the partition still has records at."""
+    """The offsets of the partition that still have records."""
     settings = {"bootstrap.servers": project.servers, "group.id": uuid4().hex, "enable.auto.commit": False}
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, 0, 0)])
@@ -47,7 +47,7 @@ def offsets_held(project: Project, topic: str) -> list[int]:
 
 
 def compact(project: Project, topic: str) -> list[int]:
-    """Let the broker compact what is there: newer segments make older ones cleanable. What it holds then."""
+    """Make the broker compact what it can (newer segments make older ones cleanable); returns what is left."""
 
     def compacted() -> bool:
         send(project, topic, [("last", end_of(project, topic))])
@@ -59,7 +59,7 @@ def compact(project: Project, topic: str) -> list[int]:
 
 
 def keep_what_is_there(project: Project, topic: str) -> None:
-    """Let the broker compact no more: what one table has ingested, another may else not find any more."""
+    """Stop the broker's compaction: otherwise one table may not find what another one has ingested."""
     lag = ConfigEntry("min.compaction.lag.ms", "86400000", incremental_operation=AlterConfigOpType.SET)
     (done,) = project.admin.incremental_alter_configs([
         ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[lag])

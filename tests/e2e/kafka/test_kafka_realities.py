@@ -1,4 +1,4 @@
-"""What Kafka really does: transactions, retention, topics that grow, and topics that are deleted and made again."""
+"""What Kafka really does: transactions, retention, topics that grow, and topics that are deleted and created again."""
 
 from collections import Counter
 
@@ -37,7 +37,7 @@ def version(project: Project, name: str) -> int:
 
 
 def refused(project: Project, name: str, error: type[BackfillError]) -> BackfillError:
-    """A refresh that fails with this error, a hint, and nothing written."""
+    """A refresh that fails with this error and a hint, and writes nothing."""
     before = version(project, name)
     with pytest.raises(error) as caught:
         project.refresh(name)
@@ -107,7 +107,7 @@ def test_what_retention_took_is_read_from_bronze_or_named_but_never_skipped(proj
     assert proof.facts["proved_share"] == 0.2
     assert "0 to 8" in proof.summary
 
-    with pytest.raises(OffsetsLostError, match=r"offset 0.* earliest offset that Kafka still holds is 8") as caught:
+    with pytest.raises(OffsetsLostError, match=r"offset 0.* earliest offset that Kafka still has is 8") as caught:
         project.refresh("late_copy")
     assert "reset late" in caught.value.hint
     assert project.rows("late_copy") == Counter()
@@ -136,7 +136,7 @@ def test_records_that_are_lost_between_plan_and_reading_fail_the_epoch(project: 
     with pytest.raises(ComputeError):
         project.refresh("orders", on_step=lose)
     assert project.rows("orders") == Counter()
-    with pytest.raises(OffsetsLostError, match=r"offset 0.* still holds is 5"):
+    with pytest.raises(OffsetsLostError, match=r"offset 0.* still has is 5"):
         project.refresh("orders")
 
 
@@ -164,7 +164,7 @@ def test_partitions_that_join_are_read_from_their_first_record_while_backfilling
             assert project.check(name, check).passed, (name, check)
 
 
-def test_a_topic_that_was_made_again_is_never_taken_for_the_old_one(project: Project) -> None:
+def test_a_topic_that_was_recreated_is_never_taken_for_the_old_one(project: Project) -> None:
     topic = project.topic(partitions=1)
     orders, _ = declare(project, topic)
     project.declare(materialized_view("done", query=ALL, upstreams=[orders]))

@@ -1,4 +1,5 @@
-"""What becomes of records: every part arrives unchanged, what does not parse is kept with its reason, views get the rest."""
+"""What happens to records: every part arrives unchanged, records that cannot be parsed are kept with the reason, and
+views get the others."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -84,7 +85,7 @@ def test_views_share_sources_and_read_each_of_them_as_often_as_they_name_it(proj
     project.refresh("orders")
     project.produce(one, numbers[4:6])
     project.produce(two, numbers[:2])
-    project.refresh("clicks")  # created now, so that its bronze holds nothing older
+    project.refresh("clicks")  # created now, so its bronze table has nothing older
     project.refresh("during")
     project.produce(one, numbers[6:])
     project.produce(two, numbers[2:4])

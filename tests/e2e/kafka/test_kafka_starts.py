@@ -75,14 +75,14 @@ def test_every_form_of_start_is_resolved_once_and_holds_for_views_too(project: P
 @pytest.mark.parametrize(
     ("start", "said"),
     [
-        ({0: 1, 1: 0}, "start offset 1 of partition 0 is not in topic .* which holds 2 .earliest. to 8"),
+        ({0: 1, 1: 0}, "start offset 1 of partition 0 is not in topic .* which has 2 .earliest. to 8"),
         ({0: 9, 1: 0}, "start offset 9 of partition 0 is not in topic"),
-        ({0: 8, 1: 1}, "start offset 1 of partition 1 is not in topic .* which holds 0"),
+        ({0: 8, 1: 1}, "start offset 1 of partition 1 is not in topic .* which has 0"),
         ({0: 8, 1: 0, 2: 0}, r"start names partitions \[0, 1, 2\], but topic .* has \[0, 1\]"),
         ({0: 8}, r"start names partitions \[0\], but topic .* has \[0, 1\]"),
     ],
 )
-def test_a_start_that_the_topic_does_not_hold_is_refused_and_nothing_is_made(
+def test_a_start_that_the_topic_does_not_have_is_refused_and_nothing_is_created(
     project: Project, start: dict[int, int], said: str
 ) -> None:
     topic = project.topic(partitions=2)

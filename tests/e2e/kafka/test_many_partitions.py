@@ -1,4 +1,4 @@
-"""Topics of many partitions, on both kinds of Spark: reading and proving cost one expression, however many there are."""
+"""Topics of many partitions, on both kinds of Spark: reading and proving take one expression, for any number of them."""
 
 from collections import Counter
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from backfill_assets.adapters.proof.rows import Proof, _inside
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.progress.positions import OffsetRange
 from tests.support.many_partitions import make_bronze, results, results_without_broadcasts, wanted
 from tests.support.over_connect import over_connect

@@ -1,4 +1,4 @@
-"""A record that a view cannot be computed of: it is named, left out as asked, and all other rows stay provably exact."""
+"""A record that a view cannot compute: it is named and left out on request, and all other rows stay provably exact."""
 
 from collections import Counter
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.app.lifecycle import reset
-from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.skipping import Named, left_out, set_skips
 from backfill_assets.app.status import status
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.cli.printing import status_text
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.defs.metadata import refresh_metadata
@@ -73,7 +73,7 @@ def test_poison_records_are_named_left_out_and_shown_and_all_others_are_proved(p
     done = project.refresh("shares")
     assert done.report.record.live
     assert project.rows("shares", "id", "share") == Counter((number, 30) for number in (0, 2, 4, 5, 6))
-    assert_proved(project, "2 rows are left out as asked", "partition 0, offset 1", "partition 0, offset 3")
+    assert_proved(project, "2 rows are left out on request", "partition 0, offset 1", "partition 0, offset 3")
 
     shown = refresh_metadata(done)
     assert (shown["rows_left_out"], "partition 0, offset 3" in shown["left_out"]) == (2, True)
@@ -81,7 +81,7 @@ def test_poison_records_are_named_left_out_and_shown_and_all_others_are_proved(p
     assert status_text([status(project.workspace(), "shares")], partitions=False)
 
 
-def test_of_live_rows_too_and_what_was_read_is_not_left_out_any_more(project: Project) -> None:
+def test_live_rows_can_be_left_out_too_but_not_after_they_were_read(project: Project) -> None:
     topic = declare(project)
     project.produce(topic, [event(0), event(1)], partition=0)
     project.refresh("shares")
@@ -92,14 +92,14 @@ def test_of_live_rows_too_and_what_was_read_is_not_left_out_any_more(project: Pr
         skip(project, 0, 0)
     with pytest.raises(DeclarationError, match="no partition 7; it has 0, 1"):
         skip(project, 7, 0)
-    with pytest.raises(DeclarationError, match="is not to leave out"):
+    with pytest.raises(DeclarationError, match="does not leave out"):
         skip(project, 0, 2, undo=True)
-    with pytest.raises(DeclarationError, match="takes every record"):
+    with pytest.raises(DeclarationError, match="ingests every record"):
         set_skips(project.workspace(), "orders", Named(partition=0, offsets=(2,)), undo=False, by="test")
     skip(project, 0, 2)
     project.refresh("shares")
     assert project.rows("shares", "id") == {(0,): 1, (1,): 1, (3,): 1}
-    assert_proved(project, "1 row is left out as asked: source orders, partition 0, offset 2")
+    assert_proved(project, "1 row is left out on request: source orders, partition 0, offset 2")
     assert skip(project, 0, 2, undo=True) == {"0/2": "until reset"}
     assert_proved(project, "1 row is left out")
     reset(project.workspace(), "shares")

@@ -1,4 +1,5 @@
-"""Kafka records to bronze rows on real Spark: each value is in its column, or the record is marked and kept as it came."""
+"""Kafka records to bronze rows on real Spark: each value is in its column, or the record is marked and stored
+unchanged."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -166,7 +167,7 @@ def as_bytes(value: bytes | str | None) -> bytes | None:
 
 
 def plain(value: Any) -> Any:
-    """The value with rows as dictionaries and bytes as bytes."""
+    """The value with rows as dictionaries and binary values as bytes."""
     if hasattr(value, "asDict"):
         return value.asDict(recursive=True)
     if isinstance(value, list):

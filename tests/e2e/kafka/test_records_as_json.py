@@ -1,4 +1,4 @@
-"""Whatever text a record holds is read as itself alone, as Python's `json` reads it, or it is marked as bad."""
+"""Any text in a record is read as exactly one JSON value, as Python's `json` reads it, or the record is marked as bad."""
 
 import json
 import random
@@ -28,7 +28,7 @@ HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
 def value(seed: random.Random, depth: int = 0) -> object:
-    """Some JSON, with texts in it that look like more of it."""
+    """Some JSON, with strings in it that look like more JSON."""
     kinds = ("text", "number", "other") if depth > 2 else ("text", "number", "other", "list", "object", "object")
     match seed.choice(kinds):
         case "text":
@@ -44,7 +44,7 @@ def value(seed: random.Random, depth: int = 0) -> object:
 
 
 def text(seed: random.Random) -> str:
-    """A JSON object; or several texts side by side; or one with tokens put in or cut out somewhere, or cut short."""
+    """A JSON object; or several texts in a row; or one with tokens inserted, removed or truncated."""
     whole = json.dumps({"a": value(seed), "b": value(seed)}, ensure_ascii=seed.random() < 0.5)
     match seed.randrange(5):
         case 0:
@@ -62,7 +62,7 @@ def text(seed: random.Random) -> str:
 
 
 def as_python_reads(data: bytes) -> tuple[bool, object]:
-    """Whether a record is good, and what it has for column `a`; of a field that is there twice, the last counts."""
+    """Whether a record is good, and its value of column `a`; of repeated fields, the last one counts."""
     texts: list[str] = []
 
     def record_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -79,7 +79,7 @@ def as_python_reads(data: bytes) -> tuple[bool, object]:
 
 
 def as_column_reads(found: str | None, wanted: object) -> object:
-    """What a column of type STRING has: a text as it is, anything else as JSON."""
+    """The value of a STRING column: a string unchanged, anything else as JSON."""
     try:
         return found if found is None or isinstance(wanted, str) else json.loads(found)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Secrets of Kafka clients are in nothing that Spark shows or keeps: UI, REST answers, events, logs, plans, errors."""
+"""Secrets of Kafka clients are in nothing that Spark shows or stores: UI, REST answers, events, logs, plans, errors."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def ui() -> int:
 def environment(
     request: pytest.FixtureRequest, project: Project, ui: int, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Mapping[str, str]]:
-    """How a run finds a Spark that shows and keeps all that it can, as a cluster may."""
+    """How a run gets a Spark that shows and stores as much as it can, as on a cluster."""
     settings = kept_in(project.root, ui)
     if request.param == "in-process":
         yield {"WATCHED_CONFIG": json.dumps(settings)}

@@ -1,11 +1,12 @@
-"""Queries over whole tables read those of Kafka sources, beside Delta tables: good records alone, and all of them."""
+"""Queries over whole tables read the tables of Kafka sources, together with Delta tables: all good records, and no
+others."""
 
 from collections import Counter
 
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.errors import UpstreamNotLiveError
 from tests.support.lake import Lake
 from tests.support.project import Project

@@ -1,4 +1,5 @@
-"""A broker whose log is an older copy, filled again: what was read of the rest is missed, and a mere restart is not."""
+"""A broker whose log is replaced by an older copy and filled again: the lost records are noticed, and a mere restart is
+not reported."""
 
 import shutil
 from collections import Counter
@@ -23,17 +24,17 @@ pytestmark = pytest.mark.e2e
 
 @dataclass
 class Broker:
-    """A broker of one test, which it may stop, and whose data it may put back."""
+    """A broker for one test, which may stop it and restore its data."""
 
     root: Path
 
     @property
     def data(self) -> Path:
-        """Where its logs and its metadata are."""
+        """The folder of its logs and its metadata."""
         return self.root / ".backfill" / "kafka" / "data"
 
     def start(self) -> str:
-        """Start it; its address, which stays the same."""
+        """Start it; returns its address, which stays the same."""
         servers = up(self.root, spark=False).bootstrap_servers
         assert servers is not None
         return servers
@@ -42,7 +43,7 @@ class Broker:
         """Stop it."""
         down(self.root)
 
-    def put_back(self, copy: Path, name: str = "") -> None:
+    def restore_backup(self, copy: Path, name: str = "") -> None:
         """Replace its data, or one folder of it, by a copy."""
         shutil.rmtree(self.data / name)
         shutil.copytree(copy, self.data / name)
@@ -71,7 +72,7 @@ def declare(project: Project, **topics: str) -> None:
 
 
 def refused(project: Project, name: str, ranges: dict[int, tuple[int, int]]) -> None:
-    """A refresh that names these ranges and writes nothing."""
+    """A refresh that fails, names these ranges, and writes nothing."""
     before = project.workspace().table(project.declared[name]).output.location.load()
     with pytest.raises(LogTruncatedError, match="lost the end of its log") as caught:
         project.refresh(name)
@@ -82,7 +83,7 @@ def refused(project: Project, name: str, ranges: dict[int, tuple[int, int]]) -> 
 
 
 def offered(client: KafkaClient, topic: str) -> TopicState:
-    """What a topic holds, as soon as its new leader knows it."""
+    """The contents of a topic, as soon as its new leader knows them."""
     found: list[TopicState] = []
 
     def answered() -> bool:
@@ -96,7 +97,7 @@ def offered(client: KafkaClient, topic: str) -> TopicState:
     return found[-1]
 
 
-def test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not(broker: Broker, tmp_path: Path) -> None:
+def test_a_log_restored_and_filled_again_is_refused_and_a_restart_is_not(broker: Broker, tmp_path: Path) -> None:
     project = Project(tmp_path / "project", broker.start())
     kept, lost = project.topic(partitions=1), project.topic(partitions=1)
     declare(project, kept=kept, lost=lost)
@@ -113,7 +114,7 @@ def test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not(broker:
     assert (last.offset, log.diverged(lost, {0: (6, before)})) == (5, {})
 
     broker.stop()
-    broker.put_back(tmp_path / "copy", f"{lost}-0")
+    broker.restore_backup(tmp_path / "copy", f"{lost}-0")
     broker.start()
     project = Project(project.root, project.servers, project.declared)
     (now,) = offered(client, lost).epochs.values()
@@ -121,7 +122,7 @@ def test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not(broker:
     project.produce(kept, rows(4))
 
     assert now > before
-    for _ in range(2):  # a consumer that has looked before looks as closely
+    for _ in range(2):  # a consumer that has checked before checks just as thoroughly
         assert log.diverged(lost, {0: (6, before)}) == {0: 3}
         assert log.diverged(lost, {0: (3, before)}) == log.diverged(lost, {0: (7, now)}) == {}
     assert log.last_records(lost, {0: OffsetRange(start=5, end=6)})[0].digest != last.digest
@@ -133,7 +134,7 @@ def test_a_log_put_back_and_filled_again_is_refused_and_a_restart_is_not(broker:
 
 
 @pytest.mark.full
-def test_a_cluster_put_back_with_its_metadata_is_refused_though_it_gives_epochs_out_again(
+def test_a_cluster_restored_with_its_metadata_is_refused_though_it_gives_epochs_out_again(
     broker: Broker, tmp_path: Path
 ) -> None:
     project = Project(tmp_path / "project", broker.start())
@@ -157,7 +158,7 @@ def test_a_cluster_put_back_with_its_metadata_is_refused_though_it_gives_epochs_
     project.refresh("lost")
     project.refresh("lost_view")
     broker.stop()
-    broker.put_back(tmp_path / "copy")
+    broker.restore_backup(tmp_path / "copy")
     project = go_on(lambda new: commit(new, topic, *rows(14, 15, 16, 17, 18, 19)))
 
     refused(project, "lost", {0: (4, 9)})

@@ -1,4 +1,5 @@
-"""What can come between a look and its commit on a real Delta table, and how each must end: never doubled, never lost."""
+"""What can happen between a look and its commit on a real Delta table, and how each case must end: no row twice, none
+lost."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 EVENTS = [{"id": number} for number in range(12)]
 FEW_TASKS = "SET spark.sql.sources.parallelPartitionDiscovery.parallelism = 2"
-"""VACUUM lists files with as many tasks."""
+"""VACUUM lists files with this number of tasks."""
 IN_GATE = {"append by Spark", "OPTIMIZE by Spark"}
 ALL = Counter((each["id"],) for each in EVENTS)
 
@@ -47,7 +48,7 @@ class Meddler:
         self.table.runner.run(lambda spark: [spark.sql(each.replace("{}", name)).collect() for each in statements])
 
     def rival(self) -> None:
-        """Let another run do all there is to do."""
+        """Let another run do everything that is left to do."""
         self.project.workspace().state.put_lease(f"views/{self.name}", "stalled", held=False)
         assert self.project.refresh(self.name, Limits(chunk_rows=4)).report.stopped is Stop.CAUGHT_UP
 
@@ -132,7 +133,7 @@ def shared(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def as_parameter(case: Case) -> Any:
-    """What Spark does to a table's log delta-rs does, too: of Spark's own ways the gate has two."""
+    """delta-rs does to a table's log what Spark does, too; of Spark's own cases, the gate has two."""
     full = [pytest.mark.full] if case.what.endswith("by Spark") and case.what not in IN_GATE else []
     return pytest.param(case, id=case.what.replace(" ", "_"), marks=full)
 
@@ -163,7 +164,7 @@ def test_every_commit_ends_as_its_case_says(shared: Project, case: Case) -> None
     end_exact(shared, m, case)
 
 
-def test_a_commit_that_landed_but_was_reported_failed_counts_once(
+def test_a_commit_that_succeeded_but_was_reported_as_failed_counts_once(
     shared: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = DeltaOutput.commit
@@ -187,7 +188,7 @@ def two_epochs(project: Project, name: str) -> Meddler:
 
 
 def end_exact(project: Project, m: Meddler, case: Case | None = None) -> None:
-    """The next run makes the view right; what is not ours it refuses to build upon, until a reset."""
+    """The next run corrects the view; after an external write, it refuses to continue until a reset."""
     if case is not None and case.error is ExternalWriteError:
         with pytest.raises(ExternalWriteError):
             project.refresh(m.name)

@@ -1,4 +1,4 @@
-"""The one contract that all strategies keep, each over what it reads: a Kafka topic, or a Delta table that moves."""
+"""The contract that all strategies keep, each with its kind of upstream: a Kafka topic, or a Delta table that changes."""
 
 import signal
 from collections import Counter
@@ -23,7 +23,7 @@ from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.commits import losers, ours
 from tests.support.contract import (
     CHANGES,
-    MOST_EPOCHS,
+    MAX_EPOCHS,
     NOTHING,
     ONE,
     STRATEGIES,
@@ -41,12 +41,13 @@ IN_CHUNKS = Limits(chunk_rows=10)
 KINDS = len(CHANGES)
 IN_HISTORY: tuple[Strategy, ...] = ("rearranged",)
 IN_LOG: tuple[Strategy, ...] = ("source", "arrangement", "rearranged") if FULL else ("rearranged",)
-"""Where all steps are killed; in the others `test_kill*` and `test_snapshot_once` do so, and two are enough here."""
+"""Strategies that are killed at all steps here; for the others `test_kill*` and `test_snapshot_once` do so, and two
+steps suffice."""
 CHANGES_SEEN = 2 * KINDS if FULL else KINDS
 
 
 def strategies(*in_gate: Strategy) -> pytest.MarkDecorator:
-    """All strategies, those of the gate and in the full proof the others too."""
+    """All strategies: those of the gate, and in the full proof the others too."""
     chosen = [each if each in in_gate else pytest.param(each, marks=pytest.mark.full) for each in STRATEGIES]
     return pytest.mark.parametrize("strategy", chosen)
 
@@ -58,7 +59,7 @@ def world(strategy: Strategy, tmp_path: Path, broker: str) -> World:
 
 @strategies("source", "arrangement", "rearranged")
 def test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back(world: World) -> None:
-    """Whatever happens to the upstream while a run is at work: two changes after each epoch, in history and after it."""
+    """Whatever happens to the upstream while a run is active: two changes after each epoch, in history and after it."""
     seen: list[CommitRecord] = []
     left = iter(range(CHANGES_SEEN))
 
@@ -69,7 +70,7 @@ def test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back(wo
             for number in islice(left, 2):
                 world.change(number)
 
-    for _ in range(MOST_EPOCHS):
+    for _ in range(MAX_EPOCHS):
         if not world.refresh(IN_CHUNKS, look_and_change).report.epochs:
             break
         world.follow()
@@ -85,8 +86,9 @@ def test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back(wo
 
 @strategies("snapshot_once", "arrangement", "rearranged")
 def test_an_epoch_that_is_killed_at_step_after_step_is_committed_once(world: World, processes: Processes) -> None:
-    """Each process takes up what the one before left, while the upstream goes on: first in history, then in the log."""
-    # The steps are the protocol's, which is one: where not all are tried, each strategy has another one.
+    """Each process continues what the one before left, while the upstream changes: first in history, then in the change
+    log."""
+    # All strategies share the steps of the protocol: where not all are tried, each strategy has a different one.
     few = (STEPS[1 + STRATEGIES.index(world.strategy) % 2], "committed")
     world.begin()
     kill(world, processes, STEPS if world.strategy in IN_HISTORY else few, first=0)
@@ -130,7 +132,7 @@ def test_what_an_operator_set_holds_between_epochs_and_in_other_processes(world:
         set_controls(world.project.workspace(), "large", by="test", **given)  # type: ignore[arg-type]
 
     def move_and_pause() -> None:
-        world.change(next(numbers))  # or there might be nothing left to do after the epoch
+        world.change(next(numbers))  # otherwise there might be nothing left to do after the epoch
         set_(paused=True)
 
     numbers = iter(range(1, 100, 2))
@@ -158,7 +160,7 @@ def test_what_an_operator_set_holds_between_epochs_and_in_other_processes(world:
 
 
 @strategies("source", "snapshot")
-def test_an_empty_upstream_is_live_at_once_and_goes_on_from_the_log(
+def test_a_view_over_an_empty_upstream_is_live_at_once_and_continues_from_the_log(
     strategy: Strategy, tmp_path: Path, broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = world_of(strategy, tmp_path, broker, files=0)
@@ -172,7 +174,7 @@ def test_an_empty_upstream_is_live_at_once_and_goes_on_from_the_log(
 
 
 @strategies("source", "arrangement")
-def test_of_two_runs_at_once_one_commits_each_epoch_and_the_other_is_fenced(
+def test_one_of_two_concurrent_runs_commits_each_epoch_and_the_other_is_fenced(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.begin()
@@ -182,7 +184,7 @@ def test_of_two_runs_at_once_one_commits_each_epoch_and_the_other_is_fenced(
 
 
 def race(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two runs that do not heed each other's lease: one overtakes the other at a step, and goes on to the end."""
+    """Two runs that ignore each other's lease: one overtakes the other at a step, and continues to the end."""
     with monkeypatch.context() as patched:
         patched.setattr("backfill_assets.adapters.state.state_store.State.lease", lambda _self, _target: None)
         others: list[RunReport] = []
@@ -202,7 +204,7 @@ def race(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_strategies_come_to_the_same_rows_through_the_same_history_of_changes_and_kills(
     tmp_path: Path, processes: Processes
 ) -> None:
-    """Four views of one table, none of which knows when the next change comes, or which of its runs is killed where."""
+    """Four views of one table; when the next change comes, and which run is killed where, is random."""
     seed = 20
     random, world = Random(seed), TableWorld(tmp_path, "snapshot")
     numbers, killed = iter(range(100)), 0
@@ -216,7 +218,7 @@ def test_all_strategies_come_to_the_same_rows_through_the_same_history_of_change
             if random.random() < 0.4:
                 job = {"refresh": view, "query": groups, "strategy": name, "die": [random.choice(STEPS), 1]}
                 code, _ = processes.run(world.order, world.job(**job))
-                assert code in {0, -signal.SIGKILL}, (seed, view)  # one that finds nothing to do reaches no step
+                assert code in {0, -signal.SIGKILL}, (seed, view)  # a run that finds nothing to do reaches no step
                 killed += code != 0
             else:
                 world.project.refresh(view, ONE)

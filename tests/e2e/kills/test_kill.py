@@ -1,4 +1,4 @@
-"""kill -9 of a run's process at every step of the protocol: the next run goes on, and nothing is lost or doubled."""
+"""kill -9 of a run's process at every step of the protocol: the next run continues, and no row is lost or doubled."""
 
 import time
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from backfill_assets.app.lifecycle import maintain
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.protocol import STEPS
 from tests.support.commits import epochs, losers
 from tests.support.processes import Processes
@@ -27,7 +27,7 @@ LARGE = Counter((each["id"], each["amount"] * 2) for each in EVENTS)
 
 @pytest.fixture(scope="module")
 def topic(broker: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Two partitions with the events, and among them records of a transaction that was aborted."""
+    """Two partitions with the events, and between them records of an aborted transaction."""
     project = Project(root=tmp_path_factory.mktemp("topic"), servers=broker)
     name = project.topic(partitions=2)
     project.produce(name, EVENTS[:10])
@@ -59,7 +59,7 @@ def test_a_killed_run_is_resumed_with_at_most_one_epoch_redone(
 ) -> None:
     after = 2 if step == "committed" else 1
     begun = int(step in {"staged", "verified"})
-    kill("large", step, 4 if step == "verified" else 2)  # creating source and view takes a verified commit each
+    kill("large", step, 4 if step == "verified" else 2)  # creating source and view takes one verified commit each
     assert (project.record("large").epoch, len(losers(project, "large"))) == (after, begun)
     kill("orders", step, 2)
     assert (project.record("orders").epoch, len(losers(project, "orders"))) == (after, begun)
@@ -95,7 +95,7 @@ def test_a_run_that_is_killed_while_spark_writes_leaves_nothing_that_counts(
     folder = project.root / "warehouse" / "views" / "slow"
     wait_until(lambda: any(folder.glob("*-*-*/_temporary/**/*.parquet")))
     process.kill()
-    # Not waited for yet: a dead process that nobody has buried holds no lease.
+    # Its parent has not collected it yet: a dead process that is a zombie holds no lease.
     wait_until(lambda: Path(f"/proc/{process.pid}/stat").read_text().split()[2] == "Z")
     assert project.record("slow").epoch == 0
     done = project.refresh("slow")
@@ -103,7 +103,7 @@ def test_a_run_that_is_killed_while_spark_writes_leaves_nothing_that_counts(
     process.communicate(timeout=LIMIT)
     assert project.rows("slow", "id") == Counter((each["id"],) for each in EVENTS)
     assert project.check("slow", "rows_conserved").passed
-    # The server may still be busy with the dead run's job, and write into its folder.
+    # The server may still be running the dead run's job, and writing into its folder.
     wait_until(lambda: maintain(project.workspace(), "slow") == [] and losers(project, "slow") == [])
     assert project.rows("slow", "id") == Counter((each["id"],) for each in EVENTS)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.protocol import STEPS
 from tests.support.commits import epochs, losers
@@ -32,7 +32,8 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def killed(lake: Lake, processes: Processes, step: str, view: str = "large") -> None:
-    """A refresh in a process of its own that kills itself at a step of its first epoch, having left what it must."""
+    """A refresh in a process of its own that kills itself at a step of its first epoch; it must have left what is
+    expected."""
     before = lake.project.record(view).epoch
     processes.kill(order_of(lake.project), {"refresh": view, "chunk_rows": CHUNK.chunk_rows}, step)
     assert lake.project.record(view).epoch == before + (step == "committed")
@@ -71,7 +72,7 @@ def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake
 def test_a_kill_at_any_step_by_key_loses_and_doubles_nothing_of_a_table_that_moves(
     lake: Lake, processes: Processes
 ) -> None:
-    """Rows change on both sides of the cursor before each kill and after it, so that what was planned is outdated."""
+    """Rows change on both sides of the cursor before each kill and after it, so the plan is outdated."""
     lake.append("base", ({"id": at, "v": at % 10} for at in range(FILES * 10, FILES * 10 + 10)))
     lake.project.refresh("by_key", CHUNK)
     expected = {at: at % 10 * 2 for at in range(FILES * 10 + 10) if at % 10 != 3}
@@ -94,7 +95,7 @@ def test_a_kill_at_any_step_by_key_loses_and_doubles_nothing_of_a_table_that_mov
 
 
 def change(lake: Lake, expected: dict[int, int], moved: int, last: int, first: int) -> None:
-    """Rows come at both ends of the key, one is moved from there over any cursor, one is changed in place."""
+    """Insert rows at both ends of the key, move one across any cursor, and change one in place."""
     lake.append("base", [{"id": last, "v": 1}, {"id": first, "v": 1}])
     table = DeltaTable(lake.path("base"))
     table.update(predicate=f"id = {moved}", updates={"id": "id + 5000"})

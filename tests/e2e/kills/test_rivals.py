@@ -1,4 +1,4 @@
-"""Two runs of one view, a run that stalls while others go on, and a run that is interrupted."""
+"""Two runs of one view, a run that stalls while others continue, and a run that is interrupted."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ def test_the_lease_of_a_living_run_makes_a_second_one_stop(orders: Project) -> N
     assert_exact(orders, epochs=3)
 
 
-def test_of_two_runs_at_once_without_leases_one_commits_each_epoch(
+def test_one_of_two_concurrent_runs_without_leases_commits_each_epoch(
     orders: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(State, "leases", lambda _self: {})
@@ -130,7 +130,7 @@ def test_a_stalled_run_never_commits_over_what_others_did(
 
 @pytest.fixture(scope="module")
 def world(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose view is thrown away before each stall."""
+    """A project whose view is created again before each stall."""
     project = Project(root=tmp_path_factory.mktemp("stalls"), servers=broker)
     topic = project.topic()
     project.produce(topic, EVENTS)
@@ -141,12 +141,12 @@ def world(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def stalled(world: Project) -> Project:
-    """The view anew, with no epoch committed yet."""
+    """The view, created again without any committed epoch."""
     reset(world.workspace(), "large")
     return world
 
 
-def test_tending_vacuuming_and_expiring_take_nothing_from_a_stalled_run(orders: Project) -> None:
+def test_maintenance_vacuum_and_expiry_remove_nothing_from_a_stalled_run(orders: Project) -> None:
     orders.refresh("large", Limits(max_rows=4, chunk_rows=2))
     forget_at_once(orders.workspace().table(orders.declared["large"]).output.location)
 
@@ -160,7 +160,7 @@ def test_tending_vacuuming_and_expiring_take_nothing_from_a_stalled_run(orders: 
     assert_exact(orders, epochs=6, since=6)
 
 
-def test_an_interrupt_cancels_spark_and_the_same_process_goes_on(orders: Project) -> None:
+def test_an_interrupt_cancels_spark_and_the_same_process_continues(orders: Project) -> None:
     folder = orders.root / "warehouse" / "views" / "slow"
     orders.refresh("slow", Limits(max_rows=1, chunk_rows=1))
     sent = []
@@ -186,7 +186,7 @@ def test_an_interrupt_cancels_spark_and_the_same_process_goes_on(orders: Project
 
 
 def assert_exact(project: Project, *, epochs: int, since: int = 0) -> None:
-    """Each event is there once, and each epoch that the log still knows; it must know those from `since` on."""
+    """Each event exists once, and so does each epoch that is still in the log, which must have those from `since` on."""
     assert project.rows("large", "id") == ALL
     records = project.workspace().table(project.declared["large"]).output.life(since=0)
     assert [each.epoch for each in records] == list(range(since, epochs + 1))

@@ -1,4 +1,4 @@
-"""What a table lives through: log clean-up, a lost state store, restarts, reset, drop, and changed declarations."""
+"""What a table survives: log cleanup, a lost state store, restarts, reset, drop, and changed declarations."""
 
 import json
 import os
@@ -13,8 +13,8 @@ import pytest
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.app.controls import set_controls
 from backfill_assets.app.lifecycle import drop, maintain, rebuild, reset
-from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.status import status
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.records import CommitRecord
@@ -86,7 +86,7 @@ def test_a_log_expires_beyond_its_retention_and_takes_nothing_along_that_is_need
     assert ledger.incarnations(target) == set(), "also of a life that the log has forgotten"
 
 
-def test_tending_a_busy_table_is_not_held_up_by_an_epoch_in_between(orders: Project) -> None:
+def test_maintaining_a_busy_table_is_not_stopped_by_an_epoch_in_between(orders: Project) -> None:
     orders.refresh("large", CHUNKED)
     more(orders, 12)
     orders.refresh("orders")
@@ -116,7 +116,7 @@ def test_files_that_were_committed_outlive_a_sweep_though_the_log_forgot_their_c
     )
 
 
-def test_a_state_store_that_was_lost_or_put_back_is_rebuilt_and_goes_on_exactly(orders: Project) -> None:
+def test_a_state_store_that_was_lost_or_restored_is_rebuilt_and_continues_exactly(orders: Project) -> None:
     state = orders.root / "warehouse" / "_state"
     orders.refresh("large", CHUNKED)
     shutil.copytree(state / "plans", orders.root / "old")
@@ -125,7 +125,7 @@ def test_a_state_store_that_was_lost_or_put_back_is_rebuilt_and_goes_on_exactly(
     orders.refresh("large", CHUNKED)
     lost_in: list[Callable[[], object]] = [
         lambda: shutil.rmtree(state),
-        lambda: put_back(orders.root / "old", state / "plans"),
+        lambda: restore_backup(orders.root / "old", state / "plans"),
     ]
     for number, lose in enumerate(lost_in, start=2):
         lose()
@@ -245,7 +245,7 @@ def declare_changed(
 
 
 def count_by_spark(project: Project, condition: str) -> int:
-    """How many rows of `large` Spark finds; it skips files by their statistics."""
+    """The number of rows of `large` that Spark finds; it skips files by their statistics."""
     table = table_of(project, "large")
     uri = table.output.location.uri
     return table.runner.run(lambda spark: spark.read.format("delta").load(uri).where(condition).count())
@@ -260,7 +260,7 @@ def ids(project: Project) -> Counter[Any]:
 
 
 def clean_up_log(project: Project, name: str, *, below: int) -> None:
-    """Age all commits below a version, and let delta-rs clean up under a retention that somebody lowered."""
+    """Age all commits below a version, and let delta-rs clean up with a retention that somebody lowered."""
     location = table_of(project, name).output.location
     table = location.load()
     assert table is not None
@@ -276,7 +276,7 @@ def clean_up_log(project: Project, name: str, *, below: int) -> None:
     assert not (log / f"{below - 1:020d}.json").exists()
 
 
-def put_back(old: Path, place: Path) -> None:
+def restore_backup(old: Path, place: Path) -> None:
     shutil.rmtree(place)
     shutil.copytree(old, place)
 

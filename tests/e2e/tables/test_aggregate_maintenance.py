@@ -1,4 +1,4 @@
-"""Aggregate views on real Spark: after any history of changes they hold what Spark's own batch answer holds."""
+"""Aggregate views on real Spark: after any history of changes, they have the same rows as Spark's own batch query."""
 
 import math
 import random
@@ -56,7 +56,7 @@ def bag(rows: Iterable[Any], columns: Iterable[str]) -> "Counter[Row]":
 
 
 class View:
-    """The rows of an upstream, and the stored rows of a view that are kept up by changes alone."""
+    """The rows of an upstream, and the stored rows of a view that are maintained by changes alone."""
 
     def __init__(self, spark: "SparkSession", query: str, *, few: bool = True) -> None:
         self.spark, self.sql, self.query, self.few = spark, query, analyze(query), few
@@ -130,7 +130,7 @@ def random_history(view: View, seed: int) -> None:
     chance = random.Random(seed)
     for share in (0.15, 0.0, 0.9, 0.2):
         inserted = [random_row(chance) for _ in range(chance.choice([3, 30]))]
-        # Some of what is inserted goes in the same batch; once nearly everything goes.
+        # Some rows are inserted and deleted in the same batch; once nearly all are deleted.
         known = [*view.rows, *inserted]
         deleted = chance.sample(known, int(len(known) * share))
         view.change(deleted, inserted)
@@ -153,7 +153,7 @@ def row(g: str | None = "a", **values: Any) -> Row:
 
 
 def never(spark: "SparkSession") -> "DataFrame":
-    """An upstream that fails when a row of it is computed."""
+    """An upstream that fails if any of its rows is computed."""
     columns = [f"CAST(raise_error('the upstream was read') AS {each.type}) AS {each.name}" for each in COLUMNS]
     return spark.range(3).selectExpr(*columns)
 
@@ -170,7 +170,7 @@ def test_vanished_groups_are_deleted_by_key_and_may_come_back_in_the_same_batch(
     view.check()
 
 
-def test_a_group_that_comes_and_goes_in_one_batch_gives_no_row(spark: "SparkSession") -> None:
+def test_a_group_that_is_inserted_and_deleted_in_one_batch_gives_no_row(spark: "SparkSession") -> None:
     view = View(spark, EXACT)
     assert view.change([row("a", i=1)], [row("a", i=1)], never(spark)) == []
 
@@ -214,7 +214,7 @@ def test_an_append_only_upstream_is_not_needed_and_a_retraction_from_it_is_an_er
 def test_a_retraction_of_what_was_never_counted_is_an_error(spark: "SparkSession") -> None:
     view = View(spark, EXACT)
     view.change([], [row("a", i=1)])
-    with pytest.raises(PySparkException, match="ever had"):
+    with pytest.raises(PySparkException, match="than it has"):
         view.maintain([row("a", i=1), row("a", i=1)], [], never(spark))
 
 
@@ -235,7 +235,7 @@ def test_averages_of_decimals_are_exactly_those_of_spark(spark: "SparkSession", 
     columns = parse_schema(f"g INT, m DECIMAL({kind})")
     most = 10**precision - 1
     values = [(g, Decimal(chance.randrange(-most, most + 1)).scaleb(-scale)) for g in range(40) for _ in range(g + 1)]
-    # A decimal context of Python's own would round 32 digits.
+    # Python's default decimal context would round 32 digits.
     texts = [(g, format(value, "f")) for g, value in values]
     rows = spark.createDataFrame(texts, "g INT, m STRING").selectExpr("g", f"CAST(m AS DECIMAL({kind})) AS m")
     rows.createOrReplaceTempView("decimals")

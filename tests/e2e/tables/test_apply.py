@@ -1,4 +1,4 @@
-"""Row-wise queries on real Spark: the rows they give, and that Spark agrees with what sqlglot let pass."""
+"""Row-wise queries on real Spark: their rows, and that Spark accepts what sqlglot accepted."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -162,7 +162,7 @@ def test_names_that_are_words_of_sql_or_need_quotes_work(spark: "SparkSession") 
 
 
 def test_rows_that_differ_in_where_they_are_null_are_numbered_alike(spark: "SparkSession") -> None:
-    # Spark's hashes see no nulls, so that these share one.
+    # Spark's hashes ignore nulls, so these rows have the same hash.
     rows = [(1, None), (None, 1)]
     found = [
         bag(numbered(spark.createDataFrame(each, "a INT, b INT").coalesce(1), ["a", "b"]))
@@ -173,7 +173,7 @@ def test_rows_that_differ_in_where_they_are_null_are_numbered_alike(spark: "Spar
 
 
 def _functions(spark: "SparkSession", groups: Iterable[str]) -> set[str]:
-    jvm: Any = spark._jvm  # the registry has no other door
+    jvm: Any = spark._jvm  # there is no other way to get at the registry
     infos = jvm.org.apache.spark.sql.api.python.PythonSQLUtils.listBuiltinFunctionInfos()
     return {info.getName() for info in infos if info.getGroup() in set(groups)}
 
@@ -207,7 +207,7 @@ def test_every_aggregate_window_and_table_function_of_spark_is_refused(spark: "S
 def test_the_functions_that_spark_calls_not_deterministic_are_refused(spark: "SparkSession") -> None:
     names = _functions(spark, ["math_funcs", "string_funcs", "misc_funcs", "array_funcs", "collection_funcs"])
     named = [name for name in names if name.isidentifier()]
-    with ThreadPoolExecutor() as pool:  # Spark analyses each in a thread of its own
+    with ThreadPoolExecutor() as pool:  # Spark analyzes each in a thread of its own
         said = pool.map(partial(_is_deterministic, spark), named)
         found = {name for name, deterministic in zip(named, said, strict=True) if not deterministic}
     assert {"rand", "uuid", "shuffle", "randstr"} <= found
@@ -215,7 +215,8 @@ def test_the_functions_that_spark_calls_not_deterministic_are_refused(spark: "Sp
 
 
 def _is_deterministic(spark: "SparkSession", name: str) -> bool:
-    """As Spark says of a call with arguments that it takes; a function that takes none of these counts as such."""
+    """What Spark reports for a call with arguments that it accepts; a function that accepts none of these counts as
+    one."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

@@ -1,4 +1,5 @@
-"""Strategy `arrangement` on real Delta tables: exact at every epoch, though the table moves and forgets all the while."""
+"""Strategy `arrangement` on real Delta tables: exact at every epoch, although the table changes and is vacuumed
+meanwhile."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ def by_key(lake: Lake, name: str, query: str, *upstreams: Any, **given: Any) -> 
 
 
 def chunk(rows: int) -> Limits:
-    """One epoch of so many rows."""
+    """One epoch of this many rows."""
     return Limits(chunk_rows=rows, max_rows=1)
 
 
@@ -59,7 +60,7 @@ def plan_of(lake: Lake, view: str = "large") -> Any:
 
 
 def vacuum(lake: Lake, name: str) -> None:
-    """Remove every file that the newest version does not have, change files and deletion vectors too."""
+    """Remove every file that the newest version does not have, including change files and deletion vectors."""
     root = Path(lake.path(name))
     upstream = DeltaUpstream(name=name, location=TableLocation(uri=str(root), storage_options={}))
     kept = set[str]()
@@ -84,7 +85,7 @@ def update(lake: Lake, name: str, where: str, **values: str) -> None:
 def exact_at_cursor(
     lake: Lake, query: str, columns: Sequence[str], where: Callable[[TablePosition], str | None]
 ) -> None:
-    """The view is its query over the rows that the test itself says have been read."""
+    """The view is its query over the rows that have been read, according to the test itself."""
     at = place(lake.project.record("large"), "base")
     condition = where(at) or "TRUE"
     wanted = lake.expected("large", query.replace("FROM base", f"FROM (SELECT * FROM base WHERE {condition})"), "base")
@@ -92,7 +93,7 @@ def exact_at_cursor(
 
 
 def up_to_cursor(table: TablePosition) -> str | None:
-    """In SQL, for a key of one number: what has been read."""
+    """SQL, for a key of one number, for what has been read."""
     if table.backfilled:
         return None
     ends = done_ranges(table)
@@ -221,7 +222,7 @@ def test_a_union_of_two_tables_goes_by_the_key_of_each(lake: Lake) -> None:
 def test_a_view_over_a_view_goes_by_its_hidden_key(lake: Lake) -> None:
     lake.write("a", lake.spark.range(80).selectExpr("id", "id % 5 AS v").repartition(2))
     parent = lake.view("parent", "SELECT v FROM a", lake.table("a"))
-    for _ in range(2):  # a file each time, whose keys overlap
+    for _ in range(2):  # a file each time, with overlapping keys
         assert len(lake.project.refresh("parent", chunk(30)).report.epochs) == 1
     child = "SELECT v, v % 3 AS w FROM parent"
     by_key(lake, "large", child, parent)

@@ -1,4 +1,4 @@
-"""`strategy="auto"` on real tables: what `plan` says is what the life then begins with, and nothing unsafe is begun."""
+"""`strategy="auto"` on real tables: a life begins with the strategy that `plan` shows, and nothing unsafe is begun."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ SITUATIONS: Mapping[Strategy, tuple[int, dict[str, str]]] = {
     "arrangement": (40 * MILLION, {FILES: "interval 20 seconds"}),
     "rearranged": (40 * MILLION, {LOG: "interval 20 seconds"}),
 }
-"""For each strategy a table that it reads best: its rows as the log states them, and its properties."""
+"""For each strategy, a table that it reads best: its rows according to the log, and its properties."""
 
 
 def a_table(root: Path, *, rows: int = 40, properties: dict[str, str] | None = None) -> TableWorld:
@@ -59,7 +59,7 @@ def a_table(root: Path, *, rows: int = 40, properties: dict[str, str] | None = N
 
 
 def planned(world: World) -> Choice:
-    """What `plan` says; it leaves everything as it is."""
+    """The output of `plan`, which changes nothing."""
     before = everything(world)
     found = plan(world.project.workspace(), "large", Limits())
     assert everything(world) == before
@@ -165,7 +165,7 @@ def test_a_dry_run_shows_the_same_plan_and_writes_nothing(tmp_path: Path) -> Non
 
 
 def keep(world: TopicWorld, milliseconds: str) -> None:
-    """Let the topic keep its records for so long."""
+    """Set the retention of the topic."""
     entry = ConfigEntry("retention.ms", milliseconds, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, world.topic, incremental_configs=[entry])
     for future in world.project.admin.incremental_alter_configs([resource]).values():

@@ -1,4 +1,4 @@
-"""Joins by key on real Spark: the same rows by either way, and the way that was chosen is taken."""
+"""Joins by key on real Spark: the same rows with both kinds of join, and the chosen one is used."""
 
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ def test_the_rows_of_keys_are_the_same_by_broadcast_and_by_sorting(
     assert found[True] == found[False] == Counter(dict.fromkeys((2, 6, 7, 17, 21, 22), 1))
 
 
-def test_a_session_tells_how_much_fits_and_forbids_what_it_is_told_to(spark: "SparkSession") -> None:
+def test_a_session_limits_broadcasts_and_can_forbid_them(spark: "SparkSession") -> None:
     threshold = "spark.sql.autoBroadcastJoinThreshold"
     assert fit_in(spark, Keys(rows=1000, columns=1))
     assert not fit_in(spark, Keys(rows=1000, columns=1, bytes=2**40))

@@ -1,4 +1,4 @@
-"""Columns that come to an upstream while a view follows it: a name of the query goes on meaning what it meant."""
+"""Columns that are added to an upstream while a view follows it: the names in the query keep their meaning."""
 
 import random
 from collections import Counter
@@ -9,7 +9,7 @@ from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
 from backfill_assets.app.lifecycle import reset
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.lake import Lake
 
@@ -47,7 +47,7 @@ def wide_rows(start: int, end: int) -> list[dict[str, object]]:
 
 
 def come(lake: Lake, name: str, column: str, kind: str) -> None:
-    """Give a table a new column."""
+    """Add a column to a table."""
     DeltaTable(lake.path(name)).alter.add_columns([Field(column, PrimitiveType(kind))])
 
 
@@ -59,9 +59,7 @@ def assert_exact(lake: Lake, view: str, query: str, columns: list[str], *names: 
 
 
 @pytest.mark.parametrize("strategy", ["snapshot", "arrangement", "rearranged"])
-def test_an_alias_goes_on_meaning_what_it_meant_in_the_middle_of_history_and_after_it(
-    lake: Lake, strategy: str
-) -> None:
+def test_an_alias_keeps_its_meaning_in_the_middle_of_history_and_after_it(lake: Lake, strategy: str) -> None:
     lake.view("taxed", TAXED, lake.table("orders"), strategy=strategy, refresh_mode="incremental")
     assert not lake.project.refresh("taxed", CHUNK).report.record.live
     come(lake, "orders", "total", "double")
@@ -99,7 +97,7 @@ def test_a_view_that_is_replaced_in_full_keeps_its_columns(lake: Lake) -> None:
     lake.view("taxed", TAXED, lake.table("orders"))
     lake.project.refresh("taxed")
     come(lake, "orders", "total", "double")
-    lake.append("orders", wide_rows(20, 2_000), schema_mode="merge")  # replaced in full are views over heavy changes
+    lake.append("orders", wide_rows(20, 2_000), schema_mode="merge")  # views with many changes are replaced in full
     for change in range(4):
         lake.sql("orders", f"UPDATE {{t}} SET qty = qty + {change}, total = {change}")
     (epoch,) = lake.project.refresh("taxed").report.epochs

@@ -1,4 +1,4 @@
-"""What the log of a view states of its files is exact, for values of every type; what others state is not trusted."""
+"""The statistics in the log of a view are exact, for values of every type; those of other writers are not trusted."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,8 +10,8 @@ import pytest
 from deltalake import QueryBuilder
 
 from backfill_assets.app.lifecycle import maintain
-from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.refresh import refresh
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.bounds import checkpointed, longest_bound, stated, untrue
 from tests.support.lake import Lake
@@ -56,7 +56,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def literal(column: str, row: int) -> str:
-    """The value of a column in a row, in SQL; null in each seventh."""
+    """The value of a column in a row, in SQL; null in every seventh row."""
     kind, values = VALUES[column]
     return f"CAST({'NULL' if row % 7 == 6 else values[row % len(values)]} AS {kind})"
 
@@ -95,7 +95,7 @@ def test_bounds_are_exact_and_filters_find_every_row_whatever_was_committed_how(
 
 
 def assert_true(lake: Lake, place: str) -> None:
-    """All that is stated of files is so, and every value finds its row, by Spark and by both readers of delta-rs."""
+    """All statistics are right, and every value finds its row, with Spark and with both readers of delta-rs."""
     assert untrue(place) == []
     assert longest_bound(place) <= 64
     bounded = {name for each in stated(place).values() for name in each.get("maxValues", {})}
@@ -103,7 +103,7 @@ def assert_true(lake: Lake, place: str) -> None:
     table = deltalake.DeltaTable(place)
     there = {row["id"] for row in table.to_pyarrow_table(columns=["id"]).to_pylist()}
     wanted = {(name, row) for row in there for name in VALUES if row % 7 != 6}
-    # Spark takes zeros for equal, the dictionaries inside of Parquet files do not, whoever wrote them.
+    # Spark treats zeros as equal, but the dictionaries in Parquet files do not, whoever wrote them.
     assert {each for each in wanted if "-0.0" not in literal(*each)} - set(by_spark(lake, place)) == set()
     assert {(name, row) for name, row in wanted if name in FLAT and "NaN" not in literal(name, row)} <= set(
         by_arrow(table)
@@ -112,7 +112,7 @@ def assert_true(lake: Lake, place: str) -> None:
 
 
 def by_spark(lake: Lake, place: str) -> Iterator[tuple[str, int]]:
-    """The values that find their rows: each filter is a scan of its own, that leaves out files."""
+    """The values that find their rows: each filter is a scan of its own that skips files."""
     scans = {
         f"SELECT '{name}' AS name, id FROM delta.`{place}` WHERE {name} = {literal(name, row)}"
         for name in VALUES

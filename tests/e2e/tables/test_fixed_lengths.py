@@ -1,4 +1,4 @@
-"""Columns of type CHAR: Spark pads what they are compared with, in a view as where it reads the table itself."""
+"""Columns of type CHAR: Spark pads what they are compared with, in a view as in a table that it reads itself."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Keys that are floats: what is equal has one form in a view, and is the same key in whatever form others wrote it."""
+"""Float keys: equal values have one form in a view, and are the same key in whatever form other writers wrote them."""
 
 import math
 import struct
@@ -21,21 +21,21 @@ from tests.support.settings import one_in_gate
 pytestmark = pytest.mark.e2e
 
 NAN = struct.unpack("d", struct.pack("Q", 0xFFF8_0000_0000_0001))[0]
-"""Not a number, by other bits than Python, Spark and Arrow use."""
+"""NaN, with other bits than Python, Spark and Arrow use."""
 ODD = {"NaN": NAN, "zero": -0.0, "some": 1.5, "null": None}
 PLAIN = {"NaN": math.nan, "zero": 0.0, "some": 1.5, "null": None}
 SCHEMA = pa.schema({"x": pa.float64(), "y": pa.float32(), "v": pa.string()})
 
 
 def rows(v: str) -> pa.Table:
-    """A row for each pair of numbers, half of them in odd forms."""
+    """A row for each pair of numbers, half of them in unusual forms."""
     made = [{"x": (ODD if two in {"NaN", "null"} else PLAIN)[one], "y": ODD[two], "v": v} for one in ODD for two in ODD]
     return pa.Table.from_pylist(made, schema=SCHEMA)
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """A table whose key is made of floats, in two files."""
+    """A table with float columns in its key, in two files."""
     made = Lake(tmp_path)
     made.append("base", rows("old").slice(0, 8))
     made.append("base", rows("old").slice(8))
@@ -43,7 +43,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def odd(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with all their floats in odd forms."""
+    """The rows with all their floats in unusual forms."""
     forms = {None: None, "nan": NAN, "0.0": -0.0, "-0.0": -0.0, "1.5": 1.5}
     return [
         {name: value if isinstance(value, str | int) else forms[str(value) if value is not None else None]
@@ -76,7 +76,8 @@ def exact(lake: Lake, view: str, query: str, columns: list[str], *checks: str) -
 
 
 def follow_by_either_engine(lake: Lake, view: str, query: str, columns: list[str]) -> None:
-    """Another tool's compaction gives the view's floats odd forms; then every row is replaced, some go and come."""
+    """Another tool's compaction writes the view's floats in unusual forms; then all rows are replaced, and some are
+    inserted and deleted."""
     for engine, workspace in (("delta-rs", lake.project.workspace()), ("spark", large(lake))):
         recompact(lake.project, view, odd)
         table = DeltaTable(lake.path("base"))

@@ -1,4 +1,4 @@
-"""Real tables whose changes outweigh them: the view is recomputed and replaces itself, in one commit."""
+"""Real tables whose changes are far larger than the tables: the view is recomputed, and updated in one commit."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute import differences
 from backfill_assets.app.lifecycle import maintain
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitRecord
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.e2e
 ROWS = 30_000
 COLUMNS = ("id", "twice")
 REWRITES = 3
-"""So often has a table to be overwritten for its changes to outweigh it."""
+"""A table has to be overwritten this often until its changes are large enough."""
 
 
 @pytest.fixture
@@ -52,14 +52,14 @@ def rewrite(lake: Lake, name: str = "base", *, times: int = REWRITES, first: int
 
 
 def touch(lake: Lake, name: str = "base", *, times: int = REWRITES) -> None:
-    """Overwrite a table with its own rows: a change log that outweighs it, and no change."""
+    """Overwrite a table with its own rows: a large change log without any change."""
     rows = DeltaTable(lake.path(name)).to_pyarrow_table()
     for _ in range(times):
         lake.append(name, rows, mode="overwrite")
 
 
 def told(lake: Lake, view: str = "large") -> Counter[tuple[str, int]]:
-    """What the change feed of the view's newest version tells its readers: what became of which row."""
+    """The change feed of the view's newest version: the change of each row."""
     table = DeltaTable(lake.location(view))
     feed = pa.table(table.load_cdf(starting_version=table.version())).to_pylist()
     return Counter((row["_change_type"], row["id"]) for row in feed)
@@ -84,7 +84,7 @@ def assert_right(
     columns: tuple[str, ...] = COLUMNS,
     checks: Iterable[str] = CHECKS,
 ) -> None:
-    """The view is its query, and the checks say so."""
+    """The view is its query, and the checks agree."""
     found = lake.found(view, columns)
     assert found == lake.expected(view, query, *names)
     assert found.total() > 0
@@ -128,7 +128,7 @@ def change_few(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("counted", one_in_gate("a share", "all"))
-def test_readers_are_told_only_what_differs_where_few_rows_do(
+def test_readers_see_only_differences_if_few_rows_differ(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, counted: str
 ) -> None:
     if counted == "a share":
@@ -158,10 +158,10 @@ def test_groups_that_differ_are_replaced_and_no_others(lake: Lake) -> None:
     assert_right(lake, sums, "base", view="sums", columns=("id", "twice", "most"))
 
 
-def test_a_key_that_is_there_twice_among_few_that_differ_is_refused(lake: Lake) -> None:
+def test_a_duplicate_key_among_few_differences_is_refused(lake: Lake) -> None:
     touch(lake)
     before = lake.project.rows("large", *COLUMNS)
-    for v in (1, 2):  # a key that the view has, and one that it has not
+    for v in (1, 2):  # a key that the view has, and one that it does not have
         lake.append("base", [{"id": 7, "v": v}] if v == 1 else [{"id": ROWS, "v": 1}, {"id": ROWS, "v": 2}])
         with pytest.raises(DuplicateKeyError):
             lake.project.refresh("large")
@@ -208,7 +208,7 @@ def test_a_table_that_was_emptied_empties_the_view(lake: Lake) -> None:
     assert_right(lake, LAKE_QUERY, "base")
 
 
-def test_a_key_that_is_there_twice_is_refused_and_once_corrected_taken_in(lake: Lake) -> None:
+def test_a_duplicate_key_is_refused_until_it_is_corrected(lake: Lake) -> None:
     rewrite(lake)
     before = lake.project.rows("large", *COLUMNS)
     lake.append("base", [{"id": 7, "v": 1}])

@@ -1,4 +1,4 @@
-"""A Spark whose settings others have turned round: views are right and all checks agree, or the run refuses."""
+"""A Spark whose settings have all been changed by others: views are right and all checks pass, or the run refuses."""
 
 import contextlib
 import subprocess
@@ -14,7 +14,7 @@ from backfill_assets.adapters.local.servers import down, spark_token, up
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.spark.session import Remote
 from backfill_assets.adapters.storage.warehouse import Warehouse
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from tests.support.hostile import KAFKA_ROWS, RECORDS, TABLE_QUERIES, Teller, change, declare, hostile, prepare
 from tests.support.lake import Lake
 from tests.support.project import Project
@@ -45,7 +45,7 @@ def started_with(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module", params=one_in_gate("in-process", "connect"))
 def hostile_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Teller]:
-    """A process whose Spark was started with hostile settings: within itself, or as a server."""
+    """A process whose Spark was started with hostile settings: in the process, or as a server."""
     folder = tmp_path_factory.mktemp("hostile")
     settings = hostile(Lake(folder).spark)
     assert len(settings) > 500, "Spark's own list of settings was found"

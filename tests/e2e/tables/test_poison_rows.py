@@ -1,4 +1,4 @@
-"""A row of a table that a view cannot be computed of: named by its key, and left out in every version until taken back."""
+"""A row of a table that a view cannot compute: named by its key, and left out in every version until it is taken back."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 QUICK_CHECKS = ("exactly_once", "positions_contiguous", "ledger_matches_table")
 QUERY = "SELECT id, 60 DIV parts AS share FROM orders WHERE note <> 'no'"
 IN_CONDITION = f"{QUERY} AND 60 DIV parts > 1"
-"""The uniqueness of the key, which is looked at before anything is written, cannot be computed either."""
+"""The uniqueness of the key, which is checked before anything is written, cannot be computed either."""
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def poison(lake: Lake, view: str = "shares") -> list[dict[str, str]]:
 
 
 def refresh(lake: Lake, *left_out: int, query: str = QUERY, **limits: Any) -> None:
-    """One run, after which the view is its query over all rows but those left out: as far as they are read by the check,
-    and when all are read, by an oracle of its own."""
+    """One run, after which the view is its query over all rows except those left out: proved by the check, and once
+    everything has been read, by a separate oracle."""
     live = lake.project.refresh("shares", Limits(**limits)).report.record.live
     others = f"SELECT * FROM orders WHERE id NOT IN ({', '.join(map(str, (-1, *left_out)))})"
     columns = ("id", "share") if "GROUP" not in query else ("note", "share", "least")
@@ -52,7 +52,7 @@ def refresh(lake: Lake, *left_out: int, query: str = QUERY, **limits: Any) -> No
     for check in QUICK_CHECKS:
         outcome = lake.project.check("shares", check)
         assert outcome.passed, (check, outcome)
-        said = f"{len(left_out)} row{'s are' if len(left_out) > 1 else ' is'} left out as asked"
+        said = f"{len(left_out)} row{'s are' if len(left_out) > 1 else ' is'} left out on request"
         assert (said in outcome.summary) == bool(left_out), outcome.summary
 
 

@@ -1,13 +1,13 @@
-"""A view's own primary key is a constraint: rows are merged by where they came from, and a key that is there twice is
-refused, by its name and the parts that have it, until what corrects it has come. No reset is ever needed."""
+"""A view's own primary key is a constraint: rows are merged by where they came from. A duplicate key is refused, with
+its name and the parts that have it, until it has been corrected. No reset is ever needed."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
-from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.refresh import refresh
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import DuplicateKeyError
 from tests.support.damage import recompact
@@ -24,7 +24,7 @@ HIDDEN = ["__branch", "__id", *COLUMNS]
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """A live view `both` of two tables, between which keys move."""
+    """A live view `both` of two tables, between which keys are moved."""
     made = Lake(tmp_path)
     made.append("hot", ({"id": at, "v": at} for at in range(6)))
     made.append("cold", ({"id": at, "v": at} for at in range(10, 14)))
@@ -70,12 +70,12 @@ def test_a_key_that_moves_within_an_epoch_is_merged_by_where_it_came_from_by_eit
     assert sorted(moved) == [(1, 0), (1, 1)], "they are rows of the second part now"
 
 
-def test_a_key_that_is_in_both_tables_is_refused_and_taken_in_once_it_is_gone_from_one(lake: Lake) -> None:
+def test_a_key_that_is_in_both_tables_is_refused_until_one_has_deleted_it(lake: Lake) -> None:
     lake.append("cold", [{"id": 3, "v": 30}, {"id": 20, "v": 1}])
     for _ in range(2):
         error = refused(lake)
         assert "the same key (id), first: (3,) in part 1 (hot) and part 2 (cold)" in error.message
-        assert (error.facts["keys"], "on its way from one table to another" in error.hint) == ([["3"]], True)
+        assert (error.facts["keys"], "being moved from one table to another" in error.hint) == ([["3"]], True)
     lake.sql("hot", "UPDATE {t} SET v = v + 1 WHERE id = 3")
     refused(lake)
     lake.sql("hot", "DELETE FROM {t} WHERE id = 3")
@@ -85,7 +85,7 @@ def test_a_key_that_is_in_both_tables_is_refused_and_taken_in_once_it_is_gone_fr
 
 
 def test_small_epochs_that_see_the_table_of_a_move_first_take_more_at_once(lake: Lake) -> None:
-    for at in range(4):  # of the first table many versions wait, and the keys go with the last
+    for at in range(4):  # many versions of the first table wait, and the last one deletes the keys
         lake.sql("hot", f"UPDATE {{t}} SET v = v + {at} WHERE id < 6")
     lake.sql("hot", "DELETE FROM {t} WHERE id < 3")
     lake.append("cold", ({"id": at, "v": 0} for at in range(3)))
@@ -94,7 +94,7 @@ def test_small_epochs_that_see_the_table_of_a_move_first_take_more_at_once(lake:
     exact(lake)
 
 
-def test_a_key_that_goes_over_to_another_row_of_its_table(lake: Lake) -> None:
+def test_a_key_that_moves_to_another_row_of_its_table(lake: Lake) -> None:
     query = "SELECT name AS id, v FROM people"
     lake.append("people", ({"id": at, "name": f"n{at}", "v": at} for at in range(6)))
     lake.view("named", query, lake.table("people"), primary_key="id")

@@ -1,4 +1,5 @@
-"""Strategy `rearranged` on real parts: captured while files are read, drained in order, and all that the log forgets."""
+"""Strategy `rearranged` on real parts: changes are captured while files are read, then drained in order, whatever the
+log forgets."""
 
 import shutil
 from pathlib import Path
@@ -7,8 +8,8 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.app.lifecycle import drop, reset
-from backfill_assets.app.proofs import CHECKS
 from backfill_assets.app.refresh import refresh
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitRecord

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.errors import DuplicateKeyError
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
@@ -65,7 +65,7 @@ FOLLOWED_IN_GATE = ("joins_together", "kept_rows", "of_all", "self_join", "star"
 
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Tables, and views that follow their changes wherever a rule allows."""
+    """Tables, and views that follow their changes whenever a rule allows it."""
     lake = Lake(tmp_path_factory.mktemp("followed"))
     fill(lake, seed=2)
     return lake

@@ -95,7 +95,7 @@ def test_deletion_vectors_partitions_of_any_value_and_folders_with_spaces(tmp_pa
 
 @pytest.mark.full
 def test_a_view_that_rested_for_weeks_reads_on_as_long_as_the_files_are_there(lake: Lake) -> None:
-    """Delta by itself refuses versions that are older than removed files are kept, whether they were vacuumed or not."""
+    """By default, Delta refuses versions that are older than the retention of removed files, vacuumed or not."""
     made = lake.spark.range(0, 40).selectExpr("id", "id % 4 AS part", "id AS amount")
     lake.write("orders", made.coalesce(1), by=["part"])
     lake.age("orders", since=0, days=40)
@@ -145,7 +145,7 @@ def test_one_large_file_is_never_cut_and_its_rows_are_read_once(lake: Lake) -> N
 
 
 def only_planned_files(lake: Lake, taken: list[set[Path]]) -> Callable[[str], None]:
-    """While a chunk is computed, all files of the table are away but those that its plan names, which are noted."""
+    """While a chunk is computed, all files of the table are moved away except those in its plan, which are recorded."""
     folder, aside = Path(lake.path("orders")), lake.root / "aside"
 
     def on_step(step: str) -> None:
@@ -172,7 +172,7 @@ def move(files: set[Path], source: Path, target: Path) -> None:
 
 
 def logged(lake: Lake, name: str) -> list[str]:
-    """What the log of a table says, commit by commit."""
+    """The log of a table, commit by commit."""
     return [each.read_text() for each in sorted(Path(lake.path(name)).glob("_delta_log/*.json"))]
 
 
@@ -248,7 +248,7 @@ def test_change_files_hold_what_the_feed_gives_wherever_they_are_taken_for_it(la
 
 
 def taken_directly(lake: Lake, upstream: DeltaUpstream, first: int, last: int) -> bool:
-    """Whether versions are read from their files alone; if so, those must give exactly the rows of Delta's own feed."""
+    """Whether versions are read from their files alone; if so, these must give exactly the rows of Delta's own feed."""
     read = ChangesRead(source="orders", table_id="", first=first, last=last, rows=1)
     if upstream.change_files(read) is None:
         return False

@@ -1,4 +1,5 @@
-"""Keys of views over Delta tables: composite, null, NaN, hidden, oddly named, of several parts; and Spark's merge."""
+"""Keys of views over Delta tables: composite, null, NaN, hidden, with unusual names, of several parts; and Spark's
+merge."""
 
 import math
 from functools import partial
@@ -72,7 +73,7 @@ def test_composite_hidden_keys_with_null_nan_negative_zero_and_keywords_by_eithe
 
 
 def assert_stale_merge_changes_nothing(lake: Lake) -> None:
-    """A merge that a run of the life before had planned comes after the reset: its numbers are used up."""
+    """A merge that was planned in the previous life comes after the reset: its numbers are used up."""
     stale = lake.project.record("large")
     made: list[Staged] = []
     workspace = large(lake)
@@ -109,7 +110,7 @@ def copied(lake: Lake) -> Lake:
     return lake
 
 
-def test_maintenance_that_slips_in_before_sparks_own_merge_is_passed_over(copied: Lake) -> None:
+def test_maintenance_just_before_sparks_merge_is_passed_over(copied: Lake) -> None:
     location = copied.location("copy")
     compact = partial(DeltaTable(location).optimize.compact)
     refresh(large(copied, compact), "copy", Limits(), run_id="maintained")
@@ -126,7 +127,9 @@ def test_maintenance_that_slips_in_before_sparks_own_merge_is_passed_over(copied
     ["DELETE FROM {} WHERE id = 7", pytest.param("ALTER TABLE {} ADD COLUMN more INT", marks=pytest.mark.full)],
     ids=["rows", "columns"],
 )
-def test_what_slips_in_before_sparks_own_merge_is_seen_and_not_built_upon(copied: Lake, statement: str) -> None:
+def test_an_external_write_just_before_sparks_merge_is_detected_and_stops_the_view(
+    copied: Lake, statement: str
+) -> None:
     workspace = copied.project.workspace()
     output = workspace.table(workspace.declared["copy"]).output
     seen = f"version {output.look().version + 1} of the table changed data"

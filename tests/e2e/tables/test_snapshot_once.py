@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitRecord

@@ -1,4 +1,4 @@
-"""What a view over Delta tables refuses, by a stable code, and that nothing was written before it did."""
+"""What a view over Delta tables refuses, with a stable code, and that nothing was written before."""
 
 import shutil
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def refused(lake: Lake, error: type[BackfillError], *, view: str = "large") -> BackfillError:
-    """Refresh and be refused; neither the view's commits nor its files change."""
+    """A refresh that is refused; neither the view's commits nor its files change."""
     before = state(lake, view)
     with pytest.raises(error) as found:
         lake.project.refresh(view)
@@ -123,7 +123,7 @@ def test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_l
 def test_what_spark_cannot_compute_is_named_and_nothing_of_it_is_committed(lake: Lake) -> None:
     lake.append("orders", [{"id": 1, "text": "1"}, {"id": 2, "text": "two"}])
     lake.view("large", "SELECT id, CAST(text AS INT) AS number FROM orders", lake.table("orders"))
-    for _ in range(2):  # the plan is redone as it stands
+    for _ in range(2):  # the plan is repeated unchanged
         with pytest.raises(PoisonRowError, match="epoch 1 cannot be computed: table orders, key id = 2: "):
             lake.project.refresh("large")
         assert (lake.project.record("large").epoch, lake.found("large", ["id"]).total()) == (0, 0)
@@ -134,12 +134,12 @@ def test_what_spark_cannot_compute_is_named_and_nothing_of_it_is_committed(lake:
 
 
 def dropped(table: Delta) -> None:
-    """Column `b` goes: written as an overwrite that brings a schema without it."""
+    """Drop column `b`, by an overwrite with a schema without it."""
     write(table, pa.table({"id": [1], "c": [1]}))
 
 
 def retyped(table: Delta) -> None:
-    """Column `b` becomes a text."""
+    """Change column `b` to a string."""
     write(table, pa.table({"id": [1], "b": ["x"], "c": [1]}))
 
 
@@ -169,7 +169,8 @@ def lose_files(lake: Lake) -> int:
 
 
 def lose_log(lake: Lake) -> int:
-    """The log as its clean-up leaves it: behind a checkpoint all is gone, the pinned version and what came after it."""
+    """The log after its cleanup: everything before a checkpoint is gone, including the pinned version and those after
+    it."""
     pinned = Delta(lake.path("orders")).version()
     for at in range(10, 13):
         lake.append("orders", [{"id": at}])
@@ -180,7 +181,7 @@ def lose_log(lake: Lake) -> int:
 
 
 @pytest.mark.parametrize("lose", [lose_files, lose_log])
-def test_what_is_lost_during_the_snapshot_is_an_error_and_a_reset_goes_on(
+def test_what_is_lost_during_the_snapshot_is_an_error_and_a_reset_continues(
     lake: Lake, lose: Callable[[Lake], int]
 ) -> None:
     for at in range(3):

@@ -1,4 +1,4 @@
-"""A view that another release stored begins anew: after a reset, and after a drop."""
+"""A view that another release stored starts again after a reset, and after a drop."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 
 
 def of_another_release(lake: Lake) -> None:
-    """All that is stored is of another format: commits, plans, leases, passes."""
+    """Everything that is stored has another format: commits, plans, leases, passes."""
     commits_as_stored_by(Path(lake.location("old")), 1)
     for path in (lake.project.root / "warehouse" / "_state").rglob("*.json"):
         path.write_text(json.dumps(as_stored_by(json.loads(path.read_text()), None)))

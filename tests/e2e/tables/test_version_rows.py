@@ -1,4 +1,4 @@
-"""A version of a table has the same rows, read by its files or by Delta, whatever the table is made of."""
+"""A version of a table has the same rows, whether read by its files or by Delta, for all kinds of tables."""
 
 from collections import Counter
 from pathlib import Path
@@ -24,7 +24,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def same(lake: Lake, version: int | None = None) -> tuple[bool, Counter[tuple[object, ...]]]:
-    """Whether a version is read by its files, and its rows, which are those that Delta reads."""
+    """Whether a version is read by its files, and its rows, which equal those that Delta reads."""
     table = TableLocation(uri=lake.path("base"))
     at = DeltaTable(table.uri).version() if version is None else version
 

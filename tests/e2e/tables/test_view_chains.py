@@ -1,4 +1,4 @@
-"""Views over views: each is exact at the versions that it has recorded, and follows the lives of its parents."""
+"""Views over views: each is exact at the versions in its position, and follows the lives of the views that it reads."""
 
 import os
 import time
@@ -103,7 +103,7 @@ def test_a_diamond_is_exact_at_its_recorded_versions(lake: Lake) -> None:
     assert lake.project.refresh("diamond").report.epochs == []
 
 
-def test_a_parent_that_is_reset_or_dropped_is_seen_and_the_child_starts_over(lake: Lake) -> None:
+def test_a_reset_or_dropped_parent_is_detected_and_the_child_starts_over(lake: Lake) -> None:
     refresh(lake, "first", "left")
     before = lake.project.record("left")
     reset(lake.project.workspace(), "first")
@@ -125,7 +125,7 @@ def test_a_parent_that_is_reset_or_dropped_is_seen_and_the_child_starts_over(lak
     assert lake.project.record("left") == again
 
 
-def test_a_view_over_a_table_that_is_not_there_does_not_claim_to_wait(lake: Lake) -> None:
+def test_a_view_over_a_missing_table_does_not_claim_to_wait(lake: Lake) -> None:
     lake.view("lost", "SELECT id FROM nowhere", lake.table("nowhere"))
     shown = status(lake.project.workspace(), "lost")
     assert (shown.state, shown.problem) == ("not created", "")
@@ -158,7 +158,7 @@ def test_a_vacuum_that_would_take_what_a_view_has_still_to_read_is_refused(lake:
 def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it has rows to read or mere maintenance to pass over: a month after it was refreshed for the last time."""
+    """Whether there are rows to read, or only maintenance to pass over, a month after the last refresh."""
     refresh(lake, "first", "left")
     workspace, log = lake.project.workspace(), Path(lake.location("first"), "_delta_log")
     DeltaTable(lake.location("first")).alter.set_table_properties({"delta.checkpointInterval": "1"})
@@ -188,7 +188,7 @@ def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(
 
 
 def touch(log: Path, seconds: float) -> None:
-    """Let all entries of a log have been made then."""
+    """Give all entries of a log this time."""
     for entry in log.glob("0*"):
         os.utime(entry, (seconds, seconds))
 
@@ -232,7 +232,7 @@ def test_a_parent_that_yields_to_its_views_ends_early_while_one_is_behind_its_bo
     lake.project.refresh("second", ONE)
     for at in range(100, 103):
         more(at)
-    lake.project.refresh("second", Limits(max_rows=30))  # the rest of the snapshot, and no more
+    lake.project.refresh("second", Limits(max_rows=30))  # the rest of the snapshot only
     lake.project.refresh("second", ONE_ROW)
     more(103)
     behind = lake.project.refresh("second", ONE_ROW).report.record

@@ -1,4 +1,5 @@
-"""Keys of many columns, and keys that are cut into many ranges, over Spark Connect, which takes no deep expressions."""
+"""Keys of many columns, and keys that are cut into many ranges, over Spark Connect, which does not accept deep
+expressions."""
 
 from datetime import date
 from pathlib import Path
@@ -10,7 +11,7 @@ from deltalake import DeltaTable
 from backfill_assets.adapters.compute.key_ranges import in_ranges
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.app.proofs import CHECKS
+from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.costs import TableStrategy
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.progress.positions import KeyRange
@@ -37,7 +38,8 @@ def rows(first: int) -> list[dict[str, int]]:
 
 
 def follow(root: str, strategy: TableStrategy) -> list[object]:
-    """Read the history of a table of many key columns, then changes of every kind; how many rows, and what fails."""
+    """Read the history of a table with many key columns, then changes of all kinds; returns the number of rows, and the
+    failures."""
     lake = Lake(Path(root))
     lake.append("base", rows(0))
     lake.view("large", f"SELECT v FROM base WHERE {KEY[0]} >= 0", lake.table("base", key=KEY), strategy=strategy)
@@ -57,7 +59,7 @@ def test_a_key_of_many_columns_is_followed_over_spark_connect(lake: Lake, remote
 
 
 def in_many_ranges(root: str) -> list[int]:
-    """The rows of a table whose key is in one of many ranges: of each ten of `a`, those from 3 to 6."""
+    """The rows of a table whose key is in one of many ranges: those with `a` from 3 to 6 modulo 10."""
     lake = Lake(Path(root))
     lake.append("many", ({"a": number, "b": f"'{number}\\", "c": date(2024, 1, 1)} for number in range(10 * RANGES)))
     upstream = DeltaUpstream(name="many", location=TableLocation(uri=lake.path("many")), key=lambda: ("a", "b", "c"))

@@ -1,15 +1,15 @@
-"""The checks of a table: what each compares, and whether it passes. The Dagster shell only shows the outcome."""
+"""The checks of a table: what each compares, whether it passes, and what it says. Dagster and the command line show this."""
 
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from backfill_assets.adapters.compute.changes import KeyTwice
+from backfill_assets.adapters.compute.changes import DuplicateKey
 from backfill_assets.adapters.delta.commits import newest_record
-from backfill_assets.adapters.proof.file_statistics import misstated, stated_since
+from backfill_assets.adapters.proof.file_statistics import stated_since, wrong_statistics
 from backfill_assets.adapters.proof.rows import footer_rows, stated_rows
-from backfill_assets.adapters.proof.since import key_twice_since
+from backfill_assets.adapters.proof.since import duplicate_keys_since
 from backfill_assets.adapters.proof.tables import find_duplicate_keys
 from backfill_assets.adapters.state.state_store import CheckPass
 from backfill_assets.app.proof_case import Case, LastPass, Outcome, branch_column_of, branches_of, copies_of, keys_of
@@ -28,9 +28,9 @@ __all__ = ["CHECKS", "Outcome", "run_check"]
 
 
 def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: str | None = "") -> Outcome:
-    """Run one check of one table. Without `full` it proves what was written since it last passed in this life, as far as
-    that is known; rows that nobody touched are left to the full proof. That also reads samples without Spark: `seed` repeats
-    a selection of them (`sample_seed`), and with None there are none."""
+    """Run one check of one table. Without `full`, it proves what was written since it last passed in this life, if that
+    is known; rows that were not rewritten are left to the full proof. A full proof also reads samples without Spark:
+    `seed` repeats a selection of samples (`sample_seed`), and with None there are none."""
     table = workspace.table(workspace.registry.find(name))
     look = table.output.look()
     if look.record is None or not look.exists:
@@ -40,14 +40,14 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: 
     since = Everything(reason="it was asked for") if full else _since(workspace, table, look, check)
     drawn_by = (seed or uuid.uuid4().hex[:12]) if full and seed is not None else ""
     case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since, seed=drawn_by)
-    outcome = _saying_what_is_left_out(case, CHECKS[check](case))
+    outcome = _with_left_out_rows(case, CHECKS[check](case))
     if outcome.passed:
         passed = CheckPass(incarnation=look.record.incarnation, epoch=look.record.epoch, version=look.version)
         workspace.state.set_passed(table.target, check, passed)
     return outcome
 
 
-def _saying_what_is_left_out(case: Case, outcome: Outcome) -> Outcome:
+def _with_left_out_rows(case: Case, outcome: Outcome) -> Outcome:
     """The outcome, with the rows that the table leaves out because an operator decided so."""
     rows = rows_left_out(case.record.position, case.workspace.state.skips(case.table.target))
     words = left_out_words(rows)
@@ -79,7 +79,7 @@ def unique_key(case: Case) -> Outcome:
     keys = keys_of(case)
     if not keys:
         return _outcome([], "the view has no key: its upstreams' rows are only ever added", rows=case.record.rows_total)
-    violations = [_named(case, key, each) for key in keys for each in _twice(case, key)]
+    violations = [_named(case, key, each) for key in keys for each in _duplicate_keys(case, key)]
     named = " and ".join(f"({', '.join(key)})" for key in keys)
     return _outcome(violations, f"{named} {'is' if len(keys) == 1 else 'are'} unique", rows=case.record.rows_total)
 
@@ -90,7 +90,7 @@ def rows_conserved(case: Case) -> Outcome:
     records = _records(case)
     location = case.table.output.location
     held = footer_rows(location) if case.last is None else stated_rows(location)
-    violations = [*conserved(records, held, copies=copies_of(case)), *_misstated(case)]
+    violations = [*conserved(records, held, copies=copies_of(case)), *_wrong_statistics(case)]
     return _outcome(violations, f"all {held} rows are accounted for", rows=held)
 
 
@@ -113,14 +113,14 @@ CHECKS: Mapping[str, Callable[[Case], Outcome]] = {
 """Every check by its name."""
 
 
-def _twice(case: Case, key: tuple[str, ...]) -> list[KeyTwice]:
+def _duplicate_keys(case: Case, key: tuple[str, ...]) -> list[DuplicateKey]:
     written, runner, branch = case.written(), case.workspace.runner, branch_column_of(case)
     if isinstance(written, Everything):
         return find_duplicate_keys(runner, case.table.output.location, case.look.version, key, branch=branch)
-    return key_twice_since(runner, written, key, branch=branch)
+    return duplicate_keys_since(runner, written, key, branch=branch)
 
 
-def _named(case: Case, key: tuple[str, ...], found: KeyTwice) -> dict[str, Any]:
+def _named(case: Case, key: tuple[str, ...], found: DuplicateKey) -> dict[str, Any]:
     """A duplicate key, column by column, with the number of its rows and their upstreams."""
     branches = branches_of(case)
     parts = {"upstreams": [branches[part] for part in found.parts]} if found.parts else {}
@@ -139,17 +139,17 @@ def _since(workspace: Workspace, table: Table, look: TableState, check: str) -> 
         return Everything(
             reason=f"it passed at version {passed.version}, and the table was restored to an older version since"
         )
-    # Not what was restated of that epoch since: that is to be proved.
+    # not what was restated for that epoch since: that has to be proved
     found = newest_record(table.output.location, passed.version, table.target)
     if found is None or (found.incarnation, found.epoch) != (passed.incarnation, passed.epoch):
         return Everything(reason=f"version {passed.version}, which passed, is no longer in the log")
     return LastPass(record=found, version=passed.version)
 
 
-def _misstated(case: Case) -> list[str]:
+def _wrong_statistics(case: Case) -> list[str]:
     location, at = case.table.output.location, case.look.version
     new = stated_since(location, case.last.version, at) if case.last else None
-    return misstated(case.workspace.runner, location, at, among=new)
+    return wrong_statistics(case.workspace.runner, location, at, among=new)
 
 
 def _records(case: Case) -> list[CommitRecord]:
