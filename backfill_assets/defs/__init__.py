@@ -9,4 +9,5 @@
 - `jobs`: jobs to refresh, verify and control tables
 - `metadata`: what Dagster shows of epochs and refreshes
 - `sensors`: sensors for new data and dead runs
+- `table_metadata`: what Dagster knows of tables in general
 """

@@ -25,6 +25,7 @@ from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, Mat
 from backfill_assets.defs.carried_checks import carried_checks
 from backfill_assets.defs.dead_runs import mark_run, report_dead_runs
 from backfill_assets.defs.metadata import epoch_metadata, held_metadata, plan_metadata, refresh_metadata, summary_line
+from backfill_assets.defs.table_metadata import table_metadata
 from backfill_assets.errors import BackfillError, DeclarationError, LeaseHeldError, UpstreamNotLiveError
 
 __all__ = [
@@ -205,7 +206,7 @@ def _refresh(
         record = done.report.record
         yield dg.MaterializeResult(
             asset_key=declared.key,
-            metadata=metadata,
+            metadata=metadata | table_metadata(workspace, declared, done),
             data_version=dg.DataVersion(f"{record.incarnation}:{record.epoch}"),
         )
         return

@@ -2,8 +2,8 @@
 
 The argument: `root`, `servers`, `topic` (empty: a Delta table instead), and `jobs`: each names a view or source to
 refresh, with `chunk_rows` and where the process is to kill itself (`die`: the step and which occurrence of it), and of
-a Delta table's view the `strategy` and, unless it is `large`, the `query`; or one to `verify`, by all checks. With the
-argument `serve`, one such order a line comes in, and each is done by a fork.
+a Delta table's view the `strategy` and, unless it is that of `large`, the `query` and refresh `mode`; or one to `verify`,
+by all checks. With the argument `serve`, one such order a line comes in, and each is done by a fork.
 """
 
 import importlib
@@ -72,7 +72,8 @@ def main(order: dict[str, Any]) -> None:
             large = project.declared["large"]
             assert isinstance(large, MaterializedView)
             given = {"query": job["query"], "upstreams": large.upstreams, "strategy": strategy}
-            project.declare(materialized_view(job["refresh"], **given))
+            mode = job.get("mode", "auto")
+            project.declare(materialized_view(job["refresh"], **given, refresh_mode=mode))
         if "verify" in job:
             _say({check: project.check(job["verify"], check).passed for check in CHECKS})
             continue

@@ -18,6 +18,7 @@ from tests.support.project import Project
 pytestmark = pytest.mark.e2e
 
 NUMBERS = {
+    "dagster/row_count",
     "backfill_percent",
     "epoch",
     "epoch_seconds",
@@ -72,6 +73,10 @@ def test_a_run_materializes_and_checks_and_the_next_one_has_nothing_to_say(shop:
     assert found is not None
     assert {name for name, value in found.items() if isinstance(value, int | float)} == NUMBERS
     assert (found["stopped_reason"], found["phase"], found["rows_written"]) == ("caught_up", "live", 30)
+    assert found["dagster/row_count"] == 30
+    assert [(each.name, each.type) for each in found["dagster/column_schema"].columns] == [("id", "bigint")]
+    (source,) = found["dagster/column_lineage"].deps_by_column["id"]
+    assert (source.asset_key, source.column_name) == (shop.project.declared["orders"].key, "id")
     assert [
         (row.data["partition"], row.data["phase"], row.data["lag_rows"]) for row in found["partitions"].records
     ] == [

@@ -1,0 +1,77 @@
+"""From which columns of its upstreams each column of a view is computed."""
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from backfill_assets.errors import QueryError
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.occurrences import occurrences
+from backfill_assets.query.parsing import parse, tokenize
+from backfill_assets.query.partition import output_names
+from backfill_assets.query.resolved import OCCURRENCE, resolved, sources_of, unwrapped
+
+__all__ = ["column_lineage"]
+
+_Columns = list[set[tuple[str, str]]]
+
+
+def column_lineage(query: str, tables: Mapping[str, tuple[Column, ...]]) -> dict[str, list[tuple[str, str]]]:
+    """For each column of a view, in small letters, the upstreams and columns whose values its expression takes.
+
+    `tables` are the columns of each upstream that the query may see. Conditions do not count. Nothing is returned where names
+    cannot be resolved without Spark.
+
+    Example:
+        >>> from backfill_assets.query.ddl import parse_schema
+        >>> tables = {"a": parse_schema("id INT, x INT"), "b": parse_schema("id INT, y INT")}
+        >>> column_lineage("SELECT a.id, sum(x + y) AS total FROM a JOIN b ON a.id = b.id GROUP BY a.id", tables)
+        {'id': [('a', 'id')], 'total': [('a', 'x'), ('b', 'y')]}
+    """
+    try:
+        root = parse(query, tokenize(query))
+        found = occurrences(root, list(tables))
+    except QueryError:
+        return {}
+    tree = resolved(root, found, tables)
+    if tree is None:
+        return {}
+    names = [each.upstream for each in found]
+    spelled = {name: {column.name.lower(): column.name for column in columns} for name, columns in tables.items()}
+    given = _given(tree, names)
+    return {
+        output: sorted((name, spelled[name][column]) for name, column in columns if column in spelled[name])
+        for output, columns in zip(output_names(tree), given, strict=False)
+    }
+
+
+def _given(node: exp.Expr, names: list[str]) -> _Columns:
+    """The columns that each output of a query takes."""
+    inner = unwrapped(node)
+    if isinstance(inner, exp.SetOperation):
+        left, right = _given(inner.left, names), _given(inner.right, names)
+        return [some | other for some, other in zip(left, right, strict=False)]
+    if not isinstance(inner, exp.Select):
+        return []
+    known: dict[str, dict[str, set[tuple[str, str]]]] = {}
+    for source in sources_of(inner):
+        if isinstance(source, exp.Subquery):
+            known[source.alias_or_name] = dict(zip(output_names(source), _given(source.this, names), strict=False))
+    tables = {
+        source.alias_or_name: names[source.meta[OCCURRENCE]]
+        for source in inner.find_all(exp.Table)
+        if OCCURRENCE in source.meta
+    }
+    return [_taken(each, tables, known) for each in inner.expressions]
+
+
+def _taken(
+    node: exp.Expr, tables: Mapping[str, str], known: Mapping[str, Mapping[str, set[tuple[str, str]]]]
+) -> set[tuple[str, str]]:
+    """The columns that an expression takes, those of subqueries in it included."""
+    found: set[tuple[str, str]] = set()
+    for column in node.find_all(exp.Column):
+        if column.table in tables:
+            found.add((tables[column.table], column.name))
+        found |= known.get(column.table, {}).get(column.name, set())
+    return found

@@ -1,0 +1,41 @@
+"""From which columns a view's columns are computed."""
+
+import pytest
+
+from backfill_assets.query.ddl import parse_schema
+from backfill_assets.query.lineage import column_lineage
+
+TABLES = {"a": parse_schema("Id INT, x INT"), "b": parse_schema("id INT, y INT")}
+
+CASES = [
+    ("SELECT id, x + 1 AS more FROM a WHERE x > 2", {"id": [("a", "Id")], "more": [("a", "x")]}),
+    ("SELECT * FROM a", {"id": [("a", "Id")], "x": [("a", "x")]}),
+    ("SELECT count(*) AS n, 1 AS one FROM a", {"n": [], "one": []}),
+    ("SELECT x FROM a UNION ALL SELECT y FROM b", {"x": [("a", "x"), ("b", "y")]}),
+    (
+        "WITH m AS (SELECT id, max(y) AS y FROM b GROUP BY id) SELECT a.x + m.y AS s FROM a JOIN m USING (id)",
+        {"s": [("a", "x"), ("b", "y")]},
+    ),
+    (
+        "SELECT (SELECT max(y) FROM b WHERE b.id = a.id) AS most FROM a",
+        {"most": [("a", "Id"), ("b", "id"), ("b", "y")]},
+    ),
+    ("SELECT id FROM a FULL JOIN b USING (id)", {"id": [("a", "Id"), ("b", "id")]}),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), CASES)
+def test_a_column_comes_from_the_columns_that_its_expression_takes(
+    query: str, expected: dict[str, list[tuple[str, str]]]
+) -> None:
+    assert (
+        column_lineage(
+            query, {name: TABLES[name] for name in "ab" if f"FROM {name}" in query or f"JOIN {name}" in query}
+        )
+        == expected
+    )
+
+
+@pytest.mark.parametrize("query", ["SELECT id FROM", "SELECT window.start AS s FROM a GROUP BY window(x, '1 hour')"])
+def test_nothing_is_said_of_what_only_spark_can_resolve(query: str) -> None:
+    assert column_lineage(query, {"a": TABLES["a"]}) == {}
