@@ -26,6 +26,7 @@ __all__ = [
     "PoisonRowError",
     "PositionsLostError",
     "QueryError",
+    "ReadMismatchError",
     "SpoolFullError",
     "StagingError",
     "StateLostError",
@@ -208,6 +209,15 @@ class PoisonRowError(ComputeError):
     """A view's query always fails on certain rows; `facts["rows"]` names them, each with the reason."""
 
     code = "POISON_ROW"
+
+
+class ReadMismatchError(BackfillError):
+    """Spark read fewer or more rows of an upstream than there are; nothing was committed.
+
+    `facts` has the `table`, the least and the most number of rows that were `expected`, and the number `found`.
+    """
+
+    code = "READ_MISMATCH"
 
 
 class StagingError(BackfillError):

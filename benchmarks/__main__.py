@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import backfill, changes, epochs, first, idle, ingest, queries, refresh, situations, tables
+from benchmarks import backfill, changes, counting, epochs, first, idle, ingest, queries, refresh, situations, tables
 from benchmarks.measure import Comparison, machine
 from benchmarks.world import World, world
 
@@ -26,9 +26,10 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "tables": tables.run,
     "changes": changes.run,
     "queries": queries.run,
+    "counting": counting.run,
     "situations": situations.run,
 }
-SIZED = {"ingest", "backfill", "tables", "changes", "queries"}
+SIZED = {"ingest", "backfill", "tables", "changes", "queries", "counting"}
 """Those whose size is a number of rows that `--rows` sets."""
 
 

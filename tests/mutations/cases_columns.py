@@ -47,8 +47,8 @@ COLUMNS: tuple[Mutation, ...] = (
     Mutation(
         name="captured text of a fixed length is any text",
         file="backfill_assets/adapters/compute/table_compute.py",
-        old="rows = projected(captured, self.upstreams[read.source], columns)",
-        new="rows = captured",
+        old="rows = projected(self._captured(attempt, read, columns), self.upstreams[read.source], columns)",
+        new="rows = self._captured(attempt, read, columns)",
         tests=(FIXED,),
     ),
 )

@@ -4,6 +4,13 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["CONSERVATION"]
 
+COUNTS = "backfill_assets/core/epoch/conservation.py"
+SCANS = "backfill_assets/adapters/compute/scans.py"
+TABLE_ROWS = "backfill_assets/adapters/compute/table_rows.py"
+COUNTED = "tests/core/epoch/test_conservation.py"
+READ = "tests/e2e/damage/test_inputs_conserved.py"
+HISTORY = f"{READ}::test_a_damaged_file_of_history_is_missed_and_read_once_it_is_restored"
+CHANGED = f"{READ}::test_changes_in_a_damaged_file_are_missed_though_nothing_else_is_left_to_do"
 STAGED_COLUMNS = "tests/core/epoch/test_staged_columns.py"
 READER = "backfill_assets/adapters/proof/second_reader.py"
 FILE_SAMPLES = "backfill_assets/adapters/proof/file_samples.py"
@@ -17,6 +24,91 @@ OTHER_RECORDS = f"{SECOND}::test_records_read_again_are_in_the_source_and_in_its
 REFUSED = f"{STAGED_COLUMNS}::test_files_with_other_columns_are_refused_before_the_commit"
 
 CONSERVATION: tuple[Mutation, ...] = (
+    # Rows that Spark reads
+    Mutation(
+        name="what Spark has read is not compared with what there is",
+        file=SCANS,
+        old="            if judgement is not Judgement.RIGHT:",
+        new="            if judgement is None:",
+        tests=(HISTORY, CHANGED),
+    ),
+    Mutation(
+        name="a row may be missing",
+        file=COUNTS,
+        old="    if scan.least <= found <= scan.most:",
+        new="    if scan.least - 1 <= found <= scan.most:",
+        tests=(COUNTED,),
+    ),
+    Mutation(
+        name="a row may be too many",
+        file=COUNTS,
+        old="    if scan.least <= found <= scan.most:",
+        new="    if scan.least <= found <= scan.most + 1:",
+        tests=(COUNTED,),
+    ),
+    Mutation(
+        name="rows that are read twice are an error at once",
+        file=COUNTS,
+        old="found > scan.most and not alone else",
+        new="found > scan.most and alone else",
+        tests=(COUNTED,),
+    ),
+    Mutation(
+        name="what Spark left out of its plan has been read",
+        file=COUNTS,
+        old="return Judgement.RIGHT if needless else Judgement.COUNT_ALONE",
+        new="return Judgement.RIGHT",
+        tests=(COUNTED, CHANGED),
+    ),
+    Mutation(
+        name="files are counted alone without being opened",
+        file=SCANS,
+        old="""rows.selectExpr("count(1) AS rows", "max(length(CAST(struct(*) AS STRING))) AS longest")""",
+        new="""rows.selectExpr("count(1) AS rows")""",
+        tests=(CHANGED,),
+    ),
+    Mutation(
+        name="files of history are not counted",
+        file=TABLE_ROWS,
+        old="rows = count(_files(spark, upstream, upstream.version(version), files, place), lambda: _stated(files))",
+        new="rows = _files(spark, upstream, upstream.version(version), files, place)",
+        tests=(HISTORY,),
+    ),
+    Mutation(
+        name="files of changes are not counted",
+        file=TABLE_ROWS,
+        old="return unfiltered(count(_changes(spark, upstream, files), lambda: _held(upstream, files)))",
+        new="return unfiltered(_changes(spark, upstream, files))",
+        tests=(CHANGED,),
+    ),
+    Mutation(
+        name="files of a source are not counted",
+        file="backfill_assets/adapters/compute/source_compute.py",
+        old="return count(rows, lambda: total_rows(each.rows for each in files)).where(",
+        new="return rows.where(",
+        tests=(f"{READ}::test_a_damaged_file_of_a_source_is_missed_by_its_views",),
+    ),
+    Mutation(
+        name="groups are computed again from whatever is read of the table",
+        file="backfill_assets/adapters/compute/version_rows.py",
+        old="return count(rows, lambda: stated_rows(loaded))",
+        new="return rows",
+        tests=(f"{READ}::test_groups_that_are_computed_again_need_all_rows_of_the_table",),
+    ),
+    Mutation(
+        name="a file whose footer cannot be read has no rows",
+        file="backfill_assets/adapters/delta/footers.py",
+        old="            raise _unreadable(table, path, error) from error",
+        new="            return 0 if error else 1",
+        tests=("tests/adapters/delta/test_footers.py",),
+    ),
+    Mutation(
+        name="all rows have to be read of a table of which one is enough",
+        file="backfill_assets/query/relational.py",
+        old="        read_in_part=_read_in_part(root, found),",
+        new="        read_in_part=frozenset(),",
+        tests=("tests/query/test_relational.py",),
+    ),
     # Columns of staged files
     Mutation(
         name="staged files may have any columns",

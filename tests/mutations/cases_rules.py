@@ -45,8 +45,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="other parts of UNION ALL give their rows again with each change",
         file=CHANGES,
-        old='parts[number] else rows.where("FALSE")',
-        new="parts[number] else rows",
+        old="    if query.linearity.parts[at] == query.linearity.parts[number]:",
+        new="    if query.linearity.parts[at] >= query.linearity.parts[0]:",
         tests=(f"{FOLLOWED}[joins_together]",),
     ),
     Mutation(

@@ -92,8 +92,8 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="a version is read as it is by now",
         file="backfill_assets/adapters/compute/version_rows.py",
-        old="table = location.load(version=version)",
-        new="table = location.load()",
+        old="return location.load(version=version)",
+        new="return location.load()",
         tests=(
             "tests/e2e/tables/test_version_rows.py::test_every_version_of_a_plain_table_is_read_by_its_files",
             "tests/e2e/tables/test_snapshot_once.py::"
@@ -110,7 +110,7 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="files of a table with deletion vectors are read as they are",
         file="backfill_assets/adapters/compute/version_rows.py",
-        old="""return "deletionVectors" not in features and is_plain(""",
+        old="return not _has_vectors(table) and is_plain(",
         new="return is_plain(",
         tests=("tests/e2e/tables/test_version_rows.py::test_what_files_alone_do_not_tell_is_left_to_delta",),
     ),

@@ -1,11 +1,12 @@
 """Spark sessions that read wrong rows, in product and proof alike; and files that can only be read in part."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.readwriter import DataFrameReader
 
 from backfill_assets.app.workspace import Workspace
@@ -13,7 +14,7 @@ from backfill_assets.app.workspace import Workspace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["IGNORE", "careless", "damaged", "drop_rows"]
+__all__ = ["IGNORE", "careless", "change_rows", "damaged", "drop_rows", "short_listing"]
 
 IGNORE = {"spark.sql.files.ignoreCorruptFiles": "true", "spark.sql.files.ignoreMissingFiles": "true"}
 _MAGIC = 4
@@ -32,14 +33,32 @@ def careless(workspace: Workspace, settings: Mapping[str, str]) -> Workspace:
 
 
 def drop_rows(monkeypatch: pytest.MonkeyPatch, method: str, kept: str, column: str) -> None:
-    """Make a method of Spark's reader return only the rows of a condition, if they have the column."""
+    """Let a method of Spark's reader give only the rows of a condition, wherever they have the column."""
+    _patch(monkeypatch, method, lambda rows: rows.where(kept) if column in rows.columns else rows)
+
+
+def change_rows(monkeypatch: pytest.MonkeyPatch, kept: str, column: str) -> None:
+    """Let Spark's reader of Parquet give other rows, as many, in the place of those for which a condition does not hold. It
+    has to hold for the negative numbers that are in them."""
+
+    def changed(rows: "DataFrame") -> "DataFrame":
+        other = F.expr(f"IF({kept}, {column}, -{column} - 1)")
+        return rows.withColumn(column, other) if column in rows.columns else rows
+
+    _patch(monkeypatch, "parquet", changed)
+
+
+def short_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Spark find all but one of the Parquet files that it is told to read, if there are several."""
+    read = DataFrameReader.parquet
+    monkeypatch.setattr(
+        DataFrameReader, "parquet", lambda reader, *paths: read(reader, *(paths[1:] if paths[1:] else paths))
+    )
+
+
+def _patch(monkeypatch: pytest.MonkeyPatch, method: str, change: "Callable[[DataFrame], DataFrame]") -> None:
     read: Any = getattr(DataFrameReader, method)
-
-    def reading(*args: Any, **options: Any) -> "DataFrame":
-        rows: DataFrame = read(*args, **options)
-        return rows.where(kept) if column in rows.columns else rows
-
-    monkeypatch.setattr(DataFrameReader, method, reading)
+    monkeypatch.setattr(DataFrameReader, method, lambda *args, **options: change(read(*args, **options)))
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What Spark computes for an epoch: inputs, queries, keyed changes.
 
+- `attempt`: one attempt at computing a plan over Delta tables
 - `broadcast_memory`: the memory that a Spark session has for broadcasts, and the memory that keys would take
 - `changes`: runs a view's query of any kind: all of it in batch, or the keyed changes of an epoch
 - `differences`: how the result of a recomputed view differs from its present rows
@@ -13,6 +14,7 @@
 - `relational_changes`: how a view over several tables changes, from what changed in them
 - `restricted`: a query computed again for the values of a key that changes touch
 - `rules`: what changes of tables do to a view whose query has a rule for them
+- `scans`: counts the rows that Spark reads of an epoch's inputs
 - `source_compute`: carries out a plan's reads with Spark and stages the rows
 - `table_compute`: carries out a plan over Delta tables with Spark
 - `table_rows`: the rows of a Delta table that belong to a read

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
+from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import MAX_TEXT
 from backfill_assets.query.aggregate import AggregateQuery
@@ -125,28 +126,35 @@ def view_columns(view: TableLocation) -> list[str]:
     ]
 
 
-def write_new(rows: "DataFrame", folder: str, *, tasks: int) -> dict[str, int]:
-    """Write rows of a view that are all inserts: like `write_changes`, without the sorting that several folders need."""
-    counts = write_observed(rows, f"{folder}/{OPERATION}=insert", {"insert": "count(1)"}, tasks=tasks)
-    return {**counts, "update": 0, "delete": 0}
+def write_new(rows: "DataFrame", folder: str, *, tasks: int, scans: Scans) -> dict[str, int]:
+    """Write rows of a view that are all to be inserted: as `write_changes`, without the sorting that its folders take."""
+    counts = {"insert": "count(1)"}
+    found = write_observed(rows, f"{folder}/{OPERATION}=insert", counts, tasks=tasks, scans=scans)
+    return {**found, "update": 0, "delete": 0}
 
 
 def write_changes(
-    rows: "DataFrame", folder: str, *flags: str, tasks: int, more: Mapping[str, str] | None = None
+    rows: "DataFrame", folder: str, *flags: str, tasks: int, scans: Scans, more: Mapping[str, str] | None = None
 ) -> dict[str, int]:
-    """Write rows that have `__op`. Returns how many rows there are of each kind, for how many each of the `flags`
-    (columns that are not written) is true, and other aggregates by name, in SQL."""
+    """Write rows that have `__op`; how many of each kind, for how many each of the `flags`, columns left out, holds, and
+    what else is to be told of them: aggregates by name, in SQL. `scans` are those that the rows come from."""
     counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
     counts |= {flag: f"count_if({flag})" for flag in flags}
     counted, seen = _counted(rows.coalesce(tasks), counts | dict(more or {}))
-    counted.drop(*flags).write.options(**_FOOTERS).partitionBy(OPERATION).parquet(folder, mode="error")
+    written = counted.drop(*flags)
+    written.write.options(**_FOOTERS).partitionBy(OPERATION).parquet(folder, mode="error")
+    scans.computed(written)
     return seen()
 
 
-def write_observed(rows: "DataFrame", folder: str, counts: Mapping[str, str], *, tasks: int) -> dict[str, int]:
-    """Write rows as Parquet files with this number of tasks, and count them; `counts` are aggregates by name, in SQL."""
+def write_observed(
+    rows: "DataFrame", folder: str, counts: Mapping[str, str], *, tasks: int, scans: Scans
+) -> dict[str, int]:
+    """Write rows, which come from `scans`, as Parquet files of so many tasks, and count them; `counts` are aggregates by
+    name, in SQL."""
     counted, seen = _counted(rows.coalesce(tasks), counts)
     counted.write.options(**_FOOTERS).parquet(folder, mode="error")
+    scans.computed(counted)
     return seen()
 
 

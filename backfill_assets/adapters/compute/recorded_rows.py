@@ -56,12 +56,18 @@ def with_key(query: Query, upstream: DeltaUpstream) -> tuple[Column, ...]:
 
 
 def recorded_rows(
-    spark: "SparkSession", each: Recorded, columns: Sequence[Column], place: Scratch, *, skipped: bool = False
+    spark: "SparkSession",
+    each: Recorded,
+    columns: Sequence[Column],
+    place: Scratch,
+    *,
+    skipped: bool = False,
 ) -> "DataFrame":
     """These columns of the rows, with the key if any keys are left out; with `skipped`, also rows whose keys are left
     out."""
     if each.files is None:
-        rows = rows_done(spark, each.upstream, each.position, columns)
+        count = place.count_version(each.upstream.name, each.position.version)
+        rows = rows_done(spark, each.upstream, each.position, columns, count)
     else:
         rows = table_rows(spark, each.upstream, each.files, columns, place)
     left_out = each.position.skipped

@@ -7,7 +7,7 @@ The sum of all these is exactly the change of the view (the telescoping rule of 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, reduce
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.progress.reads import ChangesRead, FullRead
 from backfill_assets.core.strategies.change_log import by_feed
 from backfill_assets.errors import VersionsLostError
-from backfill_assets.query.ddl import Column, quoted
+from backfill_assets.query.ddl import Column, ddl, quoted
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
 
@@ -51,10 +51,10 @@ class Changed:
 
 @dataclass(frozen=True, kw_only=True)
 class TableChanges:
-    """All rows of the tables that a query reads, what became of those that `changed`, about so many `rows`, and the rows that
-    the view has `held`."""
+    """What gives all rows of a table, by name, and is called for those that are read; what became of those that `changed`,
+    about so many `rows`; and the rows that the view has `held`."""
 
-    new: "Mapping[str, DataFrame]"
+    new: "Callable[[str], DataFrame]"
     changed: Mapping[str, Changed]
     held: "DataFrame"
     rows: int
@@ -74,21 +74,31 @@ def relational_changes(
     parts = []
     for number in places:
         one = work.changed[query.occurrences[number]]
-        beside = at_once(query, work, [*(at for at in places if at > number), *later])
-        others = [
-            rows if query.linearity.parts[at] == query.linearity.parts[number] else rows.where("FALSE")
-            for at, rows in enumerate(beside)
-        ]
+        old = [*(at for at in places if at > number), *later]
+        others = {at: _beside(query, work, number, at, old) for at in range(len(query.occurrences)) if at != number}
         for kind, rows in (("insert", one.come), ("delete", one.go)):
             if rows is not None:
-                bound = [*others[:number], rows, *others[number + 1 :]]
+                bound = [others.get(at, rows) for at in range(len(query.occurrences))]
                 parts.append(computed_rows(query, bound).withColumn(CARRIED_CHANGE, F.lit(kind)))
     return reduce(lambda some, more: some.unionAll(more), parts)
 
 
 def at_once(query: RelationalQuery, work: TableChanges, old: Sequence[int]) -> "list[DataFrame]":
     """What each place of a query is bound to while some of them are still old: all rows of its table."""
-    return [work.changed[name].old() if at in old else work.new[name] for at, name in enumerate(query.occurrences)]
+    return [_at_place(query, work, at, old) for at in range(len(query.occurrences))]
+
+
+def _at_place(query: RelationalQuery, work: TableChanges, at: int, old: Sequence[int]) -> "DataFrame":
+    name = query.occurrences[at]
+    return work.changed[name].old() if at in old else work.new(name)
+
+
+def _beside(query: RelationalQuery, work: TableChanges, number: int, at: int, old: Sequence[int]) -> "DataFrame":
+    """What place `at` is bound to while place `number` is bound to changes: nothing, if it is in another part."""
+    if query.linearity.parts[at] == query.linearity.parts[number]:
+        return _at_place(query, work, at, old)
+    spark = work.changed[query.occurrences[number]].come.sparkSession
+    return spark.createDataFrame([], ddl(query.read[query.occurrences[at]]))
 
 
 def changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequence[FullRead], *, before: bool) -> bool:
@@ -122,7 +132,7 @@ def changed_rows(
     """The changes of a table between the versions of a read. `place` is a folder for this read alone."""
 
     def rows(part: FullRead | ChangesRead, name: str) -> "DataFrame":
-        return table_rows(spark, upstream, part, columns, Scratch(table=place.table, path=f"{place.path}/{name}"))
+        return table_rows(spark, upstream, part, columns, replace(place, path=f"{place.path}/{name}"))
 
     parts = [rows(part, str(part.first)) for part in _versions(upstream, read)]
     found = reduce(lambda some, more: some.unionByName(more), parts)

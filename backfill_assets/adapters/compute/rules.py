@@ -47,6 +47,6 @@ def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterato
     with signed_changes(joined, steps, work) as feed, kept(signed(groups, feed, sign)) as changes:
 
         def whole() -> "DataFrame":
-            return joined_rows(query, [work.new[name] for name in joined.occurrences])
+            return joined_rows(query, [work.new(name) for name in joined.occurrences])
 
         yield changed_groups(groups, changes, work.held, whole, rows=work.rows)

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,16 +28,19 @@ from backfill_assets.adapters.compute.changes import (
 )
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import poison_records
+from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.offset_ranges import among, within
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.conservation import scan_of, total_rows
 from backfill_assets.core.epoch.records import Plan, Staged
 from backfill_assets.core.epoch.skips import Offsets, left_out_of
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.bronze_files import BronzeFile, files_of_ranges
+from backfill_assets.core.progress.positions import total
 from backfill_assets.core.progress.reads import BronzeRead, KafkaRead, Read
 from backfill_assets.errors import QueryError, UpstreamChangedError
 from backfill_assets.query.aggregate import AggregateQuery
@@ -47,12 +51,12 @@ from backfill_assets.query.record_columns import OFFSET, PARTITION, RECORD_KEY
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SourceReader", "SparkCompute", "bronze_inputs", "bronze_paths", "query_schema"]
+__all__ = ["SourceReader", "SparkCompute", "bronze_files", "bronze_inputs", "query_schema"]
 
 SMALL_EPOCH = 50_000
 """An epoch with fewer offsets is written as one file."""
 
-_STATED_OF_FILES = ("path", *(f"{bound}.{name}" for name in RECORD_KEY for bound in ("min", "max")))
+_STATED_OF_FILES = ("path", "num_records", *(f"{bound}.{name}" for name in RECORD_KEY for bound in ("min", "max")))
 
 _STORABLE = re.compile(
     r"boolean|byte|short|integer|long|float|double|decimal\(\d+,\d+\)|date|timestamp|timestamp_ntz|string|binary"
@@ -86,14 +90,17 @@ class SparkCompute:
         For a source, `rows_read` is the number of records at its offsets; for a view, whose query may drop records in
         the same pass, it is the number of offsets.
 
-        Errors: `PoisonRowError` if records cannot be computed, otherwise `ComputeError`.
+        Errors: `PoisonRowError` where records cannot be computed; `ReadMismatchError` where Spark did not read what there is;
+        else `ComputeError`.
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         counts = computed(
             self.runner,
             Work.of(plan),
-            lambda spark: self._write(spark, plan, folder, at),
-            lambda spark: poison_records(self.query, plan, self._inputs(spark, plan), view_columns(self.output)),
+            lambda spark: self._compute(spark, plan, folder, at),
+            lambda spark: poison_records(
+                self.query, plan, self._inputs(spark, plan, Scans(plan=plan)), view_columns(self.output)
+            ),
         )
         updated = counts.get("update", 0)
         return Staged(
@@ -105,25 +112,34 @@ class SparkCompute:
             key=() if self.query is None else self.query.key_columns,
         )
 
-    def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+    def _compute(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+        """Stage what a plan reads, if it was read as it is."""
+        scans = Scans(plan=plan)
+        counts = self._write(spark, plan, folder, at, scans)
+        scans.check()
+        return counts
+
+    def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int, scans: Scans) -> dict[str, int]:
         tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
-        inputs = self._inputs(spark, plan)
+        inputs = self._inputs(spark, plan, scans)
         place = self.output.child(folder)
         match self.query:
             case None:
                 (rows,) = inputs.values()
-                return write_observed(rows, place, {"insert": "count(1)", "bad": "count(_error)"}, tasks=tasks)
+                return write_observed(
+                    rows, place, {"insert": "count(1)", "bad": "count(_error)"}, tasks=tasks, scans=scans
+                )
             case AggregateQuery() as query:
                 with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
                     rows = changed_groups(query, changes, rows_at(spark, self.output, at), rows=plan.offsets)
                     chosen = rows.selectExpr(*view_columns(self.output), OPERATION)
-                    return write_changes(chosen, f"{place}/{ROWS}", tasks=tasks)
+                    return write_changes(chosen, f"{place}/{ROWS}", tasks=tasks, scans=scans)
             case query:
                 rows = batch(query, inputs).selectExpr(*view_columns(self.output))
-                return write_observed(rows, place, {"insert": "count(1)"}, tasks=tasks)
+                return write_observed(rows, place, {"insert": "count(1)"}, tasks=tasks, scans=scans)
 
-    def _inputs(self, spark: "SparkSession", plan: Plan) -> "dict[str, DataFrame]":
-        return bronze_inputs(spark, plan.reads, self.sources, left_out_of(plan.after))
+    def _inputs(self, spark: "SparkSession", plan: Plan, scans: Scans) -> "dict[str, DataFrame]":
+        return bronze_inputs(spark, plan.reads, self.sources, left_out_of(plan.after), scans)
 
 
 def bronze_inputs(
@@ -131,30 +147,31 @@ def bronze_inputs(
     reads: tuple[Read, ...],
     sources: Mapping[str, SourceReader],
     left_out: Mapping[str, Offsets] = MappingProxyType({}),
+    scans: Scans | None = None,
 ) -> "dict[str, DataFrame]":
     """The bronze rows that belong to reads, by source, without those that are left out."""
     inputs: dict[str, DataFrame] = {}
     for read in reads:
-        rows = read_rows(spark, read, sources[read.source])
+        rows = read_rows(spark, read, sources[read.source], scans)
         if read.source in left_out:
             rows = rows.where(f"NOT {among('_partition', '_offset', left_out[read.source])}")
         inputs[read.source] = inputs[read.source].unionByName(rows) if read.source in inputs else rows
     return inputs
 
 
-def read_rows(spark: "SparkSession", read: Read, source: SourceReader) -> "DataFrame":
-    """The bronze rows that belong to a read, wherever they are."""
+def read_rows(spark: "SparkSession", read: Read, source: SourceReader, scans: Scans | None = None) -> "DataFrame":
+    """The bronze rows that a read names, wherever they are; `scans` counts those that are read."""
     match read:
         case KafkaRead():
-            return kafka_rows(spark, read, source)
+            return kafka_rows(spark, read, source, uncounted if scans is None else scans.by(partial(scan_of, read)))
         case BronzeRead():
-            return bronze_rows(spark, read, source)
+            return bronze_rows(spark, read, source, uncounted if scans is None else scans.by(partial(scan_of, read)))
         case _:
             raise AssertionError(f"a source has no {read.kind}")
 
 
-def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader) -> "DataFrame":
-    """Exactly these offsets of a topic, parsed. The reader skips aborted records and control records."""
+def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader, count: Count = uncounted) -> "DataFrame":
+    """Exactly these offsets of a topic, parsed. Aborted and control records are passed over by the reader."""
     from backfill_assets.adapters.sql.kafka_records import parse_records
 
     ranges = {str(partition): each for partition, each in read.ranges.items() if len(each)}
@@ -173,18 +190,21 @@ def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader) -> 
         .option("minPartitions", str(cores()))
         .load()
     )
-    return parse_records(rows, columns=source.columns, record_format=source.record_format)
+    counted = count(rows, lambda: total(read.ranges.values()))
+    return parse_records(counted, columns=source.columns, record_format=source.record_format)
 
 
-def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader) -> "DataFrame":
-    """Exactly these offsets of a bronze table, from only those files that may contain them."""
+def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader, count: Count = uncounted) -> "DataFrame":
+    """Exactly these offsets of a bronze table, from just the files that may hold them."""
     schema = ddl(source.bronze_columns)
-    paths = bronze_paths(source, read)
-    rows = spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
-    return rows.where(within(*RECORD_KEY, read.ranges))
+    files = bronze_files(source, read)
+    if not files:
+        return spark.createDataFrame([], schema)
+    rows = spark.read.schema(schema).parquet(*(source.bronze.child(each.path) for each in files))
+    return count(rows, lambda: total_rows(each.rows for each in files)).where(within(*RECORD_KEY, read.ranges))
 
 
-def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
+def bronze_files(source: SourceReader, read: BronzeRead) -> list[BronzeFile]:
     """The data files of the newest bronze version whose statistics overlap the ranges.
 
     Rows stay in bronze as long as that life, so any version from the planned one on gives the same rows.
@@ -199,10 +219,15 @@ def bronze_paths(source: SourceReader, read: BronzeRead) -> list[str]:
     stated = pa.table(table.get_add_actions(flatten=True))
     statistics = stated.select([name for name in _STATED_OF_FILES if name in stated.column_names]).to_pylist()
     files = [
-        BronzeFile(path=each["path"], partitions=_bounds(each, PARTITION), offsets=_bounds(each, OFFSET))
+        BronzeFile(
+            path=each["path"],
+            partitions=_bounds(each, PARTITION),
+            offsets=_bounds(each, OFFSET),
+            rows=each.get("num_records"),
+        )
         for each in statistics
     ]
-    return [source.bronze.child(path) for path in files_of_ranges(files, read.ranges)]
+    return files_of_ranges(files, read.ranges)
 
 
 def _bounds(file: Mapping[str, Any], column: str) -> tuple[int, int] | None:

@@ -5,14 +5,14 @@ The effect of a change log on a view is consolidated by the view's key, in Spark
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cache, partial, reduce
 from typing import TYPE_CHECKING, Final
 
+from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import key_bytes
 from backfill_assets.adapters.compute.changes import (
     OPERATION,
-    ROWS,
     DuplicateKey,
     batch,
     changed_groups,
@@ -43,9 +43,11 @@ from backfill_assets.adapters.compute.relational_changes import (
     check_changes_readable,
 )
 from backfill_assets.adapters.compute.rules import followed
+from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.source_compute import SMALL_EPOCH
 from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
 from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.delta.footers import footer_rows
 from backfill_assets.adapters.delta.spool import capture, keep_version, segment_files
 from backfill_assets.adapters.delta.staging import INPUTS, collect, delete_folder
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
@@ -53,6 +55,7 @@ from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.conservation import scan_of
 from backfill_assets.core.epoch.records import Plan, Rule, Staged, spooled_parts
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
@@ -66,7 +69,7 @@ from backfill_assets.core.progress.reads import (
     TableRead,
 )
 from backfill_assets.core.strategies.table_skips import keys_left_out
-from backfill_assets.errors import ComputeError, QueryError
+from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl, quoted
 from backfill_assets.query.query import Query, is_constrained, unique_keys
@@ -105,18 +108,18 @@ class TableCompute:
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute the changes that the plan makes to the view at version `at`.
 
-        Errors: `DuplicateKeyError`; `VersionsLostError` if Spark fails and files that it read are missing;
-        `PoisonRowError` if rows cannot be computed; otherwise `ComputeError`.
+        Errors: `DuplicateKeyError`; `VersionsLostError` where Spark fails or reads too little, and what it read is gone;
+        `ReadMismatchError` where it is not; `PoisonRowError` where rows cannot be computed; else `ComputeError`.
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         try:
             counts = computed(
                 self.runner,
                 Work.of(plan),
-                lambda spark: self._write(spark, plan, folder, at),
+                lambda spark: self._compute(self._attempt(spark, plan, folder, at)),
                 lambda spark: self._poison(spark, plan, folder),
             )
-        except (ComputeError, QueryError):
+        except (ComputeError, QueryError, ReadMismatchError):
             self._check_there(plan)
             raise
         finally:
@@ -148,62 +151,73 @@ class TableCompute:
 
     def _poison(self, spark: "SparkSession", plan: Plan, folder: str) -> Suspects:
         """The rows of a plan's input that cannot be computed."""
-        inputs = self._inputs(spark, plan, folder)
+        inputs = self._inputs(self._attempt(spark, plan, folder, -1))
         columns = view_columns(self.output)
         return poison_rows(self.query(plan.incarnation), inputs, self.upstreams, columns, rows=plan.offsets)
 
-    def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+    def _attempt(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> Attempt:
+        return Attempt(spark=spark, plan=plan, view=self.output, folder=folder, at=at, scans=Scans(plan=plan))
+
+    def _compute(self, attempt: Attempt) -> dict[str, int]:
+        """Stage what a plan does to the view, from inputs that were read as they are."""
+        self._spool(attempt)
+        counts = self._write(attempt) if attempt.plan.consumed else {"insert": 0, "update": 0, "delete": 0}
+        attempt.scans.check()
+        return counts
+
+    def _write(self, attempt: Attempt) -> dict[str, int]:
         from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
 
+        plan = attempt.plan
         query = self.query(plan.incarnation)
-        self._spool(spark, plan, folder)
-        if not plan.consumed:
-            return {"insert": 0, "update": 0, "delete": 0}
         if plan.replaces:
-            followed = isinstance(query, RelationalQuery) and self._followed(spark, plan, folder, at)
-            return followed or self._in_full(spark, plan, folder, at)
+            followed = isinstance(query, RelationalQuery) and self._followed(attempt)
+            return followed or self._in_full(attempt)
         if isinstance(query, AggregateQuery):
-            return self._groups(spark, plan, at, folder)
+            return self._groups(attempt)
         assert isinstance(query, RowwiseQuery)
-        result = apply_rowwise(query, self._inputs(spark, plan, folder))
+        result = apply_rowwise(query, self._inputs(attempt))
         if not _may_meet_old_rows(plan) or not query.key_columns:
             rows = result.selectExpr(*view_columns(self.output))
-            return write_new(rows, self._place(folder), tasks=_tasks(plan.offsets))
-        return self._changes(spark, plan, _consolidated(result, *unique_keys(query)), folder, at)
+            return write_new(rows, attempt.place, tasks=_tasks(plan.offsets), scans=attempt.scans)
+        return self._changes(attempt, _consolidated(result, *unique_keys(query)))
 
-    def _changes(self, spark: "SparkSession", plan: Plan, rows: "DataFrame", folder: str, at: int) -> dict[str, int]:
-        """Stage changes, consolidated by key, to be merged into the view at a version."""
-        query, place = self.query(plan.incarnation), self._place(folder)
+    def _changes(self, attempt: Attempt, rows: "DataFrame") -> dict[str, int]:
+        """Stage changes, netted by key, that are to be merged into the view at a version."""
+        plan, place = attempt.plan, attempt.place
+        query = self.query(plan.incarnation)
         chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
-        counts = write_changes(chosen, place, DUPLICATE, MOVED, tasks=_tasks(plan.offsets), more=width)
+        tasks = _tasks(plan.offsets)
+        counts = write_changes(chosen, place, DUPLICATE, MOVED, tasks=tasks, scans=attempt.scans, more=width)
         if isinstance(query, AggregateQuery) or not is_constrained(query):
             return counts
         if counts[DUPLICATE]:
             twice = rows.where(DUPLICATE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
             raise duplicate(plan, query, query.key_columns, [DuplicateKey(key=tuple(row), rows=2) for row in twice])
         if counts["insert"] or counts[MOVED]:
-            changes, held = spark.read.parquet(place), rows_at(spark, self.output, at)
+            changes, held = attempt.spark.read.parquet(place), self._old(attempt)
             check_changes(plan, query, changes, held, counts)
         return counts
 
-    def _in_full(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
-        """Stage all rows of the view, or only how they differ from its present rows, if few do."""
-        query, place = self.query(plan.incarnation), self._place(folder)
-        old, held = rows_at(spark, self.output, at), sum(each.held for each in plan.reads if isinstance(each, FullRead))
-        # Groups are few compared with the rows that they are computed from.
+    def _in_full(self, attempt: Attempt) -> dict[str, int]:
+        """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
+        plan, place = attempt.plan, attempt.place
+        query = self.query(plan.incarnation)
+        old, held = self._old(attempt), sum(each.held for each in plan.reads if isinstance(each, FullRead))
+        # Groups are few beside the rows that they are made of.
         few = 0 if isinstance(query, AggregateQuery) else held
-        with kept(batch(query, self._inputs(spark, plan, folder)).selectExpr(*view_columns(self.output))) as new:
+        with kept(batch(query, self._inputs(attempt)).selectExpr(*view_columns(self.output))) as new:
             if query.key_columns and not mostly_differ(new, old, query.key_columns, rows=few):
-                changes = _consolidated(differences(new, old), *unique_keys(query))
-                return self._changes(spark, plan, changes, folder, at)
-            counts = write_new(new, place, tasks=_tasks(held))
+                return self._changes(attempt, _consolidated(differences(new, old), *unique_keys(query)))
+            counts = write_new(new, place, tasks=_tasks(held), scans=attempt.scans)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
-            check_rows(plan, query, spark.read.parquet(f"{place}/{OPERATION}=insert"))
+            check_rows(plan, query, attempt.spark.read.parquet(f"{place}/{OPERATION}=insert"))
         return {**counts, REPLACED: 1}
 
-    def _followed(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+    def _followed(self, attempt: Attempt) -> dict[str, int]:
         """Stage what changes do to a view whose query has a rule for them; nothing where that does not fit."""
+        plan = attempt.plan
         query = self.query(plan.incarnation)
         assert isinstance(query, RelationalQuery)
         reads = [each for each in plan.reads if isinstance(each, FullRead)]
@@ -211,23 +225,26 @@ class TableCompute:
         steps = query.steps([each.source for each in changed])
         if steps.rule == "full" or not self._fits(plan, reads, changed, steps):
             return {}
+        # What groups are computed again from is read only if there are such groups.
+        reading = replace(attempt, scans=replace(attempt.scans, implied=steps.rule == "additive"))
         work = TableChanges(
-            new=self._inputs(spark, plan, folder),
-            changed={each.source: self._changed(spark, plan, each, folder) for each in changed},
-            held=rows_at(spark, self.output, at),
+            new=cache(lambda name: self._input(reading, name)),
+            changed={each.source: self._changed(attempt, each) for each in changed},
+            held=self._old(attempt),
             rows=sum(each.rows for each in changed),
         )
         with followed(query, steps, work) as changes:
             if OPERATION in changes.columns:
                 chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
-                counts = write_changes(chosen, self._place(folder), tasks=_tasks(work.rows))
+                counts = write_changes(chosen, attempt.place, tasks=_tasks(work.rows), scans=attempt.scans)
             else:
-                counts = self._changes(spark, plan, _consolidated(changes, *unique_keys(query)), folder, at)
+                counts = self._changes(attempt, _consolidated(changes, *unique_keys(query)))
         return {**counts, RULE + steps.rule: 1}
 
-    def _changed(self, spark: "SparkSession", plan: Plan, read: FullRead, folder: str) -> Changed:
-        place = Scratch(table=self.output, path=f"{folder}/{INPUTS}/changes/{read.source}")
-        return changed_rows(spark, self.upstreams[read.source], read, self._columns(plan, read.source), place)
+    def _changed(self, attempt: Attempt, read: FullRead) -> Changed:
+        columns = self._columns(attempt.plan, read.source)
+        place = replace(attempt.scratch(f"changes/{read.source}"), scans=self._scans(attempt, read.source))
+        return changed_rows(attempt.spark, self.upstreams[read.source], read, columns, place)
 
     def _fits(self, plan: Plan, reads: Sequence[FullRead], changed: Sequence[FullRead], steps: Steps) -> bool:
         """Whether changes are to be followed: they can be read, and are few beside what the tables hold."""
@@ -241,33 +258,51 @@ class TableCompute:
             self.upstreams, changed, before=steps.rule != "restricted" or bool(steps.linear)
         )
 
-    def _inputs(self, spark: "SparkSession", plan: Plan, folder: str) -> "dict[str, DataFrame]":
-        found: dict[str, list[DataFrame]] = {}
-        for number, read in enumerate(plan.consumed):
-            if isinstance(read, ChangesRead) and not read.rows:
-                continue  # versions that are only maintenance, included so that reads follow each other without a gap
-            rows = self._rows(spark, plan, read, Scratch(table=self.output, path=f"{folder}/{INPUTS}/{number}"))
-            found.setdefault(read.source, []).append(rows)
-        return {name: reduce(lambda some, more: some.unionByName(more), rows) for name, rows in found.items()}
+    def _old(self, attempt: Attempt) -> "DataFrame":
+        return rows_at(attempt.spark, self.output, attempt.at)
 
-    def _rows(self, spark: "SparkSession", plan: Plan, read: TableRead, place: Scratch) -> "DataFrame":
-        columns = self._columns(plan, read.source)
+    def _inputs(self, attempt: Attempt) -> "dict[str, DataFrame]":
+        names = dict.fromkeys(read.source for read in attempt.read.values())
+        return {name: self._input(attempt, name) for name in names}
+
+    def _input(self, attempt: Attempt, name: str) -> "DataFrame":
+        parts = [
+            self._rows(attempt, read, attempt.scratch(str(number)))
+            for number, read in attempt.read.items()
+            if read.source == name
+        ]
+        return reduce(lambda some, more: some.unionByName(more), parts)
+
+    def _rows(self, attempt: Attempt, read: TableRead, place: Scratch) -> "DataFrame":
+        plan, columns = attempt.plan, self._columns(attempt.plan, read.source)
         match read:
             case SkipRead():
-                return self._skipped(spark, plan, read, place)
+                return self._skipped(attempt, read, place)
             case SpoolRead():
-                found = segment_files(self.output, plan.spooled, [f"{read.source}/{first}" for first in read.segments])
-                captured = spark.read.schema(ddl((*columns, CHANGE))).parquet(*found)
-                rows = projected(captured, self.upstreams[read.source], columns)
+                rows = projected(self._captured(attempt, read, columns), self.upstreams[read.source], columns)
             case _:
-                rows = table_rows(spark, self.upstreams[read.source], read, columns, place)
+                counts = replace(place, scans=self._scans(attempt, read.source))
+                rows = table_rows(attempt.spark, self.upstreams[read.source], read, columns, counts)
         left_out = keys_left_out(plan, read.source)
         return rows.where(f"NOT {among_keys(columns, left_out)}") if left_out else rows
 
-    def _skipped(self, spark: "SparkSession", plan: Plan, read: SkipRead, place: Scratch) -> "DataFrame":
-        """The rows of keys that are left out from now on, as deletes, and of those that are taken back, as inserts."""
+    def _scans(self, attempt: Attempt, name: str) -> Scans | None:
+        """What counts an upstream's rows; None for one of which Spark may read only some."""
+        query = self.query(attempt.plan.incarnation)
+        return None if isinstance(query, RelationalQuery) and name in query.read_in_part else attempt.scans
+
+    def _captured(self, attempt: Attempt, read: SpoolRead, columns: Sequence[Column]) -> "DataFrame":
+        """The rows of segments of the view's spool."""
+        names = [f"{read.source}/{first}" for first in read.segments]
+        paths = segment_files(self.output, attempt.plan.spooled, names)
+        rows = attempt.spark.read.schema(ddl((*columns, CHANGE))).parquet(*map(self.output.child, paths))
+        return attempt.scans.by(partial(scan_of, read))(rows, lambda: footer_rows(self.output, paths))
+
+    def _skipped(self, attempt: Attempt, read: SkipRead, place: Scratch) -> "DataFrame":
+        """The rows of keys that are left out from now on, as deletes, and of those that are taken in again, as inserts."""
         from pyspark.sql import functions as F  # noqa: N812
 
+        plan = attempt.plan
         assert isinstance(plan.before, SnapshotPosition)
         assert isinstance(plan.after, SnapshotPosition)
         upstream, columns = self.upstreams[read.source], self._columns(plan, read.source)
@@ -275,49 +310,50 @@ class TableCompute:
         for position, keys, change in ((plan.before, read.out, "delete"), (plan.after, read.back, "insert")):
             if keys:
                 each, inside = recorded(upstream, position.tables[read.source]), f"{place.path}/{change}"
-                scratch = Scratch(table=place.table, path=inside)
-                rows = recorded_rows(spark, each, columns, scratch, skipped=True).where(among_keys(columns, keys))
-                parts.append(rows.withColumn(CHANGE.name, F.lit(change)))
+                scratch = Scratch(table=place.table, path=inside)  # how many rows have these keys, no log says
+                rows = recorded_rows(attempt.spark, each, columns, scratch, skipped=True)
+                parts.append(rows.where(among_keys(columns, keys)).withColumn(CHANGE.name, F.lit(change)))
         return reduce(lambda some, more: some.unionByName(more), parts)
 
     def _columns(self, plan: Plan, name: str) -> tuple[Column, ...]:
         """The columns of an upstream that the view reads, including its key."""
         return with_key(self.query(plan.incarnation), self.upstreams[name])
 
-    def _spool(self, spark: "SparkSession", plan: Plan, folder: str) -> None:
-        """Write what the plan captures to the spool, and the file lists of the pinned versions if they are not there
-        yet."""
+    def _spool(self, attempt: Attempt) -> None:
+        """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
+        plan, folder = attempt.plan, attempt.folder
         for read in plan.table_reads:
             if isinstance(read, CaptureRead) and read.rows:
                 segment = f"{read.source}/{read.first}"
-                scratch = Scratch(table=self.output, path=f"{folder}/{INPUTS}/{segment}")
-                columns = self._columns(plan, read.source)
-                rows = table_rows(spark, self.upstreams[read.source], read.changes, columns, scratch)
-                capture(self.output, folder, segment, rows, tasks=_tasks(read.rows))
+                scratch = attempt.scratch(segment)
+                upstream, columns = self.upstreams[read.source], self._columns(plan, read.source)
+                rows = table_rows(attempt.spark, upstream, read.changes, columns, scratch)
+                attempt.scans.computed(capture(self.output, folder, segment, rows, tasks=_tasks(read.rows)))
         new = set(spooled_parts(plan.after)) - plan.spooled.keys()
         tables = plan.after.tables if isinstance(plan.after, SnapshotPosition) else {}
         for name, table in tables.items():
             if f"{name}/{SPOOLED_SNAPSHOT}" in new:
                 keep_version(self.output, folder, name, self.upstreams[name].version(table.pinned))
 
-    def _groups(self, spark: "SparkSession", plan: Plan, at: int, folder: str) -> dict[str, int]:
-        """Stage the final rows of the groups; groups from which a value cannot be removed are recomputed from the last
-        version read."""
-        query = self.query(plan.incarnation)
+    def _groups(self, attempt: Attempt) -> dict[str, int]:
+        """Stage the groups as they are to be; what cannot be taken away is recomputed from the last version read."""
+        plan, query = attempt.plan, self.query(attempt.plan.incarnation)
         assert isinstance(query, AggregateQuery)
-        ((name, rows),) = self._inputs(spark, plan, folder).items()
-        assert isinstance(plan.after, SnapshotPosition)
+        ((name, rows),) = self._inputs(attempt).items()
         follows = any(isinstance(read, ChangesRead | SpoolRead | SkipRead) for read in plan.consumed)
-        after, columns = recorded(self.upstreams[name], plan.after.tables[name]), self._columns(plan, name)
-        place = Scratch(table=self.output, path=f"{folder}/{INPUTS}/whole")
-        whole = (lambda: recorded_rows(spark, after, columns, place)) if follows else None
+        whole = (lambda: self._whole(attempt, name)) if follows else None
         with kept(signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")) as changes:
-            changed = changed_groups(query, changes, rows_at(spark, self.output, at), whole, rows=plan.offsets)
+            changed = changed_groups(query, changes, self._old(attempt), whole, rows=plan.offsets)
             chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
-            return write_changes(chosen, self._place(folder), tasks=_tasks(plan.offsets))
+            return write_changes(chosen, attempt.place, tasks=_tasks(plan.offsets), scans=attempt.scans)
 
-    def _place(self, folder: str) -> str:
-        return self.output.child(f"{folder}/{ROWS}")
+    def _whole(self, attempt: Attempt, name: str) -> "DataFrame":
+        """All rows of an upstream that the view stands for after an epoch. Spark reads them only if groups need them."""
+        plan = attempt.plan
+        assert isinstance(plan.after, SnapshotPosition)
+        each = recorded(self.upstreams[name], plan.after.tables[name])
+        place = replace(attempt.scratch("whole"), scans=replace(attempt.scans, implied=True))
+        return recorded_rows(attempt.spark, each, self._columns(plan, name), place)
 
 
 def _may_meet_old_rows(plan: Plan) -> bool:

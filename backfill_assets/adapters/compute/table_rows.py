@@ -7,17 +7,20 @@ that Delta itself applies deletion vectors, partition values and types, and no o
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from backfill_assets.adapters.compute.doubtful_bounds import unfiltered
 from backfill_assets.adapters.compute.key_ranges import in_ranges
+from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
 from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
 from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH, fixed_lengths
+from backfill_assets.adapters.delta.footers import footer_rows
 from backfill_assets.adapters.delta.log_replay import DataFile, Version
 from backfill_assets.adapters.delta.upstream import ChangeFiles, DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.conservation import CountedRead, scan_of, scan_of_version, total_rows
 from backfill_assets.core.progress.positions import TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, FullRead, KeyRead, Read, SnapshotRead
 from backfill_assets.core.strategies.arrangement import done_ranges
@@ -34,10 +37,21 @@ __all__ = ["Scratch", "as_inserted", "parquet_rows", "projected", "rows_done", "
 
 @dataclass(frozen=True, kw_only=True)
 class Scratch:
-    """A folder inside a table's folder, where a log may be written that lists the files of one read."""
+    """A folder inside of a table's, where a log may be written that names the files of one read; and what counts its rows."""
 
     table: TableLocation
     path: str
+    scans: Scans | None = None
+
+    def count(self, read: Read) -> Count:
+        """What counts the rows of a read. No log says how many rows a range of keys has, or those that are left out."""
+        if self.scans is None or not isinstance(read, CountedRead):
+            return uncounted
+        return self.scans.by(partial(scan_of, read))
+
+    def count_version(self, table: str, version: int) -> Count:
+        """What counts all rows of a version of a table."""
+        return uncounted if self.scans is None else self.scans.by(partial(scan_of_version, table, version))
 
 
 def whole_version(
@@ -48,18 +62,28 @@ def whole_version(
 
 
 def rows_done(
-    spark: "SparkSession", upstream: DeltaUpstream, table: TablePosition, columns: Sequence[Column]
+    spark: "SparkSession",
+    upstream: DeltaUpstream,
+    table: TablePosition,
+    columns: Sequence[Column],
+    count: Count = uncounted,
 ) -> "DataFrame":
-    """These columns of all rows, in the version of a position, whose keys have been read, as inserts."""
-    rows = unfiltered(rows_at(spark, upstream.location, table.version))
+    """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted."""
+    counts = count if table.backfilled else uncounted  # Delta opens only files that may have one of the keys
+    rows = unfiltered(rows_at(spark, upstream.location, table.version, counts))
     done = rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
     return projected(_inserted(done), upstream, columns)
 
 
 def table_rows(
-    spark: "SparkSession", upstream: DeltaUpstream, read: Read, columns: Sequence[Column], place: "Scratch"
+    spark: "SparkSession",
+    upstream: DeltaUpstream,
+    read: Read,
+    columns: Sequence[Column],
+    place: "Scratch",
 ) -> "DataFrame":
-    """These columns of the rows that belong to a read, and the change of each. `place` is a folder for this read alone.
+    """These columns of the rows that a read names, and what became of each. `place` is a folder for this read alone. Rows are
+    counted before any of them is left out; not those of key ranges, and of changes that only Delta's reader finds.
 
     Columns that a version does not have are null, as with Delta itself; columns that were added since are left out.
     """
@@ -67,11 +91,17 @@ def table_rows(
 
 
 def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
-    """The rows that belong to a read, with `CHANGE`; no filter uses bounds in its files that may be wrong."""
+    """The rows that a read names, with `CHANGE`; no filter gets to bounds of its files that may be wrong."""
+
+    count = place.count(read)
+
+    def of_files(version: int, files: Sequence[DataFile]) -> "DataFrame":
+        rows = count(_files(spark, upstream, upstream.version(version), files, place), lambda: _stated(files))
+        return _inserted(unfiltered(rows))
+
     match read:
         case SnapshotRead() | FullRead():
-            version = upstream.version(read.version)
-            return _inserted(unfiltered(_files(spark, upstream, version, upstream.chosen(read), place)))
+            return of_files(read.version, upstream.chosen(read))
         case KeyRead():
             rows = unfiltered(delta_rows_at(spark, upstream.location, read.version))
             return _inserted(in_ranges(rows, upstream, read.keys))
@@ -81,13 +111,12 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
         case ChangesRead() if upstream.has_feed(read.first):
             files = upstream.change_files(read)
             if files is not None:
-                return unfiltered(_changes(spark, upstream, files))
+                return unfiltered(count(_changes(spark, upstream, files), lambda: _held(upstream, files)))
             feed = spark.read.format("delta").option("readChangeFeed", "true")
             between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
             return unfiltered(between.load(upstream.location.uri))
         case ChangesRead():
-            added = _files(spark, upstream, upstream.version(read.last), upstream.added(read), place)
-            return _inserted(unfiltered(added))
+            return of_files(read.last, upstream.added(read))
         case _:
             raise AssertionError(read)
 
@@ -154,9 +183,20 @@ def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles)
     if files.feed:
         parts.append(parquet_rows(spark, upstream.location, files.schema, files.feed, CHANGE.name))
     if files.added:
-        rows = parquet_rows(spark, upstream.location, files.schema, files.added)
+        rows = parquet_rows(spark, upstream.location, files.schema, [each.path for each in files.added])
         parts.append(rows.withColumn(CHANGE.name, F.lit("insert")))
     return reduce(lambda some, more: some.unionByName(more), parts)
+
+
+def _stated(files: Sequence[DataFile]) -> int | None:
+    """The rows of data files, as the log says."""
+    return total_rows(each.stated_rows for each in files)
+
+
+def _held(upstream: DeltaUpstream, files: ChangeFiles) -> int | None:
+    """The rows of files with changes. The log does not say how many rows are in the files of a change data feed."""
+    added = _stated(files.added)
+    return None if added is None else added + footer_rows(upstream.location, files.feed)
 
 
 def parquet_rows(

@@ -12,13 +12,23 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from backfill_assets.adapters.compute.scans import Count, uncounted
 from backfill_assets.adapters.delta.log_replay import is_plain
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.conservation import total_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["delta_rows_at", "holds_rows_as_they_are", "is_plain_path", "rows_at", "small_and_plain"]
+__all__ = [
+    "delta_rows_at",
+    "holds_rows_as_they_are",
+    "is_plain_path",
+    "loaded_at",
+    "rows_at",
+    "small_and_plain",
+    "stated_rows",
+]
 
 SMALL_FILES, SMALL_BYTES = 32, 64 * 2**20
 """A table with no more files and bytes than this is read by its files. Up to this number of paths, Spark lists them
@@ -35,17 +45,12 @@ class Files(NamedTuple):
     paths: list[str]
 
 
-def rows_at(spark: "SparkSession", table: TableLocation, version: int) -> "DataFrame":
-    """All rows of a version of a table."""
-    files = small_and_plain(table, version)
-    if files is None:
-        return delta_rows_at(spark, table, version)
-    from pyspark.sql.types import StructType
-
-    schema = StructType.fromJson(json.loads(files.schema))
-    if not files.paths:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*files.paths)
+def rows_at(spark: "SparkSession", table: TableLocation, version: int, count: Count = uncounted) -> "DataFrame":
+    """All rows of a version of a table, which `count` may count."""
+    loaded = loaded_at(table, version)
+    files = small_and_plain(table, loaded)
+    rows = delta_rows_at(spark, table, version) if files is None else _rows_of(spark, files)
+    return count(rows, lambda: stated_rows(loaded))
 
 
 def delta_rows_at(spark: "SparkSession", table: TableLocation, version: int) -> "DataFrame":
@@ -53,12 +58,23 @@ def delta_rows_at(spark: "SparkSession", table: TableLocation, version: int) -> 
     return spark.read.format("delta").option("versionAsOf", version).load(table.uri)
 
 
-def small_and_plain(location: TableLocation, version: int) -> Files | None:
-    """The files of a version; None if they are many or large, or do not contain exactly the rows and all columns."""
+def loaded_at(location: TableLocation, version: int) -> DeltaTable | None:
+    """A version of a table as delta-rs loads it; None where it cannot."""
     try:
-        table = location.load(version=version)
-    except DeltaError:  # a table that delta-rs cannot load is not plain
+        return location.load(version=version)
+    except DeltaError:
         return None
+
+
+def stated_rows(table: DeltaTable | None) -> int | None:
+    """How many rows a version has, as its log says; None if it does not say, or if rows may be deleted inside of files."""
+    if table is None or _has_vectors(table):
+        return None
+    return total_rows(pa.table(table.get_add_actions()).column("num_records").to_pylist())
+
+
+def small_and_plain(location: TableLocation, table: DeltaTable | None) -> Files | None:
+    """The files of a version; None where they are many or large, or do not hold all columns and just the rows as they are."""
     if table is None or not holds_rows_as_they_are(table):
         return None
     files = pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pydict()
@@ -67,6 +83,15 @@ def small_and_plain(location: TableLocation, version: int) -> Files | None:
     if not few or not all(map(is_plain_path, paths)):
         return None
     return Files(schema=table.schema().to_json(), paths=[location.child(path) for path in paths])
+
+
+def _rows_of(spark: "SparkSession", files: Files) -> "DataFrame":
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromJson(json.loads(files.schema))
+    if not files.paths:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*files.paths)
 
 
 def is_plain_path(path: str) -> bool:
@@ -78,6 +103,11 @@ def holds_rows_as_they_are(table: DeltaTable) -> bool:
     """Whether the files of a version contain all columns, and exactly the rows that a reader sees."""
     protocol = table.protocol()
     features = protocol.reader_features or ()
-    return "deletionVectors" not in features and is_plain(
+    return not _has_vectors(table) and is_plain(
         protocol.min_reader_version, features, table.metadata().partition_columns
     )
+
+
+def _has_vectors(table: DeltaTable) -> bool:
+    """Whether rows of a version may be deleted without leaving their file."""
+    return "deletionVectors" in (table.protocol().reader_features or ())

@@ -4,6 +4,7 @@
 - `column_metadata`: what the log says about a Delta table's columns besides their names and types
 - `commits`: reads the commits in a Delta table's log
 - `file_bounds`: keeps only exact bounds in the log of an output
+- `footers`: how many rows Parquet files have, as their own footers say
 - `key_statistics`: keys of Delta tables, according to the statistics in the log
 - `log_replay`: the protocol, metadata and files of a version of a Delta table, replayed from its log
 - `maintenance`: commits that change no rows of an output

@@ -29,18 +29,19 @@ _FILES = "files.json"
 T = TypeVar("T")
 
 
-def capture(view: TableLocation, folder: str, segment: str, rows: "DataFrame", *, tasks: int) -> None:
-    """Write a segment, named `<upstream>/<first version>`, into the spool folder of one attempt."""
-    place = f"{SPOOL}/{folder}/{segment}"
-    rows.coalesce(tasks).write.parquet(view.child(place), mode="error")
+def capture(view: TableLocation, folder: str, segment: str, rows: "DataFrame", *, tasks: int) -> "DataFrame":
+    """Write a segment, named `<upstream>/<first version>`, into the spool folder of one attempt; returns what was written."""
+    place, written = f"{SPOOL}/{folder}/{segment}", rows.coalesce(tasks)
+    written.write.parquet(view.child(place), mode="error")
     found = view.files().get_file_info(pafs.FileSelector(place, recursive=True))
     sizes = {info.path: info.size for info in found if info.path.endswith(".parquet")}
     view.write(f"{place}/{_FILES}", json.dumps(SPOOLED.written({"sizes": sizes})).encode())
+    return written
 
 
 def segment_files(view: TableLocation, spooled: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    """The addresses of the files of segments. Errors: `VersionsLostError`."""
-    return [view.child(path) for name in names for path in _held(view, spooled, name)]
+    """The files of segments, relative to the view. Errors: `VersionsLostError`."""
+    return [path for name in names for path in _held(view, spooled, name)]
 
 
 def keep_version(view: TableLocation, folder: str, upstream: str, version: Version) -> None:

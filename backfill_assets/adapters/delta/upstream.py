@@ -60,7 +60,7 @@ class ChangeFiles:
 
     schema: str
     feed: tuple[str, ...]
-    added: tuple[str, ...]
+    added: tuple[DataFile, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +169,8 @@ class DeltaUpstream:
         """
         versions = [self._changes(number) for number in range(read.first, read.last + 1)]
         feed = tuple(path for each in versions for path in each.feed)
-        added = tuple(file.path for each in versions if not each.feed for file in each.added)
-        if not all(each.is_plain for each in versions) or any(":" in path for path in (*feed, *added)):
+        added = tuple(file for each in versions if not each.feed for file in each.added)
+        if ":" in "".join((*feed, *(file.path for file in added))) or not all(each.is_plain for each in versions):
             return None
         try:
             table = self.location.load(version=read.last)

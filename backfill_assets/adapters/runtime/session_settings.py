@@ -52,7 +52,6 @@ OPEN: Mapping[str, tuple[str, ...]] = {
         "spark.sql.maxSinglePartitionBytes",
         "spark.sql.sources.parallelPartitionDiscovery.",
         "spark.sql.limit.",
-        "spark.sql.adaptive.enabled",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes",
         "spark.sql.adaptive.coalescePartitions.",
         "spark.sql.adaptive.localShuffleReader.",

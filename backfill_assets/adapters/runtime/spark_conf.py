@@ -55,6 +55,5 @@ def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
         "spark.ui.retainedStages": "100",
         # More than 32 files are listed by a Spark job, and more tasks than cores are only a cost here.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
-        "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.enabled": "true",
     }

@@ -1,6 +1,7 @@
 """The epoch protocol: records, interfaces to the world, plans and commits, runs, limits, costs.
 
 - `bounds`: which columns of a data file have bounds in the output's log
+- `conservation`: whether Spark has read what is there, by counts
 - `costs`: what the choice of a strategy is made from
 - `culprits`: finds the rows that cannot be computed among many, by bisection, with limited effort
 - `limits`: how fast and how long a run works

@@ -12,15 +12,16 @@ __all__ = ["BronzeFile", "files_of_ranges"]
 
 @dataclass(frozen=True, kw_only=True)
 class BronzeFile:
-    """A data file, and the lowest and highest partition and offset of its rows; None if its statistics do not say."""
+    """A data file, the lowest and highest partition and offset of its rows, and their number; None if it does not say."""
 
     path: str
     partitions: tuple[int, int] | None
     offsets: tuple[int, int] | None
+    rows: int | None = None
 
 
-def files_of_ranges(files: Iterable[BronzeFile], ranges: Mapping[int, OffsetRange]) -> list[str]:
-    """The paths of the files that may have a row of the ranges, by partition; files without statistics are included.
+def files_of_ranges(files: Iterable[BronzeFile], ranges: Mapping[int, OffsetRange]) -> list[BronzeFile]:
+    """The files that may have a row of the ranges, by partition; files without statistics are included.
 
     Ranges are compared in the order of their starts, up to the last that begins within a file. For a file that is older
     than most ranges, these are few; and a range that a file was written for is found early.
@@ -36,4 +37,4 @@ def files_of_ranges(files: Iterable[BronzeFile], ranges: Mapping[int, OffsetRang
         begun = islice(wanted, bisect_right(starts, high))
         return low < beyond and any(end > low and first <= partition <= last for _, end, partition in begun)
 
-    return [file.path for file in files if may_hold(file)]
+    return [file for file in files if may_hold(file)]

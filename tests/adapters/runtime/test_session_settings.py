@@ -35,6 +35,7 @@ CHANGE_RESULTS = (
     "spark.sql.decimalOperations.allowPrecisionLoss",
     "spark.sql.optimizer.excludedRules",
     "spark.sql.optimizer.windowGroupLimitThreshold",
+    "spark.sql.adaptive.enabled",
     "spark.sql.adaptive.optimizer.excludedRules",
     "spark.sql.adaptive.customCostEvaluatorClass",
     "spark.sql.parquet.datetimeRebaseModeInRead",

@@ -26,12 +26,12 @@ def test_a_file_is_opened_unless_its_statistics_exclude_every_requested_offset(
         (first, last), (low, high) = file.partitions, file.offsets
         return any(first <= partition <= last and low <= offset <= high for partition, offset in offsets)
 
-    assert files_of_ranges(files, ranges) == [file.path for file in files if may_hold(file)]
+    assert files_of_ranges(files, ranges) == [file for file in files if may_hold(file)]
 
 
 def test_files_of_ranges_are_found_quickly_among_ten_thousand_partitions_and_files() -> None:
     files = [BronzeFile(path=f"{at}", partitions=(0, 9_999), offsets=(10 * at, 10 * at + 9)) for at in range(10_000)]
     ranges = {partition: OffsetRange(start=50_000 + partition % 3, end=50_020) for partition in range(10_000)}
-    assert files_of_ranges(files, ranges) == ["5000", "5001"]
+    assert files_of_ranges(files, ranges) == files[5000:5002]
     lagging = {**ranges, 7: OffsetRange(start=5, end=6)}
-    assert files_of_ranges(files, lagging) == ["0", "5000", "5001"]
+    assert files_of_ranges(files, lagging) == [files[0], *files[5000:5002]]

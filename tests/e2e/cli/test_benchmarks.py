@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import backfill, changes, epochs, idle, ingest, refresh, situations, tables
+from benchmarks import backfill, changes, counting, epochs, idle, ingest, refresh, situations, tables
 from benchmarks.measure import Comparison
 from benchmarks.world import World
 
@@ -52,6 +52,12 @@ def test_small_epochs_are_counted_step_by_step(small_world: World) -> None:
 def test_an_idle_command_ends_well_on_both_sides(small_world: World) -> None:
     (found,) = idle.run(small_world, repetitions=1)
     assert names([found]) == [("idle", "nothing new, whole command")]
+
+
+def test_what_is_counted_and_what_is_not_make_the_same_view(small_world: World) -> None:
+    found = list(counting.run(small_world, rows=4_000, repetitions=1, warmups=0))
+    assert {benchmark for benchmark, _ in names(found)} == {"counting"}
+    assert len(found) == 3
 
 
 def test_views_over_tables_and_their_peers_hold_the_same_rows(

@@ -35,7 +35,8 @@ def same(lake: Lake, version: int | None = None) -> tuple[bool, Counter[tuple[ob
         assert rows == Counter(map(tuple, wanted.collect()))
         return rows
 
-    return version_rows.small_and_plain(table, at) is not None, lake.project.workspace().runner.run(read)
+    plain = version_rows.small_and_plain(table, version_rows.loaded_at(table, at)) is not None
+    return plain, lake.project.workspace().runner.run(read)
 
 
 def test_every_version_of_a_plain_table_is_read_by_its_files(lake: Lake) -> None:

@@ -1,0 +1,44 @@
+"""One attempt at computing a plan over Delta tables: where it writes, and what it reads."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.compute.changes import ROWS
+from backfill_assets.adapters.compute.scans import Scans
+from backfill_assets.adapters.compute.table_rows import Scratch
+from backfill_assets.adapters.delta.staging import INPUTS
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.core.progress.reads import ChangesRead, TableRead
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Attempt"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """An attempt at a plan, with the view at version `at`. `folder` is its own, staged one; `scans` count what it reads."""
+
+    spark: "SparkSession"
+    plan: Plan
+    view: TableLocation
+    folder: str
+    at: int
+    scans: Scans
+
+    @property
+    def read(self) -> dict[int, TableRead]:
+        """What is read, by number. Versions of mere maintenance are planned only so that reads follow each other."""
+        consumed = dict(enumerate(self.plan.consumed))
+        return {at: each for at, each in consumed.items() if not isinstance(each, ChangesRead) or each.rows}
+
+    @property
+    def place(self) -> str:
+        """Where keyed changes are written."""
+        return self.view.child(f"{self.folder}/{ROWS}")
+
+    def scratch(self, name: str) -> Scratch:
+        """A folder for one read."""
+        return Scratch(table=self.view, path=f"{self.folder}/{INPUTS}/{name}", scans=self.scans)

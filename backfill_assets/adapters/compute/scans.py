@@ -1,0 +1,107 @@
+"""Counts the rows that Spark reads of an epoch's inputs, in the same pass that computes the epoch.
+
+Each scan is observed where its rows leave the files. Spark has no count of a scan that it took out of its plan (a condition
+that is false, a join with nothing), and counts rows twice that it reads twice (a cross join, the sampling before a sort, a
+task whose output was lost). `core.epoch.conservation` decides what is then read once more.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from backfill_assets.adapters.spark.session import is_remote
+from backfill_assets.core.epoch.conservation import Judgement, Scan, judged, mismatch
+from backfill_assets.core.epoch.records import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation
+
+__all__ = ["Count", "Scans", "uncounted"]
+
+Count = Callable[["DataFrame", Callable[[], "int | None"]], "DataFrame"]
+"""Has rows counted that Spark reads of a table. The function says how many there are, None if that is not known."""
+
+_ROWS = "rows"
+
+
+def uncounted(rows: "DataFrame", _stated: Callable[[], int | None]) -> "DataFrame":
+    """A `Count` of what need not be counted."""
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Observed:
+    scan: Scan
+    rows: "DataFrame"
+    observation: "Observation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scans:
+    """What Spark reads to compute one epoch. `by` makes what counts a scan, `computed` is told of each action that wrote
+    something, and `check` compares.
+
+    `implied`: what is read may be left out by Spark, as other scans decide whether there is anything to read it for.
+    """
+
+    plan: Plan
+    implied: bool = False
+    _observed: dict[str, _Observed] = field(default_factory=dict)
+    _sent: dict[str, int] = field(default_factory=dict)
+
+    def by(self, scan: Callable[[int], Scan]) -> Count:
+        """Counts rows that are read as the scan that `scan` makes of how many there are; none if that is not known."""
+
+        def count(rows: "DataFrame", stated: Callable[[], int | None]) -> "DataFrame":
+            there = stated()
+            return rows if there is None else self._observe(rows, scan(there))
+
+        return count
+
+    def computed(self, written: "DataFrame") -> None:
+        """Take over the counts of an action that is done. A Spark Connect server sends them with its answer, to its frame: of
+        what lies below SQL text, nowhere else."""
+        if is_remote(written.sparkSession):
+            flows = written.executionInfo.flows if written.executionInfo is not None else ()
+            self._sent.update(
+                (name, found[_ROWS]) for name, found in flows if name in self._observed and _ROWS in found
+            )
+
+    def check(self) -> None:
+        """Refuse what was read if it is not what there is. Errors: `ReadMismatchError`."""
+        for name, each in self._observed.items():
+            found = self._sent.get(name, _in_process(each.observation))
+            judgement = judged(each.scan, found)
+            if judgement is Judgement.COUNT_ALONE:
+                found = _alone(each.rows)
+                judgement = judged(each.scan, found, alone=True)
+            if judgement is not Judgement.RIGHT:
+                raise mismatch(self.plan.target, self.plan.epoch, each.scan, found or 0)
+
+    def _observe(self, rows: "DataFrame", scan: Scan) -> "DataFrame":
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812
+
+        name = f"scan_{len(self._observed)}"
+        known = replace(scan, implied=self.implied)
+        self._observed[name] = _Observed(scan=known, rows=rows, observation=Observation(name))
+        return rows.observe(self._observed[name].observation, F.count(F.lit(1)).alias(_ROWS))
+
+
+def _in_process(observation: Any) -> int | None:
+    """The count of an observation within this process; None where no action has read these rows.
+
+    Python's own way to ask waits for an action that may never come, and fails for a scan that was taken out of the plan.
+    Spark completes observations before it returns from an action.
+    """
+    observed = getattr(observation, "_jo", None)
+    if observed is None or not observed.future().isCompleted():
+        return None
+    row = observed.getRow()
+    return int(row.getLong(0)) if row.size() else None
+
+
+def _alone(rows: "DataFrame") -> int:
+    """How many rows a job reads that takes every value, as files that are damaged have rows as long as nobody opens them."""
+    (counted,) = rows.selectExpr("count(1) AS rows", "max(length(CAST(struct(*) AS STRING))) AS longest").collect()
+    return int(counted[_ROWS])

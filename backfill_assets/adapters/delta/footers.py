@@ -1,0 +1,41 @@
+"""How many rows Parquet files have, as their own footers say: for files of which no log says it."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.errors import ReadMismatchError
+
+__all__ = ["footer_rows"]
+
+_AT_ONCE = 16
+"""So many footers are read at the same time: each takes an object store two requests."""
+
+
+def footer_rows(table: TableLocation, paths: Iterable[str]) -> int:
+    """The rows of files of a table, by their paths in its log. Errors: `ReadMismatchError` for a file that cannot be read."""
+    files = table.files()
+
+    def rows(path: str) -> int:
+        try:
+            with files.open_input_file(unquote(path)) as stream:
+                return int(pq.read_metadata(stream).num_rows)
+        except (OSError, pa.ArrowException) as error:
+            raise _unreadable(table, path, error) from error
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return sum(pool.map(rows, paths))
+
+
+def _unreadable(table: TableLocation, path: str, error: Exception) -> ReadMismatchError:
+    why = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return ReadMismatchError(
+        f"another reader than Spark cannot read the footer of file {path} of the table at {table.uri}: {why}",
+        hint="nothing was committed, as Spark may pass over such a file. Restore it and refresh again: the epoch is repeated",
+        table=table.uri,
+        file=path,
+    )

@@ -1,0 +1,124 @@
+"""Whether Spark has read what is there: the rows of each scan, compared with what the upstream's log or Kafka says.
+
+A scan is counted where its rows leave the files, below all conditions of a query, so the count does not depend on the query.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from backfill_assets.core.progress.positions import total
+from backfill_assets.core.progress.reads import BronzeRead, ChangesRead, FullRead, KafkaRead, SnapshotRead, SpoolRead
+from backfill_assets.errors import ReadMismatchError
+
+__all__ = [
+    "MOST_ALONE",
+    "CountedRead",
+    "Judgement",
+    "Scan",
+    "judged",
+    "mismatch",
+    "scan_of",
+    "scan_of_version",
+    "total_rows",
+]
+
+CountedRead = BronzeRead | ChangesRead | FullRead | KafkaRead | SnapshotRead | SpoolRead
+"""The reads of which something is known about their rows before they are read."""
+
+MOST_ALONE = 10_000_000
+"""A scan that Spark did not count is counted alone up to so many rows: beyond them, that takes longer than most epochs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan:
+    """One scan of Spark: `what` of which `table`, in words, and how many rows there are, from `least` to `most`.
+
+    `implied`: what it gives is empty whenever another scan is, so it need not be counted where Spark has left it out.
+    """
+
+    table: str
+    what: str
+    least: int
+    most: int
+    implied: bool = False
+
+    @property
+    def expected(self) -> str:
+        """How many rows there are, in words."""
+        return f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
+
+
+class Judgement(StrEnum):
+    """What follows from a count of Spark."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    COUNT_ALONE = "count alone"
+
+
+def judged(scan: Scan, found: int | None, *, alone: bool = False) -> Judgement:
+    """Judge how many rows Spark has counted: while it computed an epoch, or in a job that only reads the scan (`alone`).
+
+    None: Spark took the scan out of its plan. It does so where the result is empty without it, which may be due to just the
+    rows that are missing. More rows than there are: it may have read some of them twice. Both do not happen in a job that
+    does nothing else.
+    """
+    if found is None:
+        needless = scan.implied or scan.least == 0 or scan.most > MOST_ALONE
+        return Judgement.RIGHT if needless else Judgement.COUNT_ALONE
+    if scan.least <= found <= scan.most:
+        return Judgement.RIGHT
+    return Judgement.COUNT_ALONE if found > scan.most and not alone else Judgement.WRONG
+
+
+def total_rows(stated: Iterable[int | None]) -> int | None:
+    """The rows of several files; None if they are not known of one of them."""
+    rows = 0
+    for each in stated:
+        if each is None:
+            return None
+        rows += each
+    return rows
+
+
+def scan_of(read: CountedRead, rows: int) -> Scan:
+    """The scan of a read that has so many rows. Of a topic, these are the offsets, which only limit how many records there
+    are: which of them are compacted, aborted or markers of transactions is known to the broker alone."""
+    least = 0 if isinstance(read, KafkaRead) else rows
+    return Scan(table=read.source, what=_words(read), least=least, most=rows)
+
+
+def scan_of_version(table: str, version: int, rows: int) -> Scan:
+    """The scan of all rows of a version of a table."""
+    return Scan(table=table, what=f"version {version}", least=rows, most=rows)
+
+
+def _words(read: CountedRead) -> str:
+    """What of an upstream a read names."""
+    match read:
+        case KafkaRead():
+            return f"{total(read.ranges.values())} offsets of topic {read.topic!r}"
+        case BronzeRead():
+            return f"the files with its offsets, at version {read.version} or later,"
+        case SnapshotRead():
+            return f"its files in version {read.version}"
+        case FullRead():
+            return f"version {read.version}"
+        case ChangesRead():
+            return f"the changes of versions {read.first} to {read.last}"
+        case SpoolRead():
+            return f"the captured changes of versions {read.first} to {read.last}"
+
+
+def mismatch(target: str, epoch: int, scan: Scan, found: int) -> ReadMismatchError:
+    """The error of an epoch of which Spark has read another number of rows than there are."""
+    return ReadMismatchError(
+        f"{target}: epoch {epoch}: Spark read {found} rows of {scan.what} of {scan.table!r}, expected {scan.expected}",
+        hint="nothing was committed. Either files are missing or damaged and Spark passes over them (a cluster can force "
+        "ignoreMissingFiles or ignoreCorruptFiles, a storage can list or serve too little), or they are not those that the "
+        "log describes. Correct that and refresh again: the epoch is repeated",
+        table=scan.table,
+        expected=(scan.least, scan.most),
+        found=found,
+    )

@@ -1,0 +1,31 @@
+"""The rows of files as their own footers say."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from backfill_assets.adapters.delta.footers import footer_rows
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.errors import ReadMismatchError
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> TableLocation:
+    for rows in (0, 3, 4):
+        pq.write_table(pa.table({"id": range(rows)}), tmp_path / f"of {rows}.parquet")
+    return TableLocation(uri=str(tmp_path))
+
+
+def test_the_rows_of_files_are_added_up(table: TableLocation) -> None:
+    assert footer_rows(table, [f"of%20{rows}.parquet" for rows in (0, 3, 4)]) == 7
+    assert footer_rows(table, []) == 0
+
+
+@pytest.mark.parametrize("damage", [lambda file: file.write_bytes(b"PAR1" * 9), lambda file: file.unlink()])
+def test_a_file_whose_footer_cannot_be_read_is_named(table: TableLocation, damage: object) -> None:
+    assert callable(damage)
+    damage(Path(table.uri, "of 3.parquet"))
+    with pytest.raises(ReadMismatchError, match=r"cannot read the footer of file of%203.parquet"):
+        footer_rows(table, ["of%204.parquet", "of%203.parquet"])

@@ -1,0 +1,205 @@
+"""Rows that Spark does not read, without an error, stop an epoch before anything is committed; whatever reads them."""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from backfill_assets import kafka_source, materialized_view
+from backfill_assets.app.refresh import refresh
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.errors import BackfillError, ReadMismatchError, VersionsLostError
+from tests.support.careless import IGNORE, careless, damaged, short_listing
+from tests.support.lake import Lake
+from tests.support.over_connect import over_connect
+from tests.support.project import Project
+from tests.support.settings import one_in_gate
+
+pytestmark = pytest.mark.e2e
+
+FILES, ROWS = 4, 10
+
+VIEWS = {
+    "rows": "SELECT id, amount FROM base WHERE amount > 3",
+    "groups": "SELECT id % 3 AS part, count(*) AS n, max(amount) AS most FROM base GROUP BY id % 3",
+    "joined": "SELECT b.id, o.name FROM base b JOIN other o ON b.id % 3 = o.id",
+}
+SOURCE_VIEWS = {
+    "good": "SELECT id FROM clicks WHERE id > 3",
+    "parts": "SELECT part, count(*) AS n FROM clicks GROUP BY part",
+}
+READ_AS = {"rows": "its files in version 3", "groups": "its files in version 3", "joined": "version 3"}
+
+
+def some(start: int) -> list[dict[str, Any]]:
+    return [{"id": at, "amount": at} for at in range(start, start + ROWS)]
+
+
+def made(folder: Path) -> Lake:
+    """A table of four files, another one to join with, and views of each kind."""
+    lake = Lake(folder)
+    for number in range(FILES):
+        lake.append("base", some(number * ROWS))
+    lake.append("other", [{"id": at, "name": f"name {at}"} for at in range(3)])
+    for name, query in VIEWS.items():
+        lake.view(name, query, *(lake.table(each) for each in ("base", "other") if each in query))
+    return lake
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return made(tmp_path)
+
+
+def newest(folder: str | Path) -> Path:
+    """The data file that was written last."""
+    return max(Path(folder).rglob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+
+
+def refused(project: Project, name: str, expected: type[BackfillError] = ReadMismatchError) -> str:
+    """What a run says that passes over files which it cannot read. It commits nothing but the beginning of a life."""
+    workspace = careless(project.workspace(), IGNORE)
+    look = workspace.table(project.declared[name]).output.look()
+    before = (look.record.epoch, look.record.rows_total) if look.record is not None else (0, 0)
+    with pytest.raises(expected) as found:
+        refresh(workspace, name, Limits(), run_id=uuid.uuid4().hex)
+    record = project.record(name)
+    assert (record.epoch, record.rows_total) == before
+    return str(found.value)
+
+
+@pytest.mark.parametrize("view", one_in_gate(*VIEWS))
+def test_a_damaged_file_of_history_is_missed_and_read_once_it_is_restored(lake: Lake, view: str) -> None:
+    with damaged(newest(lake.path("base"))):
+        said = refused(lake.project, view)
+    assert f"epoch 1: Spark read 30 rows of {READ_AS[view]} of 'base', expected 40" in said
+    lake.project.refresh(view)
+    assert lake.project.check(view).passed
+
+
+@pytest.mark.parametrize("view", one_in_gate("joined", "rows", "groups"))
+def test_changes_in_a_damaged_file_are_missed_though_nothing_else_is_left_to_do(lake: Lake, view: str) -> None:
+    lake.project.refresh(view)
+    lake.append("base", some(100))
+    with damaged(newest(lake.path("base"))):
+        said = refused(lake.project, view)
+    assert "epoch 2: Spark read 0 rows of the changes of versions 4 to 4 of 'base', expected 10" in said
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("view", ["rows", "groups"])
+def test_files_of_a_change_data_feed_are_missed_by_what_they_say_themselves(lake: Lake, view: str) -> None:
+    lake.project.refresh(view)
+    DeltaTable(lake.path("base")).update(updates={"amount": "amount + 100"}, predicate="id < 5")
+    with damaged(newest(Path(lake.path("base"), "_change_data"))):
+        said = refused(lake.project, view)
+    assert "epoch 2: Spark read 0 rows of the changes of versions 4 to 4 of 'base', expected 10" in said
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_listing_that_lacks_a_file_is_missed(lake: Lake, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        short_listing(patch)
+        said = refused(lake.project, view)
+    assert f"epoch 1: Spark read 30 rows of {READ_AS[view]} of 'base', expected 40" in said
+    lake.project.refresh(view)
+    assert lake.project.check(view).passed
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_file_that_is_gone_is_named(lake: Lake, view: str) -> None:
+    lake.project.refresh(view)
+    lake.append("base", some(100))
+    file = newest(lake.path("base"))
+    away = file.rename(file.with_suffix(".away"))
+    assert f"its file {file.name} is missing" in refused(lake.project, view, VersionsLostError)
+    away.rename(file)
+    lake.project.refresh(view)
+    assert lake.project.check(view).passed
+
+
+@pytest.mark.full
+def test_rows_that_a_deletion_vector_hides_are_not_expected(lake: Lake) -> None:
+    lake.sql(
+        "base",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        "DELETE FROM {t} WHERE id = 35",
+    )
+    version = DeltaTable(lake.path("base")).version()
+    with damaged(newest(lake.path("base"))):
+        said = refused(lake.project, "rows")
+    assert f"Spark read 30 rows of its files in version {version} of 'base', expected 39" in said
+    lake.project.refresh("rows")
+    assert lake.project.check("rows").passed
+
+
+def test_groups_that_are_computed_again_need_all_rows_of_the_table(lake: Lake) -> None:
+    lake.project.refresh("groups")
+    DeltaTable(lake.path("base")).delete("id = 39")
+    with damaged(min(Path(lake.path("base")).glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)):
+        said = refused(lake.project, "groups")
+    assert "Spark read 29 rows of version 4 of 'base', expected 39" in said
+
+
+@pytest.mark.full
+def test_captured_changes_are_missed_when_they_are_read_again(lake: Lake) -> None:
+    lake.view("kept", VIEWS["rows"], lake.table("base"), strategy="rearranged")
+    lake.project.refresh("kept", Limits(chunk_rows=ROWS, max_rows=ROWS))
+    lake.append("base", some(100))
+    for _ in range(FILES - 1):
+        lake.project.refresh("kept", Limits(chunk_rows=ROWS, max_rows=ROWS))
+    segment = newest(Path(lake.location("kept"), "_spool"))
+    with damaged(segment):
+        said = refused(lake.project, "kept")
+    assert "Spark read 0 rows of the captured changes of versions 4 to 4 of 'base', expected 10" in said
+
+
+@pytest.fixture
+def clicks(project: Project) -> Project:
+    """A source, and views over it that have read its table."""
+    topic = project.topic(partitions=1)
+    source = kafka_source("clicks", topic=topic, schema="id LONG, part LONG")
+    project.declare(source)
+    for name, query in SOURCE_VIEWS.items():
+        project.declare(materialized_view(name, query=query, upstreams=[source]))
+    for start in (0, 10):
+        project.produce(topic, ({"id": at, "part": at % 3} for at in range(start, start + 10)))
+        for name in project.declared if not start else ("clicks",):
+            project.refresh(name)
+    return project
+
+
+@pytest.mark.parametrize("view", one_in_gate(*SOURCE_VIEWS))
+def test_a_damaged_file_of_a_source_is_missed_by_its_views(clicks: Project, view: str) -> None:
+    table = clicks.workspace().table(clicks.declared["clicks"]).output.location
+    with damaged(newest(table.uri)):
+        said = refused(clicks, view)
+    assert "Spark read 0 rows of the files with its offsets, at version 4 or later, of 'clicks', expected 10" in said
+    clicks.refresh(view)
+    assert clicks.check(view).passed
+
+
+def over_a_server(folder: str) -> list[str]:
+    """What runs say whose Spark is a server, with a file that is damaged: of each kind of view, history and changes."""
+    lake = made(Path(folder))
+    found = []
+    for view in VIEWS:
+        with damaged(newest(lake.path("base"))):
+            found.append(refused(lake.project, view))
+        lake.project.refresh(view)
+    lake.append("base", some(100))
+    with damaged(newest(lake.path("base"))):
+        found += [refused(lake.project, view) for view in VIEWS]
+    return found
+
+
+@pytest.mark.full
+def test_a_server_tells_how_much_it_has_read(remote: str, tmp_path: Path) -> None:
+    found = over_connect(remote, over_a_server, tmp_path)
+    history = [f"Spark read 30 rows of {READ_AS[view]} of 'base', expected 40" for view in VIEWS]
+    changes = ["Spark read 0 rows of the changes of versions 4 to 4 of 'base', expected 10"] * len(VIEWS)
+    assert [expected in said for expected, said in zip((*history, *changes), found, strict=True)] == [True] * 6
