@@ -59,8 +59,9 @@ def linearity(root: exp.Expr, tokens: Sequence[Token], found: Sequence[Occurrenc
         >>> linearity(root, tokens, occurrences(root, ["a", "b"]))
         Linearity(linear=frozenset({0, 2}), parts=(0, 0, 1))
     """
-    selects = list(_parts(root))
-    if not selects or not all(map(_is_plain, selects)) or not all_aggregates_known(root, tokens):
+    parts = list(_parts(root))
+    selects = [each for each in parts if isinstance(each, exp.Select) and _is_plain(each)]
+    if len(selects) < len(parts) or not all_aggregates_known(root, tokens):
         return NOWHERE
     part_of = {
         _start(table): number
@@ -73,11 +74,9 @@ def linearity(root: exp.Expr, tokens: Sequence[Token], found: Sequence[Occurrenc
     return Linearity(linear, tuple(part_of[each.start] for each in found))
 
 
-def _parts(node: exp.Expr) -> Iterator[exp.Select]:
-    """The SELECTs under UNION ALL and parentheses; none for any other set operation."""
+def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """What UNION ALL puts together, without parentheses: SELECTs, and what is put together otherwise."""
     match node:
-        case exp.Select():
-            yield node
         case exp.Union() if not any(
             node.args.get(name) for name in ("distinct", "limit", "offset", "by_name", "with_")
         ):
@@ -85,6 +84,8 @@ def _parts(node: exp.Expr) -> Iterator[exp.Select]:
             yield from _parts(node.expression)
         case exp.Subquery() if unwrapped(node) is not node:
             yield from _parts(unwrapped(node))
+        case _:
+            yield node
 
 
 def _is_plain(select: exp.Select) -> bool:

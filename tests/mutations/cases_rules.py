@@ -38,8 +38,15 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="a part that gives rows of nothing is taken to be linear",
         file="backfill_assets/query/linear.py",
-        old="    if not selects or not all(map(_is_plain, selects)) or",
-        new="    if not selects or not any(map(_is_plain, selects)) or",
+        old="isinstance(each, exp.Select) and _is_plain(each)]",
+        new="isinstance(each, exp.Select)]",
+        tests=(LINEAR,),
+    ),
+    Mutation(
+        name="a part of UNION ALL that is put together otherwise is not looked at",
+        file="backfill_assets/query/linear.py",
+        old="        case _:\n            yield node\n",
+        new="        case exp.Select():\n            yield node\n",
         tests=(LINEAR,),
     ),
     Mutation(
