@@ -10,6 +10,7 @@
 - `grouping`: finds groups and aggregates in the words of a query, and rewrites its SELECT list over them
 - `grouped_rows`: cuts a query that groups joined tables in two, rows and groups
 - `key_classes`: the keys by which a query may be computed in part
+- `kinds`: families of types within which values that are equal have equal hashes
 - `lineage`: from which columns of its upstreams each column of a view is computed
 - `linear`: which places of a query may be bound to a table's changes alone
 - `occurrences`: where a query names its upstreams

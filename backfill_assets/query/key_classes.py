@@ -14,6 +14,7 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
+from backfill_assets.query.kinds import are_typed, kind_of_type
 from backfill_assets.query.partition import (
     PLACE,
     Partition,
@@ -31,10 +32,7 @@ __all__ = ["CLASS", "NO_CLASSES", "KeyClass", "KeyClasses", "key_classes", "with
 CLASS: Final = "__class_"
 """The hidden columns that hold a class, by its number: the hash of its value."""
 
-_INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT"})
-_EXACT: Final = re.compile(r"BOOLEAN|DATE|TIMESTAMP|TIMESTAMP_NTZ|BINARY|DECIMAL\(\d+, ?\d+\)")
 _NAME: Final = re.compile(r"\w+")
-_TEXTS: Final = re.compile(r"STRING|(VAR)?CHAR\(\d+\)")
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ def key_classes(
         (KeyClass(columns={0: 'x', 1: 'y'}, carrier='xxhash64(CAST(`x` AS BIGINT))', kind='INTEGER'),)
     """
     places = list(tree.find_all(exp.Table))
-    if len(places) > _MAX_PLACES or not all_aggregates_known(root, tokens):
+    if len(places) > _MAX_PLACES or not all_aggregates_known(root, tokens) or not are_typed(tree, types):
         return NO_CLASSES
     for place, table in enumerate(places):
         table.meta[PLACE] = place
@@ -157,7 +155,7 @@ def _whole(tree: exp.Expr, found: Partition, types: Sequence[Mapping[str, str]],
         if columns.setdefault(number, column) != column:
             return None
     columns = {number: column for number, column in columns.items() if column}
-    kinds = {_kind(types[number].get(column, "")) for number, column in columns.items()}
+    kinds = {kind_of_type(types[number].get(column, "")) for number, column in columns.items()}
     if len(kinds) != 1 or "" in kinds:
         return None
     (kind,) = kinds
@@ -180,15 +178,6 @@ def _as_written(tree: exp.Expr, carrier: str) -> str:
         return ""
     names = [f"{backquoted(alias)}.{backquoted(column)}" for alias, column in columns]
     return names[0] if len(names) == 1 else f"coalesce({', '.join(names)})"
-
-
-def _kind(kind: str) -> str:
-    """The family of types within which values that are equal have equal hashes; nothing for one that has none."""
-    if kind in _INTEGERS:
-        return "INTEGER"
-    if _TEXTS.fullmatch(kind):
-        return "STRING"
-    return kind.replace(" ", "") if _EXACT.fullmatch(kind) else ""
 
 
 def _hashed(value: str, kind: str) -> str:

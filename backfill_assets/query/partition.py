@@ -14,6 +14,7 @@ from sqlglot import Token, exp
 
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
 from backfill_assets.query.grouping import aggregates_in
+from backfill_assets.query.kinds import kind_of, kinds_given
 from backfill_assets.query.resolved import joins_of, sources_of, spelled_node, unwrapped
 
 __all__ = [
@@ -83,12 +84,20 @@ def partition(tree: exp.Expr, target: int, cover: Mapping[int, str]) -> Partitio
 
 
 def equalities(condition: exp.Expr | None) -> Iterator[tuple[str, str]]:
-    """What must be equal where a condition is true, each side a column or a `coalesce` of columns."""
+    """What must be equal where a condition is true, each side a column or a `coalesce` of columns.
+
+    Values of two kinds are compared as those of one of them, or of a third: that they are equal says nothing of their hashes.
+    """
     for each in _conjuncts(condition):
         if isinstance(each, exp.EQ | exp.NullSafeEQ):
             sides = [each.left.unnest(), each.right.unnest()]
-            if all(isinstance(side, exp.Column | exp.Coalesce) for side in sides):
+            if all(isinstance(side, exp.Column | exp.Coalesce) for side in sides) and _are_alike(*sides):
                 yield spelled_node(sides[0]), spelled_node(sides[1])
+
+
+def _are_alike(left: exp.Expr, right: exp.Expr) -> bool:
+    """Whether values are of one kind, so that those that are equal have equal hashes."""
+    return kind_of(left) == kind_of(right) != ""
 
 
 def _is_grouped(select: exp.Select) -> bool:
@@ -174,6 +183,9 @@ class _Check:
         outputs = both
         if isinstance(node, exp.Except | exp.Intersect):
             outputs = left.outputs if both or not right.covered else ()
+        # What is given of two kinds is of a third: it does not tell the hash.
+        kinds = kinds_given(node)
+        outputs = tuple(at for at in outputs if kinds[at])
         if not outputs:
             self.refuse(node)
         return _Rows(covered=True, carriers=frozenset({""}), outputs=outputs)
@@ -261,7 +273,8 @@ class _Check:
             while isinstance(holder, exp.Subquery):
                 holder = holder.parent
             chosen = isinstance(holder, exp.In) and id(holder) in top and spelled_node(holder.this) in rows.carriers
-            if found.covered and not found.linked and not (chosen and 0 in found.outputs):
+            alike = chosen and 0 in found.outputs and kinds_given(inner)[0] == kind_of(holder.this)
+            if found.covered and not found.linked and not alike:
                 self.refuse(inner)
             if found.covered and isinstance(holder, exp.Join):
                 self.refuse(inner)

@@ -141,8 +141,7 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="a subquery over all rows is computed in part",
         file=PARTITION,
-        old="            if found.covered and not found.linked and not (chosen and 0 in found.outputs):\n"
-        "                self.refuse(inner)\n",
+        old="            if found.covered and not found.linked and not alike:\n                self.refuse(inner)\n",
         new="",
         tests=(CLASSES, EXACT),
     ),
@@ -192,16 +191,30 @@ RULES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="floats are taken for a key",
-        file="backfill_assets/query/key_classes.py",
-        old='    return kind.replace(" ", "") if _EXACT.fullmatch(kind) else ""',
-        new='    return kind.replace(" ", "")',
+        file="backfill_assets/query/kinds.py",
+        old='    return name.replace(" ", "") if _EXACT.fullmatch(name) else ""',
+        new='    return name.replace(" ", "")',
         tests=(CLASSES,),
     ),
     Mutation(
         name="texts and numbers are taken for one key",
-        file="backfill_assets/query/key_classes.py",
-        old='    if len(kinds) != 1 or "" in kinds:\n        return None\n    (kind,) = kinds',
-        new='    if not kinds or "" in kinds:\n        return None\n    kind = min(kinds)',
+        file=PARTITION,
+        old='    return kind_of(left) == kind_of(right) != ""',
+        new="    return True",
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="a set operation of two types tells the key of one of them",
+        file=PARTITION,
+        old="        outputs = tuple(at for at in outputs if kinds[at])\n",
+        new="",
+        tests=(CLASSES,),
+    ),
+    Mutation(
+        name="IN compares a key with values of another type",
+        file=PARTITION,
+        old=" and kinds_given(inner)[0] == kind_of(holder.this)",
+        new="",
         tests=(CLASSES,),
     ),
     Mutation(

@@ -71,6 +71,8 @@ NOT_COVERED = [
     ("SELECT x.id FROM a AS x WHERE x.k = (SELECT max(b.k) FROM b)", "a subquery over everything"),
     ("SELECT id FROM a UNION ALL SELECT n FROM (SELECT count(*) AS n FROM b)", "one side is about all rows"),
     ("SELECT id FROM a UNION SELECT k + 1 FROM b", "no column"),
+    ("SELECT b.id FROM a JOIN range(4) r ON a.s = r.id LEFT JOIN b ON b.s = r.id", "texts that mean one number"),
+    ("SELECT id FROM a WHERE s IN (SELECT r.id FROM range(4) r JOIN b ON b.s = r.id)", "texts that mean one number"),
 ]
 TOGETHER = [
     "SELECT count(*) AS n FROM a",
@@ -84,8 +86,12 @@ TOGETHER = [
     "SELECT k FROM a ORDER BY k LIMIT 3",
     "SELECT n, count(*) AS m FROM (SELECT k, count(*) AS n FROM a GROUP BY k) GROUP BY n",
     "SELECT * FROM (SELECT id, k FROM a) PIVOT (sum(id) FOR k IN (1 AS one))",
+    "SELECT s FROM a EXCEPT SELECT id + 1 FROM b",
+    "SELECT d FROM a INTERSECT SELECT max(d) FROM b",
+    "SELECT d FROM a EXCEPT (SELECT max(a.d) FROM a UNION SELECT max(d) FROM b)",
+    "SELECT id FROM a EXCEPT SELECT max(f) FROM b",
 ]
-"""Queries that look at rows of different keys together."""
+"""Queries that look at rows of different keys together, or give the key as values of another type."""
 
 
 def analyzed(query: str) -> RelationalQuery:
@@ -111,6 +117,20 @@ def test_no_key_covers_tables_whose_rows_may_meet_others_than_those_of_their_val
 @pytest.mark.parametrize("query", TOGETHER)
 def test_no_key_covers_what_rows_of_several_values_meet_in(query: str) -> None:
     assert not classes_of(query).classes
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("SELECT DISTINCT d FROM a WHERE f = d", "d"),
+        ("SELECT DISTINCT s FROM a WHERE id = s", "s"),
+        ("SELECT x.m, count(*) AS n FROM a JOIN (SELECT max(d) AS m FROM b) x ON a.d = x.m GROUP BY x.m, a.d", None),
+    ],
+)
+def test_a_column_of_another_type_does_not_tell_the_key(query: str, key: str | None) -> None:
+    found = classes_of(query).classes
+    assert [dict(each.columns) for each in found] == ([{0: key}] if key else [])
+    assert all(f"`{key}`" in each.carrier for each in found)
 
 
 def test_a_key_that_the_query_gives_needs_no_column_of_its_own() -> None:
