@@ -25,8 +25,14 @@ def epoch_metadata(record: CommitRecord) -> dict[str, Any]:
         "rows_total": record.rows_total,
         "backfill_percent": round(percent, 2),
         "phase": "live" if record.live else "backfilling",
-        **({"rule": record.rule} if record.rule else {}),
+        **_rule(record),
     }
+
+
+def _rule(record: CommitRecord) -> dict[str, str]:
+    """By which rule a query over whole tables was computed, and why in full if it was."""
+    told = {"rule": record.rule, "why_full": record.why_full}
+    return {name: value for name, value in told.items() if value}
 
 
 def refresh_metadata(done: Refresh) -> dict[str, Any]:
@@ -40,7 +46,7 @@ def refresh_metadata(done: Refresh) -> dict[str, Any]:
         "rows_read": report.totals.rows_read,
         "rows_bad": report.totals.rows_bad,
         "rows_total": report.record.rows_total,
-        **({"rule": report.record.rule} if report.record.rule else {}),
+        **_rule(report.record),
         "rows_left_out": sum(row.is_out for row in done.left_out),
         "rows_per_second": progress.rows_per_second,
         "seconds": round(report.seconds, 3),

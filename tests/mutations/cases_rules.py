@@ -309,6 +309,20 @@ RULES: tuple[Mutation, ...] = (
         tests=("tests/e2e/tables/test_apply.py::test_groups_are_compared_with_what_the_users_own_text_gives",),
     ),
     Mutation(
+        name="more than a third of all rows is followed like a few",
+        file="backfill_assets/core/strategies/rule_choice.py",
+        old="MOST_CHANGED * changes.rows > changes.held",
+        new="changes.rows > changes.held",
+        tests=("tests/core/strategies/test_rule_choice.py",),
+    ),
+    Mutation(
+        name="rows that are left out come back by a rule",
+        file="backfill_assets/core/strategies/rule_choice.py",
+        old="    if changes.left_out:",
+        new="    if not changes.rows:",
+        tests=("tests/core/strategies/test_rule_choice.py",),
+    ),
+    Mutation(
         name="views with other hidden columns go on as if they had these",
         file="backfill_assets/declare/fingerprints.py",
         old='                    **({"layout": LAYOUT} if declared.whole else {}),\n',

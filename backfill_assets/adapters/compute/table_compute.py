@@ -7,7 +7,7 @@ The effect of a change log on a view is consolidated by the view's key, in Spark
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import key_bytes
@@ -56,7 +56,7 @@ from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import scan_of
-from backfill_assets.core.epoch.records import Plan, Rule, Staged, spooled_parts
+from backfill_assets.core.epoch.records import Plan, Staged, WhyFull, spooled_parts
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
 from backfill_assets.core.progress.reads import (
@@ -68,6 +68,7 @@ from backfill_assets.core.progress.reads import (
     SpoolRead,
     TableRead,
 )
+from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
@@ -81,14 +82,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TableCompute"]
 
-ROWS_PER_CHANGE = 3
-"""Changes are followed if all tables together have more than this many times as many rows; otherwise computing
-everything costs less."""
-
 DUPLICATE = "__twice"
-RULE = "__rule_"
-"""Among the counts of what was staged, with the name of a rule: it was computed by that one, and not in full."""
-_RULES: Final[tuple[Rule, ...]] = ("additive", "linear", "restricted")
 REPLACED = "__replaced"
 """A count of what was staged: whether it is all rows of the view."""
 
@@ -113,10 +107,11 @@ class TableCompute:
         """
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         try:
+            steps, why_full = self._steps(plan)
             counts = computed(
                 self.runner,
                 Work.of(plan),
-                lambda spark: self._compute(self._attempt(spark, plan, folder, at)),
+                lambda spark: self._compute(self._attempt(spark, plan, folder, at), steps),
                 lambda spark: self._poison(spark, plan, folder),
             )
         except (ComputeError, QueryError, ReadMismatchError):
@@ -132,13 +127,29 @@ class TableCompute:
             rows_deleted=counts["delete"],
             key=self.query(plan.incarnation).key_columns,
             replaces=bool(counts.get(REPLACED)),
-            rule=self._rule(plan, counts),
+            rule=steps.rule if isinstance(self.query(plan.incarnation), RelationalQuery) else "",
+            why_full=why_full,
         )
 
-    def _rule(self, plan: Plan, counts: Mapping[str, int]) -> Rule:
-        if not isinstance(self.query(plan.incarnation), RelationalQuery):
-            return ""
-        return next((rule for rule in _RULES if RULE + rule in counts), "full")
+    def _steps(self, plan: Plan) -> tuple[Steps, WhyFull]:
+        """How the view follows what changed, and why it is computed in full if it is."""
+        query = self.query(plan.incarnation)
+        if not isinstance(query, RelationalQuery):
+            return Steps("full"), ""
+        reads = [each for each in plan.reads if isinstance(each, FullRead)]
+        changed = [each for each in reads if each.first <= each.last and each.rows]
+        steps = query.steps([each.source for each in changed])
+        before = steps.rule != "restricted" or bool(steps.linear)
+        if changed and steps.rule != "full" and self.mode == "incremental_strict":
+            check_changes_readable(self.upstreams, changed, before=before)
+        changes = Changes(
+            rows=sum(each.rows for each in changed),
+            held=sum(each.held for each in reads),
+            left_out=any(keys_left_out(plan, each.source) for each in reads),
+            readable=lambda: changes_readable(self.upstreams, changed, before=before),
+        )
+        rule, why_full = chosen_rule(steps.rule, self.mode, changes)
+        return (steps if rule == steps.rule else Steps("full")), why_full
 
     def _check_there(self, plan: Plan) -> None:
         """Check that all files exist that Spark may have read. Before it reads, only those that it reads in any case
@@ -158,21 +169,20 @@ class TableCompute:
     def _attempt(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> Attempt:
         return Attempt(spark=spark, plan=plan, view=self.output, folder=folder, at=at, scans=Scans(plan=plan))
 
-    def _compute(self, attempt: Attempt) -> dict[str, int]:
+    def _compute(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         """Stage what a plan does to the view, from inputs that were read as they are."""
         self._spool(attempt)
-        counts = self._write(attempt) if attempt.plan.consumed else {"insert": 0, "update": 0, "delete": 0}
+        counts = self._write(attempt, steps) if attempt.plan.consumed else {"insert": 0, "update": 0, "delete": 0}
         attempt.scans.check()
         return counts
 
-    def _write(self, attempt: Attempt) -> dict[str, int]:
+    def _write(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
 
         plan = attempt.plan
         query = self.query(plan.incarnation)
         if plan.replaces:
-            followed = isinstance(query, RelationalQuery) and self._followed(attempt)
-            return followed or self._in_full(attempt)
+            return self._in_full(attempt) if steps.rule == "full" else self._followed(attempt, steps)
         if isinstance(query, AggregateQuery):
             return self._groups(attempt)
         assert isinstance(query, RowwiseQuery)
@@ -215,16 +225,12 @@ class TableCompute:
             check_rows(plan, query, attempt.spark.read.parquet(f"{place}/{OPERATION}=insert"))
         return {**counts, REPLACED: 1}
 
-    def _followed(self, attempt: Attempt) -> dict[str, int]:
-        """Stage what changes do to a view whose query has a rule for them; nothing where that does not fit."""
-        plan = attempt.plan
-        query = self.query(plan.incarnation)
+    def _followed(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
+        """Stage what changes do to a view whose query has a rule for them."""
+        query = self.query(attempt.plan.incarnation)
         assert isinstance(query, RelationalQuery)
-        reads = [each for each in plan.reads if isinstance(each, FullRead)]
+        reads = [each for each in attempt.plan.reads if isinstance(each, FullRead)]
         changed = [each for each in reads if each.first <= each.last and each.rows]
-        steps = query.steps([each.source for each in changed])
-        if steps.rule == "full" or not self._fits(plan, reads, changed, steps):
-            return {}
         # What groups are computed again from is read only if there are such groups.
         reading = replace(attempt, scans=replace(attempt.scans, implied=steps.rule == "additive"))
         work = TableChanges(
@@ -236,27 +242,13 @@ class TableCompute:
         with followed(query, steps, work) as changes:
             if OPERATION in changes.columns:
                 chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
-                counts = write_changes(chosen, attempt.place, tasks=_tasks(work.rows), scans=attempt.scans)
-            else:
-                counts = self._changes(attempt, _consolidated(changes, *unique_keys(query)))
-        return {**counts, RULE + steps.rule: 1}
+                return write_changes(chosen, attempt.place, tasks=_tasks(work.rows), scans=attempt.scans)
+            return self._changes(attempt, _consolidated(changes, *unique_keys(query)))
 
     def _changed(self, attempt: Attempt, read: FullRead) -> Changed:
         columns = self._columns(attempt.plan, read.source)
         place = replace(attempt.scratch(f"changes/{read.source}"), scans=self._scans(attempt, read.source))
         return changed_rows(attempt.spark, self.upstreams[read.source], read, columns, place)
-
-    def _fits(self, plan: Plan, reads: Sequence[FullRead], changed: Sequence[FullRead], steps: Steps) -> bool:
-        """Whether changes are to be followed: they can be read, and are few beside what the tables hold."""
-        if self.mode == "full" or not changed or any(keys_left_out(plan, each.source) for each in reads):
-            return False
-        few = ROWS_PER_CHANGE * sum(each.rows for each in changed) <= sum(each.held for each in reads)
-        if self.mode == "incremental_strict":
-            check_changes_readable(self.upstreams, changed, before=steps.rule != "restricted" or bool(steps.linear))
-            return True
-        return (few or self.mode != "auto") and changes_readable(
-            self.upstreams, changed, before=steps.rule != "restricted" or bool(steps.linear)
-        )
 
     def _old(self, attempt: Attempt) -> "DataFrame":
         return rows_at(attempt.spark, self.output, attempt.at)

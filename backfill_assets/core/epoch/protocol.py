@@ -92,6 +92,7 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
         rows_total=last.rows_total + staged.rows_written - staged.rows_updated - deleted,
         engine=parts.output.engine(staged),
         rule=staged.rule,
+        why_full=staged.why_full,
         columns=last.columns or parts.decider.columns(),
         spooled={part: plan.spooled.get(part, mine) for part in spooled_parts(plan.after)},
         total=last.total,

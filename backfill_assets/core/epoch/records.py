@@ -105,6 +105,10 @@ def spooled_parts(position: Position) -> list[str]:
 Rule = Literal["", "additive", "full", "linear", "restricted"]
 """How an epoch of a query over whole tables was computed."""
 
+WhyFull = Literal["", "changes_lost", "first", "many_changes", "no_rule", "refresh_mode", "rows_left_out"]
+"""Why it was computed in full: files of changes, or a change feed, are missing; it is history, or nothing but versions moved;
+more than a third of all rows changed; there is no rule for these changes; the view asks for it; rows are left out."""
+
 
 class CommitKind(StrEnum):
     """The kinds of commits that this project makes."""
@@ -123,8 +127,8 @@ class CommitRecord(Value):
     or replaced (`rows_updated` of them were replaced), `rows_deleted` the deleted ones, `rows_total` the rows in the table
     afterwards. `rule` says how a query over whole tables was computed: `full`, `linear` from the changes alone, `additive`
     from these and the groups that are there, or `restricted` to the values of a key that they touch; empty for other
-    queries. `engine` says how the commit was made: `append` of staged files, `overwrite` with them, or a merge by key in
-    `delta-rs` or `spark`.
+    queries. `why_full` says why no rule was taken. `engine` says how the commit was made: `append` of staged files,
+    `overwrite` with them, or a merge by key in `delta-rs` or `spark`.
     `columns` are the columns of the upstreams when this life began, as far as the query may refer to them.
     `spooled` says in which staged folder each part of the spool is that the position needs. `read_version` is the table's
     version when it was looked at for this commit; only maintenance may have committed between the two.
@@ -147,6 +151,7 @@ class CommitRecord(Value):
     rows_total: int = 0
     engine: str = "append"
     rule: Rule = ""
+    why_full: WhyFull = ""
     columns: UpstreamColumns = Field(default_factory=dict)
     spooled: dict[str, str] = Field(default_factory=dict)
     total: int = 0
@@ -205,6 +210,7 @@ class Staged(Value):
     key: tuple[str, ...] = ()
     replaces: bool = False
     rule: Rule = ""
+    why_full: WhyFull = ""
 
     @property
     def rows(self) -> int:

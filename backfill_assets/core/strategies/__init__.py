@@ -6,6 +6,7 @@
 - `ingest`: which offsets of a topic a source ingests next
 - `key_cuts`: cuts a table's key into ranges with about the same number of rows
 - `rearranged`: strategy `rearranged`, a CDC spool: files of a pinned version, while changes are captured
+- `rule_choice`: which rule a view over whole tables takes, and why it is computed in full
 - `same_table`: whether a Delta table is still the one that a view has read
 - `snapshot`: strategy `snapshot`: files of a pinned version, in chunks
 - `snapshot_once`: strategy `snapshot_once`: the same in one commit
