@@ -18,10 +18,13 @@ __all__ = ["Tables", "after", "frames", "visible"]
 
 Row = tuple[object, ...]
 Tables = dict[str, list[Row]]
+"""Rows of tables, by name."""
 
 
 @contextmanager
-def frames(spark: "SparkSession", rows: Tables, schemas: Mapping[str, str]) -> "Iterator[dict[str, DataFrame]]":
+def frames(
+    spark: "SparkSession", rows: Mapping[str, Sequence[Sequence[object]]], schemas: Mapping[str, str]
+) -> "Iterator[dict[str, DataFrame]]":
     """The rows of tables as DataFrames that are computed once."""
     made = {name: spark.createDataFrame(each, schemas[name]).coalesce(1).persist() for name, each in rows.items()}
     try:

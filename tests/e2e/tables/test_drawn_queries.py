@@ -1,0 +1,43 @@
+"""Queries of random shape on real Spark: a view that follows changes by a rule is what the user's own text gives."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, event, given, settings
+from hypothesis import strategies as st
+
+from tests.query.test_rules_are_exact import analyzed, followable
+from tests.support.drawn_queries import COLUMNS, changes, queries, tables
+from tests.support.followed_frames import after, frames, visible
+from tests.support.settings import examples
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.e2e, pytest.mark.full]
+
+SCHEMAS = {name: ", ".join(f"{column} BIGINT" for column in columns) for name, columns in COLUMNS.items()}
+
+
+@settings(
+    max_examples=examples(8),
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+@given(st.data())
+def test_rules_give_on_spark_what_the_query_gives(spark: "SparkSession", data: st.DataObject) -> None:
+    query = analyzed(data.draw(queries(), label="query"))
+    sets = followable(query)
+    assume(sets)
+    changed = data.draw(st.sampled_from(sets), label="changed")
+    rows = data.draw(tables(), label="before")
+    then = data.draw(changes(rows, changed), label="after")
+    event(query.steps(changed).rule)
+    used = {name: SCHEMAS[name] for name in query.upstreams}
+    with (
+        frames(spark, {name: rows[name] for name in used}, used) as old,
+        frames(spark, {name: then[name] for name in used}, used) as new,
+    ):
+        expected: Counter[tuple[object, ...]] = visible(query, new)
+        assert after(query, old, new, changed) == expected
