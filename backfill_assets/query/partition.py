@@ -272,8 +272,13 @@ class _Check:
             holder = inner.parent
             while isinstance(holder, exp.Subquery):
                 holder = holder.parent
-            chosen = isinstance(holder, exp.In) and id(holder) in top and spelled_node(holder.this) in rows.carriers
-            alike = chosen and 0 in found.outputs and kinds_given(inner)[0] == kind_of(holder.this)
+            alike = (
+                isinstance(holder, exp.In)
+                and id(holder) in top
+                and spelled_node(holder.this) in rows.carriers
+                and 0 in found.outputs
+                and kinds_given(inner)[0] == kind_of(holder.this)
+            )
             if found.covered and not found.linked and not alike:
                 self.refuse(inner)
             if found.covered and isinstance(holder, exp.Join):
