@@ -21,6 +21,7 @@ def reset(workspace: Workspace, name: str) -> CommitRecord:
     Whatever is stored about the table and cannot be read is deleted, including settings and rows to leave out.
     """
     table = workspace.table(workspace.registry.find(name))
+    workspace.prepare_to_write()
     look = table.output.look_for_reset()
     if not look.exists and (look.record is not None or not table.output.is_ours()):
         raise DroppedError(
@@ -39,6 +40,7 @@ def reset(workspace: Workspace, name: str) -> CommitRecord:
 def drop(workspace: Workspace, name: str) -> None:
     """End a table's life: data, staged files, plans and settings are deleted; a marker remains in the table's log."""
     table = workspace.table(workspace.registry.find(name))
+    workspace.prepare_to_write()
     look, readable = _to_end(table)
     past = workspace.state.ledger().incarnations(table.target)  # before it ends: none that may begin afterwards
     if look.exists or not readable:
@@ -67,6 +69,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
     what a view still has to read.
     """
     table = workspace.table(workspace.registry.find(name))
+    workspace.prepare_to_write()
     if not table.output.look().exists:
         return []
     if vacuum_hours is not None:
@@ -91,6 +94,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
 
 def rebuild(workspace: Workspace) -> list[str]:
     """Store the newest commit of every existing table in the ledger, unless the ledger knows it."""
+    workspace.prepare_to_write()
     rebuilt = []
     for declared in workspace.declared.values():
         table = workspace.table(declared)

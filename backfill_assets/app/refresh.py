@@ -60,6 +60,7 @@ def refresh(
     """
     listener = listener or Listener()
     table = workspace.table(workspace.registry.find(name))
+    workspace.prepare_to_write()
     lease = workspace.state.lease(table.target)
     if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
         return _held(workspace, table, lease.run_id)

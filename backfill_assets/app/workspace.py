@@ -17,6 +17,7 @@ from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.runtime.system_clock import SystemClock
 from backfill_assets.adapters.spark.resource import SparkResource, SparkRunner
 from backfill_assets.adapters.state.state_store import State, StateStore
+from backfill_assets.adapters.storage.put_if_absent import check_store
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.wiring.choosing import Chooser, learned_costs
 from backfill_assets.app.wiring.deciding import over_sources, over_tables, over_topic
@@ -43,6 +44,7 @@ class Workspace:
     kafka: KafkaConnector
     spark: SparkResource
     on_step: OnStep = field(default=lambda _step: None)
+    _may_write: bool = field(default=False, init=False)
     _read: dict[str, Table] = field(default_factory=dict, init=False)
     _inputs: dict[str, ViewInputs] = field(default_factory=dict, init=False)
 
@@ -50,6 +52,12 @@ class Workspace:
     def registry(self) -> Registry:
         """What is declared, by name."""
         return Registry(self.declared)
+
+    def prepare_to_write(self) -> None:
+        """Check, once for a run, that the store may be written to. Errors: `EnvironmentSetupError`."""
+        if not self._may_write:
+            check_store(self.store.place)
+            self._may_write = True
 
     @cached_property
     def state(self) -> State:

@@ -19,8 +19,8 @@ import typer
 from rich.console import Console
 
 from backfill_assets.cli.local_project import LocalProject, dagster_home
-from backfill_assets.cli.printing import left_out_text, plan_text, run_text, status_text
-from backfill_assets.environment import project_root
+from backfill_assets.cli.printing import left_out_text, plan_text, run_text, servers_text, status_text
+from backfill_assets.environment import project_root, warehouse_place
 from backfill_assets.errors import BackfillError, DeclarationError
 
 __all__ = ["app", "main"]
@@ -69,21 +69,21 @@ def up(
     as_json: AsJson = False,
     kafka: Annotated[bool, typer.Option(help="Start the broker.")] = True,
     spark: Annotated[bool, typer.Option(help="Start the Spark server.")] = True,
+    s3: Annotated[bool, typer.Option("--s3", help="Start an S3 server, too.")] = False,
 ) -> None:
     """Start the embedded broker and Spark server, if they are not running."""
+    from backfill_assets.adapters.local.servers import SparkNeeds
     from backfill_assets.adapters.local.servers import up as start
+    from backfill_assets.adapters.storage.s3 import bucket_of
 
-    found = start(project_root(Path.cwd()), kafka=kafka, spark=spark)
-    _say(
-        asdict(found),
-        as_json=as_json,
-        text=lambda: f"Kafka: {found.bootstrap_servers or 'down'}\nSpark: {found.spark_remote or 'down'}",
-    )
+    needs = SparkNeeds(s3=s3 or bucket_of(warehouse_place()) is not None)
+    found = start(project_root(Path.cwd()), kafka=kafka, spark=spark, s3=s3, needs=needs)
+    _say(asdict(found), as_json=as_json, text=lambda: servers_text(found))
 
 
 @app.command()
 def down(as_json: AsJson = False) -> None:
-    """Stop the embedded broker and Spark server; the broker's data is kept."""
+    """Stop the embedded servers; the data of broker and S3 server is kept."""
     from backfill_assets.adapters.local.servers import down as stop
 
     stopped = stop(project_root(Path.cwd()))

@@ -7,13 +7,14 @@ from rich.console import Group
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from backfill_assets.adapters.local.servers import Endpoints
     from backfill_assets.app.dry_run import Planned
     from backfill_assets.app.status import Status
     from backfill_assets.cli.summary import RunSummary
     from backfill_assets.core.epoch.skips import LeftOut
     from backfill_assets.core.progress.reads import Read
 
-__all__ = ["left_out_text", "plan_text", "run_text", "status_text"]
+__all__ = ["left_out_text", "plan_text", "run_text", "servers_text", "status_text"]
 
 _RULES = {
     "additive": "added to the groups that they touch (additive)",
@@ -25,6 +26,14 @@ _RULES = {
 
 MAX_ROWS = 20
 """How many of the rows that are left out are named."""
+
+
+def servers_text(found: "Endpoints") -> str:
+    """The address of each server."""
+    lines = [f"Kafka: {found.bootstrap_servers or 'down'}", f"Spark: {found.spark_remote or 'down'}"]
+    if found.s3_endpoint:
+        lines.append(f"S3: {found.s3_endpoint} (`set -a; . .backfill/s3/environment` makes it this shell's warehouse)")
+    return "\n".join(lines)
 
 
 def status_text(found: "Sequence[Status]", *, partitions: bool) -> Group:

@@ -37,6 +37,8 @@ class Project:
     root: Path
     servers: str
     declared: dict[str, Declared] = field(default_factory=dict)
+    warehouse: str = "warehouse"
+    storage: dict[str, str] = field(default_factory=lambda: {"provider": "local"})
 
     def declare(self, *tables: Declared) -> None:
         """Add (or replace) declared tables."""
@@ -46,7 +48,7 @@ class Project:
         """The declared tables with real resources; a new object stands for a new run."""
         return Workspace(
             declared=self.declared,
-            store=StateStore(root=str(self.root)),
+            store=StateStore(root=str(self.root), warehouse=self.warehouse, storage=self.storage),
             kafka=KafkaConnector(bootstrap_servers=self.servers, connect_seconds=4.0, root=str(self.root)),
             spark=SparkResource(root=str(self.root), config=SPARK),
             on_step=on_step,

@@ -1,9 +1,10 @@
 """Works on tables in a process of its own, which a test may kill: one JSON argument in, one JSON line out per job.
 
-The argument: `root`, `servers`, `topic` (empty: a Delta table instead), and `jobs`: each names a view or source to
-refresh, with `chunk_rows` and where the process is to kill itself (`die`: the step and which occurrence of it), and of
-a Delta table's view the `strategy` and, unless it is that of `large`, the `query` and refresh `mode`; or one to `verify`,
-by all checks. With the argument `serve`, one such order a line comes in, and each is done by a fork.
+The argument: `root`, `servers`, `warehouse` and its `storage`, `topic` (empty: a Delta table instead), and `jobs`: each
+names a view or source to refresh, with `chunk_rows` and where the process is to kill itself (`die`: the step and which
+occurrence of it), and of a Delta table's view the `strategy` and, unless it is that of `large`, the `query` and refresh
+`mode`; or one to `verify`, by all checks. With the argument `serve`, one such order a line comes in, and each is done by a
+fork.
 """
 
 import importlib
@@ -36,7 +37,12 @@ def declared(topic: str) -> list[Declared]:
     slow = materialized_view(
         "slow", query=f"SELECT id, sha2(repeat('x', {HASHED} + id), 256) AS hashed FROM orders", upstreams=[orders]
     )
-    return [orders, large, slow]
+    sums = materialized_view(
+        "sums",
+        query="SELECT id % 3 AS third, count(*) AS n, sum(amount) AS total FROM orders GROUP BY id % 3",
+        upstreams=[orders],
+    )
+    return [orders, large, slow, sums]
 
 
 def over_lake(root: Path, strategy: DeclaredStrategy = "auto") -> list[Declared]:
@@ -48,7 +54,8 @@ def over_lake(root: Path, strategy: DeclaredStrategy = "auto") -> list[Declared]
 
 def order_of(project: Project, topic: str = "") -> dict[str, object]:
     """The arguments, without jobs."""
-    return {"root": str(project.root), "servers": project.servers, "topic": topic}
+    place = {"warehouse": project.warehouse, "storage": project.storage}
+    return {"root": str(project.root), "servers": project.servers, **place, "topic": topic}
 
 
 def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> subprocess.Popen[str]:
@@ -64,7 +71,8 @@ def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> s
 
 def main(order: dict[str, Any]) -> None:
     """Run all jobs, one after the other."""
-    project = Project(root=Path(order["root"]), servers=order["servers"])
+    place = {"warehouse": order["warehouse"], "storage": order["storage"]}
+    project = Project(root=Path(order["root"]), servers=order["servers"], **place)
     for job in order["jobs"]:
         strategy = job.get("strategy", "auto")
         project.declare(*(declared(order["topic"]) if order["topic"] else over_lake(project.root, strategy)))

@@ -1,4 +1,4 @@
-"""The broker and the Spark server that all processes of a test run share, and that end with it in all cases.
+"""The servers (broker, Spark, S3) that all processes of a test run share, and that end with it in all cases.
 
 The first process of the run starts a guard, `python -m tests.support.servers FOLDER`, and holds the other end of its
 standard input. This is closed when the process ends, even by a kill, and then the guard stops the servers of the
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from backfill_assets.adapters.local.servers import Endpoints
 
-__all__ = ["FOLDER", "Guard", "servers", "spark_remote"]
+__all__ = ["FOLDER", "Guard", "s3_store", "servers", "spark_remote"]
 
 FOLDER = "BACKFILL_TEST_SERVERS"
 """The environment variable with the folder in which the servers' addresses are stored, for all processes of a run."""
@@ -38,11 +38,19 @@ class Guard:
         del os.environ[FOLDER]
 
 
-def servers(*, kafka: bool = False, spark: bool = False) -> "Endpoints":
+def servers(*, kafka: bool = False, spark: bool = False, s3: bool = False) -> "Endpoints":
     """The run's servers; requested servers that are not running are started."""
-    from backfill_assets.adapters.local.servers import up
+    from backfill_assets.adapters.local.servers import SparkNeeds, up
 
-    return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark)
+    return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark, s3=s3, needs=SparkNeeds(s3=True))
+
+
+def s3_store() -> dict[str, str]:
+    """The variables of the run's S3 server."""
+    from backfill_assets.adapters.local.servers import s3_variables
+
+    servers(s3=True)
+    return dict(s3_variables(Path(os.environ[FOLDER])))
 
 
 def spark_remote() -> str:

@@ -1,4 +1,4 @@
-"""A local broker and a local Spark server that outlive the command that started them.
+"""A local broker, a local Spark server and a local S3 server that outlive the command that started them.
 
 `<root>/.backfill/endpoints.json` says what runs: the port of each server, and its process id and start time while it is up.
 A process that is gone counts as down, whoever ended it. Ports are kept, so that the next `up` uses the same ones if they are
@@ -10,22 +10,26 @@ at each start, in `<root>/.backfill/spark/token`. All of `.backfill` is closed t
 
 import json
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from filelock import FileLock
 
 from backfill_assets.adapters.local.broker import start_broker, wait_for_broker
+from backfill_assets.adapters.local.s3_server import s3_environment, start_s3_server, wait_for_s3_server
 from backfill_assets.adapters.local.spark_server import start_spark_server, wait_for_spark_server
 from backfill_assets.adapters.runtime.private_files import private_folder, write_private
 from backfill_assets.adapters.runtime.processes import Process, is_alive, stop
+from backfill_assets.adapters.runtime.spark_conf import spark_conf
 from backfill_assets.adapters.runtime.tcp_ports import HOST, choose_port
 
-__all__ = ["Endpoints", "down", "endpoints", "spark_token", "up"]
+__all__ = ["Endpoints", "SparkNeeds", "down", "endpoints", "s3_variables", "spark_token", "up"]
 
 _KAFKA = "kafka"
 _SPARK = "spark"
+_S3 = "s3"
+_WAITING = {_KAFKA: wait_for_broker, _SPARK: wait_for_spark_server, _S3: wait_for_s3_server}
 _TOKEN = "token"
 _TOKEN_BYTES = 32
 
@@ -36,9 +40,25 @@ class Endpoints:
 
     bootstrap_servers: str | None
     spark_remote: str | None
+    s3_endpoint: str | None = None
 
 
-def up(root: Path, *, kafka: bool = True, spark: bool = True, spark_memory: str = "1g") -> Endpoints:
+@dataclass(frozen=True, kw_only=True)
+class SparkNeeds:
+    """What the Spark server is started with: its heap, as Spark writes it, and whether it reaches a warehouse on S3."""
+
+    memory: str = "1g"
+    s3: bool = False
+
+
+def up(
+    root: Path,
+    *,
+    kafka: bool = True,
+    spark: bool = True,
+    s3: bool = False,
+    needs: SparkNeeds = SparkNeeds(),
+) -> Endpoints:
     """Start the requested servers that are not running, and wait until they are ready.
 
     Running servers are not changed, so a second call does nothing. If a server does not start, those that this call started
@@ -50,11 +70,13 @@ def up(root: Path, *, kafka: bool = True, spark: bool = True, spark_memory: str 
     with _locked(folder):
         before = _read(folder).processes
         try:
-            # Both are started before waiting for either, because starting takes most of the time.
+            # All are started before waiting for any, because starting takes most of the time.
+            if s3 and _S3 not in before:
+                _start_s3(folder)
             if kafka and _KAFKA not in before:
                 _start_kafka(folder)
             if spark and _SPARK not in before:
-                _start_spark(folder, memory=spark_memory)
+                _start_spark(folder, needs)
             _wait_until_ready(folder)
         except BaseException:
             _stop(folder, spared=before)
@@ -63,9 +85,9 @@ def up(root: Path, *, kafka: bool = True, spark: bool = True, spark_memory: str 
 
 
 def down(root: Path) -> tuple[str, ...]:
-    """Stop the recorded servers, and nothing else; returns the names (`kafka`, `spark`) of those that were running.
+    """Stop the recorded servers, and nothing else; returns the names (`kafka`, `spark`, `s3`) of those that were running.
 
-    The broker's data and both ports are kept for the next `up`.
+    The data of broker and S3 server and all ports are kept for the next `up`.
     """
     folder = _folder(root)
     if not folder.exists():
@@ -88,6 +110,11 @@ def spark_token(root: Path) -> str | None:
         return None
 
 
+def s3_variables(root: Path) -> Mapping[str, str]:
+    """The environment variables with which clients reach the S3 server of `root`; none if it does not run."""
+    return _s3_variables(_folder(root))
+
+
 @dataclass(frozen=True, kw_only=True)
 class _State:
     """The content of the endpoints file, without processes that are gone."""
@@ -100,6 +127,7 @@ class _State:
         return Endpoints(
             bootstrap_servers=at.get(_KAFKA),
             spark_remote=f"sc://{at[_SPARK]}" if _SPARK in at else None,
+            s3_endpoint=f"http://{at[_S3]}" if _S3 in at else None,
         )
 
     def with_server(self, name: str, port: int, process: Process) -> "_State":
@@ -113,22 +141,34 @@ def _start_kafka(folder: Path) -> None:
     _write(folder, state.with_server(_KAFKA, port, process))
 
 
-def _start_spark(folder: Path, *, memory: str) -> None:
+def _start_spark(folder: Path, needs: SparkNeeds) -> None:
     state = _read(folder)
     port = choose_port("the embedded Spark server", variable="BACKFILL_SPARK_PORT", last=state.ports.get(_SPARK))
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     private_folder(folder / _SPARK)
     write_private(folder / _SPARK / _TOKEN, token)
-    process = start_spark_server(folder / _SPARK, port=port, memory=memory, token=token)
+    settings = {**spark_conf(scratch=folder / _SPARK, s3=needs.s3), "spark.driver.memory": needs.memory}
+    variables = _s3_variables(folder) if needs.s3 else {}
+    process = start_spark_server(folder / _SPARK, port=port, token=token, settings=settings, variables=variables)
     _write(folder, state.with_server(_SPARK, port, process))
+
+
+def _start_s3(folder: Path) -> None:
+    state = _read(folder)
+    port = choose_port("the embedded S3 server", variable="BACKFILL_S3_PORT", last=state.ports.get(_S3))
+    _write(folder, state.with_server(_S3, port, start_s3_server(folder / _S3, port=port)))
+
+
+def _s3_variables(folder: Path) -> Mapping[str, str]:
+    state = _read(folder)
+    return s3_environment(folder / _S3, port=state.ports[_S3]) if _S3 in state.processes else {}
 
 
 def _wait_until_ready(folder: Path) -> None:
     """Wait for every running server; an interrupted call may have left one that is still starting."""
     state = _read(folder)
     for name, process in state.processes.items():
-        wait = wait_for_broker if name == _KAFKA else wait_for_spark_server
-        wait(folder / name, port=state.ports[name], process=process)
+        _WAITING[name](folder / name, port=state.ports[name], process=process)
 
 
 def _stop(folder: Path, *, spared: Collection[str] = ()) -> tuple[str, ...]:

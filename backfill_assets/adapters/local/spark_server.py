@@ -3,12 +3,12 @@
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from backfill_assets.adapters.runtime.java import java_home
 from backfill_assets.adapters.runtime.processes import Process, start, wait_until
-from backfill_assets.adapters.runtime.spark_conf import spark_conf
 from backfill_assets.adapters.runtime.tcp_ports import HOST, accepts
 
 __all__ = ["start_spark_server", "wait_for_spark_server"]
@@ -28,8 +28,10 @@ rootLogger.appenderRef.out.ref = out
 """
 
 
-def start_spark_server(folder: Path, *, port: int, memory: str, token: str) -> Process:
-    """Start the server on `port` with a heap of `memory` (as Spark writes it: `1g`); its own files stay in `folder`.
+def start_spark_server(
+    folder: Path, *, port: int, token: str, settings: Mapping[str, str], variables: Mapping[str, str]
+) -> Process:
+    """Start the server on `port` with Spark's `settings` and further environment `variables`; its own files stay in `folder`.
 
     It serves clients that send `token`. The token is in its environment, because others can see arguments and settings.
     Returns at once; `wait_for_spark_server` waits until it is ready.
@@ -39,8 +41,7 @@ def start_spark_server(folder: Path, *, port: int, memory: str, token: str) -> P
     # A server that was killed leaves its shuffle files behind.
     shutil.rmtree(folder / "local", ignore_errors=True)
     settings = {
-        **spark_conf(scratch=folder),
-        "spark.driver.memory": memory,
+        **settings,
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
     }
@@ -49,7 +50,9 @@ def start_spark_server(folder: Path, *, port: int, memory: str, token: str) -> P
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    return start(command, folder=folder, log=folder / _LOG, environment=_environment(folder, home, token))
+    return start(
+        command, folder=folder, log=folder / _LOG, environment={**_environment(folder, home, token), **variables}
+    )
 
 
 def wait_for_spark_server(folder: Path, *, port: int, process: Process) -> None:

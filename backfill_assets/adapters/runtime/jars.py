@@ -1,8 +1,8 @@
-"""The jars that Spark and the embedded broker need, fetched once per user by the Ivy inside PySpark.
+"""The jars that Spark and the embedded servers need, fetched once per user by the Ivy inside PySpark.
 
-A set of jars lives in the cache in a folder named after the hash of `ivy.xml`, so a new pin is a new set. A manifest
-of names and sizes is written last: without it, or if a file differs from it, the set is incomplete and is fetched
-again. If a download breaks, what Ivy has fetched is kept until a set is complete, so the next run continues from there.
+A download lives in the cache in a folder named after the hash of its Ivy file, so a new pin is a new folder. A manifest
+of names and sizes is written last: without it, or if a file differs from it, the download is incomplete and is made
+again. If it breaks, what Ivy has fetched is kept until it is complete, so the next run continues from there.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,10 @@ from backfill_assets.adapters.runtime.cache import cache_folder
 from backfill_assets.adapters.runtime.java import java_command
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["kafka_jars", "spark_jars"]
+__all__ = ["kafka_jars", "s3_server_jars", "s3a_jars", "spark_jars"]
 
-_IVY_FILE = Path(__file__).with_name("ivy.xml")
 _SETTINGS_FILE = Path(__file__).with_name("ivysettings.xml")
 _MANIFEST = "manifest.json"
-_SETS = ("spark", "kafka")
 # In Ivy's summary, each module that it could not get has a line such as ":: org.example#part;1.0: not found".
 _MISSING = re.compile(r"^\s+:: ([\w.-]+#\S+?(?:: .+)?)\s*$", re.MULTILINE)
 _SHOWN = 4
@@ -38,26 +37,55 @@ _SHOWN = 4
 _Manifest = dict[str, dict[str, int]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Download:
+    """Sets of jars that are fetched together, as an Ivy file pins them."""
+
+    file: Path
+    sets: tuple[str, ...]
+    whose: str
+    megabytes: int
+
+
+_RUNTIME = _Download(
+    file=Path(__file__).with_name("ivy.xml"), sets=("spark", "kafka"), whose="Spark and Kafka", megabytes=62
+)
+_S3A = _Download(file=Path(__file__).with_name("ivy-s3a.xml"), sets=("s3a",), whose="Spark for S3", megabytes=13)
+_S3_SERVER = _Download(
+    file=Path(__file__).with_name("ivy-s3-server.xml"), sets=("s3_server",), whose="the S3 server", megabytes=57
+)
+
+
 def spark_jars() -> tuple[Path, ...]:
-    """The jars to give Spark (Delta and the Kafka source). Fetches all sets if needed, with progress on stderr.
+    """The jars to give Spark (Delta and the Kafka source). Fetches them if needed, with progress on stderr.
 
     Raises `EnvironmentSetupError`, saying which part is missing, if the download does not finish.
     """
-    return _jars("spark")
+    return _jars(_RUNTIME, "spark")
 
 
 def kafka_jars() -> tuple[Path, ...]:
     """The class path of the embedded broker; otherwise as `spark_jars`."""
-    return _jars("kafka")
+    return _jars(_RUNTIME, "kafka")
 
 
-def _jars(name: str) -> tuple[Path, ...]:
+def s3a_jars() -> tuple[Path, ...]:
+    """What Spark needs beyond that for a warehouse on S3, fetched when the first one is used; otherwise as `spark_jars`."""
+    return _jars(_S3A, "s3a")
+
+
+def s3_server_jars() -> tuple[Path, ...]:
+    """The class path of the embedded S3 server, fetched when it is first started; otherwise as `spark_jars`."""
+    return _jars(_S3_SERVER, "s3_server")
+
+
+def _jars(download: _Download, name: str) -> tuple[Path, ...]:
     cache = cache_folder("jars")
-    folder = cache / hashlib.sha256(_IVY_FILE.read_bytes()).hexdigest()[:16]
-    manifest = _complete_manifest(folder)
+    folder = cache / hashlib.sha256(download.file.read_bytes()).hexdigest()[:16]
+    manifest = _complete_manifest(download, folder)
     if manifest is None:
         with _download_lock(cache):
-            manifest = _complete_manifest(folder) or _fetch(cache, folder)
+            manifest = _complete_manifest(download, folder) or _fetch(download, cache, folder)
     return tuple(folder / name / jar for jar in sorted(manifest[name]))
 
 
@@ -68,7 +96,7 @@ def _download_lock(cache: Path) -> Iterator[None]:
     try:
         lock.acquire(blocking=False)
     except Timeout:
-        sys.stderr.write("Waiting for another process that is downloading the jars of Spark and Kafka.\n")
+        sys.stderr.write("Waiting for another process that is downloading jars.\n")
         lock.acquire()
     try:
         yield
@@ -76,24 +104,26 @@ def _download_lock(cache: Path) -> Iterator[None]:
         lock.release()
 
 
-def _complete_manifest(folder: Path) -> _Manifest | None:
+def _complete_manifest(download: _Download, folder: Path) -> _Manifest | None:
     """The manifest of `folder` if every file that it names exists with its full size."""
     try:
         manifest: Any = json.loads((folder / _MANIFEST).read_text())
-        found = {name: {jar: (folder / name / jar).stat().st_size for jar in manifest[name]} for name in _SETS}
+        found = {name: {jar: (folder / name / jar).stat().st_size for jar in manifest[name]} for name in download.sets}
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return found if found == manifest else None
 
 
-def _fetch(cache: Path, folder: Path) -> _Manifest:
-    """Retrieve all sets into a temporary folder, then put it in the place of `folder`."""
-    sys.stderr.write(f"Downloading the jars of Spark and Kafka into {cache} (about 62 MB, once).\n")
+def _fetch(download: _Download, cache: Path, folder: Path) -> _Manifest:
+    """Retrieve the sets into a temporary folder, then put it in the place of `folder`."""
+    sys.stderr.write(f"Downloading the jars of {download.whose} into {cache} (about {download.megabytes} MB, once).\n")
     downloads = cache / "ivy"
     with tempfile.TemporaryDirectory(dir=cache, prefix="new-", ignore_cleanup_errors=True) as temporary:
         fresh = Path(temporary) / "jars"
-        _run_ivy(downloads, fresh)
-        manifest = {name: {jar.name: jar.stat().st_size for jar in (fresh / name).glob("*.jar")} for name in _SETS}
+        _run_ivy(download, downloads, fresh)
+        manifest = {
+            name: {jar.name: jar.stat().st_size for jar in (fresh / name).glob("*.jar")} for name in download.sets
+        }
         _install(fresh, folder, manifest)
     # Ivy's own copies are only for continuing a broken download; a later repair should not trust them.
     shutil.rmtree(downloads, ignore_errors=True)
@@ -114,9 +144,9 @@ def _install(fresh: Path, folder: Path, manifest: _Manifest) -> None:
     (fresh / _MANIFEST).replace(folder / _MANIFEST)
 
 
-def _run_ivy(downloads: Path, target: Path) -> None:
+def _run_ivy(download: _Download, downloads: Path, target: Path) -> None:
     command = [java_command(), "-jar", str(_ivy_jar()), "-cache", str(downloads)]
-    command += ["-settings", str(_SETTINGS_FILE), "-ivy", str(_IVY_FILE)]
+    command += ["-settings", str(_SETTINGS_FILE), "-ivy", str(download.file)]
     command += ["-retrieve", f"{target}/[conf]/[artifact]-[revision].[ext]"]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
@@ -125,8 +155,8 @@ def _run_ivy(downloads: Path, target: Path) -> None:
     except BaseException:
         process.kill()
         raise
-    if process.returncode != 0 or any(not any((target / name).glob("*.jar")) for name in _SETS):
-        raise _broken_download(output, process.returncode)
+    if process.returncode != 0 or any(not any((target / name).glob("*.jar")) for name in download.sets):
+        raise _broken_download(download, output, process.returncode)
 
 
 def _pass_on(process: "subprocess.Popen[bytes]") -> str:
@@ -140,7 +170,7 @@ def _pass_on(process: "subprocess.Popen[bytes]") -> str:
     return b"".join(parts).decode(errors="replace")
 
 
-def _broken_download(output: str, code: int) -> EnvironmentSetupError:
+def _broken_download(download: _Download, output: str, code: int) -> EnvironmentSetupError:
     missing = list(dict.fromkeys(_MISSING.findall(output)))
     if missing:
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
@@ -148,7 +178,7 @@ def _broken_download(output: str, code: int) -> EnvironmentSetupError:
     else:
         what = f"Ivy ended with exit code {code}: {' / '.join(output.split(chr(10))[-3:]).strip(' /') or 'no output'}"
     return EnvironmentSetupError(
-        f"The download of the jars of Spark and Kafka failed; {what}.",
+        f"The download of the jars of {download.whose} failed; {what}.",
         hint="Check that this machine reaches Maven Central (behind a proxy, set JAVA_TOOL_OPTIONS to "
         "-Dhttps.proxyHost=… -Dhttps.proxyPort=…), then run the same command again. Delete nothing: "
         "what has been fetched is kept, and the download continues from there.",

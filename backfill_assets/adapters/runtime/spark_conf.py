@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from backfill_assets.adapters.runtime.cache import cache_folder
-from backfill_assets.adapters.runtime.jars import spark_jars
+from backfill_assets.adapters.runtime.jars import s3a_jars, spark_jars
 from backfill_assets.adapters.runtime.session_settings import PINNED, REQUIRED
 
 __all__ = ["cores", "spark_conf"]
@@ -19,18 +19,20 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def spark_conf(*, scratch: Path | None = None) -> dict[str, str]:
+def spark_conf(*, scratch: Path | None = None, s3: bool = False) -> dict[str, str]:
     """All settings of a local Spark with Delta and the Kafka source; fetches the jars if they are missing.
 
-    `scratch` is the folder for Spark's own files (by default in the cache), never the caller's folder.
+    `scratch` is the folder for Spark's own files (by default in the cache), never the caller's folder. With `s3` it has what
+    reaches a warehouse on S3, too.
     """
     scratch = scratch or cache_folder("spark")
+    jars = [*spark_jars(), *(s3a_jars() if s3 else ())]
     return {
         **{name: value for name, value in PINNED.items() if name.startswith("spark.")},
         **REQUIRED,
         "spark.app.name": "backfill-assets",
         "spark.master": f"local[{cores()}]",
-        "spark.jars": ",".join(str(jar) for jar in spark_jars()),
+        "spark.jars": ",".join(map(str, jars)),
         # Nobody else in the network can reach this Spark.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

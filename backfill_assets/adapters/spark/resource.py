@@ -20,6 +20,7 @@ from pydantic import ByteSize, Field, TypeAdapter
 from backfill_assets.adapters.local.servers import endpoints, spark_token
 from backfill_assets.adapters.runtime.session_settings import not_open
 from backfill_assets.adapters.runtime.spark_conf import spark_conf
+from backfill_assets.adapters.spark.reach import reaching
 from backfill_assets.adapters.spark.session import Remote, attached, close, in_process, is_remote
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.errors import DeclarationError, EnvironmentSetupError
@@ -79,10 +80,12 @@ class SparkResource(ConfigurableResource[Any]):
         remote = self._remote()
         if remote is not None:
             _check_reach(remote, warehouse)
-            return SparkRunner(lambda: attached(remote, self.config))
-        return SparkRunner(
-            lambda: in_process({**spark_conf(), "spark.driver.memory": self.driver_memory, **self.config}, self.config)
-        )
+            return SparkRunner(lambda: reaching(attached(remote, self.config), warehouse))
+        return SparkRunner(lambda: reaching(self._in_process(s3=bool(warehouse.spark_settings)), warehouse))
+
+    def _in_process(self, *, s3: bool) -> "SparkSession":
+        conf = {**spark_conf(s3=s3), "spark.driver.memory": self.driver_memory, **self.config}
+        return in_process(conf, self.config)
 
     def _remote(self) -> Remote | None:
         named = self.remote or os.environ.get("SPARK_REMOTE")

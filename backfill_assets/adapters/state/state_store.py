@@ -16,22 +16,22 @@ from typing import Any, Generic, TypeVar
 
 import psutil
 from dagster import ConfigurableResource
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from backfill_assets.adapters.runtime.processes import Process, is_alive
 from backfill_assets.adapters.state.ledger import ObjectLedger
 from backfill_assets.adapters.storage.documents import CONTROLS, LEASE, PASS, SKIP, DocumentKind
 from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.adapters.storage.options import LOCAL, as_declared, storage_options
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.skips import Skip, read_skip
-from backfill_assets.errors import DeclarationError, StoredFormatError
+from backfill_assets.errors import StoredFormatError
 
 __all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
 
 T = TypeVar("T")
 
-LOCAL = "local"
 LEASE_SECONDS = 60.0
 """A lease that was not renewed for this long counts as that of a dead run."""
 
@@ -246,7 +246,11 @@ class StateStore(ConfigurableResource[State]):
         warehouse: A folder or URI. A relative path starts at the project's root.
         root: The project's root folder.
         storage: How to reach an object store: `provider`, and the fields of the storage configuration that
-            `dagster_deltalake` has for it (`s3`: `S3Config`, `azure`: `AzureConfig`, `gcs`: `GcsConfig`). `local` has none.
+            `dagster_deltalake` has for it (`s3`: `S3Config`, `azure`: `AzureConfig`, `gcs`: `GcsConfig`) and of its
+            `ClientConfig`, or such a configuration itself. `local` has none. Spark is told the same of S3. A value
+            `env:NAME` is read from the environment when it is used, and never stored. Keys of S3 that are not declared
+            are found by the provider chains of delta-rs and of Spark; endpoint and region may come from `AWS_ENDPOINT_URL`
+            and `AWS_REGION`.
 
     Examples:
         >>> store = StateStore(warehouse="s3://lake/warehouse", storage={"provider": "s3", "region": "eu-central-1"})
@@ -256,19 +260,14 @@ class StateStore(ConfigurableResource[State]):
 
     warehouse: str = Field(default="warehouse", description="Folder or URI; relative to the project's root.")
     root: str = Field(default=".", description="The project's root folder.")
-    storage: dict[str, str] = Field(default={"provider": LOCAL}, description="How the warehouse's storage is reached.")
+    storage: dict[str, str] = Field(
+        default={"provider": LOCAL}, description="How the warehouse's storage is reached.", repr=False
+    )
 
     @field_validator("storage", mode="before")
     @classmethod
     def _texts(cls, given: Any) -> Any:
-        """Leave out what is not set, and accept YAML's own `true` like a string."""
-        if not isinstance(given, Mapping):
-            raise _no_storage(f"expected a mapping, found {type(given).__name__}")
-        return {
-            name: str(each).lower() if isinstance(each, bool) else each
-            for name, each in given.items()
-            if each is not None
-        }
+        return as_declared(given)
 
     @property
     def place(self) -> Warehouse:
@@ -276,41 +275,14 @@ class StateStore(ConfigurableResource[State]):
 
         Raises:
             DeclarationError: `storage` is not a valid storage configuration.
+            EnvironmentSetupError: A variable that it names is not set.
         """
-        options = _storage_options(self.storage)
+        options = storage_options(self.storage, uri=self.warehouse)
         return Warehouse.at(self.warehouse, root=Path(self.root), storage_options=options)
 
     def state(self) -> State:
         """The plans, leases, controls and check results of the warehouse, ready to read and write."""
         return State(self.place)
-
-
-def _storage_options(given: Mapping[str, str]) -> dict[str, str]:
-    """The options as delta-rs takes them, checked by the configuration of their provider."""
-    if given == {"provider": LOCAL}:
-        return {}
-    # Imported here, because it loads pandas, which costs every command over a local warehouse a sixth of a second.
-    from dagster_deltalake import AzureConfig, GcsConfig, LocalConfig, S3Config
-
-    kinds: Mapping[str, type[BaseModel]] = {LOCAL: LocalConfig, "s3": S3Config, "azure": AzureConfig, "gcs": GcsConfig}
-    kind = kinds.get(given.get("provider", ""))
-    if kind is None:
-        raise _no_storage(f"expected provider to be one of {', '.join(kinds)}, found {given.get('provider', 'none')}")
-    if unknown := sorted(given.keys() - kind.model_fields.keys()):
-        raise _no_storage(f"{kind.__name__} has no {', '.join(unknown)}")
-    try:
-        found = kind(**given).model_dump(exclude={"provider"}, exclude_none=True)
-    except ValidationError as error:
-        raise _no_storage(str(error)) from None
-    return {name: str(value) for name, value in found.items()}
-
-
-def _no_storage(why: str) -> DeclarationError:
-    return DeclarationError(
-        f"StateStore: storage cannot be used: {why}",
-        hint="give `provider` and the fields of its configuration in dagster_deltalake, for example of S3Config",
-        argument="storage",
-    )
 
 
 def _controls(_target: str, document: Mapping[str, Any]) -> Controls:

@@ -6,6 +6,7 @@ obstore has the same operations for local disks and for object stores. Each of t
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,9 @@ class ObjectFolder:
     """A folder's path, or a prefix's URI, with the options of delta-rs to reach it. Reading does not create the folder."""
 
     uri: str
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold secrets
+    seconds: float | None = None
+    """For how long a request that fails is repeated; by default as obstore has it."""
 
     def put_if_absent(self, path: str, content: bytes) -> bool:
         """Write an object unless one with that name exists.
@@ -102,4 +105,5 @@ class ObjectFolder:
         given = {name.lower().removeprefix("aws_"): value for name, value in self.storage_options.items()}
         client: Any = {name: value for name, value in given.items() if name in _CLIENT}
         config: Any = {name: value for name, value in given.items() if name not in _CLIENT | _DELTA_ONLY}
-        return from_url(self.uri, config=config, client_options=client)
+        retry: Any = {"retry_config": {"retry_timeout": timedelta(seconds=self.seconds)}} if self.seconds else {}
+        return from_url(self.uri, config=config, client_options=client, **retry)

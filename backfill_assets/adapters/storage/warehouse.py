@@ -11,6 +11,7 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
 from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.adapters.storage.s3 import bucket_of, canonical, s3_access, spark_settings
 
 __all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse"]
 
@@ -23,7 +24,7 @@ class TableLocation:
     """One table's address, with everything that is needed to reach it."""
 
     uri: str
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold secrets
 
     @property
     def is_local(self) -> bool:
@@ -103,12 +104,12 @@ class Warehouse:
     """The folder (or bucket prefix) that holds `sources/`, `views/` and `_state/`."""
 
     uri: str
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold secrets
 
     @classmethod
     def at(cls, place: str, *, root: Path, storage_options: Mapping[str, str] | None = None) -> "Warehouse":
-        """A warehouse from a URI or a path; a relative path starts at the project's root."""
-        path = place.removeprefix("file://")
+        """A warehouse from a URI or a path; a relative path starts at the project's root, and `s3a://` is `s3://`."""
+        path = canonical(place.removeprefix("file://"))
         uri = path if "://" in path else str((root / path).resolve())
         return cls(uri=uri.rstrip("/"), storage_options=dict(storage_options or {}))
 
@@ -117,10 +118,18 @@ class Warehouse:
         """Whether it is on this machine's disk."""
         return "://" not in self.uri
 
+    @property
+    def spark_settings(self) -> dict[str, str]:
+        """What a Spark session has to know to reach it; nothing for a local disk."""
+        if bucket_of(self.uri) is None:
+            return {}
+        return spark_settings(s3_access(self.storage_options, {}))
+
     def table(self, path: str) -> TableLocation:
         """The table at a path such as `views/revenue`."""
         return TableLocation(uri=f"{self.uri}/{path}", storage_options=self.storage_options)
 
-    def objects(self, path: str) -> ObjectFolder:
-        """The small objects below a path such as `_state/plans`."""
-        return ObjectFolder(uri=f"{self.uri}/{path}", storage_options=self.storage_options)
+    def objects(self, path: str, *, seconds: float | None = None) -> ObjectFolder:
+        """The small objects below a path such as `_state/plans`; how long requests are repeated, if not as long as usual."""
+        uri = f"{self.uri}/{path}".rstrip("/")
+        return ObjectFolder(uri=uri, storage_options=self.storage_options, seconds=seconds)

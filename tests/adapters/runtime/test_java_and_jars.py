@@ -5,6 +5,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,9 +101,9 @@ def fake_ivy(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """An Ivy that gives each set one jar; the list has the folders into which it was told to put them."""
     runs: list[Path] = []
 
-    def run(_downloads: Path, target: Path) -> None:
+    def run(download: Any, _downloads: Path, target: Path) -> None:
         runs.append(target)
-        for name in ("spark", "kafka"):
+        for name in download.sets:
             (target / name).mkdir(parents=True)
             (target / name / f"{name}-1.0.jar").write_bytes(b"jar of " + name.encode())
 

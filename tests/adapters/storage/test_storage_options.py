@@ -27,13 +27,13 @@ def test_what_is_given_reaches_delta_and_secrets_come_from_the_environment(monke
     given: dict[str, Any] = {
         "access_key_id": "me",
         "secret_access_key": dg.EnvVar("A_SECRET"),
-        "allow_unsafe_rename": True,
+        "imdsv1_fallback": True,
         "region": None,
     }
     store = StateStore(warehouse="s3://bucket/warehouse", storage={"provider": "s3", **given})
     assert "hidden" not in repr(store)
     found = resolved(store)
-    expected = {"access_key_id": "me", "secret_access_key": "hidden", "allow_unsafe_rename": "True"}
+    expected = {"access_key_id": "me", "secret_access_key": "hidden", "imdsv1_fallback": "True"}
     assert {name: found[name] for name in expected} == expected
     assert "provider" not in found
 

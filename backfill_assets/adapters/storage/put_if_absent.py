@@ -1,0 +1,44 @@
+"""Whether a store writes an object only if it is absent, which every commit depends on.
+
+A store that has no such put, or ignores that it is asked for, would let one commit overwrite another without an error.
+"""
+
+from backfill_assets.adapters.storage.warehouse import Warehouse
+from backfill_assets.errors import EnvironmentSetupError
+
+__all__ = ["MARKER", "check_store"]
+
+MARKER = "_state/put-if-absent"
+"""An object that is put only if it is absent, by each run again; there it is proof."""
+
+_CONTENT = b"Written once, by a put that must fail wherever this object exists.\n"
+_SECONDS = 20
+_SHOWN = 300
+
+
+def check_store(warehouse: Warehouse) -> None:
+    """Check that the warehouse's store can be written, and puts an object only if it is absent; a disk does.
+
+    One request for a warehouse that is known to the store, two for a new one. Two clients at the same moment are not tried.
+
+    Raises:
+        EnvironmentSetupError: The store cannot be used, with the reason.
+    """
+    if warehouse.is_local:
+        return
+    store = warehouse.objects("", seconds=_SECONDS)
+    try:
+        overwrites = store.put_if_absent(MARKER, _CONTENT) and store.put_if_absent(MARKER, _CONTENT)
+    except Exception as error:  # of as many kinds as there are stores
+        raise EnvironmentSetupError(
+            f"the store of the warehouse {warehouse.uri} refused to write an object if it is absent: "
+            f"{type(error).__name__}: {' '.join(str(error).split())[:_SHOWN]}",
+            hint="nothing was written. Check endpoint, region, keys and bucket; the store must know put-if-absent "
+            "(If-None-Match: * on S3)",
+        ) from None
+    if overwrites:
+        raise EnvironmentSetupError(
+            f"the store of the warehouse {warehouse.uri} overwrote an object that it was asked to write only if it is absent",
+            hint="commits of two writers would overwrite each other there. Use a store with conditional puts "
+            "(If-None-Match: * on S3)",
+        )

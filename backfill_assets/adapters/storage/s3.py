@@ -1,0 +1,181 @@
+"""One declaration of an S3 store, as delta-rs takes it and as Spark takes it. This module asks no store.
+
+What is declared (endpoint, region, keys, path style) goes to both. Keys that are not declared are looked up by each side's
+own provider chain: environment variables, web identity, the machine's role.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from backfill_assets.errors import DeclarationError
+
+__all__ = ["SCHEMES", "Keys", "S3Access", "bucket_of", "canonical", "delta_options", "s3_access", "spark_settings"]
+
+SCHEMES = ("s3://", "s3a://")
+"""How addresses on S3 begin. Both name the same objects."""
+
+DEFAULT_REGION = "us-east-1"
+"""What a store at an endpoint of its own is signed for, if no region is declared."""
+
+_SAME = {
+    "endpoint_url": "endpoint",
+    "endpoint_url_s3": "endpoint",
+    "default_region": "region",
+    "session_token": "token",
+}
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_PUBLIC = ("endpoint", "region", "allow_http", "virtual_hosted_style_request")
+"""What is read from the environment for both sides; keys there are left to the provider chains."""
+_UNSAFE = ("allow_unsafe_rename", "copy_if_not_exists", "conditional_put", "skip_signature")
+_PROVIDER = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """Declared keys of a store, which nothing shows."""
+
+    id: str = field(repr=False)
+    secret: str = field(repr=False)
+    token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class S3Access:
+    """How an S3 store is reached; what is None is left to each side's own defaults."""
+
+    endpoint: str | None = None
+    region: str | None = None
+    path_style: bool = False
+    allow_http: bool = False
+    keys: Keys | None = None
+
+
+def canonical(uri: str) -> str:
+    """An address with `s3://` for `s3a://`; others as they are."""
+    return f"s3://{uri.removeprefix('s3a://')}" if uri.startswith("s3a://") else uri
+
+
+def bucket_of(uri: str) -> str | None:
+    """The bucket of an address on S3; None for any other address."""
+    return urlsplit(uri).netloc if uri.startswith(SCHEMES) else None
+
+
+def s3_access(options: Mapping[str, str], environment: Mapping[str, str]) -> S3Access:
+    """How a store is reached, from declared options and `AWS_*` variables.
+
+    Errors: `DeclarationError` for what cannot work, or would risk what is stored or sent.
+    """
+    declared = _named(options)
+    _check_safe(declared)
+    public = {name: value for name, value in _named(_aws(environment)).items() if name in _PUBLIC}
+    found = {**public, **declared}
+    endpoint = found.get("endpoint") or None
+    return S3Access(
+        endpoint=endpoint,
+        region=found.get("region") or (DEFAULT_REGION if endpoint else None),
+        path_style=endpoint is not None and not _is_true(found.get("virtual_hosted_style_request")),
+        allow_http=_http_allowed(endpoint, asked=_is_true(found.get("allow_http"))),
+        keys=_keys(declared),
+    )
+
+
+def delta_options(options: Mapping[str, str], access: S3Access) -> dict[str, str]:
+    """The options of delta-rs: those that are declared, and what the environment adds to them."""
+    made = {
+        "endpoint": access.endpoint,
+        "region": access.region,
+        "allow_http": "true" if access.allow_http else None,
+        "virtual_hosted_style_request": str(not access.path_style).lower() if access.endpoint else None,
+    }
+    return {**_named(options), **{name: value for name, value in made.items() if value is not None}}
+
+
+def spark_settings(access: S3Access) -> dict[str, str]:
+    """The settings of a Spark session that reaches the store in the same way. Those that Spark has for one bucket stay."""
+    made = {
+        "endpoint": access.endpoint,
+        "endpoint.region": access.region,
+        "path.style.access": str(access.path_style).lower() if access.endpoint else None,
+        "connection.ssl.enabled": "false" if access.allow_http and _is_http(access.endpoint) else None,
+        # Folders are not objects: to look for them, or to leave markers in their place, costs requests and helps nobody.
+        "performance.flags": "mkdir,delete",
+        **_key_settings(access.keys),
+    }
+    settings = {f"fs.s3a.{name}": value for name, value in made.items() if value is not None}
+    return {"fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem", **settings}
+
+
+def _key_settings(keys: Keys | None) -> dict[str, str | None]:
+    if keys is None:
+        return {}
+    return {
+        "aws.credentials.provider": _PROVIDER.format("Temporary" if keys.token else "Simple"),
+        "access.key": keys.id,
+        "secret.key": keys.secret,
+        "session.token": keys.token,
+    }
+
+
+def _named(options: Mapping[str, str]) -> dict[str, str]:
+    """Options under the one name of each."""
+    plain = {name.lower().removeprefix("aws_"): value for name, value in options.items()}
+    return {_SAME.get(name, name): value for name, value in plain.items()}
+
+
+def _aws(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith("AWS_")}
+
+
+def _check_safe(declared: Mapping[str, str]) -> None:
+    unsafe = next((name for name in _UNSAFE if declared.get(name, "false").lower() not in {"false", "etag"}), None)
+    if unsafe is not None:
+        raise _refused(
+            f"it sets {unsafe}, which every commit being written only if no other has its place does not go with",
+            "leave it out: stores that can write an object only if it is absent need no option, and others lose commits",
+        )
+
+
+def _http_allowed(endpoint: str | None, *, asked: bool) -> bool:
+    """Whether the store may be spoken to without TLS. Errors: `DeclarationError` if it would be without being asked for."""
+    if endpoint is None or not _is_http(endpoint):
+        if endpoint is not None and urlsplit(endpoint).scheme != "https":
+            raise _refused(f"its endpoint is {_shown(endpoint)}: expected https://host[:port]", "write it as a URL")
+        return asked
+    if asked or urlsplit(endpoint).hostname in _LOOPBACK:
+        return True
+    raise _refused(
+        f"its endpoint {_shown(endpoint)} is on another machine and has no TLS, so that rows would be readable on their way",
+        "use https://, or set allow_http to true if the network between is yours alone",
+    )
+
+
+def _keys(declared: Mapping[str, str]) -> Keys | None:
+    key, secret, token = (declared.get(name) for name in ("access_key_id", "secret_access_key", "token"))
+    if key and secret:
+        return Keys(id=key, secret=secret, token=token or None)
+    if not (key or secret or token):
+        return None
+    missing = "secret_access_key" if key else "access_key_id"
+    raise _refused(
+        f"it names {'access_key_id' if key else 'secret_access_key' if secret else 'token'} without {missing}",
+        "give both, or neither, so that environment or machine tell who asks",
+    )
+
+
+def _is_http(endpoint: str | None) -> bool:
+    return endpoint is not None and endpoint.startswith("http://")
+
+
+def _is_true(value: str | None) -> bool:
+    return (value or "").lower() in {"true", "1", "yes"}
+
+
+def _shown(endpoint: str) -> str:
+    """An endpoint without what may be a secret in it."""
+    parts = urlsplit(endpoint)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint.rpartition("@")[2]
+
+
+def _refused(why: str, hint: str) -> DeclarationError:
+    return DeclarationError(f"StateStore: storage cannot be used: {why}", hint=hint, argument="storage")
