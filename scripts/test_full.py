@@ -17,7 +17,10 @@ NOTES = ROOT / ".backfill" / "test-full.json"
 PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", "--durations", "10")
 PARTS = {
     "pure": (*PYTEST, "-m", "not e2e"),
-    **{name: (*PYTEST, f"tests/e2e/{name}") for name in ("kafka", "tables", "kills", "damage", "dagster", "cli")},
+    **{
+        name: (*PYTEST, f"tests/e2e/{name}")
+        for name in ("kafka", "tables", "kills", "damage", "dagster", "cli", "stores")
+    },
     "mutations": ("-m", "tests.mutations"),
     "demo": ("-m", "examples.demo"),
 }

@@ -23,23 +23,37 @@ _SHOWN = 300
 def reaching(session: "SparkSession", warehouse: Warehouse) -> "SparkSession":
     """The session, told how to reach the warehouse; a local one takes nothing.
 
-    Errors: `EnvironmentSetupError` if it does not reach it, with the reason.
+    Errors: `EnvironmentSetupError` if it does not reach it, with the reason, or reaches another one of that name.
     """
-    from pyspark.errors import AnalysisException
-
     settings = warehouse.spark_settings
     for name, value in settings.items():
         session.conf.set(name, value)
     if not settings:
         return session
+    expected = warehouse.objects("").get(MARKER)
     try:
-        assert session.read.text(f"{warehouse.uri}/{MARKER}").schema
-    except AnalysisException as error:
-        if error.getCondition() != _NOT_THERE:
-            raise _unreached(warehouse, error, settings) from None
+        found = _read(session, f"{warehouse.uri}/{MARKER}")
     except Exception as error:  # whatever a connector raises on its way to the store
         raise _unreached(warehouse, error, settings) from None
+    if expected is not None and found != expected.decode().splitlines():
+        raise EnvironmentSetupError(
+            f"Spark reaches another store than this process at {warehouse.uri}: {MARKER} holds something else there, or is "
+            "missing",
+            hint="a Spark server keeps the client that it made first for a bucket: start it again if the endpoint changed",
+        )
     return session
+
+
+def _read(session: "SparkSession", address: str) -> list[str] | None:
+    """The lines of a file as Spark sees them; None if there is none."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return [row["value"] for row in session.read.text(address).collect()]
+    except AnalysisException as error:
+        if error.getCondition() != _NOT_THERE:
+            raise
+        return None
 
 
 def _unreached(warehouse: Warehouse, error: Exception, settings: dict[str, str]) -> EnvironmentSetupError:

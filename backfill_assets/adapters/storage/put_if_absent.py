@@ -3,15 +3,16 @@
 A store that has no such put, or ignores that it is asked for, would let one commit overwrite another without an error.
 """
 
+import uuid
+
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.errors import EnvironmentSetupError
 
 __all__ = ["MARKER", "check_store"]
 
 MARKER = "_state/put-if-absent"
-"""An object that is put only if it is absent, by each run again; there it is proof."""
+"""An object that is put only if it is absent, by each run again; there it is proof. Its content tells stores apart."""
 
-_CONTENT = b"Written once, by a put that must fail wherever this object exists.\n"
 _SECONDS = 20
 _SHOWN = 300
 
@@ -26,9 +27,9 @@ def check_store(warehouse: Warehouse) -> None:
     """
     if warehouse.is_local:
         return
-    store = warehouse.objects("", seconds=_SECONDS)
+    store, content = warehouse.objects("", seconds=_SECONDS), f"{uuid.uuid4()}\n".encode()
     try:
-        overwrites = store.put_if_absent(MARKER, _CONTENT) and store.put_if_absent(MARKER, _CONTENT)
+        overwrites = store.put_if_absent(MARKER, content) and store.put_if_absent(MARKER, content)
     except Exception as error:  # of as many kinds as there are stores
         raise EnvironmentSetupError(
             f"the store of the warehouse {warehouse.uri} refused to write an object if it is absent: "

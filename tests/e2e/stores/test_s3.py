@@ -1,10 +1,13 @@
 """A warehouse on S3: created, refreshed, killed and resumed as on a disk."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from backfill_assets.app.table_checks import CHECKS
+from backfill_assets.core.epoch.protocol import STEPS
+from tests.support.commits import epochs
 from tests.support.processes import Processes
 from tests.support.project import Project
 from tests.support.runner import declared, order_of
@@ -13,6 +16,7 @@ pytestmark = pytest.mark.e2e
 
 EVENTS = [{"id": number, "amount": number / 4} for number in range(60)]
 NAMES = ("orders", "large", "sums")
+REFRESHES = [{"refresh": name} for name in NAMES]
 
 
 @pytest.fixture
@@ -24,18 +28,43 @@ def runs(on_s3: Project, remote: str) -> Iterator[Processes]:
     started.close()
 
 
+def assert_exact(project: Project, events: Sequence[dict[str, float]]) -> None:
+    assert project.rows("orders", "id", "amount") == Counter((each["id"], each["amount"]) for each in events)
+    assert project.rows("large", "id", "twice") == Counter((each["id"], each["amount"] * 2) for each in events)
+    thirds = [[each["amount"] for each in events if each["id"] % 3 == third] for third in range(3)]
+    assert project.rows("sums", "third", "n", "total") == Counter(
+        (third, len(amounts), sum(amounts)) for third, amounts in enumerate(thirds)
+    )
+
+
 def test_source_and_views_on_s3_are_exact_after_a_kill(on_s3: Project, runs: Processes) -> None:
     topic = on_s3.topic()
     on_s3.declare(*declared(topic))
     order = order_of(on_s3, topic)
     on_s3.produce(topic, EVENTS[:30])
-    assert runs.run(order, *({"refresh": name} for name in NAMES))[0] == 0
+    assert runs.run(order, *REFRESHES)[0] == 0
     on_s3.produce(topic, EVENTS[30:])
     runs.kill(order, {"refresh": "orders"}, "staged")
-    code, _ = runs.run(order, *({"refresh": name} for name in NAMES))
-    assert code == 0
-    assert on_s3.rows("orders", "id", "amount") == Counter((each["id"], each["amount"]) for each in EVENTS)
-    assert on_s3.rows("large", "id", "twice") == Counter((each["id"], each["amount"] * 2) for each in EVENTS)
-    assert on_s3.rows("sums", "third", "n", "total") == Counter(
-        (third, 20, sum(each["amount"] for each in EVENTS[third::3])) for third in range(3)
-    )
+    assert runs.run(order, *REFRESHES)[0] == 0
+    assert_exact(on_s3, EVENTS)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("step", STEPS)
+def test_runs_that_are_killed_at_any_step_are_resumed_and_all_checks_pass(
+    on_s3: Project, runs: Processes, step: str
+) -> None:
+    topic = on_s3.topic()
+    on_s3.declare(*declared(topic))
+    order = order_of(on_s3, topic)
+    on_s3.produce(topic, EVENTS[:30])
+    assert runs.run(order, *REFRESHES)[0] == 0
+    on_s3.produce(topic, EVENTS[30:])
+    for job in REFRESHES:
+        runs.kill(order, job, step)
+        assert runs.run(order, job)[0] == 0
+    assert_exact(on_s3, EVENTS)
+    code, said = runs.run(order, *({"verify": name} for name in NAMES))
+    assert (code, said) == (0, [dict.fromkeys(CHECKS, True)] * len(NAMES))
+    for name in NAMES:
+        assert epochs(on_s3, name) == sorted(set(epochs(on_s3, name))), "one commit for each epoch"
