@@ -32,6 +32,7 @@ __all__ = [
     "StateLostError",
     "StillNeededError",
     "StoredFormatError",
+    "TableFeatureError",
     "TopicRecreatedError",
     "UnknownTopicError",
     "UnsettledCommitError",
@@ -197,6 +198,12 @@ class StoredFormatError(BackfillError):
     """
 
     code = "STORED_FORMAT"
+
+
+class TableFeatureError(BackfillError):
+    """Somebody gave an output a feature of Delta's protocol that this project does not write; `facts` has the `features`."""
+
+    code = "TABLE_FEATURE"
 
 
 class ComputeError(BackfillError):

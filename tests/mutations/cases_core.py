@@ -234,8 +234,8 @@ CORE: tuple[Mutation, ...] = (
         old="if record.kind is CommitKind.EPOCH and found.external is not None:",
         new="if record.kind is CommitKind.RESTATE and found.external is not None:",
         tests=(
-            "tests/e2e/tables/test_snapshot_keys.py::"
-            "test_an_external_write_just_before_sparks_merge_is_detected_and_stops_the_view",
+            "tests/core/epoch/test_epoch_commits.py::"
+            "test_an_external_write_right_after_the_commit_stops_the_run_that_made_it",
         ),
     ),
     # Report: a run, its controls and limits

@@ -18,7 +18,6 @@ PLANS = "tests/adapters/state/test_ledger.py"
 LEASES = "tests/adapters/state/test_state_store.py::test_a_lease_is_alive_while_it_is_renewed_and_its_process_exists"
 OFFERS = "tests/adapters/kafka/test_kafka_offers.py"
 CHANGED = "tests/adapters/delta/test_table_changes.py"
-SLIPPED_IN = f"{REAL}::test_columns_and_rows_written_before_a_commit_are_external_writes_and_properties_are_not"
 FIRST_FOREIGN = f"{REAL}::test_the_first_of_several_external_writes_is_named_and_a_delete_is_one"
 LIFE = f"{REAL}::test_the_life_of_a_table_is_its_newest_one_and_of_each_epoch_what_was_said_last"
 STATED = f"{REAL_LOGS}::test_bounds_are_stated_only_where_every_row_group_has_them_and_of_the_column_that_is_meant"
@@ -33,20 +32,6 @@ AT_A_TIME = f"{OFFERS}::test_a_time_is_requested_in_milliseconds_and_gives_only_
 
 LOGS: tuple[Mutation, ...] = (
     # An output's own log
-    Mutation(
-        name="a commit does not say which version it was made on",
-        file=DELTA,
-        old="""        record = record.model_copy(update={"read_version": table.version()})\n""",
-        new="",
-        tests=(f"{REAL}::test_each_commit_says_which_version_it_was_made_on",),
-    ),
-    Mutation(
-        name="columns that slipped in before a commit are not seen",
-        file=DELTA,
-        old="return min(changed if reshaped is None else [*changed, reshaped], default=None)",
-        new="return min(changed, default=None)",
-        tests=(SLIPPED_IN,),
-    ),
     Mutation(
         name="of several external writes the last is named",
         file=DELTA,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from backfill_assets.adapters.delta.merged_files import Merged
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.declare.model import KafkaSource, MaterializedView
@@ -15,16 +16,16 @@ class Large(Workspace):
     """A workspace in which every keyed change counts as too large for this process's memory."""
 
     between: Callable[[], object]
-    """Called after the look and before Spark merges."""
+    """Called after the look and before Spark's merge is committed."""
 
     def table(self, declared: KafkaSource | MaterializedView) -> Table:
         found = super().table(declared)
         found.output.merge_memory = 0
         merge = found.output.merge_large
 
-        def merge_late(*given: Any) -> None:
+        def merge_late(*given: Any) -> Merged:
             self.between()
-            merge(*given)
+            return merge(*given)
 
         found.output.merge_large = merge_late
         return found

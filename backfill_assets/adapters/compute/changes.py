@@ -148,13 +148,20 @@ def write_changes(
 
 
 def write_observed(
-    rows: "DataFrame", folder: str, counts: Mapping[str, str], *, tasks: int, scans: Scans
+    rows: "DataFrame",
+    folder: str,
+    counts: Mapping[str, str],
+    *,
+    tasks: int,
+    scans: Scans | None = None,
+    mode: str = "error",
 ) -> dict[str, int]:
-    """Write rows, which come from `scans`, as Parquet files of so many tasks, and count them; `counts` are aggregates by
-    name, in SQL."""
+    """Write rows, which may come from `scans`, as Parquet files with this number of tasks, and count them; `counts` are
+    aggregates by name, in SQL."""
     counted, seen = _counted(rows.coalesce(tasks), counts)
-    counted.write.options(**_FOOTERS).parquet(folder, mode="error")
-    scans.computed(counted)
+    counted.write.options(**_FOOTERS).parquet(folder, mode=mode)
+    if scans is not None:
+        scans.computed(counted)
     return seen()
 
 

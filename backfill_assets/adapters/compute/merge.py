@@ -1,54 +1,144 @@
 """Merges keyed changes with Spark, if they do not fit in this process's memory.
 
-Spark commits by itself, on the newest version that it finds. If the table has advanced meanwhile, the transaction
-number prevents the merge: Delta ignores a merge whose number the log has already reached, and a life that ends uses up
-all of its numbers. Source: Delta's idempotent writes (`spark.databricks.delta.write.txnAppId`).
+Spark computes the files that take the place of those with changed rows, and the change feed, into the attempt's own folder.
+It commits nothing: `delta.merged_files` does, on exactly the version that was read.
 """
 
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
-from backfill_assets.adapters.delta.commits import metadata_of
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from backfill_assets.adapters.compute.changes import OPERATION, kept, write_observed
+from backfill_assets.adapters.compute.version_rows import delta_rows_at
+from backfill_assets.adapters.delta.merged_files import Merged
+from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.records import CommitRecord, Staged, app_id
+from backfill_assets.core.epoch.records import Staged, StagedFile
+from backfill_assets.errors import StagingError
 from backfill_assets.query.ddl import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["merge_large"]
 
-_OPERATION = "__op"
+_FILE, _KEY, _CHANGE_TYPE, _COUNT = "__file", "__key_{}", "_change_type", "rows"
+_ROWS, _FEED = "rows", "feed"
 
 
-def merge_large(runner: SparkRunner, location: TableLocation, record: CommitRecord, staged: Staged) -> None:
-    """Merge staged changes in one commit with the record's number and metadata."""
-    runner.run(lambda spark: _merge(spark, location, record, staged))
+def merge_large(runner: SparkRunner, location: TableLocation, table: DeltaTable, staged: Staged) -> Merged:
+    """What staged changes make of a loaded version: its new files, and those of the change feed, in the attempt's folder.
+
+    Errors: `StagingError` if the files do not hold the rows that Spark has counted.
+    """
+    return runner.run(lambda spark: _Merge(spark, location, table, staged).merged())
 
 
-def _merge(spark: "SparkSession", location: TableLocation, record: CommitRecord, staged: Staged) -> None:
-    settings = {
-        "spark.databricks.delta.write.txnAppId": app_id(record.target, record.incarnation),
-        "spark.databricks.delta.write.txnVersion": str(record.epoch),
-        "spark.databricks.delta.commitInfo.userMetadata": metadata_of(record)["userMetadata"],
-    }
-    folder = staged.files[0].path.partition(f"/{_OPERATION}=")[0]
-    rows = spark.read.parquet(location.child(folder))
-    names = [quoted(name) for name in rows.columns if name != _OPERATION]
-    values = ", ".join(f"t.{name} = s.{name}" for name in names)
-    rows.createOrReplaceTempView("backfill_changes")
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        spark.sql(
-            f"MERGE INTO delta.`{location.uri}` t USING backfill_changes s "
-            f"ON {' AND '.join(f't.{quoted(name)} <=> s.{quoted(name)}' for name in staged.key)} "
-            f"WHEN MATCHED AND s.{_OPERATION} = 'delete' THEN DELETE "
-            f"WHEN MATCHED THEN UPDATE SET {values} "
-            f"WHEN NOT MATCHED AND s.{_OPERATION} <> 'delete' THEN INSERT ({', '.join(names)}) "
-            f"VALUES ({', '.join(f's.{name}' for name in names)})"
-        ).collect()
-    finally:
-        for name in settings:
-            spark.conf.unset(name)
-        spark.catalog.dropTempView("backfill_changes")
+@dataclass(frozen=True)
+class _Merge:
+    """One merge. Rows of the same key are those that Spark groups together."""
+
+    spark: "SparkSession"
+    location: TableLocation
+    table: DeltaTable
+    staged: Staged
+
+    def merged(self) -> Merged:
+        touched = sorted(self._touched())
+        tasks = max(cores(), len(touched))
+        with kept(self._rows(touched)) as rows:
+            files = self._written(_ROWS, self._result(rows), tasks)
+            feed = self._written(_FEED, self._feed(rows), tasks)
+        return Merged(removed=frozenset(touched), files=files, feed=feed)
+
+    @property
+    def _attempt(self) -> str:
+        return self.staged.files[0].path.partition("/")[0]
+
+    @property
+    def _columns(self) -> list[str]:
+        return [quoted(field.name) for field in self.table.schema().fields]
+
+    @property
+    def _changes(self) -> "DataFrame":
+        base, _, _ = self.staged.files[0].path.partition(f"/{OPERATION}=")
+        paths = [self.location.child(file.path) for file in self.staged.files]
+        return self.spark.read.option("basePath", self.location.child(base)).parquet(*paths)
+
+    def _touched(self) -> Iterator[str]:
+        """The files, as the log names them, with rows that are replaced or deleted."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        old = delta_rows_at(self.spark, self.location, self.table.version())
+        named = old.select(*map(quoted, self.staged.key), F.col("_metadata.file_path").alias(_FILE))
+        found = self._joined(named, self._changes, "left_semi").select(_FILE).distinct().collect()
+        return _in_log((row[_FILE] for row in found), self.location, self.table)
+
+    def _rows(self, touched: Sequence[str]) -> "DataFrame":
+        from pyspark.sql.types import StructType
+
+        schema = StructType.fromJson(json.loads(self.table.schema().to_json()))
+        if not touched:
+            return self.spark.createDataFrame([], schema)
+        return self.spark.read.schema(schema).parquet(*map(self.location.child, touched))
+
+    def _result(self, rows: "DataFrame") -> "DataFrame":
+        """All rows of the files that take the place of those that were touched."""
+        unchanged = self._joined(rows, self._changes, "left_anti").select(*self._columns)
+        return unchanged.unionByName(self._changes.where(f"{OPERATION} <> 'delete'").select(*self._columns))
+
+    def _feed(self, rows: "DataFrame") -> "DataFrame":
+        """What became of each row, as Delta's change feed has it."""
+        changes = self._changes
+        deletes, written = changes.where(f"{OPERATION} = 'delete'"), changes.where(f"{OPERATION} <> 'delete'")
+        parts = [
+            (self._joined(rows, deletes, "left_semi"), "delete"),
+            (self._joined(rows, written, "left_semi"), "update_preimage"),
+            (self._joined(written, rows, "left_semi"), "update_postimage"),
+            (self._joined(written, rows, "left_anti"), "insert"),
+        ]
+        selected = [part.selectExpr(*self._columns, f"'{kind}' AS {_CHANGE_TYPE}") for part, kind in parts]
+        first, *others = selected
+        for each in others:
+            first = first.unionByName(each)
+        return first
+
+    def _joined(self, left: "DataFrame", right: "DataFrame", how: str) -> "DataFrame":
+        """Rows with, or without, a row of the same key on the right."""
+        key = self.staged.key
+        named = right.select(*(right[quoted(name)].alias(_KEY.format(at)) for at, name in enumerate(key)))
+        same: Column | None = None
+        for at, name in enumerate(key):
+            equal = left[quoted(name)].eqNullSafe(named[_KEY.format(at)])
+            same = equal if same is None else same & equal
+        return left.join(named, same, how)
+
+    def _written(self, part: str, rows: "DataFrame", tasks: int) -> tuple[StagedFile, ...]:
+        folder = f"{self._attempt}/merged-{self.table.version()}/{part}"
+        place = self.location.child(folder)
+        counted = write_observed(rows, place, {_COUNT: "count(1)"}, tasks=tasks, mode="overwrite")[_COUNT]
+        files = collect(self.location, folder)
+        found = sum(each.rows for each in files)
+        if found != counted:
+            raise StagingError(
+                f"{self.location.uri}: Spark reported {counted} rows in {folder}, but its files hold {found}",
+                hint="nothing was committed; run it again",
+                expected=counted,
+                found=found,
+            )
+        return files
+
+
+def _in_log(addresses: Iterable[str], location: TableLocation, table: DeltaTable) -> Iterator[str]:
+    """The paths in a version's log of files that Spark names by their addresses."""
+    root = unquote(urlsplit(location.uri).path) if not location.is_local else location.uri
+    paths = pa.table(table.get_add_actions()).column("path").to_pylist()
+    known = {f"{root.rstrip('/')}/{unquote(path)}": path for path in paths}
+    return (known[unquote(urlsplit(address).path)] for address in addresses)

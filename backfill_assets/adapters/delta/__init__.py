@@ -8,6 +8,7 @@
 - `key_statistics`: keys of Delta tables, according to the statistics in the log
 - `log_replay`: the protocol, metadata and files of a version of a Delta table, replayed from its log
 - `maintenance`: commits that change no rows of an output
+- `merged_files`: the commit of a merge that Spark has computed
 - `output`: one Delta table that only epochs change
 - `same_key`: when two rows have the same key, in the SQL of delta-rs (DataFusion)
 - `spool`: the spool of a view

@@ -7,6 +7,7 @@ protocol (1.6.6), and readers that do not know it refuse the table from then on.
 import json
 import time
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from deltalake import DeltaTable
@@ -55,13 +56,21 @@ def may_write(table: DeltaTable) -> bool:
     return protocol.min_writer_version <= _LEGACY_WRITERS or set(protocol.writer_features or ()) <= _HARMLESS
 
 
-def put_commit(location: TableLocation, version: int, operation: str, actions: Iterable[Mapping[str, Any]]) -> bool:
-    """Write a commit unless that version already exists; returns whether it was written."""
+def put_commit(
+    location: TableLocation,
+    version: int,
+    operation: str,
+    actions: Iterable[Mapping[str, Any]],
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> bool:
+    """Write a commit unless that version already exists; returns whether it was written. `more` is added to the commit's own
+    information."""
     described = {
         "timestamp": int(time.time() * 1000),
         "operation": operation,
         "operationParameters": {},
         "engineInfo": "backfill-assets",
+        **more,
     }
     lines = [json.dumps(each) for each in ({"commitInfo": described}, *actions)]
     return location.objects().put_if_absent(f"_delta_log/{version:020d}.json", "\n".join(lines).encode())

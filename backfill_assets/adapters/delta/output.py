@@ -9,9 +9,8 @@ import logging
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +31,7 @@ from backfill_assets.adapters.delta.commits import (
 )
 from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statistics, remove_inexact, suit
 from backfill_assets.adapters.delta.maintenance import set_properties
+from backfill_assets.adapters.delta.merged_files import Merged, MergeLarge, check_features, commit_merged
 from backfill_assets.adapters.delta.same_key import column, same_key
 from backfill_assets.adapters.delta.staging import check_columns
 from backfill_assets.adapters.delta.upstream import retention_of
@@ -72,11 +72,8 @@ MEMORY_OF_BYTE = 4
 
 NO_MORE_EPOCHS = 2**62
 
-MergeLarge = Callable[[TableLocation, CommitRecord, Staged], None]
-"""Merges keyed changes that do not fit in memory, in one commit with the record's number and metadata."""
 
-
-def _no_merge(location: TableLocation, _record: CommitRecord, _staged: Staged) -> None:
+def _no_merge(location: TableLocation, _table: DeltaTable, _staged: Staged) -> Merged:
     raise AssertionError(f"{location.uri} accepts no keyed changes")
 
 
@@ -157,13 +154,12 @@ class DeltaOutput:
         version = table.version()
         external = None
         described: list[tuple[int, str]] = []
-        log = commits_of(self.location, version)
-        for at, actions in log:
+        for at, actions in commits_of(self.location, version):
             ours = staged_folder_of(actions, self.target)
             self._life = self._life if ours is None else ours.incarnation
             record = record_of(actions, self.target, at)
             if record is not None:
-                found = (external, self._reshaped(at, described), self._interleaved_write(record, at, log))
+                found = (external, self._reshaped(at, described))
                 external = min((each for each in found if each is not None), default=None)
                 number = table.transaction_version(app_id(self.target, record.incarnation))
                 return TableState(version=version, record=record, at=at, transaction=number, external=external)
@@ -171,19 +167,6 @@ class DeltaOutput:
                 external = at
             described += _described(at, actions)
         return TableState(version=version, external=external)
-
-    def _interleaved_write(self, record: CommitRecord, at: int, before: Iterable[tuple[int, Actions]]) -> int | None:
-        """The first version that changed rows or columns between a commit and the version that was read before it.
-
-        Spark merges into the newest version, whichever version was read.
-        """
-        read_version = record.read_version
-        if read_version is None or read_version >= at - 1:
-            return None
-        between = list(takewhile(lambda commit: commit[0] > read_version, before))
-        changed = [number for number, actions in between if changes_data(actions)]
-        reshaped = self._reshaped(read_version, [each for commit in between for each in _described(*commit)])
-        return min(changed if reshaped is None else [*changed, reshaped], default=None)
 
     def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
         """The first version after this project's commit `since` that changed the columns; properties may change."""
@@ -199,24 +182,22 @@ class DeltaOutput:
         """
         table = self._table
         assert table is not None
-        record = record.model_copy(update={"read_version": table.version()})
         try:
-            if staged.files and not self._bounds_suit(table, staged):
+            if staged.files and not self._bounds_suit(table, staged.files):
                 self._log.forget()
             elif staged.appends:
                 self._append(table, record, staged)
             elif record.engine == "delta-rs":
                 self._merge(table, record, staged)
-            elif not self._log.has_newer():  # otherwise Spark would merge into a version that was not read
-                self.merge_large(self.location, record, staged)
-                self._log.forget()
+            elif not self._log.has_newer():  # otherwise Spark would work for nothing
+                self._merge_large(table, record, staged)
         except Exception:
             self._log.forget()  # only a new load shows the outcome of the commit
             raise
 
-    def _bounds_suit(self, table: DeltaTable, staged: Staged) -> bool:
+    def _bounds_suit(self, table: DeltaTable, files: Sequence[StagedFile]) -> bool:
         if are_exact(table):
-            return suit(self.location, table, staged.files)
+            return suit(self.location, table, files)
         remove_inexact(self.location)
         return False
 
@@ -257,21 +238,31 @@ class DeltaOutput:
             values, "s.__op <> 'delete'"
         ).when_not_matched_insert(values, "s.__op <> 'delete'").execute()
 
+    def _merge_large(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
+        merged = self.merge_large(self.location, table, staged)
+        self._log.forget()
+        if self._bounds_suit(table, [*merged.files]):
+            numbers, metadata = self._numbers(record), metadata_of(record)
+            commit_merged(self.location, table, merged, numbers=numbers, metadata=metadata)
+
     def _properties(self, record: CommitRecord) -> CommitProperties:
-        """Number and metadata of a commit. A commit that ends a life uses up the life's numbers, so no later merge can
-        follow."""
-        numbers = {app_id(record.target, record.incarnation): record.epoch}
-        if record.kind in {CommitKind.CREATE, CommitKind.DROP} and self._life:
-            numbers[app_id(record.target, self._life)] = NO_MORE_EPOCHS
+        """Numbers and metadata of a commit."""
         return CommitProperties(
-            app_transactions=[Transaction(app, number) for app, number in numbers.items()],
+            app_transactions=[Transaction(app, number) for app, number in self._numbers(record).items()],
             max_commit_retries=0,
             custom_metadata=metadata_of(record),
         )
 
+    def _numbers(self, record: CommitRecord) -> dict[str, int]:
+        """The numbers of a commit by life. One that ends a life uses up its numbers, so that no writer can follow."""
+        numbers = {app_id(record.target, record.incarnation): record.epoch}
+        if record.kind in {CommitKind.CREATE, CommitKind.DROP} and self._life:
+            numbers[app_id(record.target, self._life)] = NO_MORE_EPOCHS
+        return numbers
+
     def verify(self, staged: Staged) -> None:
         """Check that every staged file exists with its size, that the rows add up to what Spark reported, and that the
-        files have exactly the columns of the table."""
+        files have exactly the columns of the table. `TableFeatureError` if the table does not support the merge."""
         rows = sum(each.rows for each in staged.files)
         if rows != staged.rows:
             raise StagingError(
@@ -291,6 +282,8 @@ class DeltaOutput:
             )
         if staged.files and self._table is not None:
             check_columns(self.target, self._table, staged.files)
+            if self.engine(staged) == "spark":
+                check_features(self.target, self._table)
 
     def set_status(self, status: str) -> bool:
         """Set `creating`, `live` or `dropped` in the table's properties; returns whether anything changed."""

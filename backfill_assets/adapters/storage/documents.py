@@ -83,7 +83,7 @@ def _named(found: object) -> str:
     return "no known format" if found is None else f"format {found!r}"
 
 
-COMMIT = DocumentKind(name="commit", format=2)
+COMMIT = DocumentKind(name="commit", format=3)
 PLAN = DocumentKind(name="plan", format=2)
 CONTROLS = DocumentKind(
     name="setting", format=2, remedy="; or delete the object, and pause or throttle the table again"

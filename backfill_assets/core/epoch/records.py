@@ -130,8 +130,7 @@ class CommitRecord(Value):
     queries. `why_full` says why no rule was taken. `engine` says how the commit was made: `append` of staged files,
     `overwrite` with them, or a merge by key in `delta-rs` or `spark`.
     `columns` are the columns of the upstreams when this life began, as far as the query may refer to them.
-    `spooled` says in which staged folder each part of the spool is that the position needs. `read_version` is the table's
-    version when it was looked at for this commit; only maintenance may have committed between the two.
+    `spooled` says in which staged folder each part of the spool is that the position needs.
     """
 
     kind: CommitKind
@@ -160,7 +159,6 @@ class CommitRecord(Value):
     started_at: float
     finished_at: float
     created_at: float
-    read_version: int | None = None
 
 
 def nothing_known(target: str, fingerprint: Fingerprint, *, incarnation: str, now: float) -> CommitRecord:
@@ -227,8 +225,8 @@ class TableState(Value):
     """What one loaded version of a table's log says.
 
     `record` is the newest commit of this project (None if there is none yet), found at version `at`. `transaction` is the
-    transaction number of its incarnation. `external` is the first version by somebody else that changed data, after that
-    commit or between it and the version that it was made on.
+    transaction number of its incarnation. `external` is the first version by somebody else that changed data after that
+    commit.
     """
 
     version: int

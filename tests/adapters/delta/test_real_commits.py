@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
-from deltalake.schema import PrimitiveType
 
 from backfill_assets.adapters.delta.commits import commit_timestamp, metadata_of
 from backfill_assets.adapters.delta.output import MEMORY_OF_BYTE, NO_MORE_EPOCHS, DeltaOutput
@@ -66,41 +65,6 @@ def test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_the
 
 def test_without_staged_files_there_is_nothing_to_verify(output: DeltaOutput) -> None:
     output.verify(Staged())
-
-
-def by_spark(output: DeltaOutput, epoch: int, *, read_version: int) -> None:
-    """Commit an epoch like Spark's merge: on the newest version, whichever version was read."""
-    made = record(CommitKind.EPOCH, FIRST, epoch).model_copy(update={"read_version": read_version})
-    table = DeltaTable(output.location.uri)
-    table.create_write_transaction(
-        [], "append", table.schema(), commit_properties=CommitProperties(custom_metadata=metadata_of(made))
-    )
-
-
-def test_each_commit_says_which_version_it_was_made_on(output: DeltaOutput) -> None:
-    before = output.look().version
-    commit(output, record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1]))
-    found = output.look()
-    assert found.record is not None
-    assert (found.record.read_version, found.at) == (before, before + 1)
-
-
-def test_columns_and_rows_written_before_a_commit_are_external_writes_and_properties_are_not(
-    output: DeltaOutput,
-) -> None:
-    before = output.look().version
-    DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "7"})
-    by_spark(output, 1, read_version=before)
-    assert output.look().external is None
-    before = output.look().version
-    DeltaTable(output.location.uri).alter.set_table_properties({"delta.checkpointInterval": "8"})
-    DeltaTable(output.location.uri).alter.add_columns([Field("extra", PrimitiveType("string"))])
-    by_spark(output, 2, read_version=before)
-    assert output.look().external == before + 2
-    before = output.look().version
-    write_deltalake(output.location.uri, pa.table({"id": [9]}, schema=SCHEMA), mode="append", schema_mode="merge")
-    by_spark(output, 3, read_version=before)
-    assert output.look().external == before + 1
 
 
 def test_the_first_of_several_external_writes_is_named_and_a_delete_is_one(output: DeltaOutput) -> None:

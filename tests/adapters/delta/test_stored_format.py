@@ -38,7 +38,7 @@ def begin(output: DeltaOutput, incarnation: str) -> None:
     )
 
 
-@pytest.mark.parametrize("number", [1, 3, None])
+@pytest.mark.parametrize("number", [1, 2, 4, None])
 def test_commits_of_another_format_are_refused_by_version_and_format(output: DeltaOutput, number: int | None) -> None:
     version = output.look().version
     commits_as_stored_by(Path(output.location.uri), number)

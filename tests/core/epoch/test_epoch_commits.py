@@ -11,7 +11,7 @@ from backfill_assets.core.epoch.protocol import restate, run_epoch
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan, Staged, TableState, changed_parts
 from backfill_assets.core.progress.positions import Segment, SnapshotPosition, Spool, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead
-from backfill_assets.errors import FencedError
+from backfill_assets.errors import ExternalWriteError, FencedError
 from backfill_assets.testing.simulated_table import SimulatedOutput
 from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import World
@@ -143,6 +143,23 @@ def test_positions_are_restated_although_maintenance_comes_in_between() -> None:
     restate(parts, look)
     assert maintained
     assert world.table(SOURCE).commits[-1].kind is CommitKind.RESTATE
+
+
+def test_an_external_write_right_after_the_commit_stops_the_run_that_made_it() -> None:
+    world = made_world()
+    table = world.table(SOURCE)
+
+    class Followed(SimulatedOutput):
+        def commit(self, record: CommitRecord, staged: Staged) -> None:
+            super().commit(record, staged)
+            if record.kind is CommitKind.EPOCH:
+                table.write_external([])
+
+    parts = world.parts(SOURCE, output=Followed(table))
+    look = world.create(SOURCE, parts)
+    with pytest.raises(ExternalWriteError, match="changed data at the same time as epoch 1"):
+        run_epoch(parts, look, budget=9)
+    assert [each.epoch for each in table.commits] == [0, 1]
 
 
 def test_parts_that_come_to_a_declaration_or_go_from_it_have_changed() -> None:

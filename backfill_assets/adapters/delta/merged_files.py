@@ -1,0 +1,135 @@
+"""The commit of a merge that Spark has computed: files go, files come, and the change feed says what became of rows.
+
+delta-rs commits no removes that were computed elsewhere, and Spark's own commits take the newest version that they find, and
+on S3 overwrite those of others. So the entry of the log is written here, as one object that is put only if it is absent.
+What a table may ask of its writers beyond this is refused by name.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from backfill_assets.adapters.delta.maintenance import put_commit
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.records import Staged, StagedFile
+from backfill_assets.errors import TableFeatureError
+
+__all__ = ["MergeLarge", "Merged", "check_features", "commit_merged"]
+
+_LISTS_FEATURES = 7
+_UNTIL_SET = {
+    "appendOnly": "delta.appendOnly",
+    "checkConstraints": "delta.constraints.",
+    "columnMapping": "delta.columnMapping.mode",
+    "inCommitTimestamp": "delta.enableInCommitTimestamps",
+    "rowTracking": "delta.enableRowTracking",
+}
+"""Features that ask nothing of a merge before a property (or one that begins so) is set."""
+_HARMLESS = {"changeDataFeed", "invariants", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata"}
+_OFF = {"false", "none"}
+_CHECKPOINT = "delta.checkpointInterval"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merged:
+    """What a merge makes of a version: the paths that are not part of it any more, new files, and those of the feed."""
+
+    removed: frozenset[str]
+    files: tuple[StagedFile, ...]
+    feed: tuple[StagedFile, ...]
+
+
+MergeLarge = Callable[[TableLocation, DeltaTable, Staged], Merged]
+"""Computes what staged keyed changes make of a loaded version that does not fit in memory, and commits nothing."""
+
+
+def check_features(target: str, table: DeltaTable) -> None:
+    """Check that a merge may be committed here. Errors: `TableFeatureError` with the features that forbid it."""
+    protocol, properties = table.protocol(), table.metadata().configuration
+    features = sorted(protocol.writer_features or ())
+    refused = [name for name in features if name not in _HARMLESS and not _is_unset(name, properties)]
+    refused += [
+        f"invariants of column {each.name}" for each in table.schema().fields if "delta.invariants" in each.metadata
+    ]
+    if protocol.min_writer_version < _LISTS_FEATURES:
+        refused.append(f"writer version {protocol.min_writer_version}")
+    if refused:
+        raise TableFeatureError(
+            f"{target}: the table has {', '.join(refused)}, with which large changes cannot be merged: expected none of it",
+            hint="nothing was committed. Whoever set it can take it back (ALTER TABLE … DROP FEATURE, UNSET TBLPROPERTIES); "
+            f"or `backfill drop {target.partition('/')[2]}`, delete the rest of the folder, and refresh",
+            features=refused,
+        )
+
+
+def commit_merged(
+    location: TableLocation,
+    table: DeltaTable,
+    merged: Merged,
+    *,
+    numbers: Mapping[str, int],
+    metadata: Mapping[str, str],
+) -> bool:
+    """Commit on exactly the loaded version; returns whether this call wrote the commit, which is not certain if it did not.
+
+    Args:
+        location: Where the table is.
+        table: The version that the merge was computed on.
+        merged: What the merge makes of it.
+        numbers: Transaction numbers by application id.
+        metadata: Further keys of the commit's own information.
+    """
+    version, now = table.version() + 1, int(time.time() * 1000)
+    files = pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pydict()
+    sizes = dict(zip(files["path"], files["size_bytes"], strict=True))
+    actions = [
+        *({"txn": {"appId": app, "version": number, "lastUpdated": now}} for app, number in numbers.items()),
+        *(_removed(path, sizes[path], now) for path in sorted(merged.removed)),
+        *map(_added, merged.files),
+        *map(_changed, merged.feed),
+    ]
+    written = put_commit(location, version, "MERGE", actions, {**metadata, "readVersion": version - 1})
+    if written:
+        _checkpoint(location, table, version)
+    return written
+
+
+def _is_unset(feature: str, properties: Mapping[str, str | None]) -> bool:
+    begins = _UNTIL_SET.get(feature)
+    found = [] if begins is None else [value for name, value in properties.items() if name.startswith(begins)]
+    return begins is not None and all((value or "false").lower() in _OFF for value in found)
+
+
+def _removed(path: str, size: int, now: int) -> dict[str, Any]:
+    described = {"deletionTimestamp": now, "extendedFileMetadata": True, "partitionValues": {}, "size": size}
+    return {"remove": {"path": path, "dataChange": True, **described}}
+
+
+def _added(file: StagedFile) -> dict[str, Any]:
+    described = {"partitionValues": {}, "size": file.size, "modificationTime": file.modified_ms, "stats": file.stats}
+    return {"add": {"path": file.path, "dataChange": True, **described}}
+
+
+def _changed(file: StagedFile) -> dict[str, Any]:
+    return {"cdc": {"path": file.path, "partitionValues": {}, "size": file.size, "dataChange": False}}
+
+
+def _checkpoint(location: TableLocation, table: DeltaTable, version: int) -> None:
+    """Write the checkpoint that is due at a version, as delta-rs does after commits of its own."""
+    interval = table.metadata().configuration.get(_CHECKPOINT) or ""
+    if not interval.isdecimal() or not int(interval) or version % int(interval):
+        return
+    try:
+        loaded = location.load(version=version)
+        if loaded is not None:
+            loaded.create_checkpoint()
+    except (DeltaError, OSError) as error:  # the next commit of delta-rs makes another
+        _log.info("%s: no checkpoint at version %d: %s", location.uri, version, error)

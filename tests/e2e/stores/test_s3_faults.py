@@ -1,0 +1,222 @@
+"""What stores do to a commit: they overwrite, refuse, are not there, lose their replies, and have many writers at once."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import CommitFailedError
+
+from backfill_assets.adapters.delta.merged_files import Merged
+from backfill_assets.adapters.delta.output import DeltaOutput, create_table
+from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.storage.put_if_absent import MARKER, check_store
+from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
+from backfill_assets.core.epoch.records import CommitKind, Staged
+from backfill_assets.errors import EnvironmentSetupError
+from tests.support.outputs import SCHEMA, TARGET, commit, record
+from tests.support.project import Project
+from tests.support.runner import declared
+from tests.support.s3_proxy import S3Proxy, before
+
+pytestmark = pytest.mark.e2e
+
+LIFE = "11111111"
+WRITERS, COMMITS = 8, 6
+
+
+@pytest.fixture
+def proxy(s3: dict[str, str]) -> Iterator[S3Proxy]:
+    """A proxy before the S3 server."""
+    with before(s3["AWS_ENDPOINT_URL"]) as made:
+        yield made
+
+
+@pytest.fixture
+def warehouse(s3: dict[str, str], proxy: S3Proxy) -> Warehouse:
+    """An empty warehouse that is reached through the proxy."""
+    options = {
+        "endpoint": proxy.endpoint,
+        "region": s3["AWS_REGION"],
+        "access_key_id": s3["AWS_ACCESS_KEY_ID"],
+        "secret_access_key": s3["AWS_SECRET_ACCESS_KEY"],
+        "allow_http": "true",
+    }
+    return Warehouse(uri=f"s3://lake/{uuid.uuid4().hex}", storage_options=options)
+
+
+def output_of(warehouse: Warehouse) -> DeltaOutput:
+    location = warehouse.table(TARGET)
+    create_table(location, Schema.from_arrow(SCHEMA).to_json())
+    return opened(location)
+
+
+def opened(location: TableLocation) -> DeltaOutput:
+    return DeltaOutput(location=location, target=TARGET, schema=lambda: Schema.from_arrow(SCHEMA).to_json())
+
+
+def stage(output: DeltaOutput, epoch: int, ids: list[int], attempt: str = "aaaaaaaa") -> Staged:
+    folder = f"{LIFE}-{epoch}-{attempt}"
+    return Staged(files=written(output.location, folder, pa.table({"id": ids}, schema=SCHEMA)), rows_written=len(ids))
+
+
+def written(location: TableLocation, folder: str, rows: pa.Table) -> Any:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    location.objects().put(f"{folder}/part.parquet", sink.getvalue().to_pybytes())
+    return collect(location, folder)
+
+
+def rows(output: DeltaOutput) -> list[int]:
+    table = output.location.load()
+    assert table is not None
+    return sorted(table.to_pyarrow_table()["id"].to_pylist())
+
+
+def test_a_store_without_conditional_puts_is_refused_before_anything_is_written(
+    on_s3: Project, proxy: S3Proxy, warehouse: Warehouse
+) -> None:
+    on_s3.declare(*declared("no-such-topic"))
+    project = replace(on_s3, warehouse=warehouse.uri, storage={**on_s3.storage, "endpoint": proxy.endpoint})
+    proxy.fail("PUT", MARKER, "overwritten", times=9)
+    with pytest.raises(EnvironmentSetupError, match=f"{warehouse.uri} overwrote an object"):
+        project.refresh("orders")
+    assert warehouse.objects("").names("") == [MARKER]
+
+
+def test_a_store_with_conditional_puts_is_asked_once_more_by_each_run(proxy: S3Proxy, warehouse: Warehouse) -> None:
+    check_store(warehouse)
+    assert [each.status for each in proxy.requests()] == [200, 412]
+    check_store(warehouse)
+    assert [each.status for each in proxy.requests()] == [412]
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "named"),
+    [
+        ("s3://no-such-bucket/w", {}, "NoSuchBucket|NotFoundError"),
+        (
+            "s3://lake/w",
+            {"secret_access_key": "wrong-secret"},
+            "SignatureDoesNotMatch|PermissionDenied|Unauthenticated",
+        ),
+        ("s3://lake/w", {"access_key_id": "nobody"}, "InvalidAccessKeyId|PermissionDenied|Unauthenticated"),
+        pytest.param("s3://lake/w", {"endpoint": "http://127.0.0.1:1"}, "refused to write", marks=pytest.mark.full),
+    ],
+)
+def test_a_store_that_cannot_be_written_is_refused_with_its_reason(
+    warehouse: Warehouse, uri: str, options: dict[str, str], named: str
+) -> None:
+    wrong = Warehouse(uri=uri, storage_options={**warehouse.storage_options, **options})
+    with pytest.raises(EnvironmentSetupError, match=named) as found:
+        check_store(wrong)
+    secret = wrong.storage_options["secret_access_key"]
+    assert secret not in str(found.value)
+    assert found.value.__cause__ is None
+
+
+def test_a_commit_whose_reply_was_lost_is_known_by_what_it_says(proxy: S3Proxy, warehouse: Warehouse) -> None:
+    output = output_of(warehouse)
+    commit(output, record(CommitKind.CREATE, LIFE, 0))
+    made, staged = record(CommitKind.EPOCH, LIFE, 1), stage(output, 1, [1, 2])
+    entry = f"_delta_log/{output.look().version + 1:020d}.json"
+    proxy.fail("PUT", entry, "reply lost")
+    with pytest.raises(CommitFailedError):
+        output.commit(made, staged)
+    found = output.look()
+    assert (found.record, found.external) == (made, None)
+    assert rows(output) == [1, 2]
+
+
+@pytest.mark.parametrize("mode", ["reply lost", "busy"])
+def test_a_merge_that_a_store_answers_badly_is_there_once(proxy: S3Proxy, warehouse: Warehouse, mode: Any) -> None:
+    output = output_of(warehouse)
+    commit(output, record(CommitKind.CREATE, LIFE, 0))
+    commit(output, record(CommitKind.EPOCH, LIFE, 1), stage(output, 1, [1, 2]))
+    output.merge_memory, output.merge_large = 0, replaced
+    changes = stage(output, 2, [7]).model_copy(update={"rows_updated": 1, "key": ("id",)})
+    looked = output.look().version
+    proxy.fail("PUT", f"_delta_log/{looked + 1:020d}.json", mode)
+    made = record(CommitKind.EPOCH, LIFE, 2).model_copy(update={"engine": output.engine(changes)})
+    output.commit(made, changes)
+    found = output.look()
+    assert (found.version, found.record, found.external) == (looked + 1, made, None)
+    assert rows(output) == [2, 7]
+
+
+def replaced(location: TableLocation, table: DeltaTable, _staged: Staged) -> Merged:
+    """The one file goes; one with 2 and 7 comes."""
+    (path,) = pa.table(table.get_add_actions()).column("path").to_pylist()
+    files = written(location, f"{LIFE}-2-aaaaaaaa/rows", pa.table({"id": [2, 7]}, schema=SCHEMA))
+    return Merged(removed=frozenset({path}), files=files, feed=())
+
+
+@pytest.mark.full
+def test_of_many_writers_at_once_none_loses_a_commit(warehouse: Warehouse) -> None:
+    output = output_of(warehouse)
+    commit(output, record(CommitKind.CREATE, LIFE, 0))
+    order = {"uri": output.location.uri, "options": dict(output.location.storage_options)}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.e2e.stores.test_s3_faults", str(writer)],
+            cwd=Path(__file__).parents[3],
+            env=dict(os.environ),
+            stdin=subprocess.PIPE,
+            text=True,
+        )
+        for writer in range(WRITERS)
+    ]
+    for each in started:
+        assert each.stdin is not None
+        each.stdin.write(json.dumps(order))
+        each.stdin.close()
+    assert [each.wait(timeout=300) for each in started] == [0] * WRITERS
+    assert rows(output) == sorted(writer * 100 + number for writer in range(WRITERS) for number in range(COMMITS))
+    assert output.look().version == 1 + WRITERS * COMMITS
+
+
+def write_among_others(writer: int) -> None:
+    """Commit an epoch of one row again and again, each on the version that was looked at, as one of many.
+
+    Every other commit adds its row by the entry that is written for merges of Spark.
+    """
+    order = json.loads(sys.stdin.read())
+    output = opened(TableLocation(uri=order["uri"], storage_options=order["options"]))
+    for number in range(COMMITS):
+        attempt = uuid.uuid4().hex[:8]
+        while True:
+            found = output.look()
+            assert found.record is not None
+            if found.record.attempt == attempt:
+                break
+            epoch = found.record.epoch + 1
+            staged = stage(output, epoch, [writer * 100 + number], attempt)
+            made = record(CommitKind.EPOCH, LIFE, epoch, attempt=attempt)
+            if number % 2:
+                merging(output, staged)
+                made = made.model_copy(update={"engine": "spark"})
+                staged = staged.model_copy(update={"rows_updated": 1, "key": ("id",)})
+            try:
+                output.commit(made, staged)
+            except CommitFailedError:
+                continue
+            mine = [each.attempt for each in output.records(WRITERS * COMMITS + 1)]
+            if attempt in mine:
+                break
+
+
+def merging(output: DeltaOutput, staged: Staged) -> None:
+    output.merge_large = lambda *_given: Merged(removed=frozenset(), files=staged.files, feed=())
+
+
+if __name__ == "__main__":
+    write_among_others(int(sys.argv[1]))
