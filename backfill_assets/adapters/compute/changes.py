@@ -154,12 +154,11 @@ def write_observed(
     *,
     tasks: int,
     scans: Scans | None = None,
-    mode: str = "error",
 ) -> dict[str, int]:
     """Write rows, which may come from `scans`, as Parquet files with this number of tasks, and count them; `counts` are
     aggregates by name, in SQL."""
     counted, seen = _counted(rows.coalesce(tasks), counts)
-    counted.write.options(**_FOOTERS).parquet(folder, mode=mode)
+    counted.write.options(**_FOOTERS).parquet(folder, mode="error")
     if scans is not None:
         scans.computed(counted)
     return seen()

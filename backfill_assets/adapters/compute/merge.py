@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from backfill_assets.adapters.compute.changes import OPERATION, kept, write_observed
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
 from backfill_assets.adapters.delta.merged_files import Merged
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staging import collect, delete_folder
 from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -123,7 +123,8 @@ class _Merge:
     def _written(self, part: str, rows: "DataFrame", tasks: int) -> tuple[StagedFile, ...]:
         folder = f"{self._attempt}/merged-{self.table.version()}/{part}"
         place = self.location.child(folder)
-        counted = write_observed(rows, place, {_COUNT: "count(1)"}, tasks=tasks, mode="overwrite")[_COUNT]
+        delete_folder(self.location, folder)  # what an attempt left that was cut off
+        counted = write_observed(rows, place, {_COUNT: "count(1)"}, tasks=tasks)[_COUNT]
         files = collect(self.location, folder)
         found = sum(each.rows for each in files)
         if found != counted:
