@@ -194,6 +194,18 @@ def test_groups_are_compared_with_what_the_users_own_text_gives(spark: "SparkSes
     assert (difference.rows_found, difference.missing, difference.unexpected) == (1, 1, 0)
 
 
+def test_wrong_rows_of_a_view_without_a_key_are_named(spark: "SparkSession") -> None:
+    inputs = {"a": spark.createDataFrame([(1,), (2,)], "id INT")}
+    query = analyze_relational("SELECT DISTINCT id FROM a", {"a": parse_schema("id INT")})
+    found = apply_relational(query, {"a": spark.createDataFrame([(2,), (3,)], "id INT")})
+    difference = view_difference(query, found, inputs)
+    assert (difference.rows_found, difference.missing, difference.unexpected) == (2, 1, 1)
+    assert difference.violations == [
+        {"violation": "missing", "rows": 1, "id": 1},
+        {"violation": "unexpected", "rows": 1, "id": 3},
+    ]
+
+
 def columns_of(rows: "DataFrame") -> list[Column]:
     return [Column(name, kind.upper()) for name, kind in rows.dtypes]
 
