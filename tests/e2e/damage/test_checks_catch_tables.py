@@ -227,7 +227,7 @@ def test_a_position_that_went_back_is_found(copy: Project, name: str, kind: Comm
         assert "went back from" in failed["positions_contiguous"].violations[0]
     else:
         assert "but the plan read" in failed["positions_contiguous"].violations[0]
-        assert "planned another position" in failed["ledger_matches_table"].summary
+        assert "the position in the ledger's plan is not" in failed["ledger_matches_table"].summary
     assert failed["exactly_once"].facts["missing"] + failed["exactly_once"].facts["unexpected"] > 0
 
 
@@ -285,8 +285,8 @@ def test_a_record_that_was_restated_otherwise_is_found(copy: Project, name: str)
     record = copy.record(name)
     for changes, check, said in (
         ({"rows_total": record.rows_total + 1}, "rows_conserved", f"epochs wrote {record.rows_total + 1} rows"),
-        ({"live": not record.live}, "ledger_matches_table", "planned another live flag"),
-        ({"fingerprint": {"query": "0"}}, "ledger_matches_table", "planned another fingerprint"),
+        ({"live": not record.live}, "ledger_matches_table", "the live flag in the ledger's plan is not"),
+        ({"fingerprint": {"query": "0"}}, "ledger_matches_table", "the fingerprint in the ledger's plan is not"),
     ):
         same = record.model_dump(include={"rows_total", "live", "fingerprint", "rows_read", "rows_written"})
         forge_commit(copy, name, kind=CommitKind.RESTATE, **{**same, **changes})

@@ -90,10 +90,10 @@ def test_a_missing_secret_is_named_before_anything_is_created(
         ("SELECT no_such_function(id) AS x FROM orders", "SPARK", "no_such_function"),
         ("SELECT id + array(1) AS x FROM orders", "SPARK", "DATATYPE_MISMATCH"),
         ("SELECT id FROM orders UNION ALL SELECT map('a', 1) AS id FROM orders", "SPARK", "INCOMPATIBLE_COLUMN_TYPE"),
-        ("SELECT id, NULL AS nothing FROM orders", "TYPE", "'nothing' holds type void"),
-        ("SELECT array() AS nothing FROM orders", "TYPE", "'nothing' holds type void"),
+        ("SELECT id, NULL AS nothing FROM orders", "TYPE", "'nothing' has type void"),
+        ("SELECT array() AS nothing FROM orders", "TYPE", "'nothing' has type void"),
         ("SELECT named_struct('a', map('b', INTERVAL 1 DAY)) AS span FROM orders", "TYPE", "interval"),
-        ("SELECT parse_json(note) AS body FROM orders", "TYPE", "'body' holds type variant"),
+        ("SELECT parse_json(note) AS body FROM orders", "TYPE", "'body' has type variant"),
     ],
 )
 def test_a_query_that_spark_or_delta_cannot_take_is_refused_before_anything_is_written(
