@@ -93,6 +93,8 @@ TOGETHER = [
     "SELECT count(*) AS n FROM a",
     "SELECT k, count(*) AS n FROM a GROUP BY ROLLUP (k)",
     "SELECT k, count(*) AS n FROM a GROUP BY GROUPING SETS ((k), ())",
+    "SELECT k, count(*) AS n FROM a GROUP BY k WITH ROLLUP",
+    "SELECT k, count(*) AS n FROM a GROUP BY k GROUPING SETS ((k), ())",
     "SELECT k + 1 AS l, count(*) AS n FROM a GROUP BY k + 1 HAVING count(*) > 1",
     "SELECT DISTINCT k + 1 AS l FROM a",
     "SELECT id, rank() OVER (ORDER BY id) AS r FROM a",
@@ -245,6 +247,21 @@ def test_rows_that_follow_from_a_key_are_grouped_by_it_unless_they_hold_sums_of_
     assert exact.steps(["a", "b"]).rule == "additive"
     assert exact.steps(["a", "b"]).by_class == {0: [0, 1]}
     assert analyzed(f"SELECT n, count(*) AS m FROM ({inner.format('sum(b.f)')}) GROUP BY n").grouped is None
+
+
+@pytest.mark.parametrize(
+    ("query", "changed"),
+    [
+        ("SELECT count(*) AS n, max(b.id) AS most FROM a LEFT JOIN b ON a.id > b.k", "b"),
+        ("SELECT count(*) AS n, max(a.id) AS most FROM a RIGHT JOIN b ON a.id > b.k", "a"),
+        ("SELECT count(*) AS n FROM (SELECT DISTINCT k + 1 AS l FROM a)", "a"),
+        ("SELECT count(*) AS n FROM (SELECT id FROM a UNION ALL SELECT count(*) FROM b)", "b"),
+        ("SELECT count(*) AS n FROM a WHERE id NOT IN (SELECT k FROM b)", "b"),
+        ("SELECT count(*) AS n FROM a WHERE id > (SELECT max(k) FROM b)", "b"),
+    ],
+)
+def test_groups_do_not_follow_changes_that_touch_rows_of_other_values(query: str, changed: str) -> None:
+    assert analyzed(query).steps([changed]).rule == "full"
 
 
 def test_groups_take_their_own_key_and_no_other() -> None:
