@@ -211,13 +211,6 @@ RULES: tuple[Mutation, ...] = (
         tests=(CLASSES,),
     ),
     Mutation(
-        name="IN compares a key with values of another type",
-        file=PARTITION,
-        old=" and kinds_given(inner)[0] == kind_of(holder.this)",
-        new="",
-        tests=(CLASSES,),
-    ),
-    Mutation(
         name="spaces at the end of a text make another key of it",
         file="backfill_assets/query/key_classes.py",
         old='    return f"xxhash64(rtrim({value}))" if kind == "STRING" else f"xxhash64({value})"',

@@ -61,6 +61,7 @@ NOT_COVERED: list[tuple[str, set[int], str]] = [
     ("SELECT b.k FROM a LEFT JOIN b ON a.id = b.id GROUP BY b.k", set(), "the key of a side that may be missing"),
     ("SELECT b.id FROM a LEFT JOIN b ON a.id = b.id GROUP BY b.id", set(), "the key of a side that may be missing"),
     ("SELECT DISTINCT b.k FROM a LEFT JOIN b ON a.id = b.id", set(), "DISTINCT without the key"),
+    ("SELECT k + 1 AS x FROM a EXCEPT SELECT id FROM b", set(), "what is taken away does not tell what stays"),
     ("SELECT a.f FROM a LEFT JOIN b ON a.f = b.f", set(), "floats that are equal may differ in their bits"),
     ("SELECT a.d FROM a LEFT JOIN b ON a.d = b.d", {0}, "decimals of two scales are compared as a third one"),
     ("SELECT a.at FROM a LEFT JOIN b ON a.at = b.at", {0}, "moments and local times are compared by the time zone"),
