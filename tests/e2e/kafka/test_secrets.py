@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.adapters.local import spark_server
+from backfill_assets.adapters.local import servers, spark_server
 from backfill_assets.adapters.local.servers import down, spark_token, up
 from backfill_assets.adapters.runtime.spark_conf import spark_conf
 from backfill_assets.adapters.runtime.tcp_ports import free_port
@@ -38,7 +38,7 @@ def environment(
     if request.param == "in-process":
         yield {"WATCHED_CONFIG": json.dumps(settings)}
         return
-    monkeypatch.setattr(spark_server, "spark_conf", lambda **given: {**spark_conf(**given), **settings})
+    monkeypatch.setattr(servers, "spark_conf", lambda **given: {**spark_conf(**given), **settings})
     monkeypatch.setattr(spark_server, "_LOG4J", VERBOSE)
     address = up(project.root, kafka=False).spark_remote
     assert address is not None
