@@ -154,7 +154,7 @@ def followable(query: RelationalQuery) -> list[tuple[str, ...]]:
     return [some for some in sets if query.steps(some).rule != "full"]
 
 
-@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_view_that_follows_changes_is_what_its_query_gives(data: st.DataObject) -> None:
     query = analyzed(data.draw(queries(), label="query"))

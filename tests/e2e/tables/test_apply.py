@@ -216,6 +216,7 @@ def test_every_aggregate_window_and_table_function_of_spark_is_refused(spark: "S
     assert known <= set(REFUSED_FUNCTIONS)
 
 
+@pytest.mark.full
 def test_the_functions_that_spark_calls_not_deterministic_are_refused(spark: "SparkSession") -> None:
     names = _functions(spark, ["math_funcs", "string_funcs", "misc_funcs", "array_funcs", "collection_funcs"])
     named = [name for name in names if name.isidentifier()]
