@@ -192,11 +192,7 @@ def _covers(tree: exp.Expr) -> Iterator[tuple[int, dict[int, str]]]:
     """For each place, the covers that may partition the query: by each class that it has a column in."""
     union = _Union()
     _connect(tree, union)
-    owners = {
-        spelled_node(exp.column("_", table.alias_or_name)).removesuffix("._"): table.meta[PLACE]
-        for table in tree.find_all(exp.Table)
-        if OCCURRENCE in table.meta
-    }
+    owners = {_alias(table): table.meta[PLACE] for table in tree.find_all(exp.Table) if OCCURRENCE in table.meta}
     classes: dict[str, dict[int, str]] = {}
     for column in sorted(union.nodes):
         place = owners.get(column.rpartition(".")[0])

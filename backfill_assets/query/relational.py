@@ -137,7 +137,7 @@ class RelationalQuery:
 
     @property
     def branch_column(self) -> str:
-        """False: its parts are not distinguished."""
+        """Empty: its parts are not distinguished."""
         return ""
 
 
