@@ -9,6 +9,7 @@ SCANS = "backfill_assets/adapters/compute/scans.py"
 TABLE_ROWS = "backfill_assets/adapters/compute/table_rows.py"
 COUNTED = "tests/core/epoch/test_conservation.py"
 READ = "tests/e2e/damage/test_inputs_conserved.py"
+FILES_OF_KEYS = "tests/adapters/delta/test_files_of_keys.py"
 HISTORY = f"{READ}::test_a_damaged_file_of_history_is_missed_and_read_once_it_is_restored"
 CHANGED = f"{READ}::test_changes_in_a_damaged_file_are_missed_though_nothing_else_is_left_to_do"
 STAGED_COLUMNS = "tests/core/epoch/test_staged_columns.py"
@@ -75,10 +76,59 @@ CONSERVATION: tuple[Mutation, ...] = (
         tests=(HISTORY,),
     ),
     Mutation(
+        name="files of key ranges are not counted",
+        file=TABLE_ROWS,
+        old="            if is_worth_counting(read, [each.stated_rows for each in files]):",
+        new="            if not files:",
+        tests=(f"{READ}::test_a_damaged_file_that_may_have_keys_of_a_range_is_missed",),
+    ),
+    Mutation(
+        name="key ranges are read from all rows of large files",
+        file=COUNTS,
+        old="rows <= max(FEW_ROWS, MOST_PER_ROW * read.rows)",
+        new="rows >= 0",
+        tests=(COUNTED,),
+    ),
+    Mutation(
+        name="a file that ends where a range begins is left out, however many columns the range names",
+        file="backfill_assets/core/strategies/key_cuts.py",
+        old="(self.high < after or (beyond and self.high == after))",
+        new="self.high <= after",
+        tests=("tests/core/strategies/test_clustering.py",),
+    ),
+    Mutation(
+        name="a file that ends where a range begins is read with it",
+        file="backfill_assets/adapters/delta/key_statistics.py",
+        old="beyond=alone)",
+        new="beyond=False)",
+        tests=(FILES_OF_KEYS,),
+    ),
+    Mutation(
+        name="a file whose least key is the last of a range is left out",
+        file="backfill_assets/core/strategies/key_cuts.py",
+        old="self.low <= upto",
+        new="self.low < upto",
+        tests=("tests/core/strategies/test_clustering.py", FILES_OF_KEYS),
+    ),
+    Mutation(
+        name="days of five digits are compared as texts",
+        file="backfill_assets/adapters/delta/key_statistics.py",
+        old="""(column.type == "DATE" and DAY.fullmatch(text)) else None""",
+        new="""column.type == "DATE" else None""",
+        tests=(FILES_OF_KEYS,),
+    ),
+    Mutation(
+        name="files of a key are found by the name that a column has in the schema",
+        file="backfill_assets/adapters/delta/key_statistics.py",
+        old="return str(names[column.name][0]) if",
+        new="return column.name if",
+        tests=(FILES_OF_KEYS,),
+    ),
+    Mutation(
         name="files of changes are not counted",
         file=TABLE_ROWS,
-        old="return unfiltered(count(_changes(spark, upstream, files), lambda: _held(upstream, files)))",
-        new="return unfiltered(_changes(spark, upstream, files))",
+        old="return unfiltered(count(_changes(spark, upstream, changed), lambda: _held(upstream, changed)))",
+        new="return unfiltered(_changes(spark, upstream, changed))",
         tests=(CHANGED,),
     ),
     Mutation(

@@ -17,10 +17,17 @@ from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
 from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
 from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH, fixed_lengths
 from backfill_assets.adapters.delta.footers import footer_rows
+from backfill_assets.adapters.delta.key_statistics import files_of_keys, sortable_key
 from backfill_assets.adapters.delta.log_replay import DataFile, Version
 from backfill_assets.adapters.delta.upstream import ChangeFiles, DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.conservation import CountedRead, scan_of, scan_of_version, total_rows
+from backfill_assets.core.epoch.conservation import (
+    CountedRead,
+    is_worth_counting,
+    scan_of,
+    scan_of_version,
+    total_rows,
+)
 from backfill_assets.core.progress.positions import TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, FullRead, KeyRead, Read, SnapshotRead
 from backfill_assets.core.strategies.arrangement import done_ranges
@@ -44,7 +51,7 @@ class Scratch:
     scans: Scans | None = None
 
     def count(self, read: Read) -> Count:
-        """What counts the rows of a read. No log says how many rows a range of keys has, or those that are left out."""
+        """What counts the rows of a read. No log says how many rows are left out."""
         if self.scans is None or not isinstance(read, CountedRead):
             return uncounted
         return self.scans.by(partial(scan_of, read))
@@ -83,7 +90,8 @@ def table_rows(
     place: "Scratch",
 ) -> "DataFrame":
     """These columns of the rows that a read names, and what became of each. `place` is a folder for this read alone. Rows are
-    counted before any of them is left out; not those of key ranges, and of changes that only Delta's reader finds.
+    counted before any of them is left out; not those of few keys in large files, and of changes that only Delta's reader
+    finds.
 
     Columns that a version does not have are null, as with Delta itself; columns that were added since are left out.
     """
@@ -103,18 +111,20 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
         case SnapshotRead() | FullRead():
             return of_files(read.version, upstream.chosen(read))
         case KeyRead():
-            rows = unfiltered(delta_rows_at(spark, upstream.location, read.version))
-            return _inserted(in_ranges(rows, upstream, read.keys))
+            files = files_of_keys(upstream, read, sortable_key(upstream)[0])
+            if is_worth_counting(read, [each.stated_rows for each in files]):
+                rows = of_files(read.version, files)
+            else:
+                rows = _inserted(unfiltered(delta_rows_at(spark, upstream.location, read.version)))
+            return in_ranges(rows, upstream, read.keys)
         case ChangesRead() if read.within is not None:
             every = _rows_of(spark, upstream, read.model_copy(update={"within": None}), place)
             return in_ranges(every, upstream, read.within)
         case ChangesRead() if upstream.has_feed(read.first):
-            files = upstream.change_files(read)
-            if files is not None:
-                return unfiltered(count(_changes(spark, upstream, files), lambda: _held(upstream, files)))
-            feed = spark.read.format("delta").option("readChangeFeed", "true")
-            between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
-            return unfiltered(between.load(upstream.location.uri))
+            changed = upstream.change_files(read)
+            if changed is None:
+                return unfiltered(_feed(spark, upstream, read))
+            return unfiltered(count(_changes(spark, upstream, changed), lambda: _held(upstream, changed)))
         case ChangesRead():
             return of_files(read.last, upstream.added(read))
         case _:
@@ -186,6 +196,13 @@ def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles)
         rows = parquet_rows(spark, upstream.location, files.schema, [each.path for each in files.added])
         parts.append(rows.withColumn(CHANGE.name, F.lit("insert")))
     return reduce(lambda some, more: some.unionByName(more), parts)
+
+
+def _feed(spark: "SparkSession", upstream: DeltaUpstream, read: ChangesRead) -> "DataFrame":
+    """The changes of versions, as Delta's own reader finds them."""
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
+    return between.load(upstream.location.uri)
 
 
 def _stated(files: Sequence[DataFile]) -> int | None:

@@ -9,29 +9,56 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from backfill_assets.adapters.delta.log_replay import DataFile
+from backfill_assets.adapters.delta.column_metadata import stored_names
+from backfill_assets.adapters.delta.log_replay import DataFile, Version
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.epoch.bounds import are_trusted
+from backfill_assets.core.progress.positions import Key
+from backfill_assets.core.progress.reads import KeyRead
 from backfill_assets.core.strategies.key_cuts import Span
 from backfill_assets.errors import UpstreamRefusedError
 from backfill_assets.query.ddl import Column
 
-__all__ = ["SORTABLE", "sortable_key", "spans"]
+__all__ = ["SORTABLE", "files_of_keys", "sortable_key", "spans"]
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 SORTABLE = re.compile(
     r"TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)|BOOLEAN|STRING|DATE|TIMESTAMP|TIMESTAMP_NTZ"
 )
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
+MAX_FILES = 10_000
+"""The statistics of no more files are compared with each read; Delta's reader does that in parallel."""
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def spans(upstream: DeltaUpstream, version: int, leading: Column) -> list[Span] | None:
     """The range of the leading key column in each file that has rows; None if it is unknown for one of them."""
-    files = zip(upstream.version(version).files, upstream.rows(version), strict=True)
-    found = [_span(file, rows, leading) for file, rows in files if rows]
+    at = upstream.version(version)
+    stored = _stored_name(at, leading)
+    found = [
+        _span(file, rows, leading, stored) for file, rows in zip(at.files, upstream.rows(version), strict=True) if rows
+    ]
     known = [span for span in found if span is not None]
     return known if len(known) == len(found) else None
+
+
+def files_of_keys(upstream: DeltaUpstream, read: KeyRead, leading: Column) -> list[DataFile]:
+    """The files that may have one of the keys of a read, by the bounds of the leading key column. A file whose bounds are
+    missing or inexact may have any key. All files of a table that has more than `MAX_FILES`."""
+    version = upstream.version(read.version)
+    if len(version.files) > MAX_FILES:
+        return list(version.files)
+    stored = _stored_name(version, leading)
+    ranges = [
+        (_bound(leading, each.after), _bound(leading, each.upto), len(each.after or ()) == 1) for each in read.keys
+    ]
+
+    def may_have(span: Span | None) -> bool:
+        return span is None or any(span.overlaps(after, upto, beyond=alone) for after, upto, alone in ranges)
+
+    spans = [(file, _span(file, file.stated_rows or 0, leading, stored)) for file in version.files]
+    return [file for file, span in spans if may_have(span)]
 
 
 def sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:
@@ -56,14 +83,31 @@ def sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:
     return key
 
 
-def _span(file: DataFile, rows: int, leading: Column) -> Span | None:
-    """The range of the leading key column in a file's statistics; None if it is missing or inexact, or if the column
-    has nulls."""
+def _stored_name(version: Version, column: Column) -> str | None:
+    """The name of a column in the statistics of a version's files, which is another one if names are mapped."""
+    names = stored_names(str(version.metadata["schemaString"]), version.metadata.get("configuration") or {})
+    return str(names[column.name][0]) if column.name in names else None
+
+
+def _span(file: DataFile, rows: int, leading: Column, stored: str | None) -> Span | None:
+    """The range of the leading key column, with this name in the file, in its statistics; None if it is missing or inexact,
+    or if the column has nulls."""
     stats = file.stats if are_trusted(leading.type) else {}
-    low, high = (_ordered(leading, (stats.get(kind) or {}).get(leading.name)) for kind in ("minValues", "maxValues"))
-    if low is None or high is None or (stats.get("nullCount") or {}).get(leading.name) != 0:
+    low, high = (_ordered(leading, (stats.get(kind) or {}).get(stored)) for kind in ("minValues", "maxValues"))
+    if low is None or high is None or (stats.get("nullCount") or {}).get(stored) != 0:
         return None
     return Span(low=low, high=high, text=str(high), rows=rows)
+
+
+def _bound(column: Column, key: Key | None) -> Any:
+    """The leading value of a bound, in a form that Python compares with those of statistics; None if there is none. Writers
+    round instants in statistics to milliseconds, so these are not compared."""
+    text = key[0] if key else None
+    if text is None:
+        return None
+    if column.type in WHOLE or column.type.startswith("DECIMAL"):
+        return Decimal(text)
+    return text if column.type == "STRING" or (column.type == "DATE" and DAY.fullmatch(text)) else None
 
 
 def _ordered(column: Column, value: object) -> Any:

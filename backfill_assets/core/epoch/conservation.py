@@ -3,12 +3,20 @@
 A scan is counted where its rows leave the files, below all conditions of a query, so the count does not depend on the query.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from backfill_assets.core.progress.positions import total
-from backfill_assets.core.progress.reads import BronzeRead, ChangesRead, FullRead, KafkaRead, SnapshotRead, SpoolRead
+from backfill_assets.core.progress.reads import (
+    BronzeRead,
+    ChangesRead,
+    FullRead,
+    KafkaRead,
+    KeyRead,
+    SnapshotRead,
+    SpoolRead,
+)
 from backfill_assets.errors import ReadMismatchError
 
 __all__ = [
@@ -16,6 +24,7 @@ __all__ = [
     "CountedRead",
     "Judgement",
     "Scan",
+    "is_worth_counting",
     "judged",
     "mismatch",
     "scan_of",
@@ -23,11 +32,15 @@ __all__ = [
     "total_rows",
 ]
 
-CountedRead = BronzeRead | ChangesRead | FullRead | KafkaRead | SnapshotRead | SpoolRead
+CountedRead = BronzeRead | ChangesRead | FullRead | KafkaRead | KeyRead | SnapshotRead | SpoolRead
 """The reads of which something is known about their rows before they are read."""
 
 MOST_ALONE = 10_000_000
 """A scan that Spark did not count is counted alone up to so many rows: beyond them, that takes longer than most epochs."""
+
+FEW_ROWS, MOST_PER_ROW, MANY_FILES = 1_000_000, 8, 1_000
+"""Ranges of a key are counted if the files that may have their keys hold no more rows than this, or than this for each row of
+the ranges, and are not more than this: Spark lists them by name, and reads all their rows, so that it is known how many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +85,13 @@ def judged(scan: Scan, found: int | None, *, alone: bool = False) -> Judgement:
     return Judgement.COUNT_ALONE if found > scan.most and not alone else Judgement.WRONG
 
 
+def is_worth_counting(read: KeyRead, stated: Sequence[int | None]) -> bool:
+    """Whether ranges of a key are read from all rows of the files that may have their keys (`stated`: of each, as the log
+    says), so that they are counted."""
+    rows = total_rows(stated)
+    return rows is not None and 0 < len(stated) <= MANY_FILES and rows <= max(FEW_ROWS, MOST_PER_ROW * read.rows)
+
+
 def total_rows(stated: Iterable[int | None]) -> int | None:
     """The rows of several files; None if they are not known of one of them."""
     rows = 0
@@ -105,10 +125,11 @@ def _words(read: CountedRead) -> str:
             return f"its files in version {read.version}"
         case FullRead():
             return f"version {read.version}"
-        case ChangesRead():
-            return f"the changes of versions {read.first} to {read.last}"
-        case SpoolRead():
-            return f"the captured changes of versions {read.first} to {read.last}"
+        case KeyRead():
+            return f"the files that may have its keys, in version {read.version},"
+        case ChangesRead() | SpoolRead():
+            captured = "captured " if isinstance(read, SpoolRead) else ""
+            return f"the {captured}changes of versions {read.first} to {read.last}"
 
 
 def mismatch(target: str, epoch: int, scan: Scan, found: int) -> ReadMismatchError:

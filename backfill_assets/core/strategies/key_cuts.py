@@ -43,6 +43,12 @@ class Span:
     text: str
     rows: int
 
+    def overlaps(self, after: Any, upto: Any, *, beyond: bool = False) -> bool:
+        """Whether the file may have a leading value from `after` (only above it if `beyond`) to `upto`; None: no end."""
+        if after is not None and (self.high < after or (beyond and self.high == after)):
+            return False
+        return upto is None or bool(self.low <= upto)
+
 
 def by_files(spans: Sequence[Span], *, ranges: int = RANGES, small: int = SMALL) -> KeyRanges | None:
     """Ranges of whole files, so that reading all ranges reads each file once.

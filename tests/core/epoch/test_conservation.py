@@ -5,10 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.conservation import (
+    FEW_ROWS,
+    MANY_FILES,
     MOST_ALONE,
+    MOST_PER_ROW,
     CountedRead,
     Judgement,
     Scan,
+    is_worth_counting,
     judged,
     mismatch,
     scan_of,
@@ -21,12 +25,14 @@ from backfill_assets.core.progress.reads import (
     ChangesRead,
     FullRead,
     KafkaRead,
+    KeyRead,
     SnapshotRead,
     SpoolRead,
 )
 
 ROWS = st.integers(0, MOST_ALONE)
 RANGES = {0: OffsetRange(start=0, end=4), 3: OffsetRange(start=7, end=9)}
+KEYS = KeyRead(source="s", table_id="t", version=7, ranges=RANGES, keys=(), rows=6)
 KAFKA = KafkaRead(source="s", topic="clicks", isolation="read_committed", ranges=RANGES)
 READS: dict[str, CountedRead] = {
     "its files in version 7": SnapshotRead(source="s", table_id="t", version=7, buckets=1, ranges=RANGES, rows=6),
@@ -34,6 +40,7 @@ READS: dict[str, CountedRead] = {
     "the captured changes of versions 2 to 7": SpoolRead(
         source="s", table_id="t", first=2, last=7, segments=(2,), rows=6
     ),
+    "the files that may have its keys, in version 7,": KEYS,
     "version 7": FullRead(source="s", table_id="t", first=2, last=7, rows=6, held=9),
     "the files with its offsets, at version 7 or later,": BronzeRead(
         source="s", incarnation="i", version=7, ranges=RANGES
@@ -84,6 +91,26 @@ def test_the_rows_of_files_are_known_if_those_of_each_are(stated: list[int | Non
 def test_all_rows_of_a_table_have_to_be_read(what: str) -> None:
     assert scan_of(READS[what], 6) == Scan(table="s", what=what, least=6, most=6)
     assert scan_of_version("s", 7, 6) == scan_of(READS["version 7"], 6)
+
+
+@pytest.mark.parametrize(
+    ("stated", "worth"),
+    [
+        ([FEW_ROWS], True),
+        ([FEW_ROWS, 1], False),
+        ([1] * MANY_FILES, True),
+        ([1] * (MANY_FILES + 1), False),
+        ([1, None], False),
+        ([], False),
+    ],
+)
+def test_ranges_of_a_key_are_counted_where_that_takes_no_much_larger_read(
+    stated: list[int | None], worth: bool
+) -> None:
+    assert is_worth_counting(KEYS, stated) is worth
+    many = KEYS.model_copy(update={"rows": FEW_ROWS})
+    assert is_worth_counting(many, [FEW_ROWS * MOST_PER_ROW])
+    assert not is_worth_counting(many, [FEW_ROWS * MOST_PER_ROW + 1])
 
 
 def test_offsets_of_a_topic_limit_how_many_records_there_are() -> None:

@@ -74,3 +74,25 @@ def test_it_is_a_share_and_every_range_of_a_chunk_touches_a_file(ends: list[tupl
     found = clustering(spans(*((low, low + length) for low, length in ends)), chunk_rows=chunk_rows)
     assert 0 < found <= 1
     assert found * len(ends) * 64 >= 1
+
+
+END = st.none() | st.integers(0, 9)
+
+
+@given(st.tuples(st.integers(0, 9), st.integers(0, 9)), END, END, st.booleans(), st.integers(0, 18))
+def test_a_file_overlaps_each_range_that_may_have_one_of_its_keys(
+    place: tuple[int, int], after: int | None, upto: int | None, beyond: bool, key: int
+) -> None:
+    low, length = place
+    (file,) = spans((low, low + length))
+    above = after is None or key > after or (key == after and not beyond)
+    if low <= key <= low + length and above and (upto is None or key <= upto):
+        assert file.overlaps(after, upto, beyond=beyond)
+
+
+@pytest.mark.parametrize(
+    ("after", "upto", "beyond"), [(10, None, False), (None, 0, False), (9, None, True), (9, 20, True), (-3, 0, False)]
+)
+def test_a_file_outside_of_a_range_does_not_overlap_it(after: int | None, upto: int | None, beyond: bool) -> None:
+    (file,) = spans((1, 9))
+    assert not file.overlaps(after, upto, beyond=beyond)

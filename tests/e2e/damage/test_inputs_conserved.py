@@ -79,6 +79,17 @@ def test_a_damaged_file_of_history_is_missed_and_read_once_it_is_restored(lake: 
     assert lake.project.check(view).passed
 
 
+def test_a_damaged_file_that_may_have_keys_of_a_range_is_missed(lake: Lake) -> None:
+    lake.view("ranges", VIEWS["rows"], lake.table("base"), strategy="arrangement")
+    with damaged(newest(lake.path("base"))):
+        said = refused(lake.project, "ranges")
+    assert (
+        "epoch 1: Spark read 30 rows of the files that may have its keys, in version 3, of 'base', expected 40" in said
+    )
+    lake.project.refresh("ranges")
+    assert lake.project.check("ranges").passed
+
+
 @pytest.mark.parametrize("view", one_in_gate("joined", "rows", "groups"))
 def test_changes_in_a_damaged_file_are_missed_though_nothing_else_is_left_to_do(lake: Lake, view: str) -> None:
     lake.project.refresh(view)
