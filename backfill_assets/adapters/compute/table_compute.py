@@ -302,7 +302,7 @@ class TableCompute:
         for position, keys, change in ((plan.before, read.out, "delete"), (plan.after, read.back, "insert")):
             if keys:
                 each, inside = recorded(upstream, position.tables[read.source]), f"{place.path}/{change}"
-                scratch = Scratch(table=place.table, path=inside)  # how many rows have these keys, no log says
+                scratch = replace(place, path=inside, scans=self._scans(attempt, read.source))
                 rows = recorded_rows(attempt.spark, each, columns, scratch, skipped=True)
                 parts.append(rows.where(among_keys(columns, keys)).withColumn(CHANGE.name, F.lit(change)))
         return reduce(lambda some, more: some.unionByName(more), parts)

@@ -5,7 +5,7 @@ that Delta itself applies deletion vectors, partition values and types, and no o
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from backfill_assets.adapters.compute.key_ranges import in_ranges
 from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
 from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
 from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH, fixed_lengths
-from backfill_assets.adapters.delta.footers import footer_rows
+from backfill_assets.adapters.delta.footers import footer_rows, held_rows
 from backfill_assets.adapters.delta.key_statistics import files_of_keys, sortable_key
 from backfill_assets.adapters.delta.log_replay import DataFile, Version
 from backfill_assets.adapters.delta.upstream import ChangeFiles, DeltaUpstream
@@ -26,7 +26,6 @@ from backfill_assets.core.epoch.conservation import (
     is_worth_counting,
     scan_of,
     scan_of_version,
-    total_rows,
 )
 from backfill_assets.core.progress.positions import TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, FullRead, KeyRead, Read, SnapshotRead
@@ -76,7 +75,9 @@ def rows_done(
     count: Count = uncounted,
 ) -> "DataFrame":
     """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted."""
-    counts = count if table.backfilled else uncounted  # Delta opens only files that may have one of the keys
+
+    # Of a table whose keys have been read in part, Delta opens only files that may have one of them.
+    counts = _known_rows(upstream, table.version, count) if table.backfilled else uncounted
     rows = unfiltered(rows_at(spark, upstream.location, table.version, counts))
     done = rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
     return projected(_inserted(done), upstream, columns)
@@ -104,7 +105,8 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
     count = place.count(read)
 
     def of_files(version: int, files: Sequence[DataFile]) -> "DataFrame":
-        rows = count(_files(spark, upstream, upstream.version(version), files, place), lambda: _stated(files))
+        read = _files(spark, upstream, upstream.version(version), files, place)
+        rows = count(read, lambda: held_rows(upstream.location, files))
         return _inserted(unfiltered(rows))
 
     match read:
@@ -205,14 +207,18 @@ def _feed(spark: "SparkSession", upstream: DeltaUpstream, read: ChangesRead) -> 
     return between.load(upstream.location.uri)
 
 
-def _stated(files: Sequence[DataFile]) -> int | None:
-    """The rows of data files, as the log says."""
-    return total_rows(each.stated_rows for each in files)
+def _known_rows(upstream: DeltaUpstream, version: int, count: Count) -> Count:
+    """Counts rows of a version also where delta-rs does not say how many there are, because deletion vectors hide some."""
+
+    def counted(rows: "DataFrame", stated: Callable[[], int | None]) -> "DataFrame":
+        return count(rows, lambda: sum(upstream.rows(version)) if (said := stated()) is None else said)
+
+    return counted
 
 
 def _held(upstream: DeltaUpstream, files: ChangeFiles) -> int | None:
     """The rows of files with changes. The log does not say how many rows are in the files of a change data feed."""
-    added = _stated(files.added)
+    added = held_rows(upstream.location, files.added)
     return None if added is None else added + footer_rows(upstream.location, files.feed)
 
 

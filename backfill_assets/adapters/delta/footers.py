@@ -7,10 +7,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from backfill_assets.adapters.delta.log_replay import DataFile, is_elsewhere
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.errors import ReadMismatchError
 
-__all__ = ["footer_rows"]
+__all__ = ["footer_rows", "held_rows"]
 
 _AT_ONCE = 16
 """So many footers are read at the same time: each takes an object store two requests."""
@@ -29,6 +30,21 @@ def footer_rows(table: TableLocation, paths: Iterable[str]) -> int:
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return sum(pool.map(rows, paths))
+
+
+def held_rows(table: TableLocation, files: Iterable[DataFile]) -> int | None:
+    """The rows of data files of a table that a reader sees: as the log says, or their footers if it does not. None if that
+    concerns a file outside of the table's folder. Errors: `ReadMismatchError` for a file that cannot be read."""
+    held, unknown = 0, list[DataFile]()
+    for file in files:
+        if file.stated_rows is None:
+            unknown.append(file)
+        else:
+            held += file.stated_rows
+    paths = [file.path for file in unknown]
+    if any(map(is_elsewhere, paths)):
+        return None
+    return held + footer_rows(table, paths) - sum(file.deleted for file in unknown)
 
 
 def _unreadable(table: TableLocation, path: str, error: Exception) -> ReadMismatchError:

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from backfill_assets.adapters.delta.footers import footer_rows
+from backfill_assets.adapters.delta.footers import footer_rows, held_rows
+from backfill_assets.adapters.delta.log_replay import DataFile
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.errors import ReadMismatchError
 
@@ -29,3 +30,15 @@ def test_a_file_whose_footer_cannot_be_read_is_named(table: TableLocation, damag
     damage(Path(table.uri, "of 3.parquet"))
     with pytest.raises(ReadMismatchError, match=r"cannot read the footer of file of%203.parquet"):
         footer_rows(table, ["of%204.parquet", "of%203.parquet"])
+
+
+def test_footers_say_what_the_log_does_not_and_hidden_rows_do_not_count(table: TableLocation) -> None:
+    vector = {"storageType": "u", "pathOrInlineDv": "x", "cardinality": 2}
+    silent, hidden = (
+        DataFile({"path": "of%203.parquet"}),
+        DataFile({"path": "of%204.parquet", "deletionVector": vector}),
+    )
+    stated = DataFile({"path": "gone.parquet", "stats": '{"numRecords": 7}', "deletionVector": vector})
+    assert held_rows(table, [stated]) == 5
+    assert held_rows(table, [silent, hidden, stated]) == 3 + 2 + 5
+    assert held_rows(table, [stated, DataFile({"path": "s3://other/f.parquet"})]) is None

@@ -3,10 +3,11 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,10 @@ from tests.support.project import Project
 pytestmark = pytest.mark.e2e
 
 DEFINITIONS = """
-from backfill_assets import build_definitions, kafka_source, materialized_view
+from backfill_assets import KafkaConnector, build_definitions, kafka_source, materialized_view
 orders = kafka_source("orders", topic="{topic}", schema="id LONG")
 even = materialized_view("even", query="SELECT id FROM orders WHERE id % 2 = 0", upstreams=[orders])
-defs = build_definitions(even)
+defs = build_definitions(even, resources={{"backfill_kafka": KafkaConnector(connect_seconds=3)}})
 """
 SECONDS = 300
 
@@ -70,14 +71,36 @@ def commands() -> Iterator[Commands]:
     started.close()
 
 
-@pytest.fixture
-def cli(project: Project, remote: str, commands: Commands) -> CommandLine:
+def begun(project: Project, remote: str, commands: Commands) -> CommandLine:
     """A project with a source of 30 records and a view, neither created; commands use a Spark server that is running."""
     topic = project.topic()
     project.produce(topic, [{"id": number} for number in range(30)])
     (project.root / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
     (project.root / "definitions.py").write_text(DEFINITIONS.format(topic=topic))
     return CommandLine(project.root, project.servers, commands, {"SPARK_REMOTE": remote})
+
+
+@pytest.fixture
+def cli(project: Project, remote: str, commands: Commands) -> CommandLine:
+    """The command line in a new project."""
+    return begun(project, remote, commands)
+
+
+@pytest.fixture(scope="module")
+def refreshed(
+    broker: str, remote: str, commands: Commands, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[CommandLine, str]:
+    """The command line in a project that was refreshed once, and what that printed. It is only copied."""
+    cli = begun(Project(root=tmp_path_factory.mktemp("refreshed"), servers=broker), remote, commands)
+    return cli, cli.call("refresh", "orders", "even")
+
+
+@pytest.fixture
+def live(refreshed: tuple[CommandLine, str], tmp_path: Path) -> CommandLine:
+    """The command line in a copy of the project that was refreshed once."""
+    cli, _ = refreshed
+    shutil.copytree(cli.root, tmp_path, dirs_exist_ok=True)
+    return replace(cli, root=tmp_path)
 
 
 @pytest.mark.full
@@ -97,8 +120,10 @@ def test_plan_describes_a_view_that_does_not_exist_and_one_that_is_partly_backfi
     assert {read["kind"] for read in cli.json("plan", "even")["reads"]} == {"kafka"}
 
 
-def test_a_refresh_reports_tables_and_checks_and_dagster_records_it(cli: CommandLine) -> None:
-    text = cli.call("refresh", "orders", "even")
+def test_a_refresh_reports_tables_and_checks_and_dagster_records_it(
+    refreshed: tuple[CommandLine, str], live: CommandLine
+) -> None:
+    cli, (_, text) = live, refreshed
     assert text.count("caught_up") == 2
     assert text.count(" yes ") == 2 * len(CHECKS)
     idle = cli.json("refresh", "orders", "even")
@@ -109,8 +134,8 @@ def test_a_refresh_reports_tables_and_checks_and_dagster_records_it(cli: Command
     assert recorded(cli) == {"backfill_tables": [("SUCCESS", 2)]}
 
 
-def test_a_view_is_verified_maintained_rebuilt_reset_and_dropped(cli: CommandLine) -> None:
-    cli.call("refresh", "orders", "even")
+def test_a_view_is_verified_maintained_rebuilt_reset_and_dropped(live: CommandLine) -> None:
+    cli = live
     verified = cli.json("verify", "even")
     assert (verified["tables"], [each["passed"] for each in verified["checks"]]) == ({}, [True] * len(CHECKS))
 
@@ -201,9 +226,8 @@ def test_a_view_whose_first_run_has_begun_is_shown_as_starting(cli: CommandLine,
     assert cli.json("status", "even")[0]["state"] == "starting"
 
 
-def test_status_continues_when_the_broker_is_down_or_a_source_is_missing(cli: CommandLine) -> None:
-    cli.call("refresh", "orders", "even")
-    dead = f"127.0.0.1:{free_port()}"
+def test_status_continues_when_the_broker_is_down_or_a_source_is_missing(live: CommandLine) -> None:
+    cli, dead = live, f"127.0.0.1:{free_port()}"
     orders, even = cli.json("status", KAFKA_BOOTSTRAP_SERVERS=dead)
     assert orders["problem"].startswith("no Kafka broker answered")
     assert (orders["progress"]["epoch"], orders["progress"]["lag_rows"]) == (1, None)

@@ -1,5 +1,6 @@
 """Rows that Spark does not read, without an error, stop an epoch before anything is committed; whatever reads them."""
 
+import json
 import uuid
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.app.refresh import refresh
+from backfill_assets.app.skipping import Named, set_skips
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import BackfillError, ReadMismatchError, VersionsLostError
 from tests.support.careless import IGNORE, careless, damaged, short_listing
@@ -148,12 +150,38 @@ def test_rows_that_a_deletion_vector_hides_are_not_expected(lake: Lake) -> None:
     assert lake.project.check("rows").passed
 
 
-def test_groups_that_are_computed_again_need_all_rows_of_the_table(lake: Lake) -> None:
+@pytest.mark.parametrize("vectors", one_in_gate("true", "false"))
+def test_groups_that_are_computed_again_need_all_rows_of_the_table(lake: Lake, vectors: str) -> None:
+    lake.sql("base", f"ALTER TABLE {{t}} SET TBLPROPERTIES ('delta.enableDeletionVectors' = '{vectors}')")
     lake.project.refresh("groups")
-    DeltaTable(lake.path("base")).delete("id = 39")
+    lake.sql("base", "DELETE FROM {t} WHERE id = 39")
     with damaged(min(Path(lake.path("base")).glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)):
         said = refused(lake.project, "groups")
-    assert "Spark read 29 rows of version 4 of 'base', expected 39" in said
+    assert "Spark read 29 rows of version 5 of 'base', expected 39" in said
+
+
+@pytest.mark.full
+def test_all_rows_are_needed_to_find_those_that_are_left_out(lake: Lake) -> None:
+    lake.project.refresh("rows")
+    set_skips(lake.project.workspace(), "rows", Named(key=("id=39",)), undo=False, by="test")
+    with damaged(newest(lake.path("base"))):
+        said = refused(lake.project, "rows")
+    assert "Spark read 30 rows of version 3 of 'base', expected 40" in said
+    lake.project.refresh("rows")
+    assert lake.project.check("rows").passed
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("view", VIEWS)
+def test_files_whose_rows_the_log_does_not_say_are_counted_by_their_footers(lake: Lake, view: str) -> None:
+    for entry in Path(lake.path("base"), "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in entry.read_text().splitlines()]
+        for action in actions:
+            action.get("add", {}).pop("stats", None)
+        entry.write_text("".join(json.dumps(each) + "\n" for each in actions))
+    with damaged(newest(lake.path("base"))):
+        said = refused(lake.project, view)
+    assert f"epoch 1: Spark read 30 rows of {READ_AS[view]} of 'base', expected 40" in said
 
 
 @pytest.mark.full

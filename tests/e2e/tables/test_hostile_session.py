@@ -60,6 +60,7 @@ def hostile_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
             environment = {"SPARK_REMOTE": Remote(url=address, token=spark_token(folder)).full}
         teller = Teller(environment)
         after.callback(teller.close)
+        assert teller.tell(Lake(folder), next(iter(TABLE_QUERIES)), "", "started") == 1
         yield teller
 
 
