@@ -73,6 +73,7 @@ def test_only_committed_records_count_and_a_marker_at_the_end_hangs_nothing(proj
             assert project.check(name, check).passed, (name, check)
 
 
+@pytest.mark.full
 def test_a_topic_of_nothing_but_aborted_records_gives_empty_tables_that_are_live(project: Project) -> None:
     topic = project.topic(partitions=1)
     declare(project, topic)

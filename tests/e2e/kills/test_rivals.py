@@ -47,6 +47,7 @@ def test_the_lease_of_a_living_run_makes_a_second_one_stop(orders: Project) -> N
     assert_exact(orders, epochs=3)
 
 
+@pytest.mark.full
 def test_one_of_two_concurrent_runs_without_leases_commits_each_epoch(
     orders: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,6 +82,7 @@ def test_groups_follow_a_topic_while_its_history_is_read(project: Project) -> No
     check_all(project, "totals")
 
 
+@pytest.mark.full
 def test_older_files_of_the_upstream_are_needed_only_where_a_group_loses_its_extreme(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     for part in (0, 10):

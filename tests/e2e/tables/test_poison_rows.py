@@ -99,6 +99,7 @@ def test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes
     refresh(lake)
 
 
+@pytest.mark.full
 def test_the_list_changes_while_history_is_read_and_a_reset_begins_with_it(lake: Lake) -> None:
     for number in range(1, 7):
         lake.append("orders", [row(number)])
@@ -113,7 +114,8 @@ def test_the_list_changes_while_history_is_read_and_a_reset_begins_with_it(lake:
     refresh(lake, 4, 5)
 
 
-@pytest.mark.parametrize("strategy", ["snapshot", pytest.param("rearranged", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("strategy", ["snapshot", "rearranged"])
 def test_an_aggregate_leaves_keys_out_that_its_columns_do_not_hold(lake: Lake, strategy: Any) -> None:
     query = "SELECT note, sum(60 DIV parts) AS share, min(parts) AS least FROM orders GROUP BY note"
     lake.append("orders", [row(1), row(2, parts=0), row(3, parts=3)])

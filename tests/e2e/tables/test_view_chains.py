@@ -205,6 +205,7 @@ def test_parts_over_parts_keep_their_keys_apart(tmp_path: Path) -> None:
     exact(lake, "outer", outer.replace("inner", "both"), ["v"], "both")
 
 
+@pytest.mark.full
 def test_a_view_over_a_view_that_kafka_feeds(project: Project) -> None:
     topic = project.topic(partitions=2)
     project.produce(topic, [{"id": at} for at in range(20)])

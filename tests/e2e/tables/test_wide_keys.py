@@ -17,7 +17,6 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.progress.positions import KeyRange
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
-from tests.support.settings import one_in_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +52,8 @@ def follow(root: str, strategy: TableStrategy) -> list[object]:
     return [sum(lake.project.rows("large").values()), failed]
 
 
-@pytest.mark.parametrize("strategy", one_in_gate("snapshot", "arrangement"))
+@pytest.mark.full
+@pytest.mark.parametrize("strategy", ["snapshot", "arrangement"])
 def test_a_key_of_many_columns_is_followed_over_spark_connect(lake: Lake, remote: str, strategy: str) -> None:
     assert over_connect(remote, follow, lake.project.root, strategy) == [2 * ROWS - 10, []]
 
