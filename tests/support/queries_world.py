@@ -103,7 +103,7 @@ def tables_of(query: str) -> list[str]:
 def fill(lake: Lake, seed: int) -> None:
     """The tables with their first rows."""
     random = Random(seed)
-    lake.append("customers", ({"id": at, "name": f"name {at % 4}", "region": at % 3} for at in range(8)))
+    lake.append("customers", ({"id": at, "name": f"name {at % 4}", "region": at % 3} for at in (*range(8), 10)))
     lake.append("items", ({"id": at, "price": random.randrange(6)} for at in range(5)))
     lake.append("orders", (order(random, at) for at in range(20)))
 

@@ -25,6 +25,9 @@ IN_FULL = {
 }
 """The tables whose changes have no rule."""
 
+DRAWN = 50
+"""How many worlds are drawn until the query gives rows. Those of three joins and narrow conditions may be empty."""
+
 
 def analyzed(name: str) -> RelationalQuery:
     return analyze_relational(
@@ -32,12 +35,21 @@ def analyzed(name: str) -> RelationalQuery:
     )
 
 
+def filled(spark: "SparkSession", query: RelationalQuery, random: Random) -> Tables:
+    """Tables of which the query gives rows: the first that were drawn, or others."""
+    for _ in range(DRAWN):
+        drawn: Tables = {table: rows_of(table, random) for table in query.upstreams}
+        with frames(spark, drawn, COLUMNS) as now:
+            if visible(query, now):
+                return drawn
+    raise AssertionError(f"none of {DRAWN} worlds gives rows")
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_changes_follow_a_rule_wherever_there_is_one(spark: "SparkSession", name: str) -> None:
     query, random = analyzed(name), Random(name)
     assert {table for table in query.upstreams if query.steps([table]).rule == "full"} == IN_FULL.get(name, set())
-    old: Tables = {table: rows_of(table, random) for table in query.upstreams}
-    seen = 0
+    old = filled(spark, query, random)
     for sets in (query.upstreams, *((table,) for table in query.upstreams)):
         changed = [table for table in sets if query.steps([table]).rule != "full"]
         if not changed or query.steps(changed).rule == "full":
@@ -46,6 +58,4 @@ def test_changes_follow_a_rule_wherever_there_is_one(spark: "SparkSession", name
         with frames(spark, old, COLUMNS) as before, frames(spark, new, COLUMNS) as now:
             expected = visible(query, now)
             assert after(query, before, now, changed) == expected, (changed, query.steps(changed))
-        seen += expected.total()
         old = new
-    assert seen > 0 or name in {"q2", "q11"}
