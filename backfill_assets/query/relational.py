@@ -5,6 +5,7 @@ is computed over whole upstreams, and the view is updated by the differences. Th
 where it names upstreams are bound to rows.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -86,6 +87,9 @@ class Steps:
     by_class: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
+_LIMIT = re.compile(r"\b(?:limit|fetch)\b", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class RelationalQuery:
     """A query of any shape, ready to run.
@@ -117,6 +121,11 @@ class RelationalQuery:
     def read(self) -> Mapping[str, tuple[Column, ...]]:
         """The columns that are read of each upstream."""
         return {name: (*each, ERROR) if name in self.good else each for name, each in self.columns.items()}
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether Spark may stop reading before it has all rows: where the values that a LIMIT orders by are constants."""
+        return _LIMIT.search(self.text) is not None
 
     def steps(self, changed: Collection[str]) -> Steps:
         """How the view follows changes of these upstreams."""

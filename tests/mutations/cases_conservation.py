@@ -29,8 +29,8 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="what Spark has read is not compared with what there is",
         file=SCANS,
-        old="            if judgement is not Judgement.RIGHT:",
-        new="            if judgement is None:",
+        old="        if judgement is not Judgement.RIGHT:",
+        new="        if judgement is None:",
         tests=(HISTORY, CHANGED),
     ),
     Mutation(
@@ -50,8 +50,8 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="rows that are read twice are an error at once",
         file=COUNTS,
-        old="found > scan.most and not alone else",
-        new="found > scan.most and alone else",
+        old="if unclear and not alone else",
+        new="if unclear and alone else",
         tests=(COUNTED,),
     ),
     Mutation(
@@ -69,6 +69,34 @@ CONSERVATION: tuple[Mutation, ...] = (
         tests=(CHANGED,),
     ),
     Mutation(
+        name="all places of a query that read a table share one count",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old="        return Inputs(names, lambda name: self._input(attempt, name))",
+        new="        return Inputs(names, dict((name, self._input(attempt, name)) for name in names).__getitem__)",
+        tests=(f"{READ}::test_each_place_that_reads_a_table_is_counted",),
+    ),
+    Mutation(
+        name="a scan that may end early is held to be cut short",
+        file=COUNTS,
+        old="found > scan.most or scan.ends_early",
+        new="found > scan.most",
+        tests=(COUNTED,),
+    ),
+    Mutation(
+        name="bytes that are no text are a bound",
+        file="backfill_assets/adapters/delta/key_statistics.py",
+        old='column.type == "STRING" and NO_LETTER not in value',
+        new='column.type == "STRING"',
+        tests=(FILES_OF_KEYS,),
+    ),
+    Mutation(
+        name="names of files are patterns",
+        file="backfill_assets/adapters/delta/log_replay.py",
+        old="""return _PLAIN_PATH.fullmatch(path) is not None""",
+        new="""return ":" not in path""",
+        tests=("tests/adapters/delta/test_log_replay.py",),
+    ),
+    Mutation(
         name="files of history are not counted",
         file=TABLE_ROWS,
         old="rows = count(read, lambda: held_rows(upstream.location, files))",
@@ -78,8 +106,8 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="files of key ranges are not counted",
         file=TABLE_ROWS,
-        old="            if is_worth_counting(read, [each.stated_rows for each in files]):",
-        new="            if not files:",
+        old="if place.scans is not None and is_worth_counting(read, [each.stated_rows for each in files]):",
+        new="if not files:",
         tests=(f"{READ}::test_a_damaged_file_that_may_have_keys_of_a_range_is_missed",),
     ),
     Mutation(

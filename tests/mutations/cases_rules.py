@@ -73,7 +73,7 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="rows that go from a table stay in a view over several",
         file=CHANGES,
-        old='        go=found.where(f"NOT {CHANGE.name} {IS_INSERT}") if deletes else None,',
+        old='        go=(lambda: found().where(f"NOT {CHANGE.name} {IS_INSERT}")) if deletes else None,',
         new="        go=None,",
         tests=(f"{FOLLOWED}[self_join]",),
     ),

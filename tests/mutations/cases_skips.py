@@ -50,8 +50,8 @@ SKIPS: tuple[Mutation, ...] = (
     Mutation(
         name="the list is taken and nothing is left out",
         file=COMPUTE,
-        old="        if read.source in left_out:\n",
-        new="        if read.source not in sources:\n",
+        old="if name in left_out else every",
+        new="if name not in sources else every",
         tests=(f"{RECORDS}::test_poison_records_are_named_left_out_and_shown_and_all_others_are_proved",),
     ),
     Mutation(

@@ -160,10 +160,17 @@ SPARK: tuple[Mutation, ...] = (
     ),
     # Consolidating changes by key
     Mutation(
+        name="rows are grouped by maps as Spark does it",
+        file="backfill_assets/adapters/sql/map_columns.py",
+        old="    if held:\n        rows = rows.withColumns",
+        new="    held = []\n    if held:\n        rows = rows.withColumns",
+        tests=("tests/e2e/tables/test_map_columns.py",),
+    ),
+    Mutation(
         name="rows that came and went again leave a delete",
         file=TABLE_COMPUTE,
-        old=""".agg(sums).where("__rows <> 0")""",
-        new=".agg(sums)",
+        old="""grouped(together, columns, sums).where("__rows <> 0")""",
+        new="grouped(together, columns, sums)",
         tests=(COPIES,),
     ),
     Mutation(

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.readwriter import DataFrameReader
@@ -62,13 +63,23 @@ def _patch(monkeypatch: pytest.MonkeyPatch, method: str, change: "Callable[[Data
 
 
 @contextmanager
-def damaged(file: Path) -> Iterator[None]:
-    """A Parquet file with unreadable pages, of the same size and with a valid footer."""
+def damaged(file: Path, column: str | None = None) -> Iterator[None]:
+    """A Parquet file with unreadable pages (those of one column, or all), of the same size and with a valid footer."""
     sound = file.read_bytes()
-    footer = len(sound) - int.from_bytes(sound[-8:-4], "little") - 8
+    start, end = _MAGIC, len(sound) - int.from_bytes(sound[-8:-4], "little") - 8
+    if column is not None:
+        start, end = _pages(file, column)
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's own checksum, on local disks only
-    file.write_bytes(sound[:_MAGIC] + bytes(footer - _MAGIC) + sound[footer:])
+    file.write_bytes(sound[:start] + bytes(end - start) + sound[end:])
     try:
         yield
     finally:
         file.write_bytes(sound)
+
+
+def _pages(file: Path, column: str) -> tuple[int, int]:
+    """Where the pages of a column are, in a file of one row group."""
+    group = pq.read_metadata(file).row_group(0)
+    (chunk,) = (each for each in map(group.column, range(group.num_columns)) if each.path_in_schema == column)
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    return start, start + chunk.total_compressed_size

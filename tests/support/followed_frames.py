@@ -62,7 +62,7 @@ def visible(query: RelationalQuery, tables: "Mapping[str, DataFrame]") -> Counte
 
 
 def _changed(old: "DataFrame", new: "DataFrame") -> Changed:
-    return Changed(come=new.exceptAll(old), go=old.exceptAll(new), old=lambda: old)
+    return Changed(come=lambda: new.exceptAll(old), go=lambda: old.exceptAll(new), old=lambda: old)
 
 
 def _added(held: "DataFrame", changes: "DataFrame") -> Counter[Row]:

@@ -37,11 +37,16 @@ def mostly_differ(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, ro
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    from backfill_assets.adapters.sql.map_columns import grouped
+
     both = differences(new, held)
     if rows > COUNTED_ROWS:
         both = both.where(F.expr(f"pmod(xxhash64({', '.join(map(quoted, key))}), {SHARE}) = 0"))
-    alike = both.groupBy(*map(quoted, new.columns)).agg(
-        F.expr(f"abs(sum(IF({CARRIED_CHANGE} = 'insert', 1, -1)))").alias("__differ"), F.count(F.lit(1)).alias("__all")
+    alike = grouped(
+        both,
+        new.columns,
+        F.expr(f"abs(sum(IF({CARRIED_CHANGE} = 'insert', 1, -1)))").alias("__differ"),
+        F.count(F.lit(1)).alias("__all"),
     )
     (counted,) = alike.agg(F.sum("__differ").alias("differ"), F.sum("__all").alias("all")).collect()
     return bool(counted["all"]) and 2 * counted["differ"] > counted["all"]

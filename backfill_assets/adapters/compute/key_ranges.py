@@ -12,7 +12,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.version_rows import rows_at
-from backfill_assets.adapters.delta.key_statistics import sortable_key, spans
+from backfill_assets.adapters.delta.key_statistics import NO_LETTER, sortable_key, spans
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.ports import KeyRanges
@@ -113,7 +113,8 @@ def _value(column: Column, text: str | None) -> "SparkColumn":
 def _sample(
     spark: "SparkSession", upstream: DeltaUpstream, version: int, key: Sequence[Column], rows: int
 ) -> list[Key]:
-    """Keys of a version as strings, in their order: all of them, or a sample of about `SAMPLED`."""
+    """Keys of a version as strings, in their order: all of them, or a sample of about `SAMPLED`; without those whose bytes
+    are no text, as no string can name them."""
     from pyspark.sql import functions as F  # noqa: N812
 
     names = [quoted(each.name) for each in key]
@@ -124,4 +125,5 @@ def _sample(
         for each in key
     )
     ordered = some.orderBy(*names).select(*(each.cast("STRING") for each in texts))
-    return [tuple(row) for row in ordered.collect()]
+    found = (tuple(row) for row in ordered.collect())
+    return [key for key in found if not any(NO_LETTER in (text or "") for text in key)]

@@ -66,8 +66,7 @@ def recorded_rows(
     """These columns of the rows, with the key if any keys are left out; with `skipped`, also rows whose keys are left
     out."""
     if each.files is None:
-        count = place.count_version(each.upstream.name, each.position.version)
-        rows = rows_done(spark, each.upstream, each.position, columns, count)
+        rows = rows_done(spark, each.upstream, each.position, columns, place)
     else:
         rows = table_rows(spark, each.upstream, each.files, columns, place)
     left_out = each.position.skipped

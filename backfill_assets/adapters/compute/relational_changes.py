@@ -8,7 +8,7 @@ The sum of all these is exactly the change of the view (the telescoping rule of 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, reduce
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
@@ -42,10 +42,11 @@ IS_INSERT = "IN ('insert', 'update_postimage')"
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """The changes of a table: the rows that `come` and those that `go` (None if there are none), and all `old` rows."""
+    """The changes of a table, made anew for each place that reads them: the rows that `come`, those that `go` (None if there
+    are none), and all `old` rows."""
 
-    come: "DataFrame"
-    go: "DataFrame | None"
+    come: "Callable[[], DataFrame]"
+    go: "Callable[[], DataFrame] | None"
     old: "Callable[[], DataFrame]"
 
 
@@ -75,10 +76,10 @@ def relational_changes(
     for number in places:
         one = work.changed[query.occurrences[number]]
         old = [*(at for at in places if at > number), *later]
-        others = {at: _beside(query, work, number, at, old) for at in range(len(query.occurrences)) if at != number}
         for kind, rows in (("insert", one.come), ("delete", one.go)):
             if rows is not None:
-                bound = [others.get(at, rows) for at in range(len(query.occurrences))]
+                places = range(len(query.occurrences))
+                bound = [rows() if at == number else _beside(query, work, number, at, old) for at in places]
                 parts.append(computed_rows(query, bound).withColumn(CARRIED_CHANGE, F.lit(kind)))
     return reduce(lambda some, more: some.unionAll(more), parts)
 
@@ -97,8 +98,7 @@ def _beside(query: RelationalQuery, work: TableChanges, number: int, at: int, ol
     """What place `at` is bound to while place `number` is bound to changes: nothing, if it is in another part."""
     if query.linearity.parts[at] == query.linearity.parts[number]:
         return _at_place(query, work, at, old)
-    spark = work.changed[query.occurrences[number]].come.sparkSession
-    return spark.createDataFrame([], ddl(query.read[query.occurrences[at]]))
+    return work.held.sparkSession.createDataFrame([], ddl(query.read[query.occurrences[at]]))
 
 
 def changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequence[FullRead], *, before: bool) -> bool:
@@ -134,14 +134,15 @@ def changed_rows(
     def rows(part: FullRead | ChangesRead, name: str) -> "DataFrame":
         return table_rows(spark, upstream, part, columns, replace(place, path=f"{place.path}/{name}"))
 
-    parts = [rows(part, str(part.first)) for part in _versions(upstream, read)]
-    found = reduce(lambda some, more: some.unionByName(more), parts)
+    def found() -> "DataFrame":
+        parts = [rows(part, str(part.first)) for part in _versions(upstream, read)]
+        return reduce(lambda some, more: some.unionByName(more), parts)
+
     deletes = any(commit.deletes for commit in upstream.commits(read.first - 1, read.last))
-    before = cache(lambda: rows(read.model_copy(update={"last": read.first - 1}), "before"))
     return Changed(
-        come=found.where(f"{CHANGE.name} {IS_INSERT}"),
-        go=found.where(f"NOT {CHANGE.name} {IS_INSERT}") if deletes else None,
-        old=before,
+        come=lambda: found().where(f"{CHANGE.name} {IS_INSERT}"),
+        go=(lambda: found().where(f"NOT {CHANGE.name} {IS_INSERT}")) if deletes else None,
+        old=lambda: rows(read.model_copy(update={"last": read.first - 1}), "before"),
     )
 
 
@@ -171,16 +172,17 @@ def by_copies(changes: "DataFrame", held: "DataFrame", *, rows: int) -> "DataFra
     from pyspark.sql import functions as F  # noqa: N812
 
     from backfill_assets.adapters.sql.apply_relational import hashed, numbered
+    from backfill_assets.adapters.sql.map_columns import grouped
     from backfill_assets.adapters.sql.semi_join import semi_join
 
     visible = [name for name in changes.columns if name != CARRIED_CHANGE]
     columns = list(map(quoted, visible))
-    came = changes.groupBy(*columns).agg(F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias("__n"))
+    came = grouped(changes, visible, F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias("__n"))
     net = hashed(came.where("__n <> 0"), visible)
     touched = net.select(ROW_HASH).distinct()
     old = semi_join(held, touched, {ROW_HASH: ROW_HASH}, few=touched_fit(touched, most=rows))
     both = old.select(*columns, F.lit(1).cast("bigint").alias("__n")).unionByName(net.select(*columns, "__n"))
-    left = both.groupBy(*columns).agg(F.sum("__n").alias("__n")).where("__n <> 0")
+    left = grouped(both, visible, F.sum("__n").alias("__n")).where("__n <> 0")
     gone = F.raise_error(F.lit("a row would be deleted from the view that is not in it"))
     times = F.sequence(F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint")))
     copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)

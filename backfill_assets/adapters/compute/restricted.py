@@ -102,7 +102,7 @@ def _values(
 ) -> "DataFrame":
     """The hashes of a class's values in all rows that came to some places or went from them."""
     found = [
-        rows.selectExpr(f"{key.of_occurrence(place)} AS {VALUE}")
+        rows().selectExpr(f"{key.of_occurrence(place)} AS {VALUE}")
         for place in places
         for rows in (changed[query.occurrences[place]].come, changed[query.occurrences[place]].go)
         if rows is not None

@@ -5,7 +5,7 @@ that is false, a join with nothing), and counts rows twice that it reads twice (
 task whose output was lost). `core.epoch.conservation` decides what is then read once more.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from backfill_assets.core.epoch.records import Plan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
-__all__ = ["Count", "Scans", "uncounted"]
+__all__ = ["Count", "Inputs", "Scans", "uncounted"]
 
 Count = Callable[["DataFrame", Callable[[], "int | None"]], "DataFrame"]
 """Has rows counted that Spark reads of a table. The function says how many there are, None if that is not known."""
@@ -27,6 +27,31 @@ _ROWS = "rows"
 def uncounted(rows: "DataFrame", _stated: Callable[[], int | None]) -> "DataFrame":
     """A `Count` of what need not be counted."""
     return rows
+
+
+@dataclass(frozen=True)
+class Inputs(Mapping[str, "DataFrame"]):
+    """The rows of upstreams by `names`, which `make` makes anew for each place of a query that asks for them.
+
+    Each place reads columns of its own, and Spark keeps one count of each name in a plan: that of whichever place is last.
+    """
+
+    names: Collection[str]
+    make: "Callable[[str], DataFrame]"
+
+    def __getitem__(self, name: str) -> "DataFrame":
+        if name not in self.names:
+            raise KeyError(name)
+        return self.make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +67,12 @@ class Scans:
     something, and `check` compares.
 
     `implied`: what is read may be left out by Spark, as other scans decide whether there is anything to read it for.
+    `ends_early`: Spark may stop reading, as the query has a LIMIT.
     """
 
     plan: Plan
     implied: bool = False
+    ends_early: bool = False
     _observed: dict[str, _Observed] = field(default_factory=dict)
     _sent: dict[str, int] = field(default_factory=dict)
 
@@ -68,22 +95,30 @@ class Scans:
             )
 
     def check(self) -> None:
-        """Refuse what was read if it is not what there is. Errors: `ReadMismatchError`."""
+        """Refuse what was read if it is not what there is: at each place that Spark has counted, or once if it has counted
+        none. Errors: `ReadMismatchError`."""
+        places: dict[Scan, list[tuple[_Observed, int | None]]] = {}
         for name, each in self._observed.items():
-            found = self._sent.get(name, _in_process(each.observation))
-            judgement = judged(each.scan, found)
-            if judgement is Judgement.COUNT_ALONE:
-                found = _alone(each.rows)
-                judgement = judged(each.scan, found, alone=True)
-            if judgement is not Judgement.RIGHT:
-                raise mismatch(self.plan.target, self.plan.epoch, each.scan, found or 0)
+            places.setdefault(each.scan, []).append((each, self._sent.get(name, _in_process(each.observation))))
+        for scan, found in places.items():
+            counted = [place for place in found if place[1] is not None]
+            for each, rows in counted or found[:1]:
+                self._judge(scan, each, rows)
+
+    def _judge(self, scan: Scan, each: _Observed, found: int | None) -> None:
+        judgement = judged(scan, found)
+        if judgement is Judgement.COUNT_ALONE:
+            found = _alone(each.rows)
+            judgement = judged(scan, found, alone=True)
+        if judgement is not Judgement.RIGHT:
+            raise mismatch(self.plan.target, self.plan.epoch, scan, found or 0)
 
     def _observe(self, rows: "DataFrame", scan: Scan) -> "DataFrame":
         from pyspark.sql import Observation
         from pyspark.sql import functions as F  # noqa: N812
 
         name = f"scan_{len(self._observed)}"
-        known = replace(scan, implied=self.implied)
+        known = replace(scan, implied=self.implied, ends_early=self.ends_early)
         self._observed[name] = _Observed(scan=known, rows=rows, observation=Observation(name))
         return rows.observe(self._observed[name].observation, F.count(F.lit(1)).alias(_ROWS))
 

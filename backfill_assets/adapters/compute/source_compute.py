@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from backfill_assets.adapters.compute.changes import (
 )
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import poison_records
-from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
+from backfill_assets.adapters.compute.scans import Count, Inputs, Scans, uncounted
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.runtime.spark_conf import cores
@@ -138,7 +138,7 @@ class SparkCompute:
                 rows = batch(query, inputs).selectExpr(*view_columns(self.output))
                 return write_observed(rows, place, {"insert": "count(1)"}, tasks=tasks, scans=scans)
 
-    def _inputs(self, spark: "SparkSession", plan: Plan, scans: Scans) -> "dict[str, DataFrame]":
+    def _inputs(self, spark: "SparkSession", plan: Plan, scans: Scans) -> Inputs:
         return bronze_inputs(spark, plan.reads, self.sources, left_out_of(plan.after), scans)
 
 
@@ -148,15 +148,15 @@ def bronze_inputs(
     sources: Mapping[str, SourceReader],
     left_out: Mapping[str, Offsets] = MappingProxyType({}),
     scans: Scans | None = None,
-) -> "dict[str, DataFrame]":
+) -> Inputs:
     """The bronze rows that belong to reads, by source, without those that are left out."""
-    inputs: dict[str, DataFrame] = {}
-    for read in reads:
-        rows = read_rows(spark, read, sources[read.source], scans)
-        if read.source in left_out:
-            rows = rows.where(f"NOT {among('_partition', '_offset', left_out[read.source])}")
-        inputs[read.source] = inputs[read.source].unionByName(rows) if read.source in inputs else rows
-    return inputs
+
+    def rows(name: str) -> "DataFrame":
+        parts = [read_rows(spark, read, sources[name], scans) for read in reads if read.source == name]
+        every = reduce(lambda some, more: some.unionByName(more), parts)
+        return every.where(f"NOT {among('_partition', '_offset', left_out[name])}") if name in left_out else every
+
+    return Inputs(dict.fromkeys(read.source for read in reads), rows)
 
 
 def read_rows(spark: "SparkSession", read: Read, source: SourceReader, scans: Scans | None = None) -> "DataFrame":

@@ -6,7 +6,7 @@ The effect of a change log on a view is consolidated by the view's key, in Spark
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.attempt import Attempt
@@ -43,7 +43,7 @@ from backfill_assets.adapters.compute.relational_changes import (
     check_changes_readable,
 )
 from backfill_assets.adapters.compute.rules import followed
-from backfill_assets.adapters.compute.scans import Scans
+from backfill_assets.adapters.compute.scans import Inputs, Scans
 from backfill_assets.adapters.compute.source_compute import SMALL_EPOCH
 from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
 from backfill_assets.adapters.compute.version_rows import rows_at
@@ -167,7 +167,9 @@ class TableCompute:
         return poison_rows(self.query(plan.incarnation), inputs, self.upstreams, columns, rows=plan.offsets)
 
     def _attempt(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> Attempt:
-        return Attempt(spark=spark, plan=plan, view=self.output, folder=folder, at=at, scans=Scans(plan=plan))
+        query = self.query(plan.incarnation)
+        scans = Scans(plan=plan, ends_early=isinstance(query, RelationalQuery) and query.ends_early)
+        return Attempt(spark=spark, plan=plan, view=self.output, folder=folder, at=at, scans=scans)
 
     def _compute(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         """Stage what a plan does to the view, from inputs that were read as they are."""
@@ -234,7 +236,7 @@ class TableCompute:
         # What groups are computed again from is read only if there are such groups.
         reading = replace(attempt, scans=replace(attempt.scans, implied=steps.rule == "additive"))
         work = TableChanges(
-            new=cache(lambda name: self._input(reading, name)),
+            new=lambda name: self._input(reading, name),
             changed={each.source: self._changed(attempt, each) for each in changed},
             held=self._old(attempt),
             rows=sum(each.rows for each in changed),
@@ -253,9 +255,9 @@ class TableCompute:
     def _old(self, attempt: Attempt) -> "DataFrame":
         return rows_at(attempt.spark, self.output, attempt.at)
 
-    def _inputs(self, attempt: Attempt) -> "dict[str, DataFrame]":
+    def _inputs(self, attempt: Attempt) -> Inputs:
         names = dict.fromkeys(read.source for read in attempt.read.values())
-        return {name: self._input(attempt, name) for name in names}
+        return Inputs(names, lambda name: self._input(attempt, name))
 
     def _input(self, attempt: Attempt, name: str) -> "DataFrame":
         parts = [
@@ -373,11 +375,13 @@ def _consolidated(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[s
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    from backfill_assets.adapters.sql.map_columns import grouped
+
     columns = [each for each in rows.columns if each != CARRIED_CHANGE]
     sums = F.expr(f"sum(IF({CARRIED_CHANGE} {IS_INSERT}, 1, -1))").alias("__rows")
     # Rows of a key are shuffled once: Spark then adds up rows, and after that keys, without another shuffle.
     together = rows.repartition(*map(quoted, key))
-    left = together.groupBy(*map(quoted, columns)).agg(sums).where("__rows <> 0")
+    left = grouped(together, columns, sums).where("__rows <> 0")
     netted = left.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(
         F.max_by(F.struct(*map(quoted, columns)), "__rows").alias("__last"),
         F.sum(F.greatest("__rows", F.lit(0))).alias("__came"),

@@ -18,7 +18,7 @@ from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
 from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH, fixed_lengths
 from backfill_assets.adapters.delta.footers import footer_rows, held_rows
 from backfill_assets.adapters.delta.key_statistics import files_of_keys, sortable_key
-from backfill_assets.adapters.delta.log_replay import DataFile, Version
+from backfill_assets.adapters.delta.log_replay import DataFile, Version, is_plain_path
 from backfill_assets.adapters.delta.upstream import ChangeFiles, DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import (
@@ -72,15 +72,27 @@ def rows_done(
     upstream: DeltaUpstream,
     table: TablePosition,
     columns: Sequence[Column],
-    count: Count = uncounted,
+    place: Scratch,
 ) -> "DataFrame":
-    """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted."""
-
-    # Of a table whose keys have been read in part, Delta opens only files that may have one of them.
-    counts = _known_rows(upstream, table.version, count) if table.backfilled else uncounted
+    """These columns of all rows of the version of a position whose keys have been read, as if they had just been inserted.
+    `place` is a folder for this read alone."""
+    if not table.backfilled:
+        return table_rows(spark, upstream, _keys_done(upstream.name, table), columns, place)
+    counts = _known_rows(upstream, table.version, place.count_version(upstream.name, table.version))
     rows = unfiltered(rows_at(spark, upstream.location, table.version, counts))
-    done = rows if table.backfilled else in_ranges(rows, upstream, done_ranges(table))
-    return projected(_inserted(done), upstream, columns)
+    return projected(_inserted(rows), upstream, columns)
+
+
+def _keys_done(name: str, table: TablePosition) -> KeyRead:
+    """What has been read of a table whose history is read by ranges of its key."""
+    return KeyRead(
+        source=name,
+        table_id=table.table_id,
+        version=table.version,
+        ranges={},
+        keys=done_ranges(table),
+        rows=sum(bucket.rows for bucket in table.buckets.values()),
+    )
 
 
 def table_rows(
@@ -114,7 +126,7 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
             return of_files(read.version, upstream.chosen(read))
         case KeyRead():
             files = files_of_keys(upstream, read, sortable_key(upstream)[0])
-            if is_worth_counting(read, [each.stated_rows for each in files]):
+            if place.scans is not None and is_worth_counting(read, [each.stated_rows for each in files]):
                 rows = of_files(read.version, files)
             else:
                 rows = _inserted(unfiltered(delta_rows_at(spark, upstream.location, read.version)))
@@ -171,7 +183,7 @@ def _files(
     """Exactly these files of a table: as plain Parquet if that is sufficient (this saves Delta's reading of a log),
     otherwise through a log that lists no others."""
     paths = [each.path for each in files]
-    if version.is_plain and not any(each.deleted for each in files) and not any(":" in path for path in paths):
+    if version.is_plain and not any(each.deleted for each in files) and all(map(is_plain_path, paths)):
         return parquet_rows(spark, upstream.location, str(version.metadata["schemaString"]), paths)
     adds = [{"add": each.absolute(upstream.location.uri)} for each in files]
     mapping = {

@@ -5,7 +5,6 @@ small table. So Spark gets the files of a small table directly, if they alone de
 """
 
 import json
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -13,7 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.compute.scans import Count, uncounted
-from backfill_assets.adapters.delta.log_replay import is_plain
+from backfill_assets.adapters.delta.log_replay import is_plain, is_plain_path
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import total_rows
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = [
     "delta_rows_at",
     "holds_rows_as_they_are",
-    "is_plain_path",
     "loaded_at",
     "rows_at",
     "small_and_plain",
@@ -33,9 +31,6 @@ __all__ = [
 SMALL_FILES, SMALL_BYTES = 32, 64 * 2**20
 """A table with no more files and bytes than this is read by its files. Up to this number of paths, Spark lists them
 without a job."""
-
-_PLAIN_PATH = re.compile(r"[\w.=-][\w./=-]*")
-"""A path below the table's folder without encoded characters."""
 
 
 class Files(NamedTuple):
@@ -92,11 +87,6 @@ def _rows_of(spark: "SparkSession", files: Files) -> "DataFrame":
     if not files.paths:
         return spark.createDataFrame([], schema)
     return spark.read.schema(schema).parquet(*files.paths)
-
-
-def is_plain_path(path: str) -> bool:
-    """Whether a path in the log is below the table's folder, and is not encoded."""
-    return _PLAIN_PATH.fullmatch(path) is not None
 
 
 def holds_rows_as_they_are(table: DeltaTable) -> bool:

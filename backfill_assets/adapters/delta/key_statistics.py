@@ -25,6 +25,9 @@ WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 SORTABLE = re.compile(
     r"TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL\(\d+,\s*\d+\)|BOOLEAN|STRING|DATE|TIMESTAMP|TIMESTAMP_NTZ"
 )
+NO_LETTER = "\ufffd"
+"""Stands in statistics for bytes that are no text, which may be less or greater than it."""
+
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MAX_FILES = 10_000
 """The statistics of no more files are compared with each read; Delta's reader does that in parallel."""
@@ -119,7 +122,9 @@ def _ordered(column: Column, value: object) -> Any:
             return value
         case Decimal() if column.type.startswith("DECIMAL"):
             return value
-        case str() if column.type == "STRING" or (column.type == "DATE" and DAY.fullmatch(value)):
+        case str() if (column.type == "STRING" and NO_LETTER not in value) or (
+            column.type == "DATE" and DAY.fullmatch(value)
+        ):
             return value
         case str() if column.type == "TIMESTAMP":
             return _micros(value)

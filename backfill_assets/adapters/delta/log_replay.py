@@ -21,13 +21,14 @@ import pyarrow.parquet as pq
 from backfill_assets.adapters.delta.commits import Actions, read_commit
 from backfill_assets.adapters.storage.warehouse import Mark, TableLocation
 
-__all__ = ["DataFile", "LogGapError", "LogReplay", "Version", "is_elsewhere", "is_plain", "replay"]
+__all__ = ["DataFile", "LogGapError", "LogReplay", "Version", "is_elsewhere", "is_plain", "is_plain_path", "replay"]
 
 MAX_COMMITS_AHEAD = 100
 """A version that is further ahead is read from its checkpoint; most tables make one every ten commits."""
 
 _LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)")
+_PLAIN_PATH = re.compile(r"(?:[\w.=-]+/)*(?![._])[\w.=-]+(?<!\._COPYING_)")
 _COLUMNS = ("add", "protocol", "metaData", "sidecar")
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -241,6 +242,12 @@ def _vector_id(action: Mapping[str, Any] | None) -> str:
 def is_elsewhere(path: str) -> bool:
     """Whether a path in a log is a full address, as in shallow clones, instead of a path in the table's folder."""
     return "://" in path or path.startswith(("file:", "/"))
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether a path in a log is one below the table's folder that Spark takes for just this file: nothing in it is encoded,
+    or a pattern, and the file's name is none that Spark passes over as hidden."""
+    return _PLAIN_PATH.fullmatch(path) is not None
 
 
 def _absolute(table_uri: str, path: str) -> str:

@@ -34,10 +34,10 @@ from backfill_assets.adapters.delta.maintenance import set_properties
 from backfill_assets.adapters.delta.merged_files import Merged, MergeLarge, check_features, commit_merged
 from backfill_assets.adapters.delta.same_key import column, same_key
 from backfill_assets.adapters.delta.staging import check_columns
-from backfill_assets.adapters.delta.upstream import retention_of
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, boundable, naming
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
+from backfill_assets.core.progress.retention import retention_of
 from backfill_assets.errors import PositionsLostError, StagingError, StoredFormatError
 
 __all__ = ["STATUS_PROPERTY", "DeltaOutput", "create_table"]

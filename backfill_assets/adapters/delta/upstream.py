@@ -11,13 +11,21 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.delta.column_metadata import declared_types, stored_names
 from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
-from backfill_assets.adapters.delta.log_replay import DataFile, LogGapError, LogReplay, Version, is_elsewhere, is_plain
+from backfill_assets.adapters.delta.footers import footer_rows
+from backfill_assets.adapters.delta.log_replay import (
+    DataFile,
+    LogGapError,
+    LogReplay,
+    Version,
+    is_elsewhere,
+    is_plain,
+    is_plain_path,
+)
 from backfill_assets.adapters.storage.lru import LeastRecentlyUsed
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.ports import Commit, TableSize, UpstreamState
@@ -31,18 +39,15 @@ from backfill_assets.core.progress.reads import (
     SpoolRead,
     TableRead,
 )
-from backfill_assets.core.progress.retention import parse_interval
+from backfill_assets.core.progress.retention import retention_of
 from backfill_assets.core.strategies.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.query.ddl import Column, columns_of_delta
 
-__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows", "retention_of"]
+__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows"]
 
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
-RETENTION = (("delta.deletedFileRetentionDuration", 7), ("delta.logRetentionDuration", 30))
-"""The properties for the retention of removed files and of log entries, with Delta's defaults in days."""
-
 KEPT_VERSIONS = 3
 """How many versions are kept in memory with their files: a pinned one, and the newest."""
 
@@ -170,7 +175,8 @@ class DeltaUpstream:
         versions = [self._changes(number) for number in range(read.first, read.last + 1)]
         feed = tuple(path for each in versions for path in each.feed)
         added = tuple(file for each in versions if not each.feed for file in each.added)
-        if ":" in "".join((*feed, *(file.path for file in added))) or not all(each.is_plain for each in versions):
+        paths = (*feed, *(file.path for file in added))
+        if not all(map(is_plain_path, paths)) or not all(each.is_plain for each in versions):
             return None
         try:
             table = self.location.load(version=read.last)
@@ -335,9 +341,7 @@ class DeltaUpstream:
     def _rows_of(self, file: DataFile) -> int:
         if file.stated_rows is not None:
             return file.stated_rows
-        path = unquote(file.path)
-        with self.location.files().open_input_file(path) as stream:
-            return int(pq.read_metadata(stream).num_rows) - file.deleted
+        return footer_rows(self.location, [file.path]) - file.deleted
 
     def _lost(self, number: int, what: str) -> VersionsLostError:
         return VersionsLostError(
@@ -346,16 +350,6 @@ class DeltaUpstream:
             "delta.deletedFileRetentionDuration and delta.logRetentionDuration of the table, or VACUUM it less",
             version=number,
         )
-
-
-def retention_of(configuration: Mapping[str, str | None]) -> tuple[float, float]:
-    """How long, in seconds, a table keeps removed files and log entries at least, according to its properties."""
-    files, log = (_seconds(configuration.get(name), days) for name, days in RETENTION)
-    return files, log
-
-
-def _seconds(interval: str | None, days: int) -> float:
-    return parse_interval(interval) if interval else days * 86_400.0
 
 
 def _data_change(action: Mapping[str, Any], kind: str) -> bool:

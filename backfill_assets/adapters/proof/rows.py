@@ -178,10 +178,10 @@ def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE
     """Compare rows of which each says in `SIDE` whether it is `FOUND` or `EXPECTED`, as `compared` does."""
     from pyspark.sql import functions as F  # noqa: N812
 
+    from backfill_assets.adapters.sql.map_columns import grouped
+
     side, columns = F.col(SIDE), [name for name in sides.columns if name != SIDE]
-    counted = sides.groupBy(*map(quoted, columns)).agg(
-        F.sum(side).alias("__balance"), F.count_if(side == EXPECTED).alias("__expected")
-    )
+    counted = grouped(sides, columns, F.sum(side).alias("__balance"), F.count_if(side == EXPECTED).alias("__expected"))
     balance = F.col("__balance")
     # In a subset, a row that can no longer be derived is not a violation; one that can be derived but exists too often
     # is.
@@ -220,7 +220,7 @@ def _rounded(rows: "DataFrame", types: Mapping[str, str]) -> "DataFrame":
 
 def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
     """The rows of the table, recomputed; None if there is nothing to read for a table without a query."""
-    inputs = bronze_inputs(spark, derived.reads, derived.sources, derived.left_out)
+    inputs = dict(bronze_inputs(spark, derived.reads, derived.sources, derived.left_out))
     if derived.query is None:
         return next(iter(inputs.values()), None)
     for name, source in derived.sources.items():

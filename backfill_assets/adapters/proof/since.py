@@ -72,10 +72,11 @@ def tables_since(runner: SparkRunner, query: Query, read: OfTables, written: Wri
 
     def compare(spark: "SparkSession") -> Difference:
         inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be running on the same view
-        inputs = _inputs(spark, query, read, Scratch(table=written.table, path=inside))
+        place = Scratch(table=written.table, path=inside)
+        inputs = _inputs(spark, query, read, place)
         try:
             if isinstance(query, AggregateQuery):
-                return _groups(spark, query, _changes(spark, query, read, inputs), written)
+                return _groups(spark, query, _changes(spark, query, read, inputs, place), written)
             assert isinstance(query, RowwiseQuery)
             return _rows(spark, query, inputs, written)
         finally:
@@ -146,7 +147,7 @@ def _rows(
 
 
 def _changes(
-    spark: "SparkSession", query: AggregateQuery, read: OfTables, inputs: "Mapping[str, DataFrame]"
+    spark: "SparkSession", query: AggregateQuery, read: OfTables, inputs: "Mapping[str, DataFrame]", place: Scratch
 ) -> _Changes:
     (name,) = query.upstreams
     upstream, position = read.tables[name], read.position.tables[name]
@@ -155,7 +156,7 @@ def _changes(
     return _Changes(
         rows=signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)"),
         most=sum(map(size_of, read.since.reads)),
-        whole=(lambda: rows_done(spark, upstream, position, query.columns)) if follows else None,
+        whole=(lambda: rows_done(spark, upstream, position, query.columns, place)) if follows else None,
     )
 
 

@@ -10,7 +10,8 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from backfill_assets.adapters.compute.version_rows import holds_rows_as_they_are, is_plain_path
+from backfill_assets.adapters.compute.version_rows import holds_rows_as_they_are
+from backfill_assets.adapters.delta.log_replay import is_plain_path
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.proof_scope import Everything
 

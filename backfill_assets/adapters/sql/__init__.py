@@ -7,6 +7,7 @@
 - `floats`: the one form of floats that are equal
 - `kafka_records`: turns Kafka records into bronze rows
 - `keys`: keys as text
+- `map_columns`: groups rows by columns that may hold maps
 - `offset_ranges`: ranges of offsets as one condition in Spark SQL, for any number of partitions
 - `semi_join`: the rows of one DataFrame whose key is in another one, by either kind of join
 """

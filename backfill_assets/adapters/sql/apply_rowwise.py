@@ -29,13 +29,13 @@ def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "Da
     Errors: `ValueError` if `inputs` has no upstream of the query; `QueryError` with reason `SPARK` if Spark refuses the
     query, for example because types do not match.
     """
-    present = [inputs[name] for name in query.upstreams if name in inputs]
-    if not present:
-        raise ValueError(f"none of the upstreams {', '.join(query.upstreams)} is among the inputs")
-    spark = present[0].sparkSession
     branches = [branch for branch in query.branches if branch.upstream in inputs or branch.columns]
+    bound = [inputs.get(branch.upstream) for branch in branches]
+    spark = next((rows.sparkSession for rows in bound if rows is not None), None)
+    if spark is None:
+        raise ValueError(f"none of the upstreams {', '.join(query.upstreams)} is among the inputs")
     try:
-        rows = reduce(_union, (_branch_rows(spark, branch, inputs.get(branch.upstream)) for branch in branches))
+        rows = reduce(_union, (_branch_rows(spark, *each) for each in zip(branches, bound, strict=True)))
         # Connect analyzes late: requesting the types makes it refuse here and not at the first write.
         types = {field.name: field.dataType for field in rows.schema.fields}
     except AnalysisException as error:

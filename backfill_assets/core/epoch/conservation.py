@@ -48,6 +48,7 @@ class Scan:
     """One scan of Spark: `what` of which `table`, in words, and how many rows there are, from `least` to `most`.
 
     `implied`: what it gives is empty whenever another scan is, so it need not be counted where Spark has left it out.
+    `ends_early`: Spark may stop reading it, as the query has a LIMIT.
     """
 
     table: str
@@ -55,6 +56,7 @@ class Scan:
     least: int
     most: int
     implied: bool = False
+    ends_early: bool = False
 
     @property
     def expected(self) -> str:
@@ -82,7 +84,8 @@ def judged(scan: Scan, found: int | None, *, alone: bool = False) -> Judgement:
         return Judgement.RIGHT if needless else Judgement.COUNT_ALONE
     if scan.least <= found <= scan.most:
         return Judgement.RIGHT
-    return Judgement.COUNT_ALONE if found > scan.most and not alone else Judgement.WRONG
+    unclear = found > scan.most or scan.ends_early
+    return Judgement.COUNT_ALONE if unclear and not alone else Judgement.WRONG
 
 
 def is_worth_counting(read: KeyRead, stated: Sequence[int | None]) -> bool:

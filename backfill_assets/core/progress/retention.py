@@ -6,13 +6,15 @@ are the change log, may be deleted `delta.logRetentionDuration` after they were 
 table.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-__all__ = ["FILE_SETTING", "LOG_SETTING", "Forecast", "forecast", "in_words", "parse_interval"]
+__all__ = ["FILE_SETTING", "LOG_SETTING", "Forecast", "forecast", "in_words", "parse_interval", "retention_of"]
 
 FILE_SETTING = "delta.deletedFileRetentionDuration"
 LOG_SETTING = "delta.logRetentionDuration"
+_DEFAULT_DAYS = ((FILE_SETTING, 7), (LOG_SETTING, 30))
 SPARE = 0.25
 """The share of a retention that should be left when the snapshot has been read."""
 SPARE_WITHOUT_ETA = 0.5
@@ -142,3 +144,13 @@ def _spare(safe: float, eta: float | None) -> str:
     if eta is None:
         return ""
     return f": {in_words(safe - eta)} to spare" if safe >= eta else f": {in_words(eta - safe)} too little"
+
+
+def retention_of(configuration: Mapping[str, str | None]) -> tuple[float, float]:
+    """How long, in seconds, a table keeps removed files and log entries at least, according to its properties."""
+    files, log = (_seconds(configuration.get(name), days) for name, days in _DEFAULT_DAYS)
+    return files, log
+
+
+def _seconds(interval: str | None, days: int) -> float:
+    return parse_interval(interval) if interval else days * 86_400.0

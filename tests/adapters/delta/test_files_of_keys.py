@@ -88,8 +88,9 @@ def test_keys_are_compared_as_spark_orders_them(
         ([[Decimal(10**20)], [Decimal(10**21)]], pa.decimal128(38, 0), "5"),
         ([[datetime(2024, 1, 1, tzinfo=UTC)], [datetime(2024, 1, 2, tzinfo=UTC)]], pa.timestamp("us", "UTC"), "5"),
         ([[True], [True]], pa.bool_(), "false"),
+        ([["\ufffd"], ["x\ufffd"]], TEXT, "a"),
     ],
-    ids=["nulls", "floats", "long decimals", "instants", "booleans"],
+    ids=["nulls", "floats", "long decimals", "instants", "booleans", "no text"],
 )
 def test_a_file_whose_bounds_are_missing_or_inexact_may_have_any_key(
     tmp_path: Path, files: list[list[Any]], kind: pa.DataType, upto: str

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.adapters.delta.log_replay import DataFile, LogGapError, Version, is_plain, replay
+from backfill_assets.adapters.delta.log_replay import DataFile, LogGapError, Version, is_plain, is_plain_path, replay
 from backfill_assets.adapters.storage.warehouse import TableLocation
 
 
@@ -231,3 +231,25 @@ def test_addresses_for_a_log_elsewhere_are_absolute_and_encoded_as_uris() -> Non
 
 def paths(version: Version) -> list[str]:
     return [each.path for each in version.files]
+
+
+@pytest.mark.parametrize(
+    ("path", "plain"),
+    [
+        ("part-00000-9f.c000.snappy.parquet", True),
+        ("_change_data/cdc-00000-9f.c000.snappy.parquet", True),
+        ("day=2024-01-01/part-0.parquet", True),
+        ("p[1].parquet", False),
+        ("p*.parquet", False),
+        ("p?.parquet", False),
+        ("{a,b}.parquet", False),
+        ("a%20b.parquet", False),
+        ("_p.parquet", False),
+        (".p.parquet", False),
+        ("day=1/_p.parquet", False),
+        ("p._COPYING_", False),
+        ("file:///elsewhere/p.parquet", False),
+    ],
+)
+def test_spark_takes_only_plain_paths_for_just_one_file(path: str, plain: bool) -> None:
+    assert is_plain_path(path) is plain

@@ -1,5 +1,7 @@
 """What follows from the number of rows that Spark has read of an upstream."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +75,14 @@ def test_what_is_read_twice_is_counted_alone_and_then_has_to_be_right(rows: int,
     assert judged(scan(rows), rows + more) is Judgement.COUNT_ALONE
     assert judged(scan(rows), rows + more, alone=True) is Judgement.WRONG
     assert judged(scan(rows), rows, alone=True) is Judgement.RIGHT
+
+
+@given(st.integers(1, MOST_ALONE))
+def test_what_may_end_early_is_counted_alone_where_it_seems_to_lack_rows(rows: int) -> None:
+    limited = replace(scan(rows), ends_early=True)
+    assert judged(limited, rows - 1) is Judgement.COUNT_ALONE
+    assert judged(limited, rows - 1, alone=True) is Judgement.WRONG
+    assert judged(limited, rows) is judged(limited, rows, alone=True) is Judgement.RIGHT
 
 
 @given(ROWS, st.booleans())

@@ -161,13 +161,18 @@ def numbers_of(project: Project, name: str) -> list[str]:
     return [each.name for each in table.to_pyarrow_table().schema if any(kind(each.type) for kind in kinds)]
 
 
+def _ranged(stats: dict[str, Any]) -> str:
+    """A column that has more than one value in a file."""
+    return str(next(name for name, least in stats["minValues"].items() if least != stats["maxValues"][name]))
+
+
 def raised(stats: dict[str, Any]) -> None:
-    name = next(iter(stats["minValues"]))
+    name = _ranged(stats)
     stats["minValues"][name] = stats["maxValues"][name]
 
 
 def lowered(stats: dict[str, Any]) -> None:
-    name = next(iter(stats["maxValues"]))
+    name = _ranged(stats)
     stats["maxValues"][name] = stats["minValues"][name]
 
 

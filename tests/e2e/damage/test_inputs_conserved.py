@@ -4,6 +4,7 @@ import json
 import uuid
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from deltalake import DeltaTable
@@ -60,13 +61,18 @@ def newest(folder: str | Path) -> Path:
     return max(Path(folder).rglob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
 
 
-def refused(project: Project, name: str, expected: type[BackfillError] = ReadMismatchError) -> str:
+def refused(
+    project: Project,
+    name: str,
+    expected: type[BackfillError] = ReadMismatchError,
+    limits: Limits = Limits(),  # noqa: B008
+) -> str:
     """What a run says that passes over files which it cannot read. It commits nothing but the beginning of a life."""
     workspace = careless(project.workspace(), IGNORE)
     look = workspace.table(project.declared[name]).output.look()
     before = (look.record.epoch, look.record.rows_total) if look.record is not None else (0, 0)
     with pytest.raises(expected) as found:
-        refresh(workspace, name, Limits(), run_id=uuid.uuid4().hex)
+        refresh(workspace, name, limits, run_id=uuid.uuid4().hex)
     record = project.record(name)
     assert (record.epoch, record.rows_total) == before
     return str(found.value)
@@ -148,6 +154,64 @@ def test_rows_that_a_deletion_vector_hides_are_not_expected(lake: Lake) -> None:
     assert f"Spark read 30 rows of its files in version {version} of 'base', expected 39" in said
     lake.project.refresh("rows")
     assert lake.project.check("rows").passed
+
+
+def test_each_place_that_reads_a_table_is_counted(lake: Lake) -> None:
+    query = "SELECT x.id, x.amount, y.id AS other FROM base x JOIN base y ON x.id = y.id + 1"
+    lake.view("pairs", query, lake.table("base"))
+    with damaged(newest(lake.path("base")), "amount"):
+        said = refused(lake.project, "pairs")
+    assert "epoch 1: Spark read 30 rows of version 3 of 'base', expected 40" in said
+    lake.project.refresh("pairs")
+    assert lake.project.check("pairs").passed
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "query", ["SELECT 1 AS one FROM base ORDER BY one LIMIT 1", VIEWS["rows"] + " ORDER BY id LIMIT 2"]
+)
+def test_a_limit_may_end_a_scan_early(lake: Lake, query: str) -> None:
+    lake.view("few", query, lake.table("base"))
+    with damaged(newest(lake.path("base"))):
+        assert "of version 3 of 'base', expected 40" in refused(lake.project, "few")
+    lake.project.refresh("few")
+    assert lake.project.check("few").passed
+
+
+@pytest.mark.full
+def test_groups_are_computed_again_of_all_keys_that_were_read(lake: Lake) -> None:
+    query = "SELECT id % 3 AS part, min(amount) AS least FROM base GROUP BY id % 3"
+    lake.view("parts", query, lake.table("base"), strategy="arrangement")
+    chunk = Limits(chunk_rows=ROWS, max_rows=ROWS)
+    lake.project.refresh("parts", chunk)
+    DeltaTable(lake.path("base")).delete("id = 0")
+    rewritten = max(Path(lake.path("base")).glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+    with damaged(rewritten):
+        said = refused(lake.project, "parts", limits=chunk)
+    assert "rows of the files that may have its keys, in version 4, of 'base', expected " in said
+    lake.project.refresh("parts")
+    assert lake.project.check("parts").passed
+
+
+@pytest.mark.full
+def test_files_are_read_by_their_names_whatever_these_look_like(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    names = ("p1.parquet", "p[1].parquet", "p*.parquet", "_p.parquet")
+    for number in range(len(names)):
+        lake.append("base", some(number * ROWS))
+    for number, name in enumerate(names):
+        (entry,) = Path(lake.path("base"), "_delta_log").glob(f"*{number}.json")
+        actions = [json.loads(line) for line in entry.read_text().splitlines()]
+        (add,) = (each["add"] for each in actions if "add" in each)
+        Path(lake.path("base"), add["path"]).rename(Path(lake.path("base"), name))
+        add["path"] = quote(name)
+        entry.write_text("".join(json.dumps(each) + "\n" for each in actions))
+    for view, query in VIEWS.items():
+        if view != "joined":
+            lake.view(view, query, lake.table("base"))
+            lake.project.refresh(view)
+            assert lake.project.check(view).passed
+    assert lake.found("rows", ["id"]) == {(at,): 1 for at in range(4, len(names) * ROWS)}
 
 
 @pytest.mark.parametrize("vectors", one_in_gate("true", "false"))
