@@ -42,7 +42,7 @@ def test_rows_are_grouped_by_maps_with_null_values(spark: SparkSession, tmp_path
 def test_a_view_keeps_null_values_of_maps(tmp_path: Path, query: str) -> None:
     lake = Lake(tmp_path)
     lake.write("base", lake.spark.range(20, numPartitions=1).selectExpr("id", "id AS v", f"{PLAIN} AS m"))
-    lake.view("maps", query, lake.table("base"), refresh_mode="incremental")
+    lake.view("maps", query, lake.table("base"), refresh_mode="incremental", primary_key="id")
     lake.project.refresh("maps")
     for statement in ("UPDATE {t} SET m = map('y', NULL, 'z', 2.5D) WHERE id < 5", "DELETE FROM {t} WHERE id > 15"):
         lake.sql("base", statement)
