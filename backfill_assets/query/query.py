@@ -87,6 +87,8 @@ def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> 
 def _is_all(tokens: Sequence[Token], at: int) -> bool:
     """Whether a star stands for columns: it does not follow an operand, and is not that of `count(*)`."""
     before = tokens[at - 1].token_type if at else TokenType.SELECT
+    if before == TokenType.L_PAREN:
+        return tokens[at - 2].text.lower() != "count"
     return before in _BEFORE_ALL
 
 

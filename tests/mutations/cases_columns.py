@@ -51,4 +51,11 @@ COLUMNS: tuple[Mutation, ...] = (
         new="rows = self._captured(attempt, read, columns)",
         tests=(FIXED,),
     ),
+    Mutation(
+        name="a star inside of a call means the columns that are named",
+        file="backfill_assets/query/query.py",
+        old="    if before == TokenType.L_PAREN:\n",
+        new="    if at < 0:\n",
+        tests=("tests/query/test_query_columns.py",),
+    ),
 )

@@ -25,7 +25,14 @@ ROWWISE = [
     "SELECT id AS day, DAY + 1 AS next FROM t WHERE `at` = 1",
     "SELECT 1 AS one FROM t",
 ]
-STARS = ["SELECT * FROM t", "SELECT t.* FROM t", "SELECT id AS key, * FROM t", "SELECT ALL * FROM t"]
+STARS = [
+    "SELECT * FROM t",
+    "SELECT t.* FROM t",
+    "SELECT id AS key, * FROM t",
+    "SELECT ALL * FROM t",
+    "SELECT DISTINCT to_json(struct(*)) AS text FROM t",
+    "SELECT id, row_number() OVER (PARTITION BY day ORDER BY price, struct(*)) AS place FROM t",
+]
 GROUPED = [
     "SELECT day AS d, count(*) AS n FROM t GROUP BY d",
     "SELECT date(at) AS day, sum(price * qty) AS total FROM t GROUP BY 1",
