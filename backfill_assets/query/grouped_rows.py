@@ -49,6 +49,9 @@ def cut_at_groups(
     """
     if not isinstance(root, exp.Select) or not isinstance(tree, exp.Select) or root.args.get("with_"):
         return None
+    # Sessions of a subquery are merged by the GROUP BY around it: groups are then not made of rows with equal values.
+    if any(token.text.lower() == "session_window" for token in tokens):
+        return None
     span = _span(tokens)
     if span is None or not sums_are_kept(tree, tables):
         return None

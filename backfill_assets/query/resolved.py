@@ -3,7 +3,7 @@
 The tree is only looked at. What runs is the user's text, as a rendering would change some of Spark's functions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Final
 
@@ -23,6 +23,9 @@ tables twice in the tree."""
 _MARK: Final = "#"
 """Between an alias as the user wrote it and the number that makes it unique."""
 
+_WINDOWS: Final = ("window", "session_window")
+"""Functions that GROUP BY may call: Spark then has a column of the function's name."""
+
 
 def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
     """The tree of a query for analysis; None where names cannot be resolved without Spark."""
@@ -36,6 +39,7 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
     schema: dict[str, object] = {
         each.written: {column.name: column.type for column in tables[each.upstream]} for each in found if each.written
     }
+    _put_calls(tree, {column.name.lower() for each in found for column in tables[each.upstream]})
     try:
         tree = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)
     except SqlglotError:
@@ -76,6 +80,19 @@ def sources_of(select: exp.Select) -> list[exp.Expr]:
 def joins_of(select: exp.Select) -> list[exp.Join]:
     """The joins of a SELECT."""
     return list(select.args.get("joins") or [])
+
+
+def _put_calls(tree: exp.Expr, columns: Collection[str]) -> None:
+    """Put the call in the place of `window.start` where GROUP BY calls `window(...)`, if nothing else has that name."""
+    others = {each.name.lower() for each in tree.find_all(exp.Identifier) if not isinstance(each.parent, exp.Column)}
+    for select in tree.find_all(exp.Select):
+        group = select.args.get("group") or exp.Group()
+        calls = {each.name.lower(): each for each in group.expressions if isinstance(each, exp.Anonymous)}
+        known = {name: call for name, call in calls.items() if name in _WINDOWS and name not in others | {*columns}}
+        for column in list(select.find_all(exp.Column)):
+            call = known.get((column.table or column.name).lower())
+            if call is not None and column.find_ancestor(exp.Select) is select and len(column.parts) <= 2:
+                column.replace(exp.Dot(this=call.copy(), expression=column.this) if column.table else call.copy())
 
 
 def _inline(clause: exp.With) -> None:

@@ -39,6 +39,17 @@ COVERED = [
     ("SELECT k, count(*) AS n FROM a GROUP BY k HAVING count(*) > 1", [{0: "k"}]),
     ("SELECT k AS n, percentile(id, 0.5) AS p FROM a GROUP BY 1", [{0: "k"}]),
     ("SELECT k, median(id) AS n FROM a GROUP BY ALL", [{0: "k"}]),
+    ("SELECT k, window.start AS x, count(*) AS n FROM a GROUP BY k, window(at, '10 seconds')", [{0: "k"}]),
+    (
+        "SELECT max(Window.end) AS x FROM a GROUP BY k, WINDOW(at, '9 seconds') HAVING max(`window`.start) > at",
+        [{0: "k"}],
+    ),
+    ("SELECT session_window AS x, k FROM a GROUP BY session_window(at, '10 seconds'), k", [{0: "k"}]),
+    (
+        "SELECT session_window.k FROM a AS session_window GROUP BY session_window.k, session_window(at, '9 seconds')",
+        [{0: "k"}],
+    ),
+    ("SELECT k, s.end AS x FROM (SELECT k, session_window(at, '1 hour') AS s FROM a) GROUP BY k, s", [{0: "k"}]),
     ("SELECT id, rank() OVER (PARTITION BY k ORDER BY id) AS r FROM a", [{0: "k"}]),
     ("SELECT id FROM a QUALIFY count(*) OVER (PARTITION BY id) > 1", [{0: "id"}]),
     ("SELECT id FROM a UNION SELECT k FROM b", [{0: "id", 1: "k"}]),
@@ -98,6 +109,8 @@ TOGETHER = [
     "SELECT k, count(*) AS n FROM a GROUP BY k GROUPING SETS ((k), ())",
     "SELECT k + 1 AS l, count(*) AS n FROM a GROUP BY k + 1 HAVING count(*) > 1",
     "SELECT DISTINCT k + 1 AS l FROM a",
+    "SELECT window.start AS x, count(*) AS n FROM a GROUP BY window(at, '10 seconds')",
+    "SELECT s.end AS x, count(*) AS n FROM (SELECT session_window(at, '1 hour') AS s FROM a) GROUP BY s",
     "SELECT id, rank() OVER (ORDER BY id) AS r FROM a",
     "SELECT id, sum(id) OVER w AS r FROM a WINDOW w AS (PARTITION BY k)",
     "SELECT id, sum(id) OVER (PARTITION BY k) AS r, sum(id) OVER (PARTITION BY s) AS q FROM a",
@@ -227,6 +240,7 @@ def test_groups_of_joined_rows_are_cut_from_the_rows(query: str, rows: str, grou
         "SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY a.k HAVING count(*) > 1",
         "SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY ROLLUP (a.k)",
         "WITH c AS (SELECT 1 AS one) SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY a.k",
+        "SELECT s.end AS x, count(*) AS n FROM (SELECT session_window(at, '1 hour') AS s FROM a) GROUP BY s",
     ],
 )
 def test_groups_that_no_sum_or_count_keeps_are_not_cut(query: str) -> None:

@@ -16,7 +16,7 @@ from backfill_assets.query.ddl import quoted
 from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQuery, check_names
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 __all__ = [
     "apply_relational",
@@ -28,6 +28,9 @@ __all__ = [
     "own_rows",
     "result_rows",
 ]
+
+_SESSION = "spark.sessionWindow"
+"""The entry in a column's metadata by which Spark knows it as a session."""
 
 
 def apply_relational(query: RelationalQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -71,6 +74,7 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
     """What the query's own text gives, with these rows in each place that names an upstream.
 
     Values that are equal as keys have one form in the key's columns: zero without a sign, and NaN with the same bits.
+    Sessions are plain values.
     """
     rows: dict[str, Any] = {
         f"occurrence_{at}": (each.where(f"{ERROR.name} IS NULL") if name in query.good else each).select(
@@ -80,12 +84,20 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
     }
     try:
         result = bound[0].sparkSession.sql(query.template, None, **rows)
-        types = {field.name: field.dataType for field in result.schema.fields}
+        fields = result.schema.fields
     except AnalysisException as error:
         raise translated(error) from error
+    types = {field.name: field.dataType for field in fields}
     forms = {name: one_form(quoted(name), types[name]) for name in query.primary_key if name in types}
     odd = {name: F.expr(form) for name, form in forms.items() if form != quoted(name)}
-    return result.withColumns(odd) if odd else result
+    sessions = {field.name: _plain(field.name) for field in fields if _SESSION in field.metadata}
+    return result.withColumns(sessions | odd) if sessions or odd else result
+
+
+def _plain(name: str) -> "Column":
+    """The value of a session: wherever rows are grouped by what Spark knows as one, it merges those that overlap."""
+    session = F.col(quoted(name))
+    return F.when(session.isNotNull(), F.struct(session["start"].alias("start"), session["end"].alias("end")))
 
 
 def hashed(rows: "DataFrame", columns: Sequence[str]) -> "DataFrame":
