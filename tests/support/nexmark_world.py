@@ -200,12 +200,12 @@ def _bid(random: Random, at: int) -> dict[str, object]:
         "price": random.choice(_PRICES),
         "channel": random.choice(_CHANNELS),
         "url": random.choice(_URLS),
-        "date_time": _moment(random),
+        "date_time": _moment(random, 5),
         "extra": random.choice(_TEXTS),
     }
 
 
-def _moment(random: Random) -> datetime:
-    """A time in one of a few bursts of half a minute."""
-    day, hour = random.choice(((0, 3), (0, 7), (0, 12), (1, 12), (1, 19)))
-    return _BEGIN + timedelta(days=day, hours=hour, milliseconds=500 * random.randrange(60))
+def _moment(random: Random, bursts: int = 2) -> datetime:
+    """A time in one of the first bursts of twenty seconds; people register and sell in the first two."""
+    day, hour = random.choice(((0, 3), (0, 7), (0, 12), (1, 12), (1, 19))[:bursts])
+    return _BEGIN + timedelta(days=day, hours=hour, milliseconds=500 * random.randrange(40))

@@ -94,7 +94,7 @@ def test_a_view_is_equal_to_its_query_after_every_step(history: dict[int, Path],
         held.append(rows)
         # A null among the rows of NOT IN refuses all others.
         assert (rows.total() == 0) == (name == "q104" and is_lone(step))
-    assert len({frozenset(each.items()) for each in held}) > 2, "what changes has to show"
+    assert len({frozenset(each.items()) for each in held}) > 1, "what changes has to show"
     for view in (*stages, name):
         for check in CHECKS:
             outcome = lake.project.check(view, check)
