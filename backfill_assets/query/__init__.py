@@ -7,6 +7,7 @@
 - `exact`: which aggregates are the same in whatever order their addends come
 - `expressions`: checks the expressions of one part of a query, and names the columns that it gives
 - `functions`: the Spark functions that a row-wise query cannot use, by name and by the reason why
+- `group_order`: what tells the groups of a SELECT apart, for the order of its windows
 - `grouping`: finds groups and aggregates in the words of a query, and rewrites its SELECT list over them
 - `grouped_rows`: cuts a query that groups joined tables in two, rows and groups
 - `key_classes`: the keys by which a query may be computed in part

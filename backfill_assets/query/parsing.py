@@ -4,7 +4,7 @@ sqlglot parses the text; the text itself is kept and cut by token positions, bec
 some Spark functions. Every clause that is not row-wise is refused; expressions are not checked here.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from backfill_assets.query.refusals import nearest, refusal
 
-__all__ = ["Part", "parse", "parse_parts", "tokenize", "upstream_named"]
+__all__ = ["Part", "items_of", "parse", "parse_parts", "tokenize", "upstream_named"]
 
 _CLAUSES: Final = {
     "with_": ("CTE", "WITH"),
@@ -64,11 +64,22 @@ class Part:
 
     def projection_items(self) -> list[tuple[Token, ...]]:
         """The tokens of each expression of the SELECT list."""
-        return _items(self.projection)
+        return items_of(self.projection)
 
     def group_items(self) -> list[tuple[Token, ...]]:
         """The tokens of each expression of GROUP BY."""
-        return _items(self.groups)
+        return items_of(self.groups)
+
+
+def items_of(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:
+    """The items of a list, which commas divide."""
+    items: list[list[Token]] = [[]]
+    for depth, token in _with_depth(tokens):
+        if depth == 0 and token.token_type == TokenType.COMMA:
+            items.append([])
+        else:
+            items[-1].append(token)
+    return [tuple(item) for item in items]
 
 
 def tokenize(query: str) -> list[Token]:
@@ -221,20 +232,10 @@ def _table(select: exp.Select) -> exp.Table:
     return table
 
 
-def _with_depth(tokens: "list[Token] | tuple[Token, ...]") -> Iterator[tuple[int, Token]]:
+def _with_depth(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
     """Each token with the number of parentheses around it; a closing parenthesis counts as outside its pair."""
     depth = 0
     for token in tokens:
         depth -= token.token_type in _CLOSES
         yield depth, token
         depth += token.token_type in _OPENS
-
-
-def _items(tokens: tuple[Token, ...]) -> list[tuple[Token, ...]]:
-    items: list[list[Token]] = [[]]
-    for depth, token in _with_depth(tokens):
-        if depth == 0 and token.token_type == TokenType.COMMA:
-            items.append([])
-        else:
-            items[-1].append(token)
-    return [tuple(item) for item in items]

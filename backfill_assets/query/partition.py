@@ -32,6 +32,9 @@ __all__ = [
 PLACE: Final = "place"
 """The entry in a table's `meta` that says which of the tree's tables it is."""
 
+_AROUND_CALL: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
+"""What stands around the function of a window in the tree."""
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -345,8 +348,11 @@ def _closed(carriers: frozenset[str], pairs: Iterable[tuple[str, str]]) -> froze
 
 def _arguments(window: exp.Window) -> Iterator[exp.Expr]:
     """What a window function takes, and what its window is made of: all of it may be an aggregate of groups."""
-    yield from window.this.iter_expressions()
-    yield from (each for name, each in _nodes(window) if name != "this")
+    called: exp.Expr = window
+    while called is window or isinstance(called, _AROUND_CALL):
+        yield from (each for name, each in _nodes(called) if name != "this")
+        called = called.this
+    yield from called.iter_expressions()
 
 
 def _nodes(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:

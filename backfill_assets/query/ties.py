@@ -1,9 +1,9 @@
 """Makes orders total if the result depends on which of several equal rows comes first: LIMIT, row_number(), ROWS
 frames.
 
-All columns of its rows are added to the `ORDER BY` of a window, and all columns of the result to that of a `LIMIT`.
-Rows that are equal in all of these are interchangeable. The completed text is the query: users see it in `plan`, it is
-computed, and proofs compare with it.
+All columns of its rows are added to the `ORDER BY` of a window (the expressions of GROUP BY, where its rows are groups), and
+all columns of the result to that of a `LIMIT`. Rows that are equal in all of these are interchangeable. The completed text
+is the query: users see it in `plan`, it is computed, and proofs compare with it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +12,8 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.functions import TABLE_FUNCTIONS
+from backfill_assets.query.group_order import order_of_groups
+from backfill_assets.query.partition import has_aggregates
 from backfill_assets.query.refusals import refusal
 
 __all__ = ["completed"]
@@ -51,7 +53,7 @@ def completed(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
         >>> completed(text, Spark.Tokenizer().tokenize(text), parse_one(text, read="spark"))
         'SELECT a, b FROM t ORDER BY a, 1, 2 LIMIT 2'
     """
-    added = dict([*_windows(tokens, root), *_limits(tokens, root)])
+    added = dict([*_windows(query, tokens, root), *_limits(tokens, root)])
     text = query
     for at, more in sorted(added.items(), reverse=True):
         before = text[: at + 1]
@@ -60,7 +62,7 @@ def completed(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
     return text
 
 
-def _windows(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]]:
+def _windows(query: str, tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]]:
     """The position of the last character of a window's ORDER BY, and what is added after it."""
     if _names_frame_of_rows(root):
         raise _not_total("the query has a named window with a frame of ROWS", _WRITE_WINDOW)
@@ -76,9 +78,12 @@ def _windows(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str
         node = _window_between(root, tokens[inside[0]].start, tokens[inside[-1]].end)
         if start is None or node is None:
             raise _not_total(f"the query calls {name}() over rows in no order", "give the window an ORDER BY")
-        _check_place(node, name)
+        select = _checked_place(node, name)
         end = next((at for at in inside if at > start and _begins_frame(tokens, at)), inside[-1] + 1)
-        yield tokens[end - 1].end, f", {_ALL_COLUMNS}"
+        if select is not None and select.args.get("group"):
+            yield tokens[end - 1].end, order_of_groups(query, tokens, over)
+        elif select is None or not _makes_one_group(select):
+            yield tokens[end - 1].end, f", {_ALL_COLUMNS}"
 
 
 def _begins_frame(tokens: Sequence[Token], at: int) -> bool:
@@ -95,7 +100,7 @@ def _names_frame_of_rows(root: exp.Expr) -> bool:
 
 
 def _window_between(root: exp.Expr, start: int, end: int) -> exp.Expr | None:
-    """The window whose columns are all between two positions in the text."""
+    """The window whose names are all between two positions in the text."""
     for node in root.find_all(exp.Window):
         parts = [part for name in ("partition_by", "order") for part in _listed(node.args.get(name))]
         places = [at for part in parts for at in _places(part)]
@@ -110,17 +115,21 @@ def _listed(found: object) -> list[exp.Expr]:
 
 
 def _places(node: exp.Expr) -> list[int]:
-    """The positions of the names in a part of the query."""
-    return [int(each.meta["start"]) for each in node.find_all(exp.Identifier) if "start" in each.meta]
+    """The positions of the names in a part of the query, those of columns and of functions."""
+    return [int(each.meta["start"]) for each in node.walk() if "start" in each.meta]
 
 
-def _check_place(node: exp.Expr, name: str) -> None:
-    select = node.find_ancestor(exp.Select)
-    qualifies = node.find_ancestor(exp.Qualify) is not None
-    if qualifies or (select is not None and select.args.get("group")):
-        place = "QUALIFY" if qualifies else "a SELECT with GROUP BY"
+def _checked_place(node: exp.Expr, name: str) -> exp.Select | None:
+    """The SELECT of a window. Errors: `QueryError` for a window in QUALIFY."""
+    if node.find_ancestor(exp.Qualify) is not None:
         hint = "compute it over a subquery: SELECT … FROM (SELECT …, row_number() OVER (…) AS n FROM (…)) WHERE n = 1"
-        raise _not_total(f"the query calls {name}() in {place}, where its order cannot be completed", hint)
+        raise _not_total(f"the query calls {name}() in QUALIFY, where its order cannot be completed", hint)
+    return node.find_ancestor(exp.Select)
+
+
+def _makes_one_group(select: exp.Select) -> bool:
+    """Whether a SELECT without GROUP BY aggregates, and so gives one row, which has only one order."""
+    return bool(select.args.get("having")) or any(map(has_aggregates, select.expressions))
 
 
 def _limits(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]]:

@@ -22,6 +22,7 @@ from tests.mutations.cases_spark import SPARK
 from tests.mutations.cases_stored import STORED
 from tests.mutations.cases_stores import STORES
 from tests.mutations.cases_tables import OVER_TABLES
+from tests.mutations.cases_texts import TEXTS
 from tests.mutations.cases_values import VALUES
 from tests.mutations.mutation import Mutation
 
@@ -29,5 +30,5 @@ __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES,
-    *CHECKS, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *RULES, *STORED, *STORES, *DOCS,
+    *CHECKS, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED, *STORES, *DOCS,
 )  # fmt: skip

@@ -139,15 +139,15 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="a window's order is left to chance",
         file="backfill_assets/query/ties.py",
-        old="    added = dict([*_windows(tokens, root), *_limits(tokens, root)])",
+        old="    added = dict([*_windows(query, tokens, root), *_limits(tokens, root)])",
         new="    added = dict([*_limits(tokens, root)])",
         tests=(QUERY,),
     ),
     Mutation(
         name="which rows a LIMIT keeps is left to chance",
         file="backfill_assets/query/ties.py",
-        old="    added = dict([*_windows(tokens, root), *_limits(tokens, root)])",
-        new="    added = dict([*_windows(tokens, root)])",
+        old="    added = dict([*_windows(query, tokens, root), *_limits(tokens, root)])",
+        new="    added = dict([*_windows(query, tokens, root)])",
         tests=(QUERY,),
     ),
     Mutation(

@@ -51,6 +51,8 @@ COVERED = [
     ),
     ("SELECT k, s.end AS x FROM (SELECT k, session_window(at, '1 hour') AS s FROM a) GROUP BY k, s", [{0: "k"}]),
     ("SELECT id, rank() OVER (PARTITION BY k ORDER BY id) AS r FROM a", [{0: "k"}]),
+    ("SELECT id, lag(id) IGNORE NULLS OVER (PARTITION BY k ORDER BY id) AS r FROM a", [{0: "k"}]),
+    ("SELECT k, d, row_number() OVER (PARTITION BY k ORDER BY count(*)) AS r FROM a GROUP BY k, d", [{0: "k"}]),
     ("SELECT id FROM a QUALIFY count(*) OVER (PARTITION BY id) > 1", [{0: "id"}]),
     ("SELECT id FROM a UNION SELECT k FROM b", [{0: "id", 1: "k"}]),
     ("SELECT id, k FROM a EXCEPT SELECT k, id FROM b", [{0: "id", 1: "k"}]),

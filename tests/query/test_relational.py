@@ -168,7 +168,6 @@ REFUSED = [
     ("ORDER_NOT_TOTAL", "SELECT id FROM t LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT id, row_number() OVER () AS n FROM t"),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY at) = 1"),
-    ("ORDER_NOT_TOTAL", "SELECT name, row_number() OVER (ORDER BY count(*)) AS n FROM t GROUP BY name"),
     ("UNSUPPORTED", "SELECT DISTINCT name COLLATE UTF8_LCASE AS n FROM t"),
     ("UNSUPPORTED", "SELECT max(collate(name, 'UNICODE_CI')) AS n FROM (SELECT * FROM t)"),
     ("UNSUPPORTED", "SELECT CAST(name AS STRING COLLATE UNICODE_CI) AS n FROM t JOIN u USING (name)"),

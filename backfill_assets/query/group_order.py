@@ -1,0 +1,188 @@
+"""What tells the groups of a SELECT apart, for the order of its windows: the expressions of GROUP BY, as the user wrote them.
+
+A window in a SELECT with GROUP BY looks at groups, not at rows of tables, so `struct(*)` means nothing there. Two groups
+always differ in one of these expressions.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sqlglot import Token, TokenType, exp
+
+from backfill_assets.errors import QueryError
+from backfill_assets.query.parsing import items_of, parse, tokenize
+from backfill_assets.query.refusals import refusal
+
+__all__ = ["order_of_groups"]
+
+_OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
+_CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+_SET_OPERATIONS: Final = frozenset({TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT})
+_AFTER_GROUPS: Final = frozenset({
+    *(TokenType.HAVING, TokenType.QUALIFY, TokenType.WINDOW, TokenType.LIMIT, TokenType.OFFSET),
+    *(TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY),
+})
+_SETS: Final = ("rollup", "cube", "grouping_sets", "totals")
+
+
+def order_of_groups(query: str, tokens: Sequence[Token], at: int) -> str:
+    """What is added to the ORDER BY of a window, to which the token at `at` belongs, in a SELECT with GROUP BY.
+
+    Errors: `QueryError` where nothing is known to tell the groups apart.
+
+    Example:
+        >>> text = "SELECT date(d) AS day, row_number() OVER (ORDER BY count(*)) AS n FROM t GROUP BY day, 'x'"
+        >>> order_of_groups(text, tokenize(text), 10)
+        ", date(d), 'x'"
+    """
+    first = _select_around(tokens, at)
+    by, last = _group_by(tokens, first)
+    select = _parsed(query, tokens[first : last + 1])
+    group = select.args["group"]
+    if group.args.get("all"):
+        raise _unknown("GROUP BY ALL does not say which columns they have", "name the columns in GROUP BY")
+    if any(group.args.get(name) for name in _SETS) or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        raise _unknown(
+            "those of different grouping sets may have the same columns",
+            "number the rows of a subquery: SELECT …, row_number() OVER (…) AS n FROM (SELECT … GROUP BY ROLLUP (…))",
+        )
+    items = items_of(tokens[by + 1 : last + 1])
+    if len(items) != len(group.expressions):
+        raise _unknown("GROUP BY cannot be split at its commas", "write CAST(x AS type) for x::type")
+    chosen = _Chosen(query, select, items_of(_selected(tokens, first)))
+    return "".join(f", {chosen.text(item, node)}" for item, node in zip(items, group.expressions, strict=True))
+
+
+class _Chosen:
+    """The text of each group, whether GROUP BY has its expression, its name or its number in the SELECT list."""
+
+    def __init__(self, query: str, select: exp.Select, items: Sequence[Sequence[Token]]) -> None:
+        self.query = query
+        self.select = select
+        self.items = items
+
+    def text(self, item: Sequence[Token], node: exp.Expr) -> str:
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return self._numbered(node)
+        named = [each for each in self.select.expressions if _is_name_of(node, each)]
+        if not named:
+            return _written(self.query, item)
+        if len(named) > 1 or not _is_surely_meant(named[0].this, self.select.args["group"].expressions):
+            raise _unknown(
+                f"{node.sql('spark')} in GROUP BY may be a column, or an expression of that name in the SELECT list",
+                "write the expression itself in GROUP BY, or give it a name that no column has",
+            )
+        return self._expression(self.select.expressions.index(named[0]))
+
+    def _numbered(self, node: exp.Literal) -> str:
+        at = int(node.this) - 1 if node.this.isdecimal() else -1
+        starred = any(each.is_star for each in self.select.expressions)
+        if starred or not 0 <= at < len(self.select.expressions):
+            raise _unknown(
+                f"GROUP BY {node.sql('spark')} is no place in the SELECT list", "name the columns in GROUP BY"
+            )
+        return self._expression(at)
+
+    def _expression(self, at: int) -> str:
+        """The text of an expression of the SELECT list, without its name."""
+        item, node = self.items[at], self.select.expressions[at]
+        if isinstance(node, exp.Alias):
+            item = item[:-2] if item[-2].token_type == TokenType.ALIAS else item[:-1]
+        return _written(self.query, item)
+
+
+def _is_name_of(node: exp.Expr, selected: exp.Expr) -> bool:
+    """Whether a group may be meant by the name that another expression has in the SELECT list."""
+    is_name = isinstance(node, exp.Column) and len(node.parts) == 1
+    if not is_name or not isinstance(selected, exp.Alias) or selected.alias.lower() != node.name.lower():
+        return False
+    return not (isinstance(selected.this, exp.Column) and selected.this.name.lower() == node.name.lower())
+
+
+def _is_surely_meant(selected: exp.Expr, groups: Sequence[exp.Expr]) -> bool:
+    """Whether a group's name can only mean an expression of the SELECT list.
+
+    Spark takes it for a column if there is one of that name. But the SELECT list may have only what is grouped by, or made
+    of that: if its expression takes a column that GROUP BY does not name, it is what is grouped by.
+    """
+    named = {name for each in groups for name in _names(each)}
+    return any(named.isdisjoint(_names(column)) for column in selected.find_all(exp.Column))
+
+
+def _names(node: exp.Expr) -> set[str]:
+    return {each.name.lower() for each in node.find_all(exp.Identifier)}
+
+
+def _select_around(tokens: Sequence[Token], at: int) -> int:
+    """The SELECT that a token belongs to."""
+    depth = 0
+    for index in range(at - 1, -1, -1):
+        kind = tokens[index].token_type
+        if kind == TokenType.SELECT and depth == 0:
+            return index
+        depth = max(0, depth + (kind in _CLOSES) - (kind in _OPENS))
+    raise _not_located()
+
+
+def _group_by(tokens: Sequence[Token], first: int) -> tuple[int, int]:
+    """Where the GROUP BY of a SELECT begins, and its last token."""
+    by = None
+    for index, kind in _own(tokens, first):
+        if by is not None and kind in _AFTER_GROUPS:
+            return by, index - 1
+        if kind == TokenType.GROUP_BY:
+            by = index
+        last = index
+    if by is None:
+        raise _not_located()
+    return by, last
+
+
+def _own(tokens: Sequence[Token], first: int) -> Iterator[tuple[int, TokenType]]:
+    """The tokens of a SELECT, to its end; those inside of brackets have the kind of the bracket."""
+    depth = 0
+    for index in range(first + 1, len(tokens)):
+        kind = tokens[index].token_type
+        depth -= kind in _CLOSES
+        if depth < 0 or (depth == 0 and kind in _SET_OPERATIONS):
+            return
+        yield index, TokenType.L_PAREN if depth else kind
+        depth += kind in _OPENS
+
+
+def _selected(tokens: Sequence[Token], first: int) -> Sequence[Token]:
+    """The SELECT list."""
+    begin = first + 1 + (tokens[first + 1].token_type in {TokenType.ALL, TokenType.DISTINCT})
+    ends = (index for index, kind in _own(tokens, first) if kind == TokenType.FROM and not _compares(tokens, index))
+    return tokens[begin : next(ends, begin)]
+
+
+def _compares(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a FROM is that of IS [NOT] DISTINCT FROM."""
+    return tokens[at - 1].token_type == TokenType.DISTINCT
+
+
+def _parsed(query: str, tokens: Sequence[Token]) -> exp.Select:
+    """The SELECT alone, as sqlglot reads it."""
+    text = _written(query, tokens)
+    try:
+        select = parse(text, tokenize(text))
+    except QueryError:
+        raise _not_located() from None
+    if not isinstance(select, exp.Select) or not select.args.get("group"):
+        raise _not_located()
+    return select
+
+
+def _written(query: str, tokens: Sequence[Token]) -> str:
+    if not tokens:
+        raise _not_located()
+    return query[tokens[0].start : tokens[-1].end + 1]
+
+
+def _not_located() -> QueryError:
+    return _unknown("the SELECT and its GROUP BY are not found in the text", "put the groups into a subquery")
+
+
+def _unknown(why: str, hint: str) -> QueryError:
+    return refusal("ORDER_NOT_TOTAL", f"the order of groups in a window cannot be completed: {why}", hint=hint)

@@ -1,0 +1,39 @@
+"""Faults in reading a query's text: the order of groups."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["TEXTS"]
+
+ORDER = "tests/query/test_group_order.py"
+GROUPS = "backfill_assets/query/group_order.py"
+
+TEXTS: tuple[Mutation, ...] = (
+    Mutation(
+        name="groups in a window are told apart by the first expression of GROUP BY alone",
+        file=GROUPS,
+        old="for item, node in zip(items, group.expressions, strict=True))",
+        new="for item, node in zip(items[:1], group.expressions, strict=False))",
+        tests=(ORDER,),
+    ),
+    Mutation(
+        name="groups of different grouping sets are taken to differ in their columns",
+        file=GROUPS,
+        old="    if any(group.args.get(name) for name in _SETS) or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):",
+        new="    if not group:",
+        tests=(ORDER,),
+    ),
+    Mutation(
+        name="a name in GROUP BY that may be a column is taken for an expression of the SELECT list",
+        file=GROUPS,
+        old="    return any(named.isdisjoint(_names(column)) for column in selected.find_all(exp.Column))",
+        new="    return bool(named)",
+        tests=(ORDER,),
+    ),
+    Mutation(
+        name="rows are taken for one group because a window looks past nulls",
+        file="backfill_assets/query/partition.py",
+        old="    while called is window or isinstance(called, _AROUND_CALL):",
+        new="    while called is window:",
+        tests=(ORDER,),
+    ),
+)
