@@ -244,8 +244,9 @@ def _analyzed(query: str, upstreams: "tuple[Upstream, ...]", *, whole: bool) -> 
     """The query's text in one spelling, and what it means where the upstreams' columns are declared."""
     sources = [each for each in upstreams if isinstance(each, KafkaSource)]
     if whole:
+        text = spelled(query, [each.name for each in upstreams], whole=True)
         _check_kept(sources)
-        return spelled(query, [each.name for each in upstreams], whole=True), None
+        return text, None
     if sources:
         analyzed = analyze(query, {each.name: each.bronze_columns for each in sources})
         return analyzed.text, analyzed

@@ -58,7 +58,6 @@ _KEEPS_TEXT: Final = (exp.Alias, exp.Select, exp.Concat, exp.DPipe, exp.Bracket)
 _COMPARES: Final = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
 _CLAUSES: Final = {
     "sample": ("NOT_DETERMINISTIC", "TABLESAMPLE"),
-    "hint": ("UNSUPPORTED", "a hint (/*+ … */)"),
     "version": ("UNSUPPORTED", "a table version"),
 }
 

@@ -13,6 +13,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 
+from backfill_assets.errors import QueryError
 from backfill_assets.query.refusals import nearest, refusal
 
 __all__ = ["Part", "items_of", "parse", "parse_parts", "tokenize", "upstream_named"]
@@ -34,7 +35,6 @@ _CLAUSES: Final = {
     "offset": ("ORDER_LIMIT", "OFFSET"),
     "sample": ("NOT_DETERMINISTIC", "TABLESAMPLE"),
     "pivots": ("AGGREGATE", "PIVOT"),
-    "hint": ("UNSUPPORTED", "a hint (/*+ … */)"),
     "by_name": ("UNSUPPORTED", "UNION ALL BY NAME"),
     "version": ("UNSUPPORTED", "a table version"),
 }
@@ -87,6 +87,8 @@ def tokenize(query: str) -> list[Token]:
     try:
         tokens = Spark.Tokenizer().tokenize(query)
     except SqlglotError as error:
+        if isinstance(error.__cause__, IndexError):
+            raise refusal("SYNTAX", "the query ends within a comment or a hint", hint="close it with */") from None
         raise refusal("SYNTAX", f"the query cannot be read: {error.__cause__ or error}") from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
@@ -120,6 +122,8 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
     """The query as sqlglot reads it. Errors: `QueryError` for a syntax error and for statements that are not a query."""
     if tokens[0].token_type in _STATEMENTS:
         raise refusal("NOT_A_QUERY", f"the query is a {tokens[0].text.upper()} statement")
+    for hint in (token for token in tokens if token.token_type == TokenType.HINT):
+        raise _refused_hint(query, hint)
     pipes = [token for token in tokens if token.token_type == TokenType.PIPE_GT]
     if pipes:
         raise refusal("UNSUPPORTED", f"the query has the pipe operator |> in line {pipes[0].line}")
@@ -138,6 +142,16 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
     if not isinstance(root, exp.Query):
         raise refusal("NOT_A_QUERY", f"the query begins with {tokens[0].text.upper()}, it is not a SELECT")
     return root
+
+
+def _refused_hint(query: str, hint: Token) -> QueryError:
+    line, column = query.count("\n", 0, hint.start) + 1, hint.start - query.rfind("\n", 0, hint.start)
+    return refusal(
+        "UNSUPPORTED",
+        f"the query has the hint {' '.join(hint.text.split())} in line {line}, column {column}: it would be for whole "
+        "tables, but a refresh may compute the query over changed rows alone",
+        hint="leave it out: Spark chooses how to join by the size of what is read",
+    )
 
 
 def upstream_named(table: exp.Table, upstreams: Collection[str]) -> str:

@@ -1,10 +1,11 @@
-"""Faults in reading a query's text: the order of groups."""
+"""Faults in reading a query's text: the order of groups, hints, and the columns that it may refer to."""
 
 from tests.mutations.mutation import Mutation
 
 __all__ = ["TEXTS"]
 
 ORDER = "tests/query/test_group_order.py"
+HINTS = "tests/query/test_hints.py"
 GROUPS = "backfill_assets/query/group_order.py"
 
 TEXTS: tuple[Mutation, ...] = (
@@ -35,5 +36,12 @@ TEXTS: tuple[Mutation, ...] = (
         old="    while called is window or isinstance(called, _AROUND_CALL):",
         new="    while called is window:",
         tests=(ORDER,),
+    ),
+    Mutation(
+        name="a hint for whole tables is left in a query that is computed over changes",
+        file="backfill_assets/query/parsing.py",
+        old="    for hint in (token for token in tokens if token.token_type == TokenType.HINT):",
+        new="    for hint in ():",
+        tests=(HINTS,),
     ),
 )
