@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from sqlglot import Token, TokenType
+from sqlglot import exp
 
 from backfill_assets.query.aggregate import CLAUSES, AggregateQuery, analyze_aggregate, is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.expressions import check_used, scope_of
-from backfill_assets.query.parsing import parse_parts, tokenize
+from backfill_assets.query.parsing import parse, parse_parts, tokenize
 from backfill_assets.query.relational import (
     RelationalQuery,
     analyze_relational,
@@ -20,8 +20,6 @@ from backfill_assets.query.spelling import backquoted, canonical_text
 __all__ = ["Query", "analyze", "input_columns", "is_constrained", "named_in", "reader_key", "spelled", "unique_keys"]
 
 Query = RowwiseQuery | AggregateQuery | RelationalQuery
-
-_BEFORE_ALL = {TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.ALL, TokenType.DISTINCT}
 
 
 def analyze(
@@ -66,15 +64,15 @@ def unique_keys(query: Query) -> tuple[tuple[str, ...], ...]:
 def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> tuple[Column, ...]:
     """The columns of an upstream that a query may refer to: those whose names occur in it, and those of its `key`.
 
-    No other column can change the meaning of the query. `*` refers to all. Names in strings and comments count, too,
+    No other column can change the meaning of the query. `*` refers to all. So do `NATURAL JOIN`, which joins by all columns
+    that two tables share, and `PIVOT`, which groups by all that it does not name. Names in strings and comments count, too,
     because one column too many does no harm.
 
     Example:
         >>> [column.name for column in named_in("SELECT a FROM t", [Column("A", "INT"), Column("b", "INT")])]
         ['A']
     """
-    tokens = tokenize(query)
-    if any(token.token_type == TokenType.STAR and _is_all(tokens, at) for at, token in enumerate(tokens)):
+    if _means_all(parse(query, tokenize(query))):
         return tuple(columns)
     text = query.lower()
     return tuple(
@@ -84,12 +82,11 @@ def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> 
     )
 
 
-def _is_all(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a star stands for columns: it does not follow an operand, and is not that of `count(*)`."""
-    before = tokens[at - 1].token_type if at else TokenType.SELECT
-    if before == TokenType.L_PAREN:
-        return tokens[at - 2].text.lower() != "count"
-    return before in _BEFORE_ALL
+def _means_all(root: exp.Expr) -> bool:
+    """Whether a query refers to all columns of a table without their names."""
+    stars = any(not isinstance(star.parent, exp.Count) for star in root.find_all(exp.Star))
+    natural = any(join.method.upper() == "NATURAL" for join in root.find_all(exp.Join))
+    return stars or natural or any(not pivot.unpivot for pivot in root.find_all(exp.Pivot))
 
 
 def input_columns(query: Query) -> dict[str, tuple[Column, ...]]:

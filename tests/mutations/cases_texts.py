@@ -6,6 +6,7 @@ __all__ = ["TEXTS"]
 
 ORDER = "tests/query/test_group_order.py"
 HINTS = "tests/query/test_hints.py"
+COLUMNS = "tests/query/test_query_columns.py"
 GROUPS = "backfill_assets/query/group_order.py"
 
 TEXTS: tuple[Mutation, ...] = (
@@ -43,5 +44,19 @@ TEXTS: tuple[Mutation, ...] = (
         old="    for hint in (token for token in tokens if token.token_type == TokenType.HINT):",
         new="    for hint in ():",
         tests=(HINTS,),
+    ),
+    Mutation(
+        name="columns by which a natural join compares are not read where the query does not name them",
+        file="backfill_assets/query/query.py",
+        old="    return stars or natural or any(",
+        new="    return stars or any(",
+        tests=(COLUMNS, "tests/e2e/tables/test_columns_that_come.py"),
+    ),
+    Mutation(
+        name="columns by which a pivot groups are not read where the query does not name them",
+        file="backfill_assets/query/query.py",
+        old="    return stars or natural or any(",
+        new="    return stars or natural and any(",
+        tests=(COLUMNS,),
     ),
 )

@@ -26,12 +26,12 @@ ROWWISE = [
     "SELECT 1 AS one FROM t",
 ]
 STARS = [
-    "SELECT * FROM t",
-    "SELECT t.* FROM t",
-    "SELECT id AS key, * FROM t",
-    "SELECT ALL * FROM t",
-    "SELECT DISTINCT to_json(struct(*)) AS text FROM t",
-    "SELECT id, row_number() OVER (PARTITION BY day ORDER BY price, struct(*)) AS place FROM t",
+    *("SELECT * FROM t", "SELECT t.* FROM t", "SELECT id AS key, * FROM t", "SELECT ALL * FROM t"),
+    *("SELECT hash(*) AS h FROM t", "SELECT to_json(struct(*)) AS h FROM t", "SELECT id FROM (FROM t UNION FROM t)"),
+    *("SELECT count(DISTINCT *) AS n FROM t", "SELECT count(t.*) AS n FROM t"),
+    "SELECT lag(id) OVER (ORDER BY day, struct(*)) AS n FROM t",
+    *("SELECT price FROM t NATURAL JOIN t AS u", "SELECT price FROM t NATURAL LEFT JOIN t AS u"),
+    "SELECT one FROM t PIVOT (sum(qty) FOR id IN (1 AS one))",
 ]
 GROUPED = [
     "SELECT day AS d, count(*) AS n FROM t GROUP BY d",
@@ -69,9 +69,15 @@ def test_a_star_means_all_columns_in_their_order(query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["SELECT price * qty AS x FROM t", "SELECT qty AS q, count(*) AS n FROM t GROUP BY q"]
+    "query",
+    [
+        "SELECT price * qty AS x FROM t",
+        "SELECT qty AS q, count(*) AS n FROM t GROUP BY q",
+        "SELECT count(*) FILTER (WHERE qty > 1) AS n FROM t JOIN t AS u USING (id)",
+        "SELECT k, v FROM t UNPIVOT (v FOR k IN (price, qty))",
+    ],
 )
-def test_a_product_and_a_count_are_not_a_star(query: str) -> None:
+def test_a_product_a_count_and_joins_by_names_are_not_a_star(query: str) -> None:
     assert Column("total", "BIGINT") not in named_in(query, ALL)
 
 

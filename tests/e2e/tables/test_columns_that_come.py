@@ -105,6 +105,50 @@ def test_a_view_that_is_replaced_in_full_keeps_its_columns(lake: Lake) -> None:
     assert lake.found("taxed", ["id", "total", "tax"]) == lake.expected("taxed", TAXED, "orders", columns=KNOWN)
 
 
+def test_a_natural_join_keeps_the_columns_by_which_it_joins(lake: Lake) -> None:
+    lake.append("rates", [{"id": at, "rate": at * 10} for at in range(0, 40, 2)])
+    query = "SELECT qty, rate FROM orders NATURAL JOIN rates"
+    lake.view("rated", query, lake.table("orders", None), lake.table("rates", None))
+    lake.project.refresh("rated")
+    assert lake.found("rated", ["qty", "rate"]) == joined_by(lake, "id") != Counter()
+
+    come(lake, "orders", "zone", "string")
+    come(lake, "rates", "zone", "string")
+    add(lake, "orders", 20, 30, zone="here")
+    lake.append("rates", [{"id": at, "rate": at, "zone": "here" if at < 26 else "there"} for at in range(20, 30)])
+    assert lake.project.refresh("rated").report.epochs
+    by_id, by_both = joined_by(lake, "id"), joined_by(lake, "id, zone")
+    assert lake.found("rated", ["qty", "rate"]) == by_id != by_both
+    assert lake.project.check("rated").passed
+    reset(lake.project.workspace(), "rated")
+    lake.project.refresh("rated")
+    assert lake.found("rated", ["qty", "rate"]) == by_both != Counter()
+
+
+def joined_by(lake: Lake, columns: str) -> Counter[tuple[object, ...]]:
+    return lake.expected("rated", f"SELECT qty, rate FROM orders JOIN rates USING ({columns})", "orders", "rates")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT one, two FROM orders PIVOT (sum(qty) FOR price IN (1 AS one, 2 AS two))",
+        "SELECT qty, lag(price) OVER (PARTITION BY qty ORDER BY price % 2) AS before FROM orders",
+        "SELECT sum(h) AS total FROM (SELECT hash(*) AS h FROM orders)",
+    ],
+)
+def test_columns_that_a_query_means_without_their_names_are_read(lake: Lake, query: str) -> None:
+    view = lake.view("unnamed", query, lake.table("orders", None))
+    lake.project.refresh("unnamed")
+    columns = [name for name in columns_of(lake, "unnamed") if not name.startswith("__")]
+    assert lake.found("unnamed", columns) == lake.expected("unnamed", view.text, "orders") != Counter()
+    come(lake, "orders", "more", "string")
+    add(lake, "orders", 20, 30, more="x")
+    lake.project.refresh("unnamed")
+    assert lake.found("unnamed", columns) == lake.expected("unnamed", view.text, "orders", columns=KNOWN)
+
+
 def test_a_reset_takes_the_new_columns(lake: Lake) -> None:
     lake.view("taxed", TAXED.replace("price * qty AS total", "qty"), lake.table("orders"))
     come(lake, "orders", "total", "double")
