@@ -85,6 +85,8 @@ class _Chosen:
 
     def _expression(self, at: int) -> str:
         """The text of an expression of the SELECT list, without its name."""
+        if len(self.items) != len(self.select.expressions):
+            raise _not_located()
         item, node = self.items[at], self.select.expressions[at]
         if isinstance(node, exp.Alias):
             item = item[:-2] if item[-2].token_type == TokenType.ALIAS else item[:-1]

@@ -1,6 +1,7 @@
 """Windows over groups whose counts are equal, on real Spark: one result, however the rows come, and views that keep it."""
 
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -42,7 +43,7 @@ FORMS = [
 @pytest.mark.parametrize("query", FORMS)
 def test_spark_takes_what_was_completed_and_gives_one_result(spark: "SparkSession", query: str) -> None:
     analyzed = analyze_relational(query, {"t": parse_schema(SCHEMA)})
-    rows = [(at, f"n{at % 5}", None, (at % 4,)) for at in range(40)]
+    rows = [(at, f"n{at % 5}", datetime(2026, 1, 1, at % 3), (at % 4,)) for at in range(40)]
     results = []
     for seed in range(3):
         Random(seed).shuffle(rows)
