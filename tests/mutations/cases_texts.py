@@ -7,6 +7,7 @@ __all__ = ["TEXTS"]
 ORDER = "tests/query/test_group_order.py"
 HINTS = "tests/query/test_hints.py"
 COLUMNS = "tests/query/test_query_columns.py"
+NATURAL = "tests/e2e/tables/test_columns_that_come.py::test_a_natural_join_keeps_the_columns_by_which_it_joins"
 GROUPS = "backfill_assets/query/group_order.py"
 
 TEXTS: tuple[Mutation, ...] = (
@@ -50,7 +51,7 @@ TEXTS: tuple[Mutation, ...] = (
         file="backfill_assets/query/query.py",
         old="    return stars or natural or any(",
         new="    return stars or any(",
-        tests=(COLUMNS, "tests/e2e/tables/test_columns_that_come.py"),
+        tests=(COLUMNS, NATURAL),
     ),
     Mutation(
         name="columns by which a pivot groups are not read where the query does not name them",
