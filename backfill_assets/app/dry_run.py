@@ -52,13 +52,13 @@ def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
     look = table.output.look()
     record = look.record if look.exists else None
     step = None if record is None else plan_next(table.parts, record, limits)
-    choice, query = None, None
+    choice, query, text = None, None, ""
     if isinstance(declared, MaterializedView) and declared.whole:
-        query = workspace.bound(declared)
+        query, text = workspace.bound(declared), declared.text
     if isinstance(declared, MaterializedView) and (record is None or not record.live):
         choice = workspace.chooser(declared).choice()
     expected = 0.0 if step is None else table.parts.costs().expected_seconds(step.reads)
     planned = Planned(record=record, step=step, choice=choice, expected_seconds=expected)
     if not isinstance(query, RelationalQuery):
         return planned
-    return replace(planned, query=query.text, rules={name: query.steps([name]).rule for name in query.upstreams})
+    return replace(planned, query=text, rules={name: query.steps([name]).rule for name in query.upstreams})

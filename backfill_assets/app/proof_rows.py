@@ -93,7 +93,8 @@ def _equal_since(case: Case, since: "_SinceTables") -> Outcome:
 def _equal_in_full(case: Case, position: SnapshotPosition, why: Everything, reads: ViewInputs) -> Outcome:
     inputs = at_position(position, reads.tables)
     place = case.table.output.location
-    result = recomputed(case.workspace.runner, reads.query.present, inputs, place, case.look.version)
+    query = reads.query.at(case.record.incarnation, position)
+    result = recomputed(case.workspace.runner, query, inputs, place, case.look.version)
     summary = f"{result.rows_found} rows equal the query at the recorded versions"
     versions = {name: table.version for name, table in position.tables.items()}
     return _compared(case, why, result, summary, derived_from=versions)

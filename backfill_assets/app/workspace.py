@@ -140,7 +140,7 @@ class Workspace:
         skips = partial(self.state.skips, declared.target)
         if declared.tables:
             tables, choose = self.inputs(declared).upstreams, lambda: self.chooser(declared).decided()
-            return over_tables(declared, tables, choose, skips)
+            return over_tables(declared, tables, choose, skips, SystemClock())
         return over_sources(declared, self.sources, skips)
 
     def _compute(self, declared: Declared, output: TableLocation) -> Compute:

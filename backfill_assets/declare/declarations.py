@@ -174,7 +174,8 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
         refresh_mode: `"auto"` recomputes the view from its full tables, in one commit, when the waiting changes are far
             larger than the tables (2.5 times in bytes), or where no rule is there for them. `"incremental"` follows the
             changes wherever there is a rule, `"incremental_strict"` refuses a query with changes that have none, and
-            `"full"` always recomputes the view, and commits what differs.
+            `"full"` always recomputes the view, and commits what differs; its query may call functions of the clock, such
+            as `current_date` and `now()`, and each refresh computes it for a new time.
         backfill_order: Whose history is read before whose: names of upstreams from first to last, or a mapping from a
             name to the names that come before it. An upstream that waits is not read at all.
         **labels: Arguments that Dagster defines: `key`, `description`, `owners`, `tags`, `metadata`, `group_name`,
@@ -208,7 +209,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
             "materialized_view", name, "strategy", f"{strategy!r} does not read such upstreams", f"use {fitting}"
         )
     try:
-        text, analyzed = _analyzed(query, given, whole=whole)
+        text, analyzed = _analyzed(query, given, whole=whole, clock=refresh_mode == "full")
     except QueryError as error:
         raise QueryError(
             f"materialized_view {name!r}: {error.message}", reason=error.reason, hint=error.hint, argument="query"
@@ -240,11 +241,11 @@ def _check_own_key(name: str, own_key: tuple[str, ...], query: Query) -> None:
     )
 
 
-def _analyzed(query: str, upstreams: "tuple[Upstream, ...]", *, whole: bool) -> tuple[str, Query | None]:
+def _analyzed(query: str, upstreams: "tuple[Upstream, ...]", *, whole: bool, clock: bool) -> tuple[str, Query | None]:
     """The query's text in one spelling, and what it means where the upstreams' columns are declared."""
     sources = [each for each in upstreams if isinstance(each, KafkaSource)]
     if whole:
-        text = spelled(query, [each.name for each in upstreams], whole=True)
+        text = spelled(query, [each.name for each in upstreams], whole=True, clock=clock)
         _check_kept(sources)
         return text, None
     if sources:

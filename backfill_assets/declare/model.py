@@ -11,6 +11,7 @@ from backfill_assets.core.epoch.costs import Strategy
 from backfill_assets.core.progress.order import Order
 from backfill_assets.declare.arguments import Start
 from backfill_assets.query.aggregate import is_aggregate
+from backfill_assets.query.clock import calls_clock
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query
 from backfill_assets.query.record_columns import ERROR, OFFSET, PARTITION, VALUE
@@ -249,6 +250,11 @@ class MaterializedView:
     def whole(self) -> bool:
         """Whether its query is computed over whole tables, or reads sources and tables together."""
         return is_whole(self.text, self.upstreams, self.refresh_mode)
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether each epoch computes the query for a time of its own, because it calls functions of the clock."""
+        return self.refresh_mode == "full" and calls_clock(self.text)
 
     @property
     def sources(self) -> tuple[KafkaSource, ...]:

@@ -1,6 +1,7 @@
 """SQL to a maintenance plan, by sqlglot; no Spark.
 
 - `aggregate`: reads an aggregate query
+- `clock`: functions of the clock, and the query with a recorded time in their places
 - `current_words`: words that call functions of the clock or the session without parentheses
 - `ddl`: column lists as Spark writes them
 - `determinism`: refuses what gives other rows when it is computed again

@@ -16,7 +16,7 @@ from sqlglot.dialects.spark import Spark
 from backfill_assets.query.current_words import called_words
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
-from backfill_assets.query.refusals import refusal
+from backfill_assets.query.refusals import refusal, refused_call, refused_clock, refused_word
 
 __all__ = ["CLOCK_NODES", "CURRENT_NODES", "check_deterministic", "reads_clock", "refused_calls"]
 
@@ -82,23 +82,17 @@ def check_deterministic(
             hint="compare lower(...) or upper(...) of the strings",
         )
     for node in root.find_all(*CURRENT_NODES):
-        raise refusal("NOT_DETERMINISTIC", f"the query has {node.sql('spark')}, which is not the same every time")
+        raise refused_word(node.sql("spark"))
     if tables is None:
         return
     for word in called_words(
         root, {name.lower(): [each.name.lower() for each in some] for name, some in tables.items()}
     ):
-        raise refusal(
-            "NOT_DETERMINISTIC",
-            f"the query has {word}, which is not the same every time",
-            hint=f"if a column is meant, name its table: t.{word}",
-        )
+        raise refused_word(word, hint=f"if a column is meant, name its table: t.{word}")
     texts = _texts(root, tables)
     for node in root.find_all(*CLOCK_NODES):
         if reads_clock(node, lambda column: column.name.lower() in texts):
-            raise refusal(
-                "NOT_DETERMINISTIC", f"the query has the text {node.sql('spark')}, which means the clock's time"
-            )
+            raise refused_clock(f"has the text {node.sql('spark')} for the clock's time")
 
 
 def _has_collation(root: exp.Expr) -> bool:
@@ -134,9 +128,7 @@ def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
 def _check_calls(tokens: Sequence[Token]) -> None:
     for name, reason in refused_calls(tuple(tokens)):
         if reason in {"NOT_DETERMINISTIC", "UNSUPPORTED"} or name in _ENVIRONMENT:
-            raise refusal(
-                "UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", f"the query calls {name}()"
-            )
+            raise refused_call("UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", name)
     for at, name in _calls(tokens):
         if _has_chance(tokens, at, name):
             raise refusal("ORDER_DEPENDENT", f"the query calls {name}(), whose result depends on the order of rows")

@@ -15,7 +15,7 @@ from backfill_assets.query.determinism import CLOCK_NODES, CURRENT_NODES, reads_
 from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.parsing import Part, upstream_named
 from backfill_assets.query.record_columns import UNSEEN
-from backfill_assets.query.refusals import nearest, refusal
+from backfill_assets.query.refusals import nearest, refusal, refused_call, refused_clock, refused_word
 
 __all__ = [
     "Output",
@@ -93,12 +93,10 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
     for node in part.select.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over a record")
     for node in part.select.find_all(*CURRENT_NODES):
-        raise refusal("NOT_DETERMINISTIC", f"the query has {node.sql('spark')}, which is not the same every time")
+        raise refused_word(node.sql("spark"))
     for node in part.select.find_all(*CLOCK_NODES):
         if reads_clock(node, partial(_is_text, scope)):
-            raise refusal(
-                "NOT_DETERMINISTIC", f"the query has the text {node.sql('spark')}, which means the clock's time"
-            )
+            raise refused_clock(f"has the text {node.sql('spark')} for the clock's time")
     aliases: set[str] = set()
     for item in part.select.expressions:
         _check_names(item, scope, aliases)
@@ -143,7 +141,7 @@ def named_columns(part: Part, scope: Scope) -> set[str]:
 def _check_calls(part: Part, accepted: Collection[str]) -> None:
     for name, reason in refused_calls(part.tokens):
         if name not in accepted:
-            raise refusal(reason, f"the query calls {name}()")
+            raise refused_call(reason, name)
 
 
 def _is_text(scope: Scope, column: exp.Column) -> bool:
@@ -159,7 +157,7 @@ def _check_names(expression: exp.Expr, scope: Scope, aliases: Collection[str]) -
         if scope.resolve(parts) or parts[0].lower() in aliases or parts[0].lower() in lambda_parameters(column):
             continue
         if len(parts) == 1 and parts[0].lower() in CURRENT_WORDS:
-            raise refusal("NOT_DETERMINISTIC", f"the query has {parts[0]}, which is not the same every time")
+            raise refused_word(parts[0])
         raise _unknown_column(".".join(parts), scope, aliases)
     for star in expression.find_all(exp.Star):
         _check_star(star, expression, scope)

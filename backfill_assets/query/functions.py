@@ -6,7 +6,14 @@ The names are those of Spark 4.2; a test against Spark's own registry fails if a
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["CURRENT_WORDS", "REFUSED_FUNCTIONS", "TABLE_FUNCTIONS", "ZERO_ARGUMENT_CLOCKS"]
+__all__ = [
+    "CLOCK_FUNCTIONS",
+    "CLOCK_WORDS",
+    "CURRENT_WORDS",
+    "REFUSED_FUNCTIONS",
+    "TABLE_FUNCTIONS",
+    "ZERO_ARGUMENT_CLOCKS",
+]
 
 _AGGREGATES: Final = """
 any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
@@ -79,3 +86,16 @@ CURRENT_WORDS: Final = frozenset({
     "user",
 })
 """Words that call functions without parentheses, unless a column has that name."""
+
+CLOCK_FUNCTIONS: Final = MappingProxyType({
+    "curdate": "DATE",
+    "current_date": "DATE",
+    "current_timestamp": "TIMESTAMP_LTZ",
+    "localtimestamp": "TIMESTAMP_NTZ",
+    "now": "TIMESTAMP_LTZ",
+    "unix_timestamp": "SECONDS",
+})
+"""Functions that return the clock's time when called without arguments -> as what they return it."""
+
+CLOCK_WORDS: Final = frozenset({"current_date", "current_timestamp"})
+"""Those of them that are called without parentheses, too, unless a column has that name."""

@@ -100,13 +100,14 @@ def input_columns(query: Query) -> dict[str, tuple[Column, ...]]:
     }
 
 
-def spelled(query: str, upstreams: Sequence[str], *, whole: bool = False) -> str:
-    """The query in one spelling, after those checks that do not need the upstreams' columns.
+def spelled(query: str, upstreams: Sequence[str], *, whole: bool = False, clock: bool = False) -> str:
+    """The query in one spelling, after those checks that do not need the upstreams' columns. With `clock`, a query over
+    `whole` tables may call functions of the clock.
 
     Errors: `QueryError`.
     """
     if whole or is_relational(query):
-        return spelled_relational(query, upstreams)
+        return spelled_relational(query, upstreams, clock=clock)
     tokens = tokenize(query)
     parts = parse_parts(query, tokens, clauses=CLAUSES if is_aggregate(query) else ())
     tables: dict[str, tuple[Column, ...]] = dict.fromkeys(upstreams, ())

@@ -6,8 +6,9 @@ from types import MappingProxyType
 from typing import Final
 
 from backfill_assets.errors import QueryError
+from backfill_assets.query.functions import CLOCK_FUNCTIONS
 
-__all__ = ["AGGREGATE_HINTS", "HINTS", "nearest", "refusal"]
+__all__ = ["AGGREGATE_HINTS", "HINTS", "nearest", "refusal", "refused_call", "refused_clock", "refused_word"]
 
 _ROW_BY_ROW: Final = "a row-wise view computes each row from one record alone"
 
@@ -60,6 +61,28 @@ AGGREGATE_HINTS: Final = MappingProxyType({
 def refusal(reason: str, message: str, *, hint: str = "") -> QueryError:
     """The error that refuses a query, with the reason's own hint unless a better one is given."""
     return QueryError(message, reason=reason, hint=hint or HINTS.get(reason) or AGGREGATE_HINTS[reason])
+
+
+def refused_call(reason: str, name: str) -> QueryError:
+    """The error that refuses a call of a function."""
+    is_clock = name in CLOCK_FUNCTIONS and reason == "NOT_DETERMINISTIC"
+    return refused_clock(f"calls {name}()") if is_clock else refusal(reason, f"the query calls {name}()")
+
+
+def refused_word(word: str, *, hint: str = "") -> QueryError:
+    """The error that refuses a word that calls a function of the clock or the session."""
+    if word.lower().removesuffix("()") in CLOCK_FUNCTIONS:
+        return refused_clock(f"has {word}")
+    return refusal("NOT_DETERMINISTIC", f"the query has {word}, which is not the same every time", hint=hint)
+
+
+def refused_clock(what: str) -> QueryError:
+    """The error that refuses the clock's time: `what` the query does to have it."""
+    hint = (
+        'with refresh_mode="full" each refresh computes the whole view for one time, and current_date, now() and the like '
+        "may be called; otherwise use the record's own columns, such as _timestamp"
+    )
+    return refusal("NOT_DETERMINISTIC", f"the query {what}, which is not the same every time", hint=hint)
 
 
 def nearest(name: str, known: Sequence[str], longer: Sequence[str] = ()) -> str:

@@ -18,6 +18,7 @@ from sqlglot.optimizer.qualify import qualify
 from backfill_assets.errors import QueryError
 from backfill_assets.query import record_columns
 from backfill_assets.query.aggregate import AggregateQuery, check_groups, is_aggregate
+from backfill_assets.query.clock import ANY_TIME, at_time
 from backfill_assets.query.ddl import Column, invalid_name_characters
 from backfill_assets.query.determinism import check_deterministic, refused_calls
 from backfill_assets.query.exact import are_exact
@@ -279,16 +280,28 @@ def _template(query: str, upstreams: Collection[str]) -> str:
     return bound(query, found, lambda at: f"{{occurrence_{at}}}", escape=True)
 
 
-def spelled_relational(query: str, upstreams: Sequence[str]) -> str:
-    """The query in one spelling, after those checks that do not need the upstreams' columns.
+def spelled_relational(query: str, upstreams: Sequence[str], *, clock: bool = False) -> str:
+    """The query in one spelling, after those checks that do not need the upstreams' columns. With `clock` it may call
+    functions of the clock.
 
     Errors: `QueryError`.
     """
     query, tokens, root = _read(query)
+    spelled = _spelled(query, tokens, root)
+    if clock:
+        _, tokens, root = _read(at_time(query, ANY_TIME))
+        _check_times_named(root)
     found = occurrences(root, upstreams)
     check_used(tuple(each.upstream for each in found), dict.fromkeys(upstreams, ()))
     check_deterministic(root, tokens)
-    return _spelled(query, tokens, root)
+    return spelled
+
+
+def _check_times_named(root: exp.Expr) -> None:
+    """Refuse a time of the clock as a column without a name, which would be another one each time. Errors: `QueryError`."""
+    for each in root.selects if isinstance(root, exp.Query) else ():
+        if isinstance(each, exp.Paren) and isinstance(each.unnest(), exp.Cast):
+            raise refusal("UNNAMED_COLUMN", "a column of the query is the clock's time, and has no name")
 
 
 def _read(query: str) -> tuple[str, list[Token], exp.Expr]:

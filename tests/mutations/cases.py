@@ -3,6 +3,7 @@
 from tests.mutations.cases_adapters import ADAPTERS
 from tests.mutations.cases_checks import CHECKS
 from tests.mutations.cases_choice import CHOICE
+from tests.mutations.cases_clock import CLOCK
 from tests.mutations.cases_columns import COLUMNS
 from tests.mutations.cases_conservation import CONSERVATION
 from tests.mutations.cases_core import CORE
@@ -30,5 +31,5 @@ __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES,
-    *CHECKS, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED, *STORES, *DOCS,
+    *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED, *STORES, *DOCS,
 )  # fmt: skip

@@ -188,8 +188,8 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="rows that are to be left out stay until something changes",
         file="backfill_assets/core/strategies/table_views.py",
-        old="            again = self.whole and bool(skip_reads(before, position))",
-        new="            again = False",
+        old="(bool(skip_reads(before, position)) or self._is_old(position))",
+        new="self._is_old(position)",
         tests=(WHOLE,),
     ),
     Mutation(

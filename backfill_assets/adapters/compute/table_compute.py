@@ -89,12 +89,12 @@ REPLACED = "__replaced"
 
 @dataclass(frozen=True, kw_only=True)
 class TableCompute:
-    """`ports.Compute` for a view over Delta tables; its query, by incarnation, is requested when it is needed."""
+    """`ports.Compute` for a view over Delta tables; its query, which a plan computes, is requested when it is needed."""
 
     runner: SparkRunner
     output: TableLocation
     upstreams: Mapping[str, DeltaUpstream]
-    query: Callable[[str], Query]
+    query: Callable[[Plan], Query]
     mode: str = "auto"
     """Whether what changed is followed where it is little (`auto`), wherever a rule allows (`incremental`), always
     (`incremental_strict`) or never (`full`)."""
@@ -125,15 +125,15 @@ class TableCompute:
             rows_written=counts["insert"] + counts["update"],
             rows_updated=counts["update"],
             rows_deleted=counts["delete"],
-            key=self.query(plan.incarnation).key_columns,
+            key=self.query(plan).key_columns,
             replaces=bool(counts.get(REPLACED)),
-            rule=steps.rule if isinstance(self.query(plan.incarnation), RelationalQuery) else "",
+            rule=steps.rule if isinstance(self.query(plan), RelationalQuery) else "",
             why_full=why_full,
         )
 
     def _steps(self, plan: Plan) -> tuple[Steps, WhyFull]:
         """How the view follows what changed, and why it is computed in full if it is."""
-        query = self.query(plan.incarnation)
+        query = self.query(plan)
         if not isinstance(query, RelationalQuery):
             return Steps("full"), ""
         reads = [each for each in plan.reads if isinstance(each, FullRead)]
@@ -154,7 +154,7 @@ class TableCompute:
     def _check_there(self, plan: Plan) -> None:
         """Check that all files exist that Spark may have read. Before it reads, only those that it reads in any case
         are checked."""
-        whole = isinstance(self.query(plan.incarnation), AggregateQuery)
+        whole = isinstance(self.query(plan), AggregateQuery)
         for read in plan.consumed:
             self.upstreams[read.source].check_readable(read)
             if whole and isinstance(read, ChangesRead | SpoolRead):
@@ -164,7 +164,7 @@ class TableCompute:
         """The rows of a plan's input that cannot be computed."""
         inputs = self._inputs(self._attempt(spark, plan, folder, -1))
         columns = view_columns(self.output)
-        return poison_rows(self.query(plan.incarnation), inputs, self.upstreams, columns, rows=plan.offsets)
+        return poison_rows(self.query(plan), inputs, self.upstreams, columns, rows=plan.offsets)
 
     def _attempt(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> Attempt:
         query = self.query(plan.incarnation)
@@ -182,7 +182,7 @@ class TableCompute:
         from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
 
         plan = attempt.plan
-        query = self.query(plan.incarnation)
+        query = self.query(plan)
         if plan.replaces:
             return self._in_full(attempt) if steps.rule == "full" else self._followed(attempt, steps)
         if isinstance(query, AggregateQuery):
@@ -197,7 +197,7 @@ class TableCompute:
     def _changes(self, attempt: Attempt, rows: "DataFrame") -> dict[str, int]:
         """Stage changes, netted by key, that are to be merged into the view at a version."""
         plan, place = attempt.plan, attempt.place
-        query = self.query(plan.incarnation)
+        query = self.query(plan)
         chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
         tasks = _tasks(plan.offsets)
@@ -215,7 +215,7 @@ class TableCompute:
     def _in_full(self, attempt: Attempt) -> dict[str, int]:
         """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
         plan, place = attempt.plan, attempt.place
-        query = self.query(plan.incarnation)
+        query = self.query(plan)
         old, held = self._old(attempt), sum(each.held for each in plan.reads if isinstance(each, FullRead))
         # Groups are few beside the rows that they are made of.
         few = 0 if isinstance(query, AggregateQuery) else held
@@ -229,7 +229,7 @@ class TableCompute:
 
     def _followed(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         """Stage what changes do to a view whose query has a rule for them."""
-        query = self.query(attempt.plan.incarnation)
+        query = self.query(attempt.plan)
         assert isinstance(query, RelationalQuery)
         reads = [each for each in attempt.plan.reads if isinstance(each, FullRead)]
         changed = [each for each in reads if each.first <= each.last and each.rows]
@@ -282,7 +282,7 @@ class TableCompute:
 
     def _scans(self, attempt: Attempt, name: str) -> Scans | None:
         """What counts an upstream's rows; None for one of which Spark may read only some."""
-        query = self.query(attempt.plan.incarnation)
+        query = self.query(attempt.plan)
         return None if isinstance(query, RelationalQuery) and name in query.read_in_part else attempt.scans
 
     def _captured(self, attempt: Attempt, read: SpoolRead, columns: Sequence[Column]) -> "DataFrame":
@@ -311,7 +311,7 @@ class TableCompute:
 
     def _columns(self, plan: Plan, name: str) -> tuple[Column, ...]:
         """The columns of an upstream that the view reads, including its key."""
-        return with_key(self.query(plan.incarnation), self.upstreams[name])
+        return with_key(self.query(plan), self.upstreams[name])
 
     def _spool(self, attempt: Attempt) -> None:
         """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
@@ -331,7 +331,7 @@ class TableCompute:
 
     def _groups(self, attempt: Attempt) -> dict[str, int]:
         """Stage the groups as they are to be; what cannot be taken away is recomputed from the last version read."""
-        plan, query = attempt.plan, self.query(attempt.plan.incarnation)
+        plan, query = attempt.plan, self.query(attempt.plan)
         assert isinstance(query, AggregateQuery)
         ((name, rows),) = self._inputs(attempt).items()
         follows = any(isinstance(read, ChangesRead | SpoolRead | SkipRead) for read in plan.consumed)

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from backfill_assets.core.epoch.costs import Strategy
-from backfill_assets.core.epoch.ports import KeyedTables, Upstreams
+from backfill_assets.core.epoch.ports import Clock, KeyedTables, Upstreams
 from backfill_assets.core.epoch.skips import Skips
+from backfill_assets.core.progress.positions import micros
 from backfill_assets.core.strategies.arrangement import ArrangementHistory
 from backfill_assets.core.strategies.ingest import IngestDecider
 from backfill_assets.core.strategies.rearranged import RearrangedHistory
@@ -48,9 +49,10 @@ def over_sources(view: MaterializedView, upstreams: Upstreams, skips: Skips) -> 
 
 
 def over_tables(
-    view: MaterializedView, tables: KeyedTables, choose: Callable[[], Strategy], skips: Skips
+    view: MaterializedView, tables: KeyedTables, choose: Callable[[], Strategy], skips: Skips, clock: Clock
 ) -> TablesDecider:
-    """The decider of a view over Delta tables and other views; `choose` is called when a life begins."""
+    """The decider of a view over Delta tables and other views, for a run that begins now; `choose` is called when a life
+    begins."""
     whole = view.whole
     own = bool(view.own_key) or whole or is_aggregate(view.text)
     # If a view without a key were replaced, views over it could not follow.
@@ -74,4 +76,6 @@ def over_tables(
         whole=whole,
         choose=choose,
         skips=skips,
+        now=(lambda: micros(clock.now())) if view.reads_clock else None,
+        since=micros(clock.now()),
     )

@@ -58,7 +58,7 @@ class ViewInputs:
             runner=self.runner,
             output=output,
             upstreams=self.tables,
-            query=self.query.of_life,
+            query=lambda plan: self.query.at(plan.incarnation, plan.after),
             mode=self.view.refresh_mode,
         )
 

@@ -6,10 +6,12 @@ from functools import cached_property
 
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.app.wiring.table import Catalog
-from backfill_assets.core.epoch.records import CommitKind, UpstreamColumns
+from backfill_assets.core.epoch.records import CommitKind, Position, UpstreamColumns
+from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.declare.model import KafkaSource, MaterializedView, Upstream
 from backfill_assets.errors import QueryError, UpstreamRefusedError
 from backfill_assets.query.aggregate import AggregateQuery
+from backfill_assets.query.clock import ANY_TIME, at_time
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query, analyze, named_in, reader_key
 from backfill_assets.query.record_columns import RECORD_KEY
@@ -25,7 +27,7 @@ class ViewQuery:
     view: MaterializedView
     tables: Mapping[str, DeltaUpstream]
     catalog: Catalog
-    _queries: dict[str, Query] = field(default_factory=dict, init=False)
+    _queries: dict[tuple[str, int], Query] = field(default_factory=dict, init=False)
 
     @cached_property
     def columns_now(self) -> Mapping[str, tuple[Column, ...]]:
@@ -36,32 +38,40 @@ class ViewQuery:
     def present(self) -> Query:
         """The view's query over the columns that its tables had when its present life began. Errors: `QueryError`.
 
-        Columns that were added to a table since do not matter to the view: the names in the query keep their meaning.
+        Columns that were added to a table since do not matter to the view: the names in the query keep their meaning. If it
+        reads the clock, it is not to be computed: that takes a time.
         """
+        return self._present(ANY_TIME)
+
+    def at(self, incarnation: str, position: Position) -> Query:
+        """The view's query in one of its lives, which is looked up once, at a position: for the time that is recorded in it,
+        if the query reads the clock."""
+        instant = position.instant if isinstance(position, SnapshotPosition) else None
+        key = (incarnation, ANY_TIME if instant is None else instant)
+        if key not in self._queries:
+            self._queries.clear()
+            self._queries[key] = self._present(key[1])
+        return self._queries[key]
+
+    def _present(self, instant: int) -> Query:
         record = self.catalog.upstream(self.view).output.look().record
         begun = record.columns if record is not None and record.kind is not CommitKind.DROP else {}
-        return self._over(_as_columns(begun) or self.columns_now)
-
-    def of_life(self, incarnation: str) -> Query:
-        """The view's query in one of its lives, which is looked up once."""
-        if incarnation not in self._queries:
-            self._queries.clear()
-            self._queries[incarnation] = self.present
-        return self._queries[incarnation]
+        return self._over(_as_columns(begun) or self.columns_now, instant)
 
     @property
     def now(self) -> Query:
         """The query of a life that begins in this run. Errors: `QueryError`."""
-        return self._over(self.columns_now)
+        return self._over(self.columns_now, ANY_TIME)
 
-    def _over(self, columns: Mapping[str, tuple[Column, ...]]) -> Query:
+    def _over(self, columns: Mapping[str, tuple[Column, ...]], instant: int) -> Query:
         keys = {each.name: self.key_of(each) for each in self.view.tables}
         try:
             records = [each.name for each in self.view.tables if isinstance(each, KafkaSource)]
+            text = at_time(self.view.text, instant, columns) if self.view.reads_clock else self.view.text
             if self.view.whole:
-                analyzed: Query = analyze_relational(self.view.text, columns, self.view.own_key, records)
+                analyzed: Query = analyze_relational(text, columns, self.view.own_key, records)
             else:
-                analyzed = analyze(self.view.text, columns, keys, self.view.own_key)
+                analyzed = analyze(text, columns, keys, self.view.own_key)
         except QueryError as error:
             raise QueryError(
                 f"materialized_view {self.view.name!r}: {error.message}",

@@ -11,7 +11,7 @@ from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Controls, NextEpoch, P
 from backfill_assets.core.epoch.protocol import begin_life, check_look, run_epoch
 from backfill_assets.core.epoch.records import CommitRecord, TableState
-from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.positions import SnapshotPosition, micros
 from backfill_assets.errors import ExternalWriteError, FencedError
 
 __all__ = [
@@ -260,6 +260,8 @@ class _Run(Generic[P]):
     def _reached(self, record: CommitRecord) -> bool:
         if isinstance(record.position, SnapshotPosition) and not record.live:
             return False  # a version that changed no row may still be left, which the number of rows does not show
+        if _is_of_before(record, self.started):
+            return False  # the epoch was planned by an earlier run
         offsets = self.parts.decider.offsets(self.parts.position(record))
         return all(offsets.get(partition, 0) >= goal for partition, goal in self.goal.items())
 
@@ -272,6 +274,12 @@ class _Run(Generic[P]):
             )
         self.report.record = check_look(self.parts, look).record or self.report.record
         return look
+
+
+def _is_of_before(record: CommitRecord, began: float) -> bool:
+    """Whether a query that reads the clock was computed for a time before a run began."""
+    instant = record.position.instant if isinstance(record.position, SnapshotPosition) else None
+    return instant is not None and instant < micros(began)
 
 
 def catch_up_factor(record: CommitRecord) -> int:

@@ -12,9 +12,9 @@ Offsets mean "next offset to read": ends are exclusive, as in Kafka and Spark. A
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from backfill_assets.core.progress.lag import CountBound, LagBound, TimeBound
 from backfill_assets.core.progress.value import Value
@@ -38,6 +38,7 @@ __all__ = [
     "ViewPosition",
     "Witness",
     "allocate",
+    "micros",
     "total",
 ]
 
@@ -301,7 +302,8 @@ class SnapshotPosition(Value):
 
     `strategy` is how this life reads its history. `lag_ms` is how far, in commit time, the view was behind the newest
     versions when its epoch was planned, and `lag_commits` how many versions of its tables that was. `bound` is the highest
-    allowed lag, in time or in commits: none while the snapshot is read, and from then on it only shrinks.
+    allowed lag, in time or in commits: none while the snapshot is read, and from then on it only shrinks. `instant` is the
+    time for which the query was last computed (microseconds since 1970, UTC), if it calls functions of the clock.
     """
 
     strategy: str = "snapshot"
@@ -309,6 +311,15 @@ class SnapshotPosition(Value):
     lag_ms: int = 0
     lag_commits: int = 0
     bound: LagBound = TimeBound()
+    instant: int | None = None
+
+    @model_serializer(mode="wrap")
+    def _stored(self, store: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Positions without a time are stored, and have hashes, as if there were none."""
+        document: dict[str, Any] = store(self)
+        if self.instant is None:
+            del document["instant"]
+        return document
 
     @property
     def backfilled(self) -> bool:
@@ -340,6 +351,11 @@ class SnapshotPosition(Value):
         segments = [f"{name}/{segment.first}" for name, _, spool in spools for segment in spool.segments]
         pinned = [name for name, table, _ in spools if table.buckets and table.version == table.pinned]
         return segments + [f"{name}/{SPOOLED_SNAPSHOT}" for name in pinned]
+
+
+def micros(seconds: float) -> int:
+    """A time in microseconds since 1970, of one in seconds."""
+    return round(seconds * 1_000_000)
 
 
 def total(ranges: Iterable[OffsetRange]) -> int:

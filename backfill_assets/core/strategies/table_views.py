@@ -103,6 +103,8 @@ class TablesDecider:
     `strategy` is the declared one; `choose` returns the one that a life begins with and keeps until its history is read.
     With `full_refresh`, tables whose changes are larger may be read in full instead; with `whole` they always
     are, because the query needs the rows of all tables together. `skips` returns what to leave out when an epoch is planned.
+    `now` returns the time, in microseconds since 1970, for a query that calls functions of the clock; it is computed again if
+    that was last done for a time before `since`, when the run began.
     """
 
     view: str
@@ -116,6 +118,8 @@ class TablesDecider:
     full_refresh: bool = True
     whole: bool = False
     skips: Skips = no_skips
+    now: Callable[[], int] | None = None
+    since: int = 0
 
     @property
     def kind(self) -> type[SnapshotPosition]:
@@ -147,7 +151,7 @@ class TablesDecider:
         offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
         history = self.histories[position.strategy]
         if history.finished(position):
-            again = self.whole and bool(skip_reads(before, position))
+            again = self.whole and (bool(skip_reads(before, position)) or self._is_old(position))
             step = self._read_log(position, offers, budget, live=live, again=again)
         else:
             self._check_strategy(position)
@@ -163,6 +167,8 @@ class TablesDecider:
             return None
         reads, after = step or ([], position)
         reads = [*skip_reads(before, after), *reads] if not any(isinstance(each, FullRead) for each in reads) else reads
+        if self.now is not None and any(isinstance(each, FullRead) for each in reads):
+            after = after.model_copy(update={"instant": self.now()})
         caught_up = all(after.tables[name].version == offer.version for name, offer in offers.items())
         keyed = {each.name: each for each in self.upstreams}
         for read in reads:
@@ -225,6 +231,10 @@ class TablesDecider:
             waiting = rows + (rows * beyond // len(looked_at) if beyond else 0)
             lags[each.name] = self.histories[position.strategy].left(each.name, table) + waiting
         return lags
+
+    def _is_old(self, position: SnapshotPosition) -> bool:
+        """Whether the query was last computed for a time before the run began."""
+        return self.now is not None and (position.instant is None or position.instant < self.since)
 
     def _offer(self, name: str, position: TablePosition) -> UpstreamState:
         """The state of a table; one that is not the table of the position is refused."""
