@@ -47,12 +47,16 @@ CURRENT_NODES: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
 """sqlglot's types for words that call functions of the clock or the session without parentheses."""
 # Spark replaces these words by the clock's time whenever a string becomes a date or a timestamp, also implicitly.
 _CLOCK_TEXT: Final = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_TIME_OF_DAY: Final = re.compile(r"\s*T?\d{1,2}:\d{1,2}")
+"""The beginning of a text that Spark completes with today's date, if it becomes a timestamp."""
 CLOCK_NODES: Final = (exp.Literal, exp.RawString, exp.Concat, exp.DPipe, exp.Cast)
 """Strings that may mean the clock's time."""
 _MAKES_TEXT: Final = (
     *(exp.Bracket, exp.Case, exp.Coalesce, exp.Concat, exp.DPipe, exp.HexString, exp.If, exp.Lower, exp.Replace),
     *(exp.Reverse, exp.Substring, exp.Trim, exp.Unhex, exp.Upper, exp.Anonymous),
 )
+_WITH_ZONE: Final = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ)
+"""What sqlglot calls Spark's TIMESTAMP and TIMESTAMP_LTZ."""
 _ALWAYS_TEXT: Final = (exp.DPipe, exp.Concat, exp.Lower, exp.Replace, exp.Substring, exp.TimeToStr, exp.Trim, exp.Upper)
 _KEEPS_TEXT: Final = (exp.Alias, exp.Select, exp.Concat, exp.DPipe, exp.Bracket)
 _COMPARES: Final = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
@@ -190,10 +194,10 @@ def reads_clock(node: exp.Expr, is_text: Callable[[exp.Column], bool]) -> bool:
     is compared with strings."""
     if isinstance(node, exp.Cast):
         return _casts_computed_text(node)
-    text = _constant_text(node)
-    if text is None or not _CLOCK_TEXT.match(text):
-        return False
-    parent = node.parent
+    text, parent = _constant_text(node) or "", node.parent
+    if not _CLOCK_TEXT.match(text):
+        in_cast = isinstance(parent, exp.Cast) and parent.is_type(*_WITH_ZONE)
+        return in_cast and _TIME_OF_DAY.match(text) is not None
     if isinstance(parent, _COMPARES):
         sides = (parent.this, parent.args.get("expression"))
         return not any(isinstance(side, exp.Column) and is_text(side) for side in sides)

@@ -60,4 +60,11 @@ TEXTS: tuple[Mutation, ...] = (
         new="    return stars or natural and any(",
         tests=(COLUMNS,),
     ),
+    Mutation(
+        name="a time of day is the same time on every day",
+        file="backfill_assets/query/determinism.py",
+        old="        return in_cast and _TIME_OF_DAY.match(text) is not None",
+        new="        return False",
+        tests=("tests/query/test_relational.py",),
+    ),
 )

@@ -276,6 +276,7 @@ REFUSED = [
     ("NOT_DETERMINISTIC", "SELECT a FROM orders TABLESAMPLE (3 ROWS)"),
     ("NOT_DETERMINISTIC", "SELECT TIMESTAMP 'now' AS t FROM orders"),
     ("NOT_DETERMINISTIC", "SELECT CAST(' Today' AS DATE) AS t FROM orders"),
+    ("NOT_DETERMINISTIC", "SELECT '12:30'::timestamp AS t FROM orders"),
     ("NOT_DETERMINISTIC", "SELECT a FROM orders WHERE at < 'yesterday'"),
     ("NOT_DETERMINISTIC", "SELECT a FROM orders WHERE at = 'today'"),
     ("NOT_DETERMINISTIC", "SELECT a FROM orders WHERE at = 'to' 'day'"),
