@@ -11,6 +11,7 @@ LEDGER = "backfill_assets/adapters/state/ledger.py"
 STATE = "backfill_assets/adapters/state/state_store.py"
 KAFKA = "backfill_assets/adapters/kafka/connector.py"
 UPSTREAM = "backfill_assets/adapters/delta/upstream.py"
+LOGGED = "backfill_assets/adapters/delta/logged_changes.py"
 REAL = "tests/adapters/delta/test_real_commits.py"
 REAL_LOGS = "tests/adapters/delta/test_real_logs.py"
 BOUNDS = "tests/adapters/delta/test_file_bounds.py"
@@ -148,7 +149,7 @@ LOGS: tuple[Mutation, ...] = (
     # What a version of an upstream changed
     Mutation(
         name="rows that maintenance moved have come",
-        file=UPSTREAM,
+        file=LOGGED,
         old="""return kind in action and bool(action[kind].get("dataChange", True))""",
         new="return kind in action",
         tests=(ADDED,),
@@ -169,16 +170,16 @@ LOGS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="versions that came with other columns are read by their files",
-        file=UPSTREAM,
+        file=LOGGED,
         old="return not self.described and (bool(self.feed) or inserts)",
         new="return bool(self.feed) or inserts",
         tests=(f"{CHANGED}::test_files_of_versions_that_came_with_other_columns_are_left_to_deltas_own_reader",),
     ),
     Mutation(
         name="missing change files are not noticed",
-        file=UPSTREAM,
-        old="return self.feed or (*(each.path",
-        new="return (*(each.path",
+        file=LOGGED,
+        old="return self.feed or tuple(path",
+        new="return tuple(path",
         tests=(MISSED,),
     ),
     Mutation(
@@ -190,9 +191,9 @@ LOGS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="missing removed files are not noticed",
-        file=UPSTREAM,
-        old="return self.feed or (*(each.path for each in self.added), *self.removed)",
-        new="return self.feed or tuple(each.path for each in self.added)",
+        file=LOGGED,
+        old="for each in (*self.added, *self.removed) for path in each.needed)",
+        new="for each in self.added for path in each.needed)",
         tests=(f"{CHANGED}::test_files_that_were_removed_whole_are_missed_when_they_are_gone",),
     ),
     Mutation(
@@ -232,7 +233,7 @@ LOGS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a version that only hides rows of its files has changed nothing",
-        file=UPSTREAM,
+        file=LOGGED,
         old="rows += max(1, abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted))",
         new="rows += 0 * abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted)",
         tests=(f"{CHANGED}::test_a_version_that_only_hides_rows_of_a_file_has_changed_some",),

@@ -124,15 +124,15 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="deletes are not seen in a table's log",
         file=UPSTREAM,
-        old="""deletes=any(_data_change(action, "remove") for action in actions),""",
-        new="""deletes=any(_data_change(action, "delete") for action in actions),""",
+        old="""deletes=any(is_data_change(action, "remove") for action in actions),""",
+        new="""deletes=any(is_data_change(action, "delete") for action in actions),""",
         tests=(
             "tests/e2e/tables/test_snapshot_refusals.py::test_an_append_only_table_needs_no_feed_until_it_has_neither",
         ),
     ),
     Mutation(
         name="files that were removed whole are no change",
-        file=UPSTREAM,
+        file="backfill_assets/adapters/delta/logged_changes.py",
         old="inserts = not self.removed and not any(each.deleted for each in self.added)",
         new="inserts = not any(each.deleted for each in self.added)",
         tests=("tests/e2e/tables/test_snapshot.py::test_changes_by_every_command_that_delta_has_are_followed",),

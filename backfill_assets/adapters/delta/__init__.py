@@ -7,6 +7,7 @@
 - `footers`: how many rows Parquet files have, as their own footers say
 - `key_statistics`: keys of Delta tables, according to the statistics in the log
 - `log_replay`: the protocol, metadata and files of a version of a Delta table, replayed from its log
+- `logged_changes`: what one commit of a Delta table changed, as its entry in the log says
 - `maintenance`: commits that change no rows of an output
 - `merged_files`: the commit of a merge that Spark has computed
 - `output`: one Delta table that only epochs change

@@ -61,6 +61,15 @@ class DataFile:
         return int(vector["cardinality"]) if vector else 0
 
     @property
+    def needed(self) -> tuple[str, ...]:
+        """The paths of what is read of it: the file, and that of its deletion vector if this is stored in one."""
+        vector = self.action.get("deletionVector")
+        hidden = (
+            None if not vector else vector["pathOrInlineDv"] if vector["storageType"] == "p" else _vector_path(vector)
+        )
+        return (self.path,) if hidden is None else (self.path, hidden)
+
+    @property
     def stats(self) -> dict[str, Any]:
         """The statistics of the file in the log; fractions are decimals."""
         found: dict[str, Any] = json.loads(self.action.get("stats") or "{}", parse_float=Decimal)
@@ -260,14 +269,16 @@ def _absolute(table_uri: str, path: str) -> str:
 def _absolute_vector(table_uri: str, vector: Mapping[str, Any]) -> dict[str, Any]:
     """A deletion vector that is stored next to the table under an encoded UUID, with its full address instead."""
     made = {name: value for name, value in vector.items() if value is not None}
+    path = _vector_path(vector)
+    return made if path is None else {**made, "storageType": "p", "pathOrInlineDv": _absolute(table_uri, path)}
+
+
+def _vector_path(vector: Mapping[str, Any]) -> str | None:
+    """The path of a deletion vector's file, relative to its table; None if it is not stored next to the table."""
     if vector["storageType"] != "u":
-        return made
+        return None
     name = str(vector["pathOrInlineDv"])
     prefix, encoded = name[:-_ENCODED_UUID], name[-_ENCODED_UUID:]
     uuid = UUID(bytes=b85decode(encoded.translate(str.maketrans(_Z85, _B85))))
     folder = f"{prefix}/" if prefix else ""
-    return {
-        **made,
-        "storageType": "p",
-        "pathOrInlineDv": _absolute(table_uri, f"{folder}deletion_vector_{uuid}.bin"),
-    }
+    return f"{folder}deletion_vector_{uuid}.bin"

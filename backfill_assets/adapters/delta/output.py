@@ -38,7 +38,7 @@ from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocatio
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, boundable, naming
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
 from backfill_assets.core.progress.retention import retention_of
-from backfill_assets.errors import PositionsLostError, StagingError, StoredFormatError
+from backfill_assets.errors import PositionsLostError, StagingError, StoredFormatError, TableFeatureError
 
 __all__ = ["STATUS_PROPERTY", "DeltaOutput", "create_table"]
 
@@ -148,7 +148,7 @@ class DeltaOutput:
             return TableState(version=self._table.version())
 
     def _looked(self) -> TableState:
-        self._table = table = self._log.newest()
+        self._table = table = self._newest()
         if table is None:
             return TableState(version=-1)
         version = table.version()
@@ -167,6 +167,16 @@ class DeltaOutput:
                 external = at
             described += _described(at, actions)
         return TableState(version=version, external=external)
+
+    def _newest(self) -> DeltaTable | None:
+        try:
+            return self._log.newest()
+        except DeltaError as error:
+            raise TableFeatureError(
+                f"delta-rs cannot read the log of {self.target} at {self.location.uri}: {error}",
+                hint="nothing was written. If this names a feature, whoever enabled it can take it back (ALTER TABLE … DROP "
+                "FEATURE). Otherwise the log is damaged: restore it from a backup. Or delete the table's folder, and refresh",
+            ) from None
 
     def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
         """The first version after this project's commit `since` that changed the columns; properties may change."""

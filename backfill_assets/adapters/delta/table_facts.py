@@ -5,7 +5,8 @@ from typing import Any, Literal, NamedTuple
 
 from backfill_assets.adapters.delta.commits import commits_of, committed_at
 from backfill_assets.adapters.delta.key_statistics import sortable_key, spans
-from backfill_assets.adapters.delta.upstream import APPEND_ONLY, FEED, DeltaUpstream, changed_rows
+from backfill_assets.adapters.delta.logged_changes import changed_rows
+from backfill_assets.adapters.delta.upstream import APPEND_ONLY, FEED, DeltaUpstream
 from backfill_assets.core.epoch.costs import TableFacts
 from backfill_assets.core.strategies.key_cuts import clustering
 from backfill_assets.errors import UpstreamRefusedError

@@ -3,8 +3,7 @@
 This module reads only logs, never data, and never with Spark. The strategies decide what to do with it.
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -26,6 +25,14 @@ from backfill_assets.adapters.delta.log_replay import (
     is_plain,
     is_plain_path,
 )
+from backfill_assets.adapters.delta.logged_changes import (
+    BYTES_OF_ROW,
+    Changed,
+    changed,
+    changed_bytes,
+    changed_rows,
+    is_data_change,
+)
 from backfill_assets.adapters.storage.lru import LeastRecentlyUsed
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.ports import Commit, TableSize, UpstreamState
@@ -44,7 +51,7 @@ from backfill_assets.core.strategies.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.query.ddl import Column, columns_of_delta
 
-__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream", "changed_rows"]
+__all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream"]
 
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
@@ -53,9 +60,6 @@ KEPT_VERSIONS = 3
 
 KEPT_COMMITS = 5000
 """For how many versions the changes are kept in memory."""
-
-BYTES_OF_ROW = 50
-"""The assumed size of a changed row in a file whose number of rows is not in the log."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,27 +70,6 @@ class ChangeFiles:
     schema: str
     feed: tuple[str, ...]
     added: tuple[DataFile, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Changed:
-    """What a version's log entry says about changed rows; `described` if it has a protocol or metadata action."""
-
-    feed: tuple[str, ...]
-    added: tuple[DataFile, ...]
-    removed: tuple[str, ...]
-    described: bool
-
-    @property
-    def needed(self) -> Iterable[str]:
-        """The files with the changes: its change files if there are any, otherwise those that it added and removed."""
-        return self.feed or (*(each.path for each in self.added), *self.removed)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the files alone define the changes: change files, or new files without hidden rows."""
-        inserts = not self.removed and not any(each.deleted for each in self.added)
-        return not self.described and (bool(self.feed) or inserts)
 
 
 @dataclass
@@ -103,7 +86,7 @@ class DeltaUpstream:
     _replay: LogReplay = field(init=False)
     _versions: LeastRecentlyUsed[int, Version] = field(init=False)
     _rows: LeastRecentlyUsed[int, tuple[int, ...]] = field(init=False)
-    _commits: LeastRecentlyUsed[int, tuple[Commit, _Changed]] = field(init=False)
+    _commits: LeastRecentlyUsed[int, tuple[Commit, Changed]] = field(init=False)
     _commit_timestamps: LeastRecentlyUsed[int, int | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -213,7 +196,7 @@ class DeltaUpstream:
         """Check that every file that a read needs exists. Errors: `VersionsLostError`, naming the first missing file."""
         match read:
             case SnapshotRead():
-                self._check_there({each.path: read.version for each in self.chosen(read)})
+                self._check_there({path: read.version for each in self.chosen(read) for path in each.needed})
             case KeyRead():
                 self.check_whole(read.version)
             case FullRead():
@@ -229,7 +212,7 @@ class DeltaUpstream:
 
     def check_whole(self, number: int) -> None:
         """Check that every file of a version exists. Errors: `VersionsLostError`."""
-        self._check_there({each.path: number for each in self.version(number).files})
+        self._check_there({path: number for each in self.version(number).files for path in each.needed})
 
     def _check_there(self, paths: Mapping[str, int]) -> None:
         inside = {unquote(path): number for path, number in paths.items() if not is_elsewhere(path)}
@@ -241,10 +224,10 @@ class DeltaUpstream:
         """The changes of a version. Its log entry is read once; what is needed to read the changes is kept in memory."""
         return self._commits.use(number, lambda: self._read(number))[0]
 
-    def _changes(self, number: int) -> _Changed:
+    def _changes(self, number: int) -> Changed:
         return self._commits.use(number, lambda: self._read(number))[1]
 
-    def _read(self, number: int) -> tuple[Commit, _Changed]:
+    def _read(self, number: int) -> tuple[Commit, Changed]:
         actions = self._actions(number)
         described = next((each["metaData"] for each in actions if "metaData" in each), None)
         if described is not None:
@@ -254,10 +237,10 @@ class DeltaUpstream:
             commit_ms=committed_at(self.location, number, actions),
             rows=changed_rows(actions),
             feed=self._writes_feed(number, described),
-            deletes=any(_data_change(action, "remove") for action in actions),
-            bytes=_changed_bytes(actions),
+            deletes=any(is_data_change(action, "remove") for action in actions),
+            bytes=changed_bytes(actions),
         )
-        return commit, _changed(actions)
+        return commit, changed(actions)
 
     def _actions(self, number: int) -> list[dict[str, Any]]:
         actions = read_commit(self.location.files(), number)
@@ -328,8 +311,16 @@ class DeltaUpstream:
             )
 
     def loaded(self) -> DeltaTable:
-        """The newest version, as delta-rs loads it. Errors: `UpstreamRefusedError` if there is none."""
-        table = self._log.newest()
+        """The newest version, as delta-rs loads it. Errors: `UpstreamRefusedError` if there is none, or if it cannot."""
+        try:
+            table = self._log.newest()
+        except DeltaError as error:
+            raise UpstreamRefusedError(
+                f"delta-rs cannot read the log of table {self.name!r} at {self.location.uri}: {error}",
+                hint="if this names a feature: ALTER TABLE … DROP FEATURE, or let the view read a copy of the table without "
+                "it. Otherwise the log is damaged: restore it from a backup",
+                reason="NOT_READABLE",
+            ) from None
         if table is None:
             raise UpstreamRefusedError(
                 f"there is no Delta table at {self.location.uri} (declared as {self.name!r})",
@@ -352,43 +343,3 @@ class DeltaUpstream:
         )
 
 
-def _data_change(action: Mapping[str, Any], kind: str) -> bool:
-    return kind in action and bool(action[kind].get("dataChange", True))
-
-
-def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
-    """How many rows a commit changed, according to the log: exact for whole files, approximate for parts of them."""
-    added = {each["add"]["path"]: each["add"] for each in actions if _data_change(each, "add")}
-    removed = {each["remove"]["path"]: each["remove"] for each in actions if _data_change(each, "remove")}
-    feed = [each["cdc"] for each in actions if "cdc" in each]
-    if feed:
-        return sum(max(1, each["size"] // BYTES_OF_ROW) for each in feed)
-    rows = 0
-    for path in {*added, *removed}:
-        if path in added and path in removed:  # only the deletion vector differs
-            rows += max(1, abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted))
-        else:
-            rows += _stated(added.get(path) or removed[path])
-    return rows
-
-
-def _changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:
-    """The size of the files with a commit's changes, as far as it is in the log."""
-    feed = [each["cdc"] for each in actions if "cdc" in each]
-    whole = [each[kind] for kind in ("add", "remove") for each in actions if _data_change(each, kind)]
-    return sum(int(each.get("size") or 0) for each in feed or whole)
-
-
-def _stated(action: Mapping[str, Any]) -> int:
-    rows = json.loads(action.get("stats") or "{}").get("numRecords")
-    estimate = int(action.get("size") or 0) // BYTES_OF_ROW
-    return max(1, estimate) if rows is None else int(rows)
-
-
-def _changed(actions: Sequence[Mapping[str, Any]]) -> _Changed:
-    return _Changed(
-        feed=tuple(each["cdc"]["path"] for each in actions if "cdc" in each),
-        added=tuple(DataFile(each["add"]) for each in actions if _data_change(each, "add")),
-        removed=tuple(each["remove"]["path"] for each in actions if _data_change(each, "remove")),
-        described=any("metaData" in each or "protocol" in each for each in actions),
-    )

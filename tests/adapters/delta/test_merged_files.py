@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from backfill_assets.adapters.delta.maintenance import put_commit
 from backfill_assets.adapters.delta.merged_files import Merged
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import collect
@@ -165,3 +166,11 @@ def given(output: DeltaOutput, feature: str, properties: Mapping[str, str]) -> N
     made = [{"commitInfo": {"operation": "SET"}}, {"protocol": protocol}, {"metaData": metadata}]
     version = DeltaTable(output.location.uri).version() + 1
     (log / f"{version:020d}.json").write_text("\n".join(map(json.dumps, made)))
+
+
+def test_an_output_that_delta_rs_cannot_read_is_refused_by_name(output: DeltaOutput) -> None:
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["new"], "writerFeatures": ["new"]}
+    put_commit(output.location, DeltaTable(output.location.uri).version() + 1, "SET", [{"protocol": protocol}])
+    with pytest.raises(TableFeatureError, match=f"cannot read the log of {TARGET} at .*'new'") as found:
+        output.look()
+    assert "DROP FEATURE" in found.value.hint

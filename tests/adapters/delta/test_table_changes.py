@@ -4,6 +4,7 @@ Spark."""
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from deltalake.schema import PrimitiveType
 
 from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH
 from backfill_assets.adapters.delta.log_replay import replay
+from backfill_assets.adapters.delta.logged_changes import changed_rows
 from backfill_assets.adapters.delta.maintenance import put_commit
-from backfill_assets.adapters.delta.upstream import APPEND_ONLY, FEED, DeltaUpstream, changed_rows
+from backfill_assets.adapters.delta.upstream import APPEND_ONLY, FEED, DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.progress.reads import ChangesRead
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
@@ -273,6 +275,32 @@ def test_rows_of_a_file_are_those_that_a_reader_sees_though_the_log_does_not_sta
     put_commit(location, 2, "DELETE", [{"add": {**described, "deletionVector": vector(1)["deletionVector"]}}])
     table = upstream(uri)
     assert (list(table.rows(1)), list(table.rows(2))) == ([4], [3])
+
+
+def test_a_file_of_hidden_rows_that_is_gone_is_missed_like_a_data_file(uri: str) -> None:
+    location, (path,) = TableLocation(uri=uri), paths(uri, 0, "add")
+    described = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    hidden = vector(1)["deletionVector"]
+    gone = {"path": path, "dataChange": True, "deletionTimestamp": 1}
+    put_commit(location, 1, "DELETE", [{"remove": gone}, {"add": {**described, "deletionVector": hidden}}])
+    put_commit(location, 2, "RESTORE", [{"remove": {**gone, "deletionVector": hidden}}, {"add": described}])
+    table, name = upstream(uri), r"its file deletion_vector_[0-9a-f-]{36}\.bin is missing"
+    for check in (partial(table.check_whole, 1), *(partial(table.check_readable, read(at, at)) for at in (1, 2))):
+        with pytest.raises(VersionsLostError, match=name):
+            check()
+    (lost,) = table.version(1).files[0].needed[1:]
+    Path(uri, lost).touch()
+    table.check_readable(read(1, 2))
+    table.check_whole(2)
+
+
+def test_a_log_that_delta_rs_cannot_read_is_refused_by_name(uri: str) -> None:
+    features = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["new"], "writerFeatures": ["new"]}
+    put_commit(TableLocation(uri=uri), 1, "SET TBLPROPERTIES", [{"protocol": features}])
+    with pytest.raises(UpstreamRefusedError, match=r"cannot read the log of table 'base' at .*'new'") as found:
+        upstream(uri).now()
+    assert found.value.facts["reason"] == "NOT_READABLE"
+    assert "DROP FEATURE" in found.value.hint
 
 
 def test_a_version_that_the_log_forgot_is_known_by_what_was_kept_of_it(uri: str) -> None:

@@ -1,0 +1,78 @@
+"""What one commit of a Delta table changed, as its entry in the log says it."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from backfill_assets.adapters.delta.log_replay import DataFile
+
+__all__ = ["BYTES_OF_ROW", "Changed", "changed", "changed_bytes", "changed_rows", "is_data_change"]
+
+BYTES_OF_ROW = 50
+"""The assumed size of a changed row in a file whose number of rows is not in the log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """What a version's log entry says about changed rows; `described` if it has a protocol or metadata action."""
+
+    feed: tuple[str, ...]
+    added: tuple[DataFile, ...]
+    removed: tuple[DataFile, ...]
+    described: bool
+
+    @property
+    def needed(self) -> Iterable[str]:
+        """The files with the changes: its change files if there are any, otherwise those that it added and removed."""
+        return self.feed or tuple(path for each in (*self.added, *self.removed) for path in each.needed)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the files alone define the changes: change files, or new files without hidden rows."""
+        inserts = not self.removed and not any(each.deleted for each in self.added)
+        return not self.described and (bool(self.feed) or inserts)
+
+
+def is_data_change(action: Mapping[str, Any], kind: str) -> bool:
+    """Whether an action of this kind, `add` or `remove`, changed rows; maintenance only moves them."""
+    return kind in action and bool(action[kind].get("dataChange", True))
+
+
+def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
+    """How many rows a commit changed, according to the log: exact for whole files, approximate for parts of them."""
+    added = {each["add"]["path"]: each["add"] for each in actions if is_data_change(each, "add")}
+    removed = {each["remove"]["path"]: each["remove"] for each in actions if is_data_change(each, "remove")}
+    feed = [each["cdc"] for each in actions if "cdc" in each]
+    if feed:
+        return sum(max(1, each["size"] // BYTES_OF_ROW) for each in feed)
+    rows = 0
+    for path in {*added, *removed}:
+        if path in added and path in removed:  # only the deletion vector differs
+            rows += max(1, abs(DataFile(added[path]).deleted - DataFile(removed[path]).deleted))
+        else:
+            rows += _stated(added.get(path) or removed[path])
+    return rows
+
+
+def changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:
+    """The size of the files with a commit's changes, as far as it is in the log."""
+    feed = [each["cdc"] for each in actions if "cdc" in each]
+    whole = [each[kind] for kind in ("add", "remove") for each in actions if is_data_change(each, kind)]
+    return sum(int(each.get("size") or 0) for each in feed or whole)
+
+
+def _stated(action: Mapping[str, Any]) -> int:
+    rows = json.loads(action.get("stats") or "{}").get("numRecords")
+    estimate = int(action.get("size") or 0) // BYTES_OF_ROW
+    return max(1, estimate) if rows is None else int(rows)
+
+
+def changed(actions: Sequence[Mapping[str, Any]]) -> Changed:
+    """What a version's log entry says about changed rows."""
+    return Changed(
+        feed=tuple(each["cdc"]["path"] for each in actions if "cdc" in each),
+        added=tuple(DataFile(each["add"]) for each in actions if is_data_change(each, "add")),
+        removed=tuple(DataFile(each["remove"]) for each in actions if is_data_change(each, "remove")),
+        described=any("metaData" in each or "protocol" in each for each in actions),
+    )
