@@ -74,7 +74,7 @@ class BackfillError(Exception):
 
 
 class EnvironmentSetupError(BackfillError):
-    """The machine lacks something (a Java runtime, a port, memory, a download), or its Spark cannot be used."""
+    """The machine lacks something (a Java runtime, a port, memory, a download), or its Spark or a store cannot be used."""
 
     code = "ENVIRONMENT"
 
@@ -201,7 +201,10 @@ class StoredFormatError(BackfillError):
 
 
 class TableFeatureError(BackfillError):
-    """Somebody gave an output a feature of Delta's protocol that this project does not write; `facts` has the `features`."""
+    """Somebody gave an output a feature of Delta's protocol that this project does not write, or cannot read.
+
+    `facts` has the `features`, if they are known.
+    """
 
     code = "TABLE_FEATURE"
 

@@ -14,9 +14,10 @@ def set_controls(
 ) -> Controls:
     """Pause or resume a table, or set its throttle (rows per second, or `"off"`); other settings stay as they are.
 
-    Errors: `DeclarationError` for a throttle that is neither.
+    Errors: `DeclarationError` for a throttle that is neither; `EnvironmentSetupError` if the store cannot be read.
     """
     target = workspace.registry.find(name).target
+    workspace.prepare_to_read()
     controls = workspace.state.controls(target)
     if paused is not None:
         controls = replace(controls, paused=paused)

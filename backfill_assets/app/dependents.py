@@ -13,7 +13,7 @@ from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
 from backfill_assets.declare.model import MaterializedView
-from backfill_assets.errors import BackfillError, StillNeededError, StoredFormatError
+from backfill_assets.errors import BackfillError, EnvironmentSetupError, StillNeededError, StoredFormatError
 
 __all__ = ["awaited_view", "check_unneeded", "expire_log"]
 
@@ -100,9 +100,12 @@ def _positions(workspace: Workspace, name: str) -> Iterator[tuple[MaterializedVi
 
 
 def _record(workspace: Workspace, view: MaterializedView) -> CommitRecord | None:
-    """The newest commit of an existing view; None if it does not exist or cannot be read."""
+    """The newest commit of an existing view; None if it does not exist or cannot be read. An error of the store is raised,
+    because what the view needs is unknown then."""
     try:
         look = workspace.upstream(view).output.look()
+    except EnvironmentSetupError:
+        raise
     except BackfillError:  # a problem of a reader is reported by its own run, and stops nobody else
         return None
     return look.record if look.exists else None

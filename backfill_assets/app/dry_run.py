@@ -45,9 +45,11 @@ class Planned:
 def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
     """What a refresh would do next, and for a view that is not live the strategy of a new life; writes nothing.
 
-    Errors: those of choosing and deciding, such as `UpstreamRefusedError`.
+    Errors: `EnvironmentSetupError` if the store cannot be read; those of choosing and deciding, such as
+    `UpstreamRefusedError`.
     """
     declared = workspace.registry.find(name)
+    workspace.prepare_to_read()
     table = workspace.table(declared)
     look = table.output.look()
     record = look.record if look.exists else None

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from backfill_assets.adapters.proof.written import Written, written_between
+from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.records import CommitRecord, TableState
@@ -51,6 +52,14 @@ class Case:
     record: CommitRecord
     since: LastPass | Everything
     seed: str = ""
+
+    @property
+    def runner(self) -> SparkRunner:
+        """Spark for what is read of the table and of its upstreams."""
+        declared = self.table.declared
+        if isinstance(declared, MaterializedView) and declared.tables:
+            return self.workspace.inputs(declared).runner
+        return self.workspace.runner
 
     @property
     def last(self) -> LastPass | None:

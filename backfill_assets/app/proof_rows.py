@@ -79,7 +79,7 @@ def equal_to_query(case: Case, view: MaterializedView) -> Outcome:
 
 
 def _equal_since(case: Case, since: "_SinceTables") -> Outcome:
-    runner, read = case.workspace.runner, since.read
+    runner, read = case.runner, since.read
     try:
         result = tables_since(runner, case.workspace.inputs(since.view).query.present, read, since.written)
     except Exception:
@@ -94,7 +94,7 @@ def _equal_in_full(case: Case, position: SnapshotPosition, why: Everything, read
     inputs = at_position(position, reads.tables)
     place = case.table.output.location
     query = reads.query.at(case.record.incarnation, position)
-    result = recomputed(case.workspace.runner, query, inputs, place, case.look.version)
+    result = recomputed(case.runner, query, inputs, place, case.look.version)
     summary = f"{result.rows_found} rows equal the query at the recorded versions"
     versions = {name: table.version for name, table in position.tables.items()}
     return _compared(case, why, result, summary, derived_from=versions)
@@ -177,7 +177,7 @@ def _difference(
 ) -> Difference:
     if written is not None and written.nothing and not derived.reads:
         return NOTHING
-    runner, place = case.workspace.runner, case.table.output.location
+    runner, place = case.runner, case.table.output.location
     if not isinstance(derived.query, AggregateQuery):
         gone = {(_side(case, name), at): each for name, e in found.items() for at, each in e.unprovable.items()}
         subset = any(each.subset for each in found.values())

@@ -61,7 +61,7 @@ def _rows(case: Case) -> _Found:
         *(each.sample for each in upstreams),
         *_sampled(case.table.declared.name, case.table.output.location, case),
     ]
-    compared = compare_readers(case.workspace.runner, samples, _view_at(case, upstreams))
+    compared = compare_readers(case.runner, samples, _view_at(case, upstreams))
     places = {
         f"{sample.name}: {file.path}": f"{file.places.start} to {file.places.end}"
         for sample in samples
@@ -145,7 +145,7 @@ def _records(case: Case) -> _Found:
     ranges = sample_offsets(held, case.seed)
     records = case.workspace.sources.records(source.name, ranges) if ranges else []
     reader = case.workspace.reader(source)
-    rows = rows_of_records(case.workspace.runner, reader, case.look.version, ranges) if records else {}
+    rows = rows_of_records(case.runner, reader, case.look.version, ranges) if records else {}
     offsets = {str(at): f"{each.start} to {each.end}" for at, each in ranges.items()}
     return _Found(
         violations=list(otherwise(records, rows, source.columns, source.format)),

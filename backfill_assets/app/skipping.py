@@ -39,6 +39,7 @@ class Named:
 def left_out(workspace: Workspace, name: str) -> list[LeftOut]:
     """The rows that a view leaves out or will leave out."""
     view = _view(workspace, name)
+    workspace.prepare_to_read()
     look = workspace.table(view).output.look()
     return rows_left_out(_position(look), workspace.state.skips(view.target))
 
@@ -50,6 +51,7 @@ def set_skips(workspace: Workspace, name: str, named: Named, *, undo: bool, by: 
     that are not on the list. Nothing is recorded then.
     """
     view = _view(workspace, name)
+    workspace.prepare_to_read()
     wanted = set(workspace.state.skips(view.target))
     skips = _rows(workspace, view, named)
     if undo:

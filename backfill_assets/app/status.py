@@ -12,7 +12,13 @@ from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
 from backfill_assets.core.epoch.skips import LeftOut, rows_left_out
 from backfill_assets.declare.model import MaterializedView
-from backfill_assets.errors import BackfillError, PositionsLostError, StoredFormatError
+from backfill_assets.errors import (
+    BackfillError,
+    DeclarationError,
+    EnvironmentSetupError,
+    PositionsLostError,
+    StoredFormatError,
+)
 
 __all__ = ["RATE_EPOCHS", "Status", "lag_of", "status"]
 
@@ -41,12 +47,17 @@ class Status:
 
 
 def status(workspace: Workspace, name: str) -> Status:
-    """The state of a table, from its own commits, the state store and one look at its upstreams."""
-    table = workspace.table(workspace.registry.find(name))
+    """The state of a table, from its own commits, the state store and one look at its upstreams.
+
+    Errors: `EnvironmentSetupError` if the store of the warehouse cannot be read. What is wrong with this table alone is its
+    `problem`.
+    """
+    declared = workspace.registry.find(name)
+    workspace.prepare_to_read()
     try:
-        return _stands(workspace, table)
-    except StoredFormatError as error:
-        known = Status(name=name, target=table.target, state="broken", controls=Controls())
+        return _stands(workspace, workspace.table(declared))
+    except (StoredFormatError, EnvironmentSetupError, DeclarationError) as error:
+        known = Status(name=name, target=declared.target, state="broken", controls=Controls())
         return replace(known, problem=_problem_text(error))
 
 

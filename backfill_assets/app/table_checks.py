@@ -31,7 +31,9 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: 
     """Run one check of one table. Without `full`, it proves what was written since it last passed in this life, if that
     is known; rows that were not rewritten are left to the full proof. A full proof also reads samples without Spark:
     `seed` repeats a selection of samples (`sample_seed`), and with None there are none."""
-    table = workspace.table(workspace.registry.find(name))
+    declared = workspace.registry.find(name)
+    workspace.prepare_to_read()
+    table = workspace.table(declared)
     look = table.output.look()
     if look.record is None or not look.exists:
         return Outcome(passed=False, summary=f"{table.target} has not been created, so there is nothing to check")

@@ -17,6 +17,7 @@ from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.runtime.system_clock import SystemClock
 from backfill_assets.adapters.spark.resource import SparkResource, SparkRunner
 from backfill_assets.adapters.state.state_store import State, StateStore
+from backfill_assets.adapters.storage.asked_stores import AskedStores
 from backfill_assets.adapters.storage.put_if_absent import check_store
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.wiring.choosing import Chooser, learned_costs
@@ -45,6 +46,7 @@ class Workspace:
     spark: SparkResource
     on_step: OnStep = field(default=lambda _step: None)
     _may_write: bool = field(default=False, init=False)
+    _asked: AskedStores = field(default_factory=AskedStores, init=False)
     _read: dict[str, Table] = field(default_factory=dict, init=False)
     _inputs: dict[str, ViewInputs] = field(default_factory=dict, init=False)
 
@@ -59,6 +61,10 @@ class Workspace:
             check_store(self.store.place)
             self._may_write = True
 
+    def prepare_to_read(self) -> None:
+        """Check, once for a run, that the store can be read. Errors: `EnvironmentSetupError`."""
+        self._asked.check("the warehouse", self.store.place.objects(""))
+
     @cached_property
     def state(self) -> State:
         """The state store's tables."""
@@ -67,7 +73,7 @@ class Workspace:
     @cached_property
     def runner(self) -> SparkRunner:
         """The run's Spark, started with its first action."""
-        return self.spark.runner(self.store.place)
+        return self.spark.runner(self.store.place, s3=self.registry.reads_s3)
 
     @cached_property
     def sources(self) -> Sources:
@@ -105,7 +111,12 @@ class Workspace:
         """The inputs of a view over Delta tables, kept for the run."""
         if view.name not in self._inputs:
             self._inputs[view.name] = ViewInputs(
-                view=view, catalog=self, runner=self.runner, place=self.store.place, root=Path(self.store.root)
+                view=view,
+                catalog=self,
+                shared=self.runner,
+                place=self.store.place,
+                root=Path(self.store.root),
+                asked=self._asked,
             )
         return self._inputs[view.name]
 

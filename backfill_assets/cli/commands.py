@@ -70,13 +70,16 @@ def up(
     kafka: Annotated[bool, typer.Option(help="Start the broker.")] = True,
     spark: Annotated[bool, typer.Option(help="Start the Spark server.")] = True,
     s3: Annotated[bool, typer.Option("--s3", help="Start an S3 server, too.")] = False,
+    s3_tables: Annotated[
+        bool, typer.Option("--s3-tables", help="Let Spark read tables on S3, wherever the warehouse is.")
+    ] = False,
 ) -> None:
     """Start the embedded broker and Spark server, if they are not running."""
     from backfill_assets.adapters.local.servers import SparkNeeds
     from backfill_assets.adapters.local.servers import up as start
-    from backfill_assets.adapters.storage.s3 import bucket_of
+    from backfill_assets.declare.stores import bucket_of
 
-    needs = SparkNeeds(s3=s3 or bucket_of(warehouse_place()) is not None)
+    needs = SparkNeeds(s3=s3 or s3_tables or bucket_of(warehouse_place()) is not None)
     found = start(project_root(Path.cwd()), kafka=kafka, spark=spark, s3=s3, needs=needs)
     _say(asdict(found), as_json=as_json, text=lambda: servers_text(found))
 
@@ -263,7 +266,7 @@ def maintain(
     _say(
         {"name": name, "swept": swept},
         as_json=as_json,
-        text=lambda: f"{name}: compacted; swept {len(swept)} staged folders",
+        text=lambda: f"{name}: compacted; swept {len(swept)} leftovers of dead runs",
     )
 
 

@@ -4,4 +4,5 @@
 - `declarations`: the functions that users call
 - `fingerprints`: what the contents of a table depend on
 - `model`: what they return: sources, Delta tables and views as frozen values
+- `stores`: how object stores are declared
 """

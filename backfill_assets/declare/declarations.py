@@ -6,6 +6,8 @@ It reads no data, opens no connection, and imports neither Dagster nor Spark, so
 from collections.abc import Mapping, Sequence
 from typing import Unpack, get_args
 
+from pydantic import BaseModel
+
 from backfill_assets.core.epoch.costs import STRATEGIES, TableStrategy
 from backfill_assets.declare.arguments import (
     Start,
@@ -31,6 +33,7 @@ from backfill_assets.declare.model import (
     Upstream,
     is_whole,
 )
+from backfill_assets.declare.stores import check_buckets, checked_storage
 from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, parse_schema
@@ -40,7 +43,12 @@ __all__ = ["delta_table", "kafka_source", "materialized_view"]
 
 
 def delta_table(
-    name: str, *, path: str, primary_key: str | Sequence[str] | None = None, **labels: Unpack[LabelArguments]
+    name: str,
+    *,
+    path: str,
+    primary_key: str | Sequence[str] | None = None,
+    storage: Mapping[str, str | bool] | BaseModel | None = None,
+    **labels: Unpack[LabelArguments],
 ) -> DeltaTable:
     """Declare a Delta table that already exists, as an upstream of views.
 
@@ -50,6 +58,9 @@ def delta_table(
         name: The table's name in queries; unique among all declarations.
         path: A folder (a relative path starts at the project's root), or any URI that Delta supports.
         primary_key: The columns that identify a row; required if rows are updated or deleted.
+        storage: How to reach the table's store, if it is not the warehouse's or needs other keys: as `StateStore(storage=…)`,
+            with `env:NAME` for what is read from the environment. Spark is told the same of a bucket on S3, and of that
+            bucket only. By default, the table is reached as the warehouse is.
         **labels: Arguments that Dagster defines: `key` (of the asset that writes the table, so that Dagster shows the
             dependency),
             `description`, `owners`, `tags`, `metadata`, `group_name`, `automation_condition`, `freshness_policy`.
@@ -69,7 +80,8 @@ def delta_table(
     if not isinstance(path, str) or not path:
         raise wrong_argument("delta_table", name, "path", f"it is {path!r}", "name the table's folder or URI")
     key = checked_key("delta_table", name, primary_key)
-    return DeltaTable(name=name, path=path, primary_key=key, labels=Labels(**labels))
+    stored = checked_storage(name, path, storage)
+    return DeltaTable(name=name, path=path, primary_key=key, labels=Labels(**labels), storage=stored)
 
 
 def kafka_source(  # noqa: PLR0913  (a public declaration)
@@ -185,7 +197,8 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
         The declared view, for `build_definitions` and for `upstreams` of other views.
 
     Raises:
-        DeclarationError: An argument is wrong; the error names it.
+        DeclarationError: An argument is wrong; the error names it. Or two of the tables are in one bucket, and declared
+            with different `storage`.
         QueryError: The query cannot be maintained; `reason` is one of the codes in `docs/refusals.md`.
 
     Examples:
@@ -297,4 +310,5 @@ def _checked_upstreams(name: str, upstreams: object) -> "tuple[Upstream, ...]":
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
         raise wrong_argument("materialized_view", name, "upstreams", f"{', '.join(twice)} occurs twice", hint)
+    check_buckets(each for each in upstreams if isinstance(each, DeltaTable))
     return tuple(upstreams)

@@ -187,6 +187,7 @@ class DeltaTable:
         path: The table's folder or URI.
         primary_key: The columns that identify a row; empty if none were given.
         labels: What Dagster shows beside the asset.
+        storage: How its store is reached, as it was declared; None: as the warehouse is. Never shown by `repr`.
 
     Examples:
         >>> delta_table("customers", path="lake/customers").key.to_user_string()
@@ -197,6 +198,7 @@ class DeltaTable:
     path: str
     primary_key: tuple[str, ...]
     labels: Labels
+    storage: Mapping[str, str] | None = field(default=None, repr=False)
 
     @property
     def key(self) -> "AssetKey":

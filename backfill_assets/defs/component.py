@@ -80,6 +80,7 @@ class TableModel(_Labelled):
     Attributes:
         path: A folder or URI.
         primary_key: The columns that identify a row.
+        storage: How to reach the table's store, if it is not the warehouse's or needs other keys.
 
     Examples:
         >>> TableModel(name="customers", path="lake/customers", primary_key="id").declare().primary_key
@@ -88,6 +89,7 @@ class TableModel(_Labelled):
 
     path: str
     primary_key: str | list[str] | None = None
+    storage: dict[str, str | bool] | None = Field(default=None, repr=False)
 
     def declare(self) -> DeltaTable:
         """The declaration, after the same checks as in Python."""

@@ -11,6 +11,7 @@ from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, MaterializedView, Upstream
+from backfill_assets.declare.stores import check_buckets
 from backfill_assets.defs.assets import TABLES_KEY, DeclaredTables, build_assets, in_order
 from backfill_assets.defs.checks import build_checks
 from backfill_assets.defs.jobs import build_jobs
@@ -41,7 +42,8 @@ def build_definitions(
         The definitions, for a module's `defs`.
 
     Raises:
-        DeclarationError: Two tables have the same name or key, or `resources` has an unknown key.
+        DeclarationError: Two tables have the same name or key, two Delta tables in one bucket have different `storage`, or
+            `resources` has an unknown key.
 
     Examples:
         >>> orders = kafka_source("orders", topic="orders", schema="order_id LONG, amount DOUBLE")
@@ -73,7 +75,8 @@ def definitions_at(
         The definitions, for a module's `defs`.
 
     Raises:
-        DeclarationError: Two tables have the same name or key, or `resources` has an unknown key.
+        DeclarationError: Two tables have the same name or key, two Delta tables in one bucket have different `storage`, or
+            `resources` has an unknown key.
 
     Examples:
         >>> clicks = kafka_source("clicks", topic="clicks", schema="page STRING")
@@ -108,7 +111,8 @@ def registry(declared: tuple[Upstream, ...]) -> dict[str, Declared]:
         Sources and views by name. Delta tables are not among them, as this project does not write them.
 
     Raises:
-        DeclarationError: Something else is among them, or two tables have the same name or key.
+        DeclarationError: Something else is among them, two tables have the same name or key, or two Delta tables in one
+            bucket are declared with different `storage`.
 
     Examples:
         >>> clicks = kafka_source("clicks", topic="clicks", schema="page STRING")
@@ -130,6 +134,7 @@ def registry(declared: tuple[Upstream, ...]) -> dict[str, Declared]:
                     hint="names are unique across sources, Delta tables and views, as they name tables, jobs and settings",
                     argument="name",
                 )
+    check_buckets(each for each in found.values() if isinstance(each, DeltaTable))
     ordered = {
         each.name: each for each in in_order(each for each in found.values() if not isinstance(each, DeltaTable))
     }

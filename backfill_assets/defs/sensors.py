@@ -122,8 +122,9 @@ def _reap_dead_runs(declared: Mapping[str, Declared]) -> dg.SensorDefinition:
         "renews. Without it such runs stay `started` until the next refresh of the same table.",
     )
     def reap_dead_runs(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        state = workspace_of(context.resources, declared).state
-        reported = report_dead_runs(context.instance, state, {each.target for each in declared.values()})
+        workspace = workspace_of(context.resources, declared)
+        workspace.prepare_to_read()
+        reported = report_dead_runs(context.instance, workspace.state, {each.target for each in declared.values()})
         found = f"reported {len(reported)} dead runs as failed: {', '.join(reported)}" if reported else "no dead runs"
         return dg.SensorResult(skip_reason=found)
 
@@ -174,6 +175,7 @@ class _Tick:
     def decide(self, table: Declared, taken: Collection[dg.AssetKey]) -> dg.RunRequest | str:
         """A run of a source with its live views, a run of one view, or why there is none."""
         try:
+            self.workspace.prepare_to_read()
             seen = self._ready(table)
             if isinstance(seen, str):
                 return seen

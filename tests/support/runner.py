@@ -1,10 +1,10 @@
 """Works on tables in a process of its own, which a test may kill: one JSON argument in, one JSON line out per job.
 
-The argument: `root`, `servers`, `warehouse` and its `storage`, `topic` (empty: a Delta table instead), and `jobs`: each
-names a view or source to refresh, with `chunk_rows` and where the process is to kill itself (`die`: the step and which
-occurrence of it), and of a Delta table's view the `strategy` and, unless it is that of `large`, the `query` and refresh
-`mode`; or one to `verify`, by all checks. With the argument `serve`, one such order a line comes in, and each is done by a
-fork.
+The argument: `root`, `servers`, `warehouse` and its `storage`, `topic` (empty: a Delta table instead), `base` (how that table
+is declared, unless it is below the root), and `jobs`: each names a view or source to refresh, with `chunk_rows` and where the
+process is to kill itself (`die`: the step and which occurrence of it), and of a Delta table's view the `strategy` and, unless
+it is that of `large`, the `query` and refresh `mode`; or one to `verify`, by all checks. With the argument `serve`, one such
+order a line comes in, and each is done by a fork.
 """
 
 import importlib
@@ -15,7 +15,9 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from backfill_assets import delta_table, kafka_source, materialized_view
@@ -45,9 +47,11 @@ def declared(topic: str) -> list[Declared]:
     return [orders, large, slow, sums]
 
 
-def over_lake(root: Path, strategy: DeclaredStrategy = "auto") -> list[Declared]:
-    """Views over a Delta table below `root`, one of them read by key."""
-    table = delta_table("base", path=str(root / "lake" / "base"), primary_key="id")
+def over_lake(
+    root: Path, strategy: DeclaredStrategy = "auto", base: Mapping[str, Any] = MappingProxyType({})
+) -> list[Declared]:
+    """Views over a Delta table below `root`, or where `base` says, one of them read by key."""
+    table = delta_table("base", **{"path": str(root / "lake" / "base"), "primary_key": "id", **base})
     by_key = materialized_view("by_key", query=LAKE_QUERY, upstreams=[table], strategy="arrangement")
     return [materialized_view("large", query=LAKE_QUERY, upstreams=[table], strategy=strategy), by_key]
 
@@ -75,7 +79,8 @@ def main(order: dict[str, Any]) -> None:
     project = Project(root=Path(order["root"]), servers=order["servers"], **place)
     for job in order["jobs"]:
         strategy = job.get("strategy", "auto")
-        project.declare(*(declared(order["topic"]) if order["topic"] else over_lake(project.root, strategy)))
+        lake = partial(over_lake, project.root, strategy, order.get("base", {}))
+        project.declare(*(declared(order["topic"]) if order["topic"] else lake()))
         if "query" in job:
             large = project.declared["large"]
             assert isinstance(large, MaterializedView)

@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from backfill_assets.adapters.delta.maintenance import put_commit
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import Staged, StagedFile
-from backfill_assets.errors import TableFeatureError
+from backfill_assets.errors import EnvironmentSetupError, TableFeatureError
 
 __all__ = ["MergeLarge", "Merged", "check_features", "commit_merged"]
 
@@ -131,5 +131,5 @@ def _checkpoint(location: TableLocation, table: DeltaTable, version: int) -> Non
         loaded = location.load(version=version)
         if loaded is not None:
             loaded.create_checkpoint()
-    except (DeltaError, OSError) as error:  # the next commit of delta-rs makes another
+    except (DeltaError, OSError, EnvironmentSetupError) as error:  # the next commit of delta-rs makes another
         _log.info("%s: no checkpoint at version %d: %s", location.uri, version, error)

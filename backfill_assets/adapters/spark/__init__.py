@@ -1,6 +1,7 @@
 """The Spark session: in this process, or on a Spark Connect server.
 
-- `reach`: a session that reaches the warehouse's store
+- `reach`: a session that reaches the stores of the warehouse and of other tables
+- `reaching_runner`: a runner for views whose tables are in other stores
 - `resource`: Spark
 - `session`: Spark sessions that belong to one run
 """

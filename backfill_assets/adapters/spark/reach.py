@@ -1,23 +1,26 @@
-"""A session that reaches the warehouse's store as the planning process does: its settings, and a check that they do.
+"""A session that reaches the same stores as the planning process: its settings, and a check that they do.
 
 The settings are the session's own, so that a Spark Connect server needs none. What it must have is the connector's jars.
 """
 
+import hashlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.storage.put_if_absent import MARKER
+from backfill_assets.adapters.storage.store_errors import said
+from backfill_assets.adapters.storage.upstream_location import TableElsewhere
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.errors import EnvironmentSetupError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["reaching"]
+__all__ = ["reach_table", "reaching"]
 
 _NOT_THERE = "PATH_NOT_FOUND"
-_SECRET = ("access.key", "secret.key", "session.token")
 _NO_CONNECTOR = "S3AFileSystem"
-_SHOWN = 300
+_SAME_CLIENT = "a Spark server keeps the client that it made first for a bucket: start it again if the endpoint changed"
 
 
 def reaching(session: "SparkSession", warehouse: Warehouse) -> "SparkSession":
@@ -26,22 +29,47 @@ def reaching(session: "SparkSession", warehouse: Warehouse) -> "SparkSession":
     Errors: `EnvironmentSetupError` if it does not reach it, with the reason, or reaches another one of that name.
     """
     settings = warehouse.spark_settings
-    for name, value in settings.items():
-        session.conf.set(name, value)
     if not settings:
         return session
     expected = warehouse.objects("").get(MARKER)
     try:
+        _tell(session, settings)
         found = _read(session, f"{warehouse.uri}/{MARKER}")
     except Exception as error:  # whatever a connector raises on its way to the store
-        raise _unreached(warehouse, error, settings) from None
+        raise _unreached(warehouse.uri, error, settings) from None
     if expected is not None and found != expected.decode().splitlines():
         raise EnvironmentSetupError(
             f"Spark reaches another store than this process at {warehouse.uri}: {MARKER} holds something else there, or is "
             "missing",
-            hint="a Spark server keeps the client that it made first for a bucket: start it again if the endpoint changed",
+            hint=_SAME_CLIENT,
         )
     return session
+
+
+def reach_table(session: "SparkSession", table: TableElsewhere) -> None:
+    """Tell a session how to reach a table's bucket on S3, and check that it finds the table's newest commit there.
+
+    Errors: `EnvironmentSetupError` if it does not reach it, with the reason, or finds something else.
+    """
+    loaded = table.load()
+    entry = f"_delta_log/{0 if loaded is None else loaded.version():020d}.json"
+    expected = table.objects().get(entry)
+    try:
+        _tell(session, table.spark_settings)
+        found = None if expected is None else _digest(session, table.child(entry))
+    except Exception as error:  # as above
+        raise _unreached(table.uri, error, table.spark_settings) from None
+    if expected is not None and found != hashlib.sha256(expected).hexdigest():
+        raise EnvironmentSetupError(
+            f"Spark reaches another store than this process for table {table.name!r} at {table.uri}: {entry} holds something "
+            "else there, or is missing",
+            hint=_SAME_CLIENT,
+        )
+
+
+def _tell(session: "SparkSession", settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        session.conf.set(name, value)
 
 
 def _read(session: "SparkSession", address: str) -> list[str] | None:
@@ -56,18 +84,29 @@ def _read(session: "SparkSession", address: str) -> list[str] | None:
         return None
 
 
-def _unreached(warehouse: Warehouse, error: Exception, settings: dict[str, str]) -> EnvironmentSetupError:
-    said = str(error)
-    for secret in (value for name, value in settings.items() if name.endswith(_SECRET)):
-        said = said.replace(secret, "…")
-    if f"ClassNotFoundException: Class org.apache.hadoop.fs.s3a.{_NO_CONNECTOR}" in said:
+def _digest(session: "SparkSession", address: str) -> str | None:
+    """The SHA-256 of a file as Spark sees it; None if there is none."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        rows = session.read.format("binaryFile").load(address).selectExpr("sha2(content, 256) AS digest").collect()
+    except AnalysisException as error:
+        if error.getCondition() != _NOT_THERE:
+            raise
+        return None
+    return str(rows[0]["digest"]) if rows else None
+
+
+def _unreached(uri: str, error: Exception, settings: Mapping[str, str]) -> EnvironmentSetupError:
+    if f"ClassNotFoundException: Class org.apache.hadoop.fs.s3a.{_NO_CONNECTOR}" in str(error):
         return EnvironmentSetupError(
-            f"Spark has no connector for {warehouse.uri}: the class {_NO_CONNECTOR} of hadoop-aws is missing",
-            hint="give it the modules of backfill_assets/adapters/runtime/ivy-s3a.xml (the server of `backfill up` has them "
-            "if BACKFILL_WAREHOUSE was on S3 when it was started: `backfill down`, then `backfill up`)",
+            f"Spark has no connector for {uri}: the class {_NO_CONNECTOR} of hadoop-aws is missing",
+            hint="give it the modules of backfill_assets/adapters/runtime/ivy-s3a.xml. The server of `backfill up` has them "
+            "with `--s3-tables`, or if BACKFILL_WAREHOUSE was on S3 when it was started: `backfill down`, then "
+            "`backfill up --s3-tables`",
         )
     return EnvironmentSetupError(
-        f"Spark does not reach {warehouse.uri}: {' '.join(said.split())[:_SHOWN]}",
-        hint="check endpoint, region and bucket, and that Spark's own machines have keys for it: in StateStore(storage=…), "
-        "for both sides, or where Spark runs",
+        f"Spark does not reach {uri}: {said(error, settings)}",
+        hint="check endpoint, region and bucket, and that Spark's own machines have keys for it: in storage=… of "
+        "StateStore(…) or delta_table(…), for both sides, or where Spark runs",
     )

@@ -63,11 +63,12 @@ class SparkResource(ConfigurableResource[Any]):
         """The heap of an in-process session in bytes. A server is assumed to have at least as much."""
         return int(_SIZE.validate_python(f"{self.driver_memory.lower().removesuffix('b')}ib"))  # Spark's g is a GiB
 
-    def runner(self, warehouse: Warehouse) -> "SparkRunner":
+    def runner(self, warehouse: Warehouse, *, s3: bool = False) -> "SparkRunner":
         """A runner of Spark actions. Spark starts with the first action.
 
         Args:
             warehouse: The warehouse that Spark reads and writes.
+            s3: Whether it reads tables on S3, wherever the warehouse is.
 
         Returns:
             The runner; close it after use.
@@ -81,7 +82,7 @@ class SparkResource(ConfigurableResource[Any]):
         if remote is not None:
             _check_reach(remote, warehouse)
             return SparkRunner(lambda: reaching(attached(remote, self.config), warehouse))
-        return SparkRunner(lambda: reaching(self._in_process(s3=bool(warehouse.spark_settings)), warehouse))
+        return SparkRunner(lambda: reaching(self._in_process(s3=s3 or bool(warehouse.spark_settings)), warehouse))
 
     def _in_process(self, *, s3: bool) -> "SparkSession":
         conf = {**spark_conf(s3=s3), "spark.driver.memory": self.driver_memory, **self.config}
@@ -109,6 +110,8 @@ class SparkRunner:
         self._session: SparkSession | None = None
         self._thread: ThreadPoolExecutor | None = None
         self.on_wait: Callable[[], None] = do_nothing
+        self.buckets: set[str] = set()
+        """The buckets besides the warehouse's that the session was told of, and reaches."""
 
     @property
     def started(self) -> bool:
@@ -140,6 +143,7 @@ class SparkRunner:
         if self._session is not None:
             close(self._session)
             self._session = None
+            self.buckets.clear()
 
     def _wait(self, future: "Future[T]") -> T:
         while True:

@@ -22,10 +22,11 @@ from backfill_assets.adapters.runtime.processes import Process, is_alive
 from backfill_assets.adapters.state.ledger import ObjectLedger
 from backfill_assets.adapters.storage.documents import CONTROLS, LEASE, PASS, SKIP, DocumentKind
 from backfill_assets.adapters.storage.object_store import ObjectFolder
-from backfill_assets.adapters.storage.options import LOCAL, as_declared, storage_options
+from backfill_assets.adapters.storage.options import storage_options
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.skips import Skip, read_skip
+from backfill_assets.declare.stores import LOCAL, as_declared, storage_of
 from backfill_assets.errors import StoredFormatError
 
 __all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
@@ -267,7 +268,8 @@ class StateStore(ConfigurableResource[State]):
     @field_validator("storage", mode="before")
     @classmethod
     def _texts(cls, given: Any) -> Any:
-        return as_declared(given)
+        with storage_of("StateStore"):
+            return as_declared(given)
 
     @property
     def place(self) -> Warehouse:
@@ -277,7 +279,8 @@ class StateStore(ConfigurableResource[State]):
             DeclarationError: `storage` is not a valid storage configuration.
             EnvironmentSetupError: A variable that it names is not set.
         """
-        options = storage_options(self.storage, uri=self.warehouse)
+        with storage_of("StateStore"):
+            options = storage_options(self.storage, uri=self.warehouse)
         return Warehouse.at(self.warehouse, root=Path(self.root), storage_options=options)
 
     def state(self) -> State:

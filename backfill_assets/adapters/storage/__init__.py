@@ -1,11 +1,15 @@
 """Where tables and small objects are stored: local disk or object store.
 
+- `asked_stores`: whether stores can be read
 - `documents`: stored JSON documents, each with the number of its format
 - `lru`: a cache with a bound
 - `object_store`: small objects below a folder or bucket prefix
-- `options`: how the warehouse's storage is declared
+- `options`: declared storage as the options of delta-rs
 - `packing`: long maps of a stored document as columns, compressed
 - `put_if_absent`: whether a store writes an object only if it is absent
 - `s3`: one declaration of an S3 store, as delta-rs takes it and as Spark takes it
+- `s3_markers`: deletes the objects with which S3A marks folders
+- `store_errors`: what a store's client says of an error, as an error of this package
+- `upstream_location`: where a Delta table is that somebody else writes, and how its store is reached
 - `warehouse`: the folder of all tables, and file access there
 """

@@ -3,25 +3,34 @@
 obstore has the same operations for local disks and for object stores. Each of them is atomic for one object.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from backfill_assets.adapters.storage.store_errors import cannot_be_read
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 __all__ = ["ObjectFolder"]
 
-_CLIENT = {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent"}
+_CLIENT = {
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only",
+    "http2_keep_alive_interval", "http2_keep_alive_timeout", "http2_keep_alive_while_idle", "http2_only", "pool_idle_timeout",
+    "pool_max_idle_per_host", "proxy_url", "timeout", "user_agent",
+}  # fmt: skip
 """Options of the HTTP client, which obstore takes separately from those of the store."""
 
 _REQUESTS = 16
 
-_DELTA_ONLY = {"allow_unsafe_rename", "s3_allow_unsafe_rename", "s3_locking_provider", "force_credential_load"}
+_DELTA_ONLY = {
+    "allow_unsafe_rename", "checksum", "force_credential_load", "s3_allow_unsafe_rename", "s3_locking_provider",
+}  # fmt: skip
 """Options that only delta-rs itself reads, and no store knows."""
 
 
@@ -33,6 +42,11 @@ class ObjectFolder:
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold secrets
     seconds: float | None = None
     """For how long a request that fails is repeated; by default as obstore has it."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on this machine's disk."""
+        return "://" not in self.uri
 
     def put_if_absent(self, path: str, content: bytes) -> bool:
         """Write an object unless one with that name exists.
@@ -57,13 +71,14 @@ class ObjectFolder:
         obstore.put(self._store, path, content)
 
     def get(self, path: str) -> bytes | None:
-        """An object's content; None if it does not exist."""
+        """An object's content; None if it does not exist. Errors: `EnvironmentSetupError` if the store cannot be read."""
         import obstore
 
         if self._is_missing:
             return None
         try:
-            return bytes(obstore.get(self._store, path).bytes())
+            with self._reading():
+                return bytes(obstore.get(self._store, path).bytes())
         except FileNotFoundError:
             return None
 
@@ -73,13 +88,35 @@ class ObjectFolder:
             return list(requests.map(self.get, paths))
 
     def names(self, prefix: str, *, after: str | None = None) -> list[str]:
-        """The paths of all objects in a folder, sorted; only those after `after`."""
+        """The paths of all objects in a folder, sorted; only those after `after`. Errors: as `get`."""
+        return sorted(self.sizes(prefix, after=after))
+
+    def sizes(self, prefix: str, *, after: str | None = None) -> dict[str, int]:
+        """All objects in a folder with their sizes; only those after `after`. Errors: as `get`.
+
+        An object whose name ends in a slash, as S3A marks folders, comes without the slash.
+        """
         import obstore
 
         if self._is_missing:
-            return []
-        pages = obstore.list(self._store, prefix=prefix, offset=after)
-        return sorted(str(listed["path"]) for page in pages for listed in page)
+            return {}
+        with self._reading():
+            pages = obstore.list(self._store, prefix=prefix, offset=after)
+            return {str(listed["path"]): int(listed["size"]) for page in pages for listed in page}
+
+    def try_to_list(self) -> None:
+        """List the beginning of the folder; raises what the store's client raises."""
+        import obstore
+
+        if not self._is_missing:
+            next(iter(obstore.list(self._store)), None)
+
+    def signed(self, method: Literal["DELETE"], path: str, *, seconds: float) -> str:
+        """A URL with which anybody may make one request for a while."""
+        import obstore
+
+        store: Any = self._store  # one that can sign, as those of all providers but a local disk
+        return obstore.sign(store, method, path, timedelta(seconds=seconds))
 
     def delete(self, paths: Sequence[str]) -> None:
         """Delete objects; it is no error if some are already gone."""
@@ -91,16 +128,28 @@ class ObjectFolder:
             except FileNotFoundError:
                 continue
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn what a store's client raises into an error of this package, except that there is no such object."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (BaseError, OSError) as error:
+            raise cannot_be_read("the folder", self.uri, error, self.storage_options) from None
+
     @property
     def _is_missing(self) -> bool:
         """Whether it is a local folder that does not exist; reading must not create it."""
-        return "://" not in self.uri and not Path(self.uri).exists()
+        return self.is_local and not Path(self.uri).exists()
 
     @cached_property
     def _store(self) -> "ObjectStore":
         from obstore.store import LocalStore, from_url
 
-        if "://" not in self.uri:
+        if self.is_local:
             return LocalStore(self.uri, mkdir=True)
         given = {name.lower().removeprefix("aws_"): value for name, value in self.storage_options.items()}
         client: Any = {name: value for name, value in given.items() if name in _CLIENT}

@@ -5,6 +5,8 @@ A store that has no such put, or ignores that it is asked for, would let one com
 
 import uuid
 
+from backfill_assets.adapters.storage.asked_stores import SECONDS
+from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.errors import EnvironmentSetupError
 
@@ -12,9 +14,6 @@ __all__ = ["MARKER", "check_store"]
 
 MARKER = "_state/put-if-absent"
 """An object that is put only if it is absent, by each run again; there it is proof. Its content tells stores apart."""
-
-_SECONDS = 20
-_SHOWN = 300
 
 
 def check_store(warehouse: Warehouse) -> None:
@@ -27,13 +26,13 @@ def check_store(warehouse: Warehouse) -> None:
     """
     if warehouse.is_local:
         return
-    store, content = warehouse.objects("", seconds=_SECONDS), f"{uuid.uuid4()}\n".encode()
+    store, content = warehouse.objects("", seconds=SECONDS), f"{uuid.uuid4()}\n".encode()
     try:
         overwrites = store.put_if_absent(MARKER, content) and store.put_if_absent(MARKER, content)
     except Exception as error:  # of as many kinds as there are stores
         raise EnvironmentSetupError(
             f"the store of the warehouse {warehouse.uri} refused to write an object if it is absent: "
-            f"{type(error).__name__}: {' '.join(str(error).split())[:_SHOWN]}",
+            f"{said(error, warehouse.storage_options)}",
             hint="nothing was written. Check endpoint, region, keys and bucket; the store must know put-if-absent "
             "(If-None-Match: * on S3)",
         ) from None

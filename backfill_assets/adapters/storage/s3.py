@@ -8,12 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from backfill_assets.errors import DeclarationError
+from backfill_assets.declare.stores import unusable
 
-__all__ = ["SCHEMES", "Keys", "S3Access", "bucket_of", "canonical", "delta_options", "s3_access", "spark_settings"]
-
-SCHEMES = ("s3://", "s3a://")
-"""How addresses on S3 begin. Both name the same objects."""
+__all__ = ["Keys", "S3Access", "bucket_settings", "delta_options", "s3_access", "spark_settings"]
 
 DEFAULT_REGION = "us-east-1"
 """What a store at an endpoint of its own is signed for, if no region is declared."""
@@ -28,7 +25,19 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _PUBLIC = ("endpoint", "region", "allow_http", "virtual_hosted_style_request")
 """What is read from the environment for both sides; keys there are left to the provider chains."""
 _UNSAFE = ("allow_unsafe_rename", "copy_if_not_exists", "conditional_put", "skip_signature")
+_PREFIX = "fs.s3a."
+_BY_CONNECTOR = {"fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
 _PROVIDER = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
+_DEFAULTS: Mapping[str, str] = {
+    "endpoint": "s3.amazonaws.com",
+    "endpoint.region": "",
+    "path.style.access": "false",
+    "connection.ssl.enabled": "true",
+    # Hadoop's own chain without the providers that read keys from settings.
+    "aws.credentials.provider": "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider,"
+    "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider",
+}
+"""What the connector does without a setting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,16 +58,6 @@ class S3Access:
     path_style: bool = False
     allow_http: bool = False
     keys: Keys | None = None
-
-
-def canonical(uri: str) -> str:
-    """An address with `s3://` for `s3a://`; others as they are."""
-    return f"s3://{uri.removeprefix('s3a://')}" if uri.startswith("s3a://") else uri
-
-
-def bucket_of(uri: str) -> str | None:
-    """The bucket of an address on S3; None for any other address."""
-    return urlsplit(uri).netloc if uri.startswith(SCHEMES) else None
 
 
 def s3_access(options: Mapping[str, str], environment: Mapping[str, str]) -> S3Access:
@@ -93,6 +92,25 @@ def delta_options(options: Mapping[str, str], access: S3Access) -> dict[str, str
 
 def spark_settings(access: S3Access) -> dict[str, str]:
     """The settings of a Spark session that reaches the store in the same way. Those that Spark has for one bucket stay."""
+    return {**_BY_CONNECTOR, **{f"{_PREFIX}{name}": value for name, value in _told(access).items()}}
+
+
+def bucket_settings(access: S3Access, bucket: str, general: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a Spark session that reaches one bucket in this way, and all others as `general` says.
+
+    What `general` sets and this store does not has Spark's default for the bucket. So keys are never used for a store that
+    they were not declared for.
+    """
+    told = _told(access)
+    others = {name.removeprefix(_PREFIX) for name in general}
+    if "endpoint" not in told and "endpoint.region" not in told and others & {"endpoint", "endpoint.region"}:
+        others |= {"endpoint", "endpoint.region"}  # the region is found at the central endpoint, and without it nowhere
+    settings = {**{name: value for name, value in _DEFAULTS.items() if name in others}, **told}
+    return {**_BY_CONNECTOR, **{f"{_PREFIX}bucket.{bucket}.{name}": value for name, value in settings.items()}}
+
+
+def _told(access: S3Access) -> dict[str, str]:
+    """What the connector is told, under its names without their prefix."""
     made = {
         "endpoint": access.endpoint,
         "endpoint.region": access.region,
@@ -102,8 +120,7 @@ def spark_settings(access: S3Access) -> dict[str, str]:
         "performance.flags": "mkdir,delete",
         **_key_settings(access.keys),
     }
-    settings = {f"fs.s3a.{name}": value for name, value in made.items() if value is not None}
-    return {"fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem", **settings}
+    return {name: value for name, value in made.items() if value is not None}
 
 
 def _key_settings(keys: Keys | None) -> dict[str, str | None]:
@@ -130,7 +147,7 @@ def _aws(environment: Mapping[str, str]) -> dict[str, str]:
 def _check_safe(declared: Mapping[str, str]) -> None:
     unsafe = next((name for name in _UNSAFE if declared.get(name, "false").lower() not in {"false", "etag"}), None)
     if unsafe is not None:
-        raise _refused(
+        raise unusable(
             f"it sets {unsafe}, which every commit being written only if no other has its place does not go with",
             "leave it out: stores that can write an object only if it is absent need no option, and others lose commits",
         )
@@ -140,11 +157,11 @@ def _http_allowed(endpoint: str | None, *, asked: bool) -> bool:
     """Whether the store may be spoken to without TLS. Errors: `DeclarationError` if it would be without being asked for."""
     if endpoint is None or not _is_http(endpoint):
         if endpoint is not None and urlsplit(endpoint).scheme != "https":
-            raise _refused(f"its endpoint is {_shown(endpoint)}: expected https://host[:port]", "write it as a URL")
+            raise unusable(f"its endpoint is {_shown(endpoint)}: expected https://host[:port]", "write it as a URL")
         return asked
     if asked or urlsplit(endpoint).hostname in _LOOPBACK:
         return True
-    raise _refused(
+    raise unusable(
         f"its endpoint {_shown(endpoint)} is on another machine and has no TLS, so that rows would be readable on their way",
         "use https://, or set allow_http to true if the network between is yours alone",
     )
@@ -157,7 +174,7 @@ def _keys(declared: Mapping[str, str]) -> Keys | None:
     if not (key or secret or token):
         return None
     missing = "secret_access_key" if key else "access_key_id"
-    raise _refused(
+    raise unusable(
         f"it names {'access_key_id' if key else 'secret_access_key' if secret else 'token'} without {missing}",
         "give both, or neither, so that environment or machine tell who asks",
     )
@@ -175,7 +192,3 @@ def _shown(endpoint: str) -> str:
     """An endpoint without what may be a secret in it."""
     parts = urlsplit(endpoint)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint.rpartition("@")[2]
-
-
-def _refused(why: str, hint: str) -> DeclarationError:
-    return DeclarationError(f"StateStore: storage cannot be used: {why}", hint=hint, argument="storage")

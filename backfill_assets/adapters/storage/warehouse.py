@@ -11,7 +11,10 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
 from backfill_assets.adapters.storage.object_store import ObjectFolder
-from backfill_assets.adapters.storage.s3 import bucket_of, canonical, s3_access, spark_settings
+from backfill_assets.adapters.storage.s3 import s3_access, spark_settings
+from backfill_assets.adapters.storage.store_errors import cannot_be_read
+from backfill_assets.declare.stores import bucket_of, canonical
+from backfill_assets.errors import EnvironmentSetupError
 
 __all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse"]
 
@@ -32,11 +35,20 @@ class TableLocation:
         return "://" not in self.uri
 
     def load(self, version: int | None = None) -> DeltaTable | None:
-        """The table, at its newest or the given version; None if it does not exist."""
+        """The table, at its newest or the given version; None if it does not exist.
+
+        Errors: `EnvironmentSetupError` if its store cannot be read; delta-rs's own if its log cannot.
+        """
         try:
             return DeltaTable(self.uri, version=version, storage_options=dict(self.storage_options) or None)
         except TableNotFoundError:
             return None
+        except OSError as error:
+            raise self.cannot_be_read(error) from None
+
+    def cannot_be_read(self, error: Exception) -> EnvironmentSetupError:
+        """The error about a store that does not answer a read, or refuses it."""
+        return cannot_be_read("the table", self.uri, error, self.storage_options)
 
     def files(self) -> pafs.FileSystem:
         """A file system whose root is the table's folder."""
@@ -76,7 +88,13 @@ class LoadedTable:
     _known: Mark | None = field(default=None, init=False)
 
     def newest(self) -> DeltaTable | None:
-        """The table at its newest version; None if it does not exist."""
+        """The table at its newest version; None if it does not exist. Errors: as `TableLocation.load`."""
+        try:
+            return self._newest()
+        except OSError as error:
+            raise self.location.cannot_be_read(error) from None
+
+    def _newest(self) -> DeltaTable | None:
         known = self._known
         if self._table is not None and known is not None and self._commit(known[0]) == known:
             # Reading one file avoids listing the whole log, as delta-rs does to find newer versions.

@@ -10,7 +10,10 @@ from backfill_assets.adapters.compute.table_compute import TableCompute
 from backfill_assets.adapters.delta.log_replay import Version
 from backfill_assets.adapters.delta.spool import kept_version
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.spark.reaching_runner import ReachingRunner
 from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.storage.asked_stores import AskedStores
+from backfill_assets.adapters.storage.upstream_location import TableElsewhere, located
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
 from backfill_assets.app.wiring.table import Catalog
 from backfill_assets.app.wiring.table_upstreams import TableUpstreams
@@ -26,14 +29,25 @@ __all__ = ["ViewInputs"]
 class ViewInputs:
     """The inputs of one view, each opened when it is first used. Each run has its own instance.
 
-    `place` is the warehouse, `root` the folder that paths of other tables are relative to.
+    `shared` is the run's Spark, `place` the warehouse, `root` the folder that paths of other tables are relative to, and
+    `asked` asks the stores of these tables.
     """
 
     view: MaterializedView
     catalog: Catalog
-    runner: SparkRunner
+    shared: SparkRunner
     place: Warehouse
     root: Path
+    asked: AskedStores
+
+    @cached_property
+    def runner(self) -> SparkRunner:
+        """The run's Spark for actions that read the tables, whose stores it reaches first."""
+        return ReachingRunner(self.shared, self._elsewhere)
+
+    def _elsewhere(self) -> list[TableElsewhere]:
+        found = (table.location for table in self.tables.values())
+        return [location for location in found if isinstance(location, TableElsewhere)]
 
     @cached_property
     def tables(self) -> Mapping[str, DeltaUpstream]:
@@ -94,11 +108,9 @@ class ViewInputs:
                 kept=kept,
                 follows=self._follows,
             )
-        location = Warehouse.at(upstream.path, root=self.root, storage_options=place.storage_options)
-        found = TableLocation(uri=location.uri, storage_options=location.storage_options)
         return DeltaUpstream(
             name=upstream.name,
-            location=found,
+            location=located(upstream, warehouse=place, root=self.root, asked=self.asked),
             key=lambda: self.query.key_of(upstream),
             kept=kept,
             follows=self._follows,

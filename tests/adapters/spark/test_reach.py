@@ -1,14 +1,21 @@
-"""A session is told how to reach the warehouse's store, and refused with the reason if it does not reach that one."""
+"""A session is told how to reach the stores, and refused with the reason if it does not reach the same ones."""
 
+import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.errors.exceptions.connect import AnalysisException
 
-from backfill_assets.adapters.spark.reach import reaching
+from backfill_assets.adapters.spark.reach import reach_table, reaching
+from backfill_assets.adapters.spark.reaching_runner import ReachingRunner
+from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.storage.asked_stores import AskedStores
 from backfill_assets.adapters.storage.put_if_absent import MARKER
+from backfill_assets.adapters.storage.upstream_location import TableElsewhere
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.errors import EnvironmentSetupError
 
@@ -29,6 +36,7 @@ class Session:
 
     seen: list[str] | Exception
     settings: dict[str, str] = field(default_factory=dict)
+    reads: int = 0
 
     @property
     def conf(self) -> Any:
@@ -44,10 +52,27 @@ class Session:
     def text(self, _address: str) -> Any:
         return self
 
+    def format(self, _kind: str) -> Any:
+        return self
+
+    def load(self, _address: str) -> Any:
+        return self
+
+    def selectExpr(self, _digest: str) -> Any:  # noqa: N802 (as in PySpark)
+        return self
+
     def collect(self) -> list[dict[str, str]]:
+        self.reads += 1
         if isinstance(self.seen, Exception):
             raise self.seen
-        return [{"value": line} for line in self.seen]
+        return [{"value": line, "digest": line} for line in self.seen]
+
+    @property
+    def sparkContext(self) -> Any:  # noqa: N802 (as in PySpark)
+        return self
+
+    def setJobGroup(self, *_given: object, **_more: object) -> None:  # noqa: N802 (as in PySpark)
+        pass
 
 
 NOT_THERE = AnalysisException(message="no such path", errorClass="PATH_NOT_FOUND")
@@ -96,3 +121,79 @@ def test_a_local_warehouse_asks_nothing_of_a_session(tmp_path: Path) -> None:
     given: Any = session
     assert id(reaching(given, Warehouse(uri=str(tmp_path)))) == id(session)
     assert session.settings == {}
+
+
+BUCKET = {"fs.s3a.bucket.raw.endpoint": "https://e", "fs.s3a.bucket.raw.secret.key": "a-secret"}
+
+
+class OnRaw(TableElsewhere):
+    """A table in a folder that stands for a bucket."""
+
+    @property
+    def bucket(self) -> str:
+        return "raw"
+
+
+def elsewhere(folder: Path, name: str = "customers") -> OnRaw:
+    write_deltalake(str(folder / name), pa.table({"id": [1]}))
+    write_deltalake(str(folder / name), pa.table({"id": [2]}), mode="append")
+    return OnRaw(uri=str(folder / name), name=name, spark_settings=BUCKET, asked=AskedStores())
+
+
+def digest(table: OnRaw) -> str:
+    return hashlib.sha256(Path(table.uri, "_delta_log", "00000000000000000001.json").read_bytes()).hexdigest()
+
+
+def test_a_session_that_sees_a_tables_newest_commit_is_used_with_the_settings_of_its_bucket(tmp_path: Path) -> None:
+    table = elsewhere(tmp_path)
+    session: Any = Session([digest(table)])
+    reach_table(session, table)
+    assert session.settings == BUCKET
+
+
+@pytest.mark.parametrize("seen", [["another's"], [], NOT_THERE], ids=["other", "empty", "missing"])
+def test_another_store_with_a_bucket_of_that_name_is_refused(tmp_path: Path, seen: list[str] | Exception) -> None:
+    session: Any = Session(seen)
+    with pytest.raises(
+        EnvironmentSetupError, match="Spark reaches another store than this process for table 'customers'"
+    ):
+        reach_table(session, elsewhere(tmp_path))
+
+
+def test_what_a_connector_says_of_a_tables_store_is_told_without_keys(tmp_path: Path) -> None:
+    session: Any = Session(RuntimeError("Forbidden: the secret is a-secret"))
+    with pytest.raises(EnvironmentSetupError, match="Forbidden: the secret is …"):
+        reach_table(session, elsewhere(tmp_path))
+
+
+def test_of_a_table_that_does_not_exist_there_is_nothing_to_see(tmp_path: Path) -> None:
+    session: Any = Session(RuntimeError("asked"))
+    reach_table(session, OnRaw(uri=str(tmp_path / "no"), name="no", spark_settings=BUCKET, asked=AskedStores()))
+    assert session.settings == BUCKET
+
+
+def test_a_bucket_is_reached_once_in_a_session_before_the_first_action_that_reads_from_it(tmp_path: Path) -> None:
+    table = elsewhere(tmp_path)
+    session = Session([digest(table)])
+    runner = running(session)
+    views = [ReachingRunner(runner, lambda: [table]), ReachingRunner(runner, lambda: [table])]
+    assert runner.run(lambda _session: session.reads) == 0
+    assert [view.run(lambda _session: session.reads) for view in (*views, views[0])] == [1, 1, 1]
+    views[0].close()
+    assert views[1].started
+    runner.close()
+
+
+def test_a_store_that_is_not_reached_stops_the_views_that_read_from_it_and_no_others(tmp_path: Path) -> None:
+    runner = running(Session(["another's"]))
+    table = elsewhere(tmp_path)
+    for _ in range(2):
+        with pytest.raises(EnvironmentSetupError, match="another store"):
+            ReachingRunner(runner, lambda: [table]).run(lambda _session: pytest.fail("it was read"))
+    assert ReachingRunner(runner, lambda: ()).run(lambda _session: "read") == "read"
+    runner.close()
+
+
+def running(session: Session) -> SparkRunner:
+    given: Any = session
+    return SparkRunner(lambda: given)

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster_deltalake.config import ClientConfig, S3Config
 
 from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.errors import DeclarationError
@@ -69,3 +70,28 @@ def test_what_an_idle_refresh_needs_of_a_local_warehouse_loads_no_pandas(tmp_pat
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "a-run {} False"
+
+
+KEYS = {"provider": "s3", "access_key_id": "an-id", "secret_access_key": "a-secret"}
+FIELDS = {
+    "seconds": ("connect_timeout", "http2_keep_alive_interval", "http2_keep_alive_timeout", "pool_idle_timeout", "timeout"),
+    "flags": ("allow_http", "allow_invalid_certificates", "http1_only", "http2_only",
+              "imdsv1_fallback", "unsigned_payload", "virtual_hosted_style_request"),
+    "texts": ("bucket", "checksum", "container_credentials_relative_uri", "default_content_type", "region", "user_agent"),
+    "urls": ("endpoint", "metadata_endpoint", "proxy_url"),
+    "numbers": ("http2_keep_alive_while_idle", "pool_max_idle_per_host"),
+    "keys": ("access_key_id", "secret_access_key", "token"),
+    "refused": ("allow_unsafe_rename", "copy_if_not_exists"),
+}  # fmt: skip
+VALUES = {"seconds": "5", "flags": "true", "texts": "some", "urls": "https://e.example", "numbers": "1"}
+
+
+def test_every_field_that_may_be_declared_of_s3_is_taken_by_the_client_of_small_objects() -> None:
+    declared = {name for names in FIELDS.values() for name in names}
+    assert declared == {*S3Config.model_fields, *ClientConfig.model_fields} - {"provider"}
+    for kind, value in VALUES.items():
+        for name in FIELDS[kind]:
+            store = StateStore(warehouse="s3://lake/w", storage={**KEYS, name: value})
+            assert store.place.objects("_state").signed("DELETE", "a", seconds=1), name
+        if kind == "seconds":
+            assert store.place.storage_options[name] == "5s", "delta-rs takes no number without its unit"

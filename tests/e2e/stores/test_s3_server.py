@@ -1,5 +1,7 @@
 """The S3 server of `backfill up --s3`: found by its variables, closed to others, and kept over `down`."""
 
+import json
+import os
 import stat
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from backfill_assets.adapters.local.servers import down, endpoints, s3_variables, up
 from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.adapters.storage.put_if_absent import MARKER, check_store
+from tests.support.commands import Commands
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
@@ -41,3 +44,19 @@ def assert_closed(root: Path, secret: str) -> None:
     assert stat.S_IMODE((root / ".backfill" / "s3" / "environment").stat().st_mode) == 0o600
     arguments = [each.info["cmdline"] or [] for each in psutil.process_iter(["cmdline"])]
     assert not [line for line in arguments if any(secret in word for word in line)]
+
+
+def test_the_spark_server_has_the_connector_beside_a_local_warehouse_if_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "workspace.yaml").touch()
+    commands = Commands()
+    try:
+        for asked in (["--s3-tables"], []):
+            done = commands.run(["up", "--json", "--no-kafka", *asked], tmp_path, dict(os.environ))
+            assert done.code == 0, done.err
+            entries = json.loads((tmp_path / ".backfill" / "endpoints.json").read_text())["processes"]
+            line = " ".join(psutil.Process(entries["spark"]["pid"]).cmdline())
+            assert ("hadoop-aws" in line) is bool(asked)
+            down(tmp_path)
+    finally:
+        commands.close()
+        down(tmp_path)
