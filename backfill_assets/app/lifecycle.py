@@ -2,7 +2,7 @@
 
 import logging
 
-from backfill_assets.adapters.delta.staging import delete_data, sweep
+from backfill_assets.adapters.delta.staging import delete_data, sweep, sweep_leftovers
 from backfill_assets.app.dependents import check_unneeded, expire_log
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
@@ -62,7 +62,7 @@ def _to_end(table: Table) -> tuple[TableState, bool]:
 
 def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
     """Maintain a table: delete staged files, restate its positions, expire its log, compact, and vacuum if requested. Bounds
-    in the log that are not exact are removed, whoever wrote them.
+    in the log that are not exact are removed, whoever wrote them, and on S3 what Spark's jobs have left behind.
 
     Staged files are deleted first, because the log says which of them were committed. Then the positions are restated, so
     that they outlive the log's older entries. Errors: `StillNeededError`, before anything is done, if vacuuming would delete
@@ -74,7 +74,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
         return []
     if vacuum_hours is not None:
         check_unneeded(workspace, name, hours=vacuum_hours)
-    swept = sweep(table.output.location, table.output.look)
+    swept = [each(table.output.location, table.output.look) for each in (sweep, sweep_leftovers)]
     table.output.keep_bounds(thoroughly=True)
     look = table.output.look()  # commits are made on the last look
     try:
@@ -89,7 +89,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
     table.output.compact(2)
     if vacuum_hours is not None:
         table.output.vacuum(vacuum_hours)
-    return swept
+    return [name for names in swept for name in names]
 
 
 def rebuild(workspace: Workspace) -> list[str]:

@@ -1,4 +1,5 @@
-"""Faults in object stores: how they are declared, what is shown of it, and commits that are put if they are absent."""
+"""Faults in object stores: how they are declared and shown, commits that are put if absent, upstreams in other stores, stores
+that cannot be read, and what S3A leaves behind."""
 
 from tests.mutations.mutation import Mutation
 
@@ -9,6 +10,7 @@ WAREHOUSE = "backfill_assets/adapters/storage/warehouse.py"
 MERGED = "backfill_assets/adapters/delta/merged_files.py"
 OUTPUT = "backfill_assets/adapters/delta/output.py"
 MERGE = "backfill_assets/adapters/compute/merge.py"
+DECLARATION = "backfill_assets/declare/stores.py"
 REACH = "backfill_assets/adapters/spark/reach.py"
 REACHED = "tests/adapters/spark/test_reach.py"
 DECLARED = "tests/adapters/storage/test_s3.py"
@@ -18,6 +20,14 @@ REWRITTEN = (
     f"{BY_SPARK}::test_sparks_merge_rewrites_files_with_changed_rows_alone_and_its_feed_says_what_became_of_each"
 )
 ON_S3 = "tests/e2e/stores/test_s3_faults.py"
+STAGING = "backfill_assets/adapters/delta/staging.py"
+LOCATED = "backfill_assets/adapters/storage/upstream_location.py"
+PLACED = "tests/adapters/storage/test_upstream_location.py"
+STORED = "tests/declare/test_stores.py"
+READ = "tests/app/test_stores.py"
+ERRORS = "tests/adapters/storage/test_store_errors.py"
+LEFT = "tests/e2e/stores/test_s3_leftovers.py"
+TABLES = "tests/adapters/delta/test_table_changes.py"
 
 STORES: tuple[Mutation, ...] = (
     # One declaration
@@ -58,13 +68,13 @@ STORES: tuple[Mutation, ...] = (
     Mutation(
         name="what is wrong with a declaration shows its values",
         file="backfill_assets/adapters/storage/options.py",
-        old="raise _refused(_reasons(error)) from None",
-        new="raise _refused(str(error)) from None",
+        old="raise unusable(_reasons(error)) from None",
+        new="raise unusable(str(error)) from None",
         tests=(f"{DECLARED}::test_what_cannot_work_is_refused_by_name_and_shows_no_value",),
     ),
     Mutation(
         name="one address has two spellings",
-        file=S3,
+        file=DECLARATION,
         old='if uri.startswith("s3a://") else uri',
         new='if uri.startswith("s3b://") else uri',
         tests=(f"{DECLARED}::test_both_spellings_of_an_address_are_one",),
@@ -78,9 +88,9 @@ STORES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="what a connector says shows keys",
-        file=REACH,
-        old='_SECRET = ("access.key", "secret.key", "session.token")',
-        new='_SECRET = ("session.token",)',
+        file="backfill_assets/adapters/storage/store_errors.py",
+        old='_SECRETS = ("key_id", "key", "secret", "token")',
+        new='_SECRETS = ("token",)',
         tests=(f"{REACHED}::test_whatever_else_a_connector_says_is_told_without_keys",),
     ),
     # Put if absent
@@ -160,5 +170,177 @@ STORES: tuple[Mutation, ...] = (
         old='(self._joined(written, rows, "left_anti"), "insert")',
         new='(written, "insert")',
         tests=(REWRITTEN,),
+    ),
+    Mutation(
+        name="a declared time has no unit",
+        file="backfill_assets/adapters/storage/options.py",
+        old='f"{value}s" if name in _SECONDS',
+        new='f"{value}" if name in _SECONDS',
+        tests=(
+            "tests/adapters/storage/test_storage_options.py"
+            "::test_every_field_that_may_be_declared_of_s3_is_taken_by_the_client_of_small_objects",
+        ),
+    ),
+    # Upstreams in other stores
+    Mutation(
+        name="an upstream's own storage is not used",
+        file=LOCATED,
+        old="table.storage or {",
+        new="{",
+        tests=(f"{PLACED}::test_a_table_with_storage_of_its_own_is_reached_with_it_by_both_sides",),
+    ),
+    Mutation(
+        name="keys of the warehouse are used for other stores",
+        file=S3,
+        old="{name: value for name, value in _DEFAULTS.items() if name in others}",
+        new="{}",
+        tests=(f"{PLACED}::test_what_the_warehouse_is_told_counts_for_no_other_store",),
+    ),
+    Mutation(
+        name="two upstreams reach one bucket in two ways",
+        file=DECLARATION,
+        old="        if other.storage != table.storage:",
+        new="        if other.path != table.path:",
+        tests=(
+            f"{STORED}::test_one_bucket_is_reached_in_one_way",
+            f"{STORED}::test_other_buckets_and_other_folders_have_ways_of_their_own",
+        ),
+    ),
+    Mutation(
+        name="an upstream reaches the warehouse's bucket in another way",
+        file=LOCATED,
+        old="        if not place.is_local and options != warehouse.storage_options:",
+        new="        if place.is_local and options != warehouse.storage_options:",
+        tests=(f"{PLACED}::test_the_bucket_of_the_warehouse_is_reached_in_one_way",),
+    ),
+    Mutation(
+        name="a declared table shows its keys",
+        file="backfill_assets/declare/model.py",
+        old="storage: Mapping[str, str] | None = field(default=None, repr=False)",
+        new="storage: Mapping[str, str] | None = field(default=None)",
+        tests=(f"{STORED}::test_no_secret_is_shown_by_a_declaration_or_by_what_dagster_is_told",),
+    ),
+    Mutation(
+        name="what is no text is shown where storage is refused",
+        file=DECLARATION,
+        old="is of type {type(value).__name__}, expected text",
+        new="is {value!r}, expected text",
+        tests=(f"{STORED}::test_what_cannot_reach_the_table_is_refused_by_name_and_shows_no_value",),
+    ),
+    Mutation(
+        name="another store with a bucket of an upstream's name is not told",
+        file=REACH,
+        old="    if expected is not None and found != hashlib.sha256(expected).hexdigest():",
+        new="    if expected is not None and found is None:",
+        tests=(f"{REACHED}::test_another_store_with_a_bucket_of_that_name_is_refused",),
+    ),
+    Mutation(
+        name="a bucket that was not reached counts as reached",
+        file="backfill_assets/adapters/spark/reaching_runner.py",
+        old="                    reach_table(session, table)\n                    self._runner.buckets.add(table.bucket)",
+        new="                    self._runner.buckets.add(table.bucket)\n                    reach_table(session, table)",
+        tests=(f"{REACHED}::test_a_store_that_is_not_reached_stops_the_views_that_read_from_it_and_no_others",),
+    ),
+    Mutation(
+        name="Spark has no connector for upstreams on S3 beside a local warehouse",
+        file="backfill_assets/app/workspace.py",
+        old="s3=self.registry.reads_s3",
+        new="s3=False",
+        tests=(f"{READ}::test_spark_gets_its_connector_if_a_view_reads_from_s3",),
+    ),
+    # Stores that cannot be read
+    Mutation(
+        name="a store that cannot be read is asked again and again",
+        file="backfill_assets/adapters/storage/asked_stores.py",
+        old="            if folder.uri not in self._answers:",
+        new="            if True:",
+        tests=(f"{ERRORS}::test_a_store_is_asked_once_for_a_run_and_each_folder_of_it_for_itself",),
+    ),
+    Mutation(
+        name="what delta-rs says of a store comes as it is",
+        file=WAREHOUSE,
+        old="""        except TableNotFoundError:
+            return None
+        except OSError as error:""",
+        new="""        except TableNotFoundError:
+            return None
+        except AssertionError as error:""",
+        tests=(f"{ERRORS}::test_whatever_is_read_first_gives_the_error_of_this_package",),
+    ),
+    Mutation(
+        name="what a store's client says of an object comes as it is",
+        file="backfill_assets/adapters/storage/object_store.py",
+        old="        except (BaseError, OSError) as error:",
+        new="        except OSError as error:",
+        tests=(f"{ERRORS}::test_whatever_is_read_first_gives_the_error_of_this_package",),
+    ),
+    Mutation(
+        name="an upstream's store is not asked before delta-rs reads it",
+        file=LOCATED,
+        old='        self.asked.check(f"table {self.name!r}", self.objects())\n',
+        new="",
+        tests=(f"{ERRORS}::test_a_table_elsewhere_is_named_and_its_store_asked_before_delta_rs_reads_it",),
+    ),
+    Mutation(
+        name="status does not ask the store",
+        file="backfill_assets/app/status.py",
+        old="    workspace.prepare_to_read()\n",
+        new="",
+        tests=(f"{READ}::test_a_warehouse_that_cannot_be_read_is_one_error_after_one_request",),
+    ),
+    Mutation(
+        name="a view whose store does not answer needs nothing of the tables that it reads",
+        file="backfill_assets/app/dependents.py",
+        old="    except EnvironmentSetupError:\n        raise\n",
+        new="",
+        tests=(f"{READ}::test_what_a_view_still_needs_is_not_taken_for_nothing_if_it_cannot_be_read",),
+    ),
+    Mutation(
+        name="a log that delta-rs cannot read is not refused by name",
+        file="backfill_assets/adapters/delta/upstream.py",
+        old="        except DeltaError as error:\n            raise UpstreamRefusedError(",
+        new="        except AssertionError as error:\n            raise UpstreamRefusedError(",
+        tests=(f"{TABLES}::test_a_log_that_delta_rs_cannot_read_is_refused_by_name",),
+    ),
+    Mutation(
+        name="a missing file of hidden rows is not noticed",
+        file="backfill_assets/adapters/delta/log_replay.py",
+        old="return (self.path,) if hidden is None else (self.path, hidden)",
+        new="return (self.path,) if hidden is None else (self.path,)",
+        tests=(f"{TABLES}::test_a_file_of_hidden_rows_that_is_gone_is_missed_like_a_data_file",),
+    ),
+    # What S3A leaves behind
+    Mutation(
+        name="a swept folder comes back by its marks",
+        file=STAGING,
+        old="    delete_markers(folder, markers)\n",
+        new="",
+        tests=(f"{LEFT}::test_an_uncommitted_folder_goes_with_its_marks_and_does_not_come_back",),
+    ),
+    Mutation(
+        name="marks of folders stay",
+        file=STAGING,
+        old="*delete_markers(folder, found.markers)",
+        new="*found.markers",
+        tests=(f"{LEFT}::test_marks_of_folders_are_swept_but_for_those_of_an_epoch_in_progress",),
+    ),
+    Mutation(
+        name="what an epoch in progress writes is swept",
+        file="backfill_assets/core/epoch/staged_folders.py",
+        old="        if staged is not None and not may_go(staged):",
+        new="        if staged is None and path is None:",
+        tests=(
+            "tests/core/epoch/test_staged_folders.py"
+            "::test_nothing_in_the_folder_of_an_epoch_that_may_be_in_progress_is_left_behind",
+        ),
+    ),
+    Mutation(
+        name="a marker is asked for beside its folder",
+        file="backfill_assets/adapters/storage/s3_markers.py",
+        old="{quote(f'{prefix}/{path}'.strip('/'))}",
+        new="{quote(path)}",
+        tests=(
+            "tests/adapters/storage/test_s3_markers.py::test_a_marker_is_the_root_of_a_store_whose_address_is_the_folder",
+        ),
     ),
 )

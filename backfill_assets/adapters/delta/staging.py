@@ -22,15 +22,26 @@ from deltalake import DeltaTable
 
 from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
 from backfill_assets.adapters.delta.commits import commits_of, staged_folder_of
+from backfill_assets.adapters.storage.s3_markers import delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import restated
 from backfill_assets.core.epoch.records import CommitKind, StagedFile, TableState
 from backfill_assets.core.epoch.staged_columns import misfit
-from backfill_assets.core.epoch.staged_folders import SPOOL, StagedFolder, sweepable
+from backfill_assets.core.epoch.staged_folders import SPOOL, StagedFolder, leftovers, sweepable
+from backfill_assets.declare.stores import bucket_of
 from backfill_assets.errors import StagingError
 from backfill_assets.query.ddl import columns_of_delta
 
-__all__ = ["INPUTS", "check_columns", "collect", "delete_data", "delete_folder", "spooled_folders", "sweep"]
+__all__ = [
+    "INPUTS",
+    "check_columns",
+    "collect",
+    "delete_data",
+    "delete_folder",
+    "spooled_folders",
+    "sweep",
+    "sweep_leftovers",
+]
 
 INPUTS = "_inputs"
 """Inside a staged folder: describes the inputs of the attempt; deleted as soon as the attempt has been computed."""
@@ -83,6 +94,25 @@ def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
     return swept
 
 
+def sweep_leftovers(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
+    """Delete what Spark's jobs have left behind on S3 besides uncommitted folders; returns the names, those of markers with a
+    slash.
+
+    S3A marks folders by empty objects, and a job that was killed leaves those of its `_temporary`. As in `sweep`, what exists
+    is listed before the table is read.
+    """
+    if bucket_of(location.uri) is None:
+        return []
+    folder = location.objects()
+    sizes = folder.sizes("")
+    record = look().record
+    if record is None:
+        return []
+    found = leftovers(sizes, partial(sweepable, incarnation=record.incarnation, epoch=record.epoch))
+    folder.delete(found.files)
+    return sorted([*found.files, *delete_markers(folder, found.markers)])
+
+
 def spooled_folders(location: TableLocation) -> set[str]:
     """The names of the staged folders in a table's spool."""
     return {each.name for each in _folders(location, SPOOL)}
@@ -115,9 +145,12 @@ def delete_folder(location: TableLocation, path: str) -> None:
     """Delete a folder that others may also delete, or that a dead run's Spark job may still write to."""
     if location.is_local:  # an object store has no folders; a disk keeps empty ones
         shutil.rmtree(location.child(path), ignore_errors=True)
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            location.files().delete_dir(path)
+        return
+    folder = location.objects()
+    markers = [name for name, size in folder.sizes(path).items() if not size]
+    with contextlib.suppress(FileNotFoundError):
+        location.files().delete_dir(path)
+    delete_markers(folder, markers)
 
 
 def _delete_if_empty(location: TableLocation, path: str) -> None:

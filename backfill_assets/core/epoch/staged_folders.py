@@ -1,14 +1,20 @@
 """Names of staged folders, and the rule that says which of them may be deleted."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["SPOOL", "StagedFolder", "sweepable"]
+__all__ = ["SPOOL", "Leftovers", "StagedFolder", "leftovers", "sweepable"]
 
 SPOOL = "_spool"
 """Inside a view's table: the staged folders with what its epochs captured."""
+
+TEMPORARY = "_temporary"
+"""Inside a staged folder: what Spark's tasks have written until their job is committed."""
+
+_EMPTY_FILES = {"_SUCCESS"}
+"""What Spark writes as an empty file, not as the mark of a folder."""
 
 _FOLDER = re.compile(r"([0-9a-f]{8,})-(\d+)-([0-9a-f]{8,})")
 
@@ -42,3 +48,35 @@ def sweepable(folder: StagedFolder, *, incarnation: str, epoch: int, needed: Col
     that the life still needs.
     """
     return folder.incarnation != incarnation or (folder.epoch <= epoch and folder.name not in needed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leftovers:
+    """Objects below a table that no reader and no run needs: `files`, and `markers` of folders, without their slash."""
+
+    files: tuple[str, ...]
+    markers: tuple[str, ...]
+
+
+def leftovers(sizes: Mapping[str, int], may_go: Callable[[StagedFolder], bool]) -> Leftovers:
+    """What Spark's jobs have left behind in a table's folder on an object store.
+
+    These are what tasks wrote in staged folders and no job committed, and empty objects that mark folders, wherever they are.
+    Nothing in the folder of an epoch that may be in progress is among them.
+
+    Args:
+        sizes: All objects in the table's folder, with their sizes; markers without their slash.
+        may_go: Whether the epoch of a staged folder is over, so that nobody writes into it any more.
+    """
+    files, markers = [], []
+    for path, size in sizes.items():
+        parts = path.split("/")
+        staged = StagedFolder.parse(parts[1] if parts[0] == SPOOL and len(parts) > 1 else parts[0])
+        if staged is not None and not may_go(staged):
+            continue
+        uncommitted = staged is not None and TEMPORARY in parts
+        if uncommitted:
+            files.append(path)
+        if not size and (uncommitted or parts[-1] not in _EMPTY_FILES):
+            markers.append(path)
+    return Leftovers(files=tuple(files), markers=tuple(markers))

@@ -1,0 +1,63 @@
+"""Deletes the objects with which S3A marks folders: empty ones whose names end in a slash.
+
+delta-rs and obstore cannot name such an object, as they drop the slash. But of a store whose own address is the folder it is
+the root. So obstore signs the request that deletes it, with the keys that it finds as always.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+from obstore.exceptions import BaseError
+
+from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.adapters.storage.s3 import DEFAULT_REGION, s3_access
+from backfill_assets.adapters.storage.store_errors import said
+from backfill_assets.declare.stores import bucket_of
+
+__all__ = ["delete_markers", "rooted_at"]
+
+_SECONDS = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+def delete_markers(folder: ObjectFolder, paths: Iterable[str]) -> list[str]:
+    """Delete the markers of folders; it is no error if there are none. One that cannot be deleted stays, with a warning.
+
+    Args:
+        folder: A folder on S3; in any other store there are no markers.
+        paths: The names of folders in it, without their slash.
+
+    Returns:
+        The names of those that are gone, with their slash.
+    """
+    if bucket_of(folder.uri) is None:
+        return []
+    return [f"{path}/" for path in paths if _is_deleted(folder, path)]
+
+
+def rooted_at(folder: ObjectFolder, path: str) -> ObjectFolder:
+    """A store whose root, the object without a name, is the marker of a folder on S3."""
+    bucket, prefix = bucket_of(folder.uri), folder.uri.partition("://")[2].partition("/")[2]
+    access = s3_access(folder.storage_options, {})
+    host = access.endpoint or f"https://s3.{access.region or DEFAULT_REGION}.amazonaws.com"
+    place = host if access.endpoint and not access.path_style else f"{host}/{bucket}"
+    options = {
+        **folder.storage_options,
+        "endpoint": f"{place}/{quote(f'{prefix}/{path}'.strip('/'))}",
+        "virtual_hosted_style_request": "true",
+    }
+    return replace(folder, uri=f"s3://{bucket}", storage_options=options)
+
+
+def _is_deleted(folder: ObjectFolder, path: str) -> bool:
+    try:
+        url = rooted_at(folder, path).signed("DELETE", "", seconds=_SECONDS)
+        urlopen(Request(url, method="DELETE"), timeout=_SECONDS).close()
+    except (BaseError, OSError) as error:
+        _log.warning("%s/%s/: the marker stays: %s", folder.uri, path, said(error, folder.storage_options))
+        return False
+    return True
