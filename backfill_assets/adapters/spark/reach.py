@@ -4,6 +4,7 @@ The settings are the session's own, so that a Spark Connect server needs none. W
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ __all__ = ["reach_table", "reaching"]
 
 _NOT_THERE = "PATH_NOT_FOUND"
 _NO_CONNECTOR = "S3AFileSystem"
+_PATTERN = re.compile(r"[\[\]{}*?\\]")
+"""What Spark takes for a pattern in the address of a file, so that it cannot be told to read just this one."""
+
 _SAME_CLIENT = "a Spark server keeps the client that it made first for a bucket: start it again if the endpoint changed"
 
 
@@ -49,11 +53,13 @@ def reaching(session: "SparkSession", warehouse: Warehouse) -> "SparkSession":
 def reach_table(session: "SparkSession", table: TableElsewhere) -> None:
     """Tell a session how to reach a table's bucket on S3, and check that it finds the table's newest commit there.
 
+    A commit whose address Spark would take for a pattern is not looked for.
+
     Errors: `EnvironmentSetupError` if it does not reach it, with the reason, or finds something else.
     """
     loaded = table.load()
     entry = f"_delta_log/{0 if loaded is None else loaded.version():020d}.json"
-    expected = table.objects().get(entry)
+    expected = None if _PATTERN.search(table.uri) else table.objects().get(entry)
     try:
         _tell(session, table.spark_settings)
         found = None if expected is None else _digest(session, table.child(entry))

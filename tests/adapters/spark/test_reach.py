@@ -172,6 +172,13 @@ def test_of_a_table_that_does_not_exist_there_is_nothing_to_see(tmp_path: Path) 
     assert session.settings == BUCKET
 
 
+def test_an_address_that_spark_takes_for_a_pattern_is_not_compared(tmp_path: Path) -> None:
+    table = elsewhere(tmp_path, "a{b}")
+    session: Any = Session(RuntimeError("asked"))
+    reach_table(session, table)
+    assert session.settings == BUCKET
+
+
 def test_a_bucket_is_reached_once_in_a_session_before_the_first_action_that_reads_from_it(tmp_path: Path) -> None:
     table = elsewhere(tmp_path)
     session = Session([digest(table)])
