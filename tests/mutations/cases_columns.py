@@ -54,8 +54,8 @@ COLUMNS: tuple[Mutation, ...] = (
     Mutation(
         name="a star inside of a call means the columns that are named",
         file="backfill_assets/query/query.py",
-        old="    if before == TokenType.L_PAREN:\n",
-        new="    if at < 0:\n",
+        old="not isinstance(star.parent, exp.Count)",
+        new="isinstance(star.parent, exp.Select)",
         tests=("tests/query/test_query_columns.py",),
     ),
 )

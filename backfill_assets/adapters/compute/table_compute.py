@@ -167,7 +167,7 @@ class TableCompute:
         return poison_rows(self.query(plan), inputs, self.upstreams, columns, rows=plan.offsets)
 
     def _attempt(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> Attempt:
-        query = self.query(plan.incarnation)
+        query = self.query(plan)
         scans = Scans(plan=plan, ends_early=isinstance(query, RelationalQuery) and query.ends_early)
         return Attempt(spark=spark, plan=plan, view=self.output, folder=folder, at=at, scans=scans)
 

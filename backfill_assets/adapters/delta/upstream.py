@@ -341,5 +341,3 @@ class DeltaUpstream:
             "delta.deletedFileRetentionDuration and delta.logRetentionDuration of the table, or VACUUM it less",
             version=number,
         )
-
-
