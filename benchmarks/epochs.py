@@ -132,9 +132,15 @@ class _TinyCompute:
             "_partition": pa.array([partition for partition, _ in found], pa.int32()),
             "_offset": pa.array([offset for _, offset in found], pa.int64()),
         }
+        table = self.output.load()
+        assert table is not None
+        schema = pa.schema(table.schema().to_arrow())
+        rows = pa.table(
+            {each.name: columns.get(each.name, pa.nulls(len(found), each.type)) for each in schema}, schema=schema
+        )
         folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         Path(self.output.child(folder)).mkdir()
-        pq.write_table(pa.table(columns), self.output.child(f"{folder}/part-0.parquet"))
+        pq.write_table(rows, self.output.child(f"{folder}/part-0.parquet"))
         files = collect(self.output, folder)
         return Staged(files=files, rows_read=len(found), rows_written=len(found))
 

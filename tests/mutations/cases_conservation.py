@@ -22,6 +22,10 @@ SECOND = "tests/e2e/damage/test_second_reader.py"
 HIDDEN = f"{SECOND}::test_rows_that_a_session_hides_from_product_and_proof_are_missed"
 HIDDEN_RECORDS = f"{SECOND}::test_records_that_a_session_hides_from_product_and_proof_are_missed"
 OTHER_RECORDS = f"{SECOND}::test_records_read_again_are_in_the_source_and_in_its_views_as_they_are"
+OWN = "tests/e2e/damage/test_own_rows_conserved.py"
+OWN_ROWS = f"{OWN}::test_a_damaged_file_of_a_view_is_missed_by_its_next_epoch"
+OWN_GROUPS = f"{OWN}::test_a_damaged_file_of_groups_over_a_source_is_missed"
+MERGED = "tests/adapters/delta/test_merged_files.py"
 REFUSED = f"{STAGED_COLUMNS}::test_files_with_other_columns_are_refused_before_the_commit"
 
 CONSERVATION: tuple[Mutation, ...] = (
@@ -46,6 +50,62 @@ CONSERVATION: tuple[Mutation, ...] = (
         old="    if scan.least <= found <= scan.most:",
         new="    if scan.least <= found <= scan.most + 1:",
         tests=(COUNTED,),
+    ),
+    Mutation(
+        name="rows of a view over tables are not counted",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old="attempt.at, attempt.scans.by(scan))",
+        new="attempt.at)",
+        tests=(OWN_ROWS,),
+    ),
+    Mutation(
+        name="rows of a view over sources are not counted",
+        file="backfill_assets/adapters/compute/source_compute.py",
+        old="at, scans.by(partial(scan_of_view, plan.target, at)))",
+        new="at)",
+        tests=(OWN_GROUPS,),
+    ),
+    Mutation(
+        name="rows of a view do not matter to what is written",
+        file=COUNTS,
+        old="(scan.own and idle)",
+        new="scan.own",
+        tests=(COUNTED,),
+    ),
+    Mutation(
+        name="a merge may lose rows that it does not change",
+        file=COUNTS,
+        old="    if (found.added, found.fed) != (expected, fed):",
+        new="    if found.fed != fed:",
+        tests=(COUNTED, MERGED),
+    ),
+    Mutation(
+        name="a merge may miss rows that it changes",
+        file=COUNTS,
+        old="    if (found.added, found.fed) != (expected, fed):",
+        new="    if found.added != expected:",
+        tests=(COUNTED, MERGED),
+    ),
+    Mutation(
+        name="the rows of a merge are not added up",
+        file="backfill_assets/adapters/delta/output.py",
+        old="        check_rows(self.target, table, staged, merged)\n",
+        new="",
+        tests=(MERGED,),
+    ),
+    Mutation(
+        name="of two tables that changed, the second takes those after it as changed",
+        file="backfill_assets/adapters/compute/relational_changes.py",
+        old="        old = [*(at for at in places if at > number), *later]",
+        new="        old = [*(at for at in range(len(query.occurrences)) if at > number), *later]",
+        tests=("tests/e2e/tables/test_places.py",),
+    ),
+    Mutation(
+        name="a subquery without a name has one that Spark does not know",
+        file="backfill_assets/query/resolved.py",
+        old="        if isinstance(subquery.parent, exp.From | exp.Join) and not subquery.alias:",
+        new="        if not subquery:",
+        tests=("tests/query/test_key_classes.py",),
     ),
     Mutation(
         name="rows that are read twice are an error at once",

@@ -255,8 +255,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="rows of the view whose key is touched stay",
         file=RESTRICTED,
-        old="        go = _parts(classes, [each.only(work.held, each.key.carrier) for each in classes])",
-        new='        go = _parts(touched, [each.only(work.held, each.key.carrier).where("FALSE") for each in touched])',
+        old="        go = _parts(classes, [each.only(work.held(), each.key.carrier) for each in classes])",
+        new='        go = _parts(touched, [each.only(work.held(), each.key.carrier).where("FALSE") for each in touched])',
         tests=(f"{FOLLOWED}[star]",),
     ),
     Mutation(

@@ -179,6 +179,8 @@ def test_a_key_that_the_query_leaves_out_is_a_hidden_column() -> None:
         "SELECT DISTINCT FROM_ FROM (SELECT b.s IS DISTINCT FROM a.s AS from_ FROM a LEFT JOIN b ON a.id = b.k)"
     )
     assert query.classes.classes == ()
+    nameless = "SELECT id FROM (SELECT *, rank() OVER (PARTITION BY k ORDER BY d) AS place FROM a) WHERE place = 1"
+    assert "`__auto_generated_subquery_name`.`k` AS BIGINT)) AS __class_0" in analyzed(nameless).template
     query = analyzed("SELECT a.s IS DISTINCT FROM 'x' AS odd FROM a LEFT JOIN b ON a.s = b.s")
     assert query.classes.classes[0].carrier == "`__class_0`"
     assert "AS odd , xxhash64(rtrim(`a`.`s`)) AS __class_0 FROM {occurrence_0}" in query.template

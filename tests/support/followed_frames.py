@@ -45,7 +45,7 @@ def after(
     held = apply_relational(query, old).persist()
     steps = query.steps(changed)
     view = Counter(map(_known, held.collect()))
-    work = TableChanges(new=new.__getitem__, changed=found, held=held, rows=100)
+    work = TableChanges(new=new.__getitem__, changed=found, held=lambda: held, spark=held.sparkSession, rows=100)
     with followed(query, steps, work) as changes:
         if steps.rule == "additive":
             _merge(query, view, held.columns, changes.collect())

@@ -102,18 +102,21 @@ def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":
     return rows.selectExpr(*(backquoted(column.name) for column in query.columns), f"{sign} AS __sign")
 
 
-def duplicate_keys(rows: "DataFrame", key: Sequence[str], *, branch: str = "", most: int) -> "list[DuplicateKey]":
-    """The first keys that more than one row has, with the parts of UNION ALL that have them, according to `branch`."""
+def duplicate_keys(
+    rows: "DataFrame", key: Sequence[str], *, branch: str = "", most: int, scans: Scans | None = None
+) -> "list[DuplicateKey]":
+    """The first keys that more than one row has, with the parts of UNION ALL that have them, according to `branch`. The rows
+    may come from `scans`."""
     from pyspark.sql import functions as F  # noqa: N812
 
     columns = [F.col(quoted(name)).alias(f"__key_{at}") for at, name in enumerate(key)]
     parts = F.sort_array(F.collect_set(quoted(branch))) if branch else F.array()
     counted = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("__rows"), parts.alias("__parts"))
     twice = counted.where("__rows > 1").orderBy(*(f"__key_{at}" for at in range(len(key)))).limit(most)
-    return [
-        DuplicateKey(key=tuple(row[: len(key)]), rows=row["__rows"], parts=tuple(row["__parts"]))
-        for row in twice.collect()
-    ]
+    found = twice.collect()
+    if scans is not None:
+        scans.computed(twice)
+    return [DuplicateKey(key=tuple(row[: len(key)]), rows=row["__rows"], parts=tuple(row["__parts"])) for row in found]
 
 
 def view_columns(view: TableLocation) -> list[str]:

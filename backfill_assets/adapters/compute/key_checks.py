@@ -6,11 +6,12 @@ own key is a constraint: rows are merged by where they came from, so a row may h
 will be deleted by a change of another upstream.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import fit_in
 from backfill_assets.adapters.compute.changes import OPERATION, DuplicateKey, batch, duplicate_keys
 from backfill_assets.adapters.compute.poison import Work, computed
@@ -113,25 +114,33 @@ def check_rows(plan: Plan, query: Constrained, rows: "DataFrame") -> None:
 
 
 def check_changes(
-    plan: Plan, query: Constrained, changes: "DataFrame", held: "DataFrame", counts: Mapping[str, int]
+    attempt: Attempt,
+    query: Constrained,
+    changes: "DataFrame",
+    held: "Callable[[], DataFrame]",
+    counts: Mapping[str, int],
 ) -> None:
     """Check that changes, one per merge key, do not leave two rows with the same key in a view.
 
     `counts` are those of the changes by `__op`, of `KEY_BYTES`, and of `MOVED`: only rows that are new, or have another
-    primary key than before, can have the key of another row. Errors: `DuplicateKeyError`.
+    primary key than before, can have the key of another row. `held` makes the view's rows anew for each place that reads
+    them. Errors: `DuplicateKeyError`.
     """
+    plan, scans = attempt.plan, attempt.scans
     first, *declared = unique_keys(query)
-    few = fit_in(held.sparkSession, _size(query, counts))
+    few = fit_in(attempt.spark, _size(query, counts))
     if counts["insert"]:
         new = changes.where(f"{OPERATION} = 'insert'")
-        twice = _having(held, new, first, few=few).select(*map(quoted, first)).limit(NAMED_KEYS).collect()
+        found = _having(held(), new, first, few=few).select(*map(quoted, first)).limit(NAMED_KEYS)
+        twice = found.collect()
+        scans.computed(found)
         if twice:
             raise duplicate(plan, query, first, [DuplicateKey(key=tuple(row), rows=2) for row in twice])
     for key in declared if counts["insert"] or counts[MOVED] else ():
-        after = _meeting(query, key, changes, held, few=few)
-        found = duplicate_keys(after, key, branch=query.branch_column, most=NAMED_KEYS)
-        if found:
-            raise duplicate(plan, query, key, found)
+        after = _meeting(query, key, changes, held(), few=few)
+        same = duplicate_keys(after, key, branch=query.branch_column, most=NAMED_KEYS, scans=scans)
+        if same:
+            raise duplicate(plan, query, key, same)
 
 
 def duplicate(plan: Plan, query: Query, key: Sequence[str], found: Sequence[DuplicateKey]) -> DuplicateKeyError:

@@ -53,11 +53,12 @@ class Changed:
 @dataclass(frozen=True, kw_only=True)
 class TableChanges:
     """What gives all rows of a table, by name, and is called for those that are read; what became of those that `changed`,
-    about so many `rows`; and the rows that the view has `held`."""
+    about so many `rows`; and what gives the rows that the view has `held`, anew for each place that reads them."""
 
     new: "Callable[[str], DataFrame]"
     changed: Mapping[str, Changed]
-    held: "DataFrame"
+    held: "Callable[[], DataFrame]"
+    spark: "SparkSession"
     rows: int
 
 
@@ -78,8 +79,8 @@ def relational_changes(
         old = [*(at for at in places if at > number), *later]
         for kind, rows in (("insert", one.come), ("delete", one.go)):
             if rows is not None:
-                places = range(len(query.occurrences))
-                bound = [rows() if at == number else _beside(query, work, number, at, old) for at in places]
+                every = range(len(query.occurrences))
+                bound = [rows() if at == number else _beside(query, work, number, at, old) for at in every]
                 parts.append(computed_rows(query, bound).withColumn(CARRIED_CHANGE, F.lit(kind)))
     return reduce(lambda some, more: some.unionAll(more), parts)
 
@@ -98,7 +99,7 @@ def _beside(query: RelationalQuery, work: TableChanges, number: int, at: int, ol
     """What place `at` is bound to while place `number` is bound to changes: nothing, if it is in another part."""
     if query.linearity.parts[at] == query.linearity.parts[number]:
         return _at_place(query, work, at, old)
-    return work.held.sparkSession.createDataFrame([], ddl(query.read[query.occurrences[at]]))
+    return work.spark.createDataFrame([], ddl(query.read[query.occurrences[at]]))
 
 
 def changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequence[FullRead], *, before: bool) -> bool:
@@ -162,7 +163,7 @@ def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
     ]
 
 
-def by_copies(changes: "DataFrame", held: "DataFrame", *, rows: int) -> "DataFrame":
+def by_copies(changes: "DataFrame", held: "Callable[[], DataFrame]", *, rows: int) -> "DataFrame":
     """Changes of a view whose rows are identified by hash and copy, from the changes of its visible rows (about
     `rows`).
 
@@ -180,8 +181,9 @@ def by_copies(changes: "DataFrame", held: "DataFrame", *, rows: int) -> "DataFra
     came = grouped(changes, visible, F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias("__n"))
     net = hashed(came.where("__n <> 0"), visible)
     touched = net.select(ROW_HASH).distinct()
-    old = semi_join(held, touched, {ROW_HASH: ROW_HASH}, few=touched_fit(touched, most=rows))
-    both = old.select(*columns, F.lit(1).cast("bigint").alias("__n")).unionByName(net.select(*columns, "__n"))
+    few = touched_fit(touched, most=rows)
+    before, old = (semi_join(held(), touched, {ROW_HASH: ROW_HASH}, few=few) for _ in range(2))
+    both = before.select(*columns, F.lit(1).cast("bigint").alias("__n")).unionByName(net.select(*columns, "__n"))
     left = grouped(both, visible, F.sum("__n").alias("__n")).where("__n <> 0")
     gone = F.raise_error(F.lit("a row would be deleted from the view that is not in it"))
     times = F.sequence(F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint")))

@@ -54,7 +54,7 @@ def restricted_changes(query: RelationalQuery, steps: Steps, work: TableChanges)
     """
     with _touched(query, steps, work) as classes:
         come = _parts(classes, [_computed(query, each, at_once(query, work, ())) for each in classes])
-        go = _parts(classes, [each.only(work.held, each.key.carrier) for each in classes])
+        go = _parts(classes, [each.only(work.held(), each.key.carrier) for each in classes])
         feed = differences(come, go.drop(COPY, ROW_HASH).select(come.columns))
         if steps.linear:
             feed = feed.unionByName(_beyond(classes, relational_changes(query, work, steps.linear)))

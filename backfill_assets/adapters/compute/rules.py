@@ -49,4 +49,4 @@ def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterato
         def whole() -> "DataFrame":
             return joined_rows(query, [work.new(name) for name in joined.occurrences])
 
-        yield changed_groups(groups, changes, work.held, whole, rows=work.rows)
+        yield changed_groups(groups, changes, work.held(), whole, rows=work.rows)

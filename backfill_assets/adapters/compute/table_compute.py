@@ -55,7 +55,7 @@ from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.conservation import scan_of
+from backfill_assets.core.epoch.conservation import scan_of, scan_of_view
 from backfill_assets.core.epoch.records import Plan, Staged, WhyFull, spooled_parts
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
@@ -175,7 +175,7 @@ class TableCompute:
         """Stage what a plan does to the view, from inputs that were read as they are."""
         self._spool(attempt)
         counts = self._write(attempt, steps) if attempt.plan.consumed else {"insert": 0, "update": 0, "delete": 0}
-        attempt.scans.check()
+        attempt.scans.check(idle=not any(counts.values()))
         return counts
 
     def _write(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
@@ -208,20 +208,21 @@ class TableCompute:
             twice = rows.where(DUPLICATE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
             raise duplicate(plan, query, query.key_columns, [DuplicateKey(key=tuple(row), rows=2) for row in twice])
         if counts["insert"] or counts[MOVED]:
-            changes, held = attempt.spark.read.parquet(place), self._old(attempt)
-            check_changes(plan, query, changes, held, counts)
+            check_changes(attempt, query, attempt.spark.read.parquet(place), partial(self._old, attempt), counts)
         return counts
 
     def _in_full(self, attempt: Attempt) -> dict[str, int]:
         """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
         plan, place = attempt.plan, attempt.place
         query = self.query(plan)
-        old, held = self._old(attempt), sum(each.held for each in plan.reads if isinstance(each, FullRead))
+        held = sum(each.held for each in plan.reads if isinstance(each, FullRead))
         # Groups are few beside the rows that they are made of.
         few = 0 if isinstance(query, AggregateQuery) else held
         with kept(batch(query, self._inputs(attempt)).selectExpr(*view_columns(self.output))) as new:
-            if query.key_columns and not mostly_differ(new, old, query.key_columns, rows=few):
-                return self._changes(attempt, _consolidated(differences(new, old), *unique_keys(query)))
+            uncounted = rows_at(attempt.spark, self.output, attempt.at)  # what is written does not depend on it
+            if query.key_columns and not mostly_differ(new, uncounted, query.key_columns, rows=few):
+                feed = differences(new, self._old(attempt))
+                return self._changes(attempt, _consolidated(feed, *unique_keys(query)))
             counts = write_new(new, place, tasks=_tasks(held), scans=attempt.scans)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             check_rows(plan, query, attempt.spark.read.parquet(f"{place}/{OPERATION}=insert"))
@@ -238,7 +239,8 @@ class TableCompute:
         work = TableChanges(
             new=lambda name: self._input(reading, name),
             changed={each.source: self._changed(attempt, each) for each in changed},
-            held=self._old(attempt),
+            held=partial(self._old, attempt),
+            spark=attempt.spark,
             rows=sum(each.rows for each in changed),
         )
         with followed(query, steps, work) as changes:
@@ -253,7 +255,9 @@ class TableCompute:
         return changed_rows(attempt.spark, self.upstreams[read.source], read, columns, place)
 
     def _old(self, attempt: Attempt) -> "DataFrame":
-        return rows_at(attempt.spark, self.output, attempt.at)
+        """The view's rows, made anew for each place that reads them."""
+        scan = partial(scan_of_view, attempt.plan.target, attempt.at)
+        return rows_at(attempt.spark, self.output, attempt.at, attempt.scans.by(scan))
 
     def _inputs(self, attempt: Attempt) -> Inputs:
         names = dict.fromkeys(read.source for read in attempt.read.values())

@@ -17,10 +17,11 @@ from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.delta.maintenance import put_commit
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.conservation import MergedRows, check_merged, total_rows
 from backfill_assets.core.epoch.records import Staged, StagedFile
 from backfill_assets.errors import EnvironmentSetupError, TableFeatureError
 
-__all__ = ["MergeLarge", "Merged", "check_features", "commit_merged"]
+__all__ = ["MergeLarge", "Merged", "check_features", "check_rows", "commit_merged"]
 
 _LISTS_FEATURES = 7
 _UNTIL_SET = {
@@ -68,6 +69,17 @@ def check_features(target: str, table: DeltaTable) -> None:
             f"or `backfill drop {target.partition('/')[2]}`, delete the rest of the folder, and refresh",
             features=refused,
         )
+
+
+def check_rows(target: str, table: DeltaTable, staged: Staged, merged: Merged) -> None:
+    """Check that the rows of a merge add up, if the log says how many rows the files have that go. Errors: those of
+    `check_merged`."""
+    files = pa.table(table.get_add_actions()).select(["path", "num_records"]).to_pydict()
+    stated = dict(zip(files["path"], files["num_records"], strict=True))
+    removed = total_rows(stated[path] for path in merged.removed)
+    if removed is not None:
+        added, fed = (sum(each.rows for each in part) for part in (merged.files, merged.feed))
+        check_merged(target, staged, MergedRows(removed=removed, added=added, fed=fed))
 
 
 def commit_merged(

@@ -31,7 +31,7 @@ from backfill_assets.adapters.delta.commits import (
 )
 from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statistics, remove_inexact, suit
 from backfill_assets.adapters.delta.maintenance import set_properties
-from backfill_assets.adapters.delta.merged_files import Merged, MergeLarge, check_features, commit_merged
+from backfill_assets.adapters.delta.merged_files import Merged, MergeLarge, check_features, check_rows, commit_merged
 from backfill_assets.adapters.delta.same_key import column, same_key
 from backfill_assets.adapters.delta.staging import check_columns
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
@@ -250,6 +250,7 @@ class DeltaOutput:
 
     def _merge_large(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         merged = self.merge_large(self.location, table, staged)
+        check_rows(self.target, table, staged, merged)
         self._log.forget()
         if self._bounds_suit(table, [*merged.files]):
             numbers, metadata = self._numbers(record), metadata_of(record)

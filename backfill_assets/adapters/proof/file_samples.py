@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from backfill_assets.adapters.delta.log_replay import DataFile, Version
+from backfill_assets.adapters.delta.log_replay import DataFile, Version, is_plain_path
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.core.sampling import ROWS_SAMPLED, sample_names, sample_range
@@ -72,7 +72,7 @@ def sample_of(table: TableFiles, seed: str) -> TableSample:
     """Read some rows of some of a table's files, both drawn by the seed."""
     every = table.version.files if table.files is None else table.files
     simple = table.version.is_plain and not any(column.name.lower() == _ROW_INDEX for column in table.columns)
-    plain = [file.path for file in every if simple and not file.deleted and ":" not in file.path]
+    plain = [file.path for file in every if simple and not file.deleted and is_plain_path(file.path)]
     chosen = sample_names(plain, seed)
     samples = [_file_sample(table, path, seed) for path in chosen]
     found = tuple(each for each in samples if each is not None)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from backfill_assets.core.epoch.records import Staged
 from backfill_assets.core.progress.positions import total
 from backfill_assets.core.progress.reads import (
     BronzeRead,
@@ -23,12 +24,15 @@ __all__ = [
     "MOST_ALONE",
     "CountedRead",
     "Judgement",
+    "MergedRows",
     "Scan",
+    "check_merged",
     "is_worth_counting",
     "judged",
     "mismatch",
     "scan_of",
     "scan_of_version",
+    "scan_of_view",
     "total_rows",
 ]
 
@@ -37,6 +41,12 @@ CountedRead = BronzeRead | ChangesRead | FullRead | KafkaRead | KeyRead | Snapsh
 
 MOST_ALONE = 10_000_000
 """A scan that Spark did not count is counted alone up to so many rows: beyond them, that takes longer than most epochs."""
+
+_HINT = (
+    "nothing was committed. Either files are missing or damaged and Spark passes over them (a cluster can force "
+    "ignoreMissingFiles or ignoreCorruptFiles, a storage can list or serve too little), or they are not those that the log "
+    "describes. Correct that and refresh again: the epoch is repeated"
+)
 
 FEW_ROWS, MOST_PER_ROW, MANY_FILES = 1_000_000, 8, 1_000
 """Ranges of a key are counted if the files that may have their keys hold no more rows than this, or than this for each row of
@@ -48,7 +58,8 @@ class Scan:
     """One scan of Spark: `what` of which `table`, in words, and how many rows there are, from `least` to `most`.
 
     `implied`: what it gives is empty whenever another scan is, so it need not be counted where Spark has left it out.
-    `ends_early`: Spark may stop reading it, as the query has a LIMIT.
+    `ends_early`: Spark may stop reading it, as the query has a LIMIT. `own`: these are rows of the view that is computed,
+    which are read for what is written.
     """
 
     table: str
@@ -57,6 +68,7 @@ class Scan:
     most: int
     implied: bool = False
     ends_early: bool = False
+    own: bool = False
 
     @property
     def expected(self) -> str:
@@ -72,15 +84,16 @@ class Judgement(StrEnum):
     COUNT_ALONE = "count alone"
 
 
-def judged(scan: Scan, found: int | None, *, alone: bool = False) -> Judgement:
-    """Judge how many rows Spark has counted: while it computed an epoch, or in a job that only reads the scan (`alone`).
+def judged(scan: Scan, found: int | None, *, alone: bool = False, idle: bool = False) -> Judgement:
+    """Judge how many rows Spark has counted: while it computed an epoch, which wrote nothing if it is `idle`, or in a job
+    that only reads the scan (`alone`).
 
     None: Spark took the scan out of its plan. It does so where the result is empty without it, which may be due to just the
     rows that are missing. More rows than there are: it may have read some of them twice. Both do not happen in a job that
     does nothing else.
     """
     if found is None:
-        needless = scan.implied or scan.least == 0 or scan.most > MOST_ALONE
+        needless = scan.implied or scan.least == 0 or scan.most > MOST_ALONE or (scan.own and idle)
         return Judgement.RIGHT if needless else Judgement.COUNT_ALONE
     if scan.least <= found <= scan.most:
         return Judgement.RIGHT
@@ -117,6 +130,42 @@ def scan_of_version(table: str, version: int, rows: int) -> Scan:
     return Scan(table=table, what=f"version {version}", least=rows, most=rows)
 
 
+def scan_of_view(view: str, version: int, rows: int) -> Scan:
+    """The scan of all rows of a version of the view that is computed."""
+    return Scan(table=view, what=f"version {version}", least=rows, most=rows, own=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergedRows:
+    """How many rows a merge has in the files that it `removed` and in those that it `added`, and in those of the change feed
+    (`fed`)."""
+
+    removed: int
+    added: int
+    fed: int
+
+
+def check_merged(view: str, staged: Staged, found: MergedRows) -> None:
+    """Refuse a merge whose rows do not add up: what was in the files, and what came and went.
+
+    A row that is to be replaced or deleted, and was not found, is one too many, as is one that was to be new and was found.
+    A row that was not read is one too few. Errors: `ReadMismatchError`.
+    """
+    inserted = staged.rows_written - staged.rows_updated
+    expected = found.removed + inserted - staged.rows_deleted
+    fed = inserted + 2 * staged.rows_updated + staged.rows_deleted
+    if (found.added, found.fed) != (expected, fed):
+        raise ReadMismatchError(
+            f"{view}: Spark merged {inserted} inserts, {staged.rows_updated} updates and {staged.rows_deleted} deletes into "
+            f"files of {found.removed} rows, which gave {found.added} rows and {found.fed} in the change feed, expected "
+            f"{expected} and {fed}",
+            hint=_HINT,
+            table=view,
+            expected=(expected, expected),
+            found=found.added,
+        )
+
+
 def _words(read: CountedRead) -> str:
     """What of an upstream a read names."""
     match read:
@@ -139,9 +188,7 @@ def mismatch(target: str, epoch: int, scan: Scan, found: int) -> ReadMismatchErr
     """The error of an epoch of which Spark has read another number of rows than there are."""
     return ReadMismatchError(
         f"{target}: epoch {epoch}: Spark read {found} rows of {scan.what} of {scan.table!r}, expected {scan.expected}",
-        hint="nothing was committed. Either files are missing or damaged and Spark passes over them (a cluster can force "
-        "ignoreMissingFiles or ignoreCorruptFiles, a storage can list or serve too little), or they are not those that the "
-        "log describes. Correct that and refresh again: the epoch is repeated",
+        hint=_HINT,
         table=scan.table,
         expected=(scan.least, scan.most),
         found=found,

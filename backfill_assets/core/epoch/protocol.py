@@ -39,6 +39,7 @@ from backfill_assets.errors import (
     DuplicateKeyError,
     ExternalWriteError,
     FencedError,
+    ReadMismatchError,
     StagingError,
     StateLostError,
     UnsettledCommitError,
@@ -58,8 +59,8 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
     """Do the steps 1 to 4 once, from a checked look; return the commit, or None if there is nothing to do.
 
     Errors: `FencedError` if another run is ahead, `ExternalWriteError` if somebody else wrote at the same time,
-    `UnsettledCommitError`, `StagingError`, and what deciding and computing raise. None of them leaves anything
-    half-written.
+    `UnsettledCommitError`, `StagingError`, `ReadMismatchError`, and what deciding and computing raise. None of them leaves
+    anything half-written.
     """
     last = look.record
     assert last is not None
@@ -294,6 +295,8 @@ def _commit(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableSt
         parts.on_step("verified")
         try:
             parts.output.commit(record, staged)
+        except ReadMismatchError:
+            raise  # nothing was committed
         except Exception as error:
             errors.append(error)
         found = parts.output.look()

@@ -15,7 +15,7 @@ from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, app_id
-from backfill_assets.errors import TableFeatureError
+from backfill_assets.errors import ReadMismatchError, TableFeatureError
 from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, rows, stage
 
 LIFE = "11111111"
@@ -95,6 +95,37 @@ def test_a_merge_is_committed_on_the_version_that_it_was_computed_on_or_not_at_a
     found = output.look()
     assert (found.version, found.record and found.record.epoch) == (before + 1, 2)
     assert 1 in rows(output)
+
+
+@pytest.mark.parametrize(
+    ("kept", "fed", "said"),
+    [
+        ([7], ["update_preimage", "update_postimage"], "gave 1 rows and 2 in the change feed, expected 2 and 2"),
+        ([2, 1, 7], ["insert"], "gave 3 rows and 1 in the change feed, expected 2 and 2"),
+        ([2, 7], ["update_preimage"], "gave 2 rows and 1 in the change feed, expected 2 and 2"),
+    ],
+    ids=["a row was not read", "a row was not found", "a change is not in the feed"],
+)
+def test_a_merge_whose_rows_do_not_add_up_is_not_committed(
+    output: DeltaOutput, kept: list[int], fed: list[str], said: str
+) -> None:
+    def wrong(location: TableLocation, table: DeltaTable, staged: Staged) -> Merged:
+        right = merged(location, table, staged)
+        folder = f"{LIFE}-3-aaaaaaaa/wrong"
+        write(location, f"{folder}-rows", pa.table({"id": kept}, schema=SCHEMA))
+        write(location, f"{folder}-feed", pa.table({"id": [7] * len(fed), "_change_type": fed}))
+        files, feed = (collect(location, f"{folder}-{part}") for part in ("rows", "feed"))
+        return Merged(removed=right.removed, files=files, feed=feed)
+
+    made, changes = staged(output)
+    output.merge_large = wrong
+    before = output.look().version
+    with pytest.raises(
+        ReadMismatchError, match=f"0 inserts, 1 updates and 0 deletes into files of 2 rows, which {said}"
+    ):
+        output.commit(made, changes)
+    assert output.look().version == before
+    assert rows(output) == [1, 2, 3]
 
 
 def test_a_merge_is_not_even_computed_where_another_commit_is_known_to_have_its_place(output: DeltaOutput) -> None:

@@ -13,14 +13,18 @@ from backfill_assets.core.epoch.conservation import (
     MOST_PER_ROW,
     CountedRead,
     Judgement,
+    MergedRows,
     Scan,
+    check_merged,
     is_worth_counting,
     judged,
     mismatch,
     scan_of,
     scan_of_version,
+    scan_of_view,
     total_rows,
 )
+from backfill_assets.core.epoch.records import Staged
 from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.core.progress.reads import (
     BronzeRead,
@@ -31,6 +35,7 @@ from backfill_assets.core.progress.reads import (
     SnapshotRead,
     SpoolRead,
 )
+from backfill_assets.errors import ReadMismatchError
 
 ROWS = st.integers(0, MOST_ALONE)
 RANGES = {0: OffsetRange(start=0, end=4), 3: OffsetRange(start=7, end=9)}
@@ -90,6 +95,52 @@ def test_what_spark_left_out_is_counted_alone_unless_nothing_is_read_for_it(rows
     wanted = Judgement.RIGHT if implied or not rows else Judgement.COUNT_ALONE
     assert judged(scan(rows, implied=implied), None) is wanted
     assert judged(scan(MOST_ALONE + 1), None) is Judgement.RIGHT, "it takes too long"
+
+
+@given(st.integers(0, MOST_ALONE), st.booleans())
+def test_rows_of_the_view_do_not_matter_where_nothing_is_written(rows: int, idle: bool) -> None:
+    own = scan_of_view("views/v", 7, rows)
+    assert judged(own, None, idle=idle) is (Judgement.RIGHT if idle or not rows else Judgement.COUNT_ALONE)
+    assert judged(own, rows - 1, idle=idle) is Judgement.WRONG, "what was read is judged in any case"
+    assert judged(scan(1), None, idle=idle) is Judgement.COUNT_ALONE, (
+        "rows of an upstream may be why nothing is written"
+    )
+
+
+CHANGES = st.dictionaries(st.integers(0, 9), st.sampled_from(["write", "delete"]))
+
+
+@given(st.lists(st.sets(st.integers(0, 9))), CHANGES, st.sets(st.integers(0, 9)))
+def test_a_merge_adds_up_only_if_all_rows_were_read(
+    files: list[set[int]], changes: dict[int, str], hidden: set[int]
+) -> None:
+    table = [file - set().union(*files[:at]) for at, file in enumerate(files)]  # each key once
+    held = set().union(*table)
+    changes = {key: change for key, change in changes.items() if change == "write" or key in held}
+    staged = Staged(
+        rows_written=sum(each == "write" for each in changes.values()),
+        rows_updated=sum(key in held and each == "write" for key, each in changes.items()),
+        rows_deleted=sum(each == "delete" for each in changes.values()),
+        key=("id",),
+    )
+
+    def merged(find: list[set[int]], read: list[set[int]]) -> MergedRows:
+        touched = [at for at, rows in enumerate(find) if rows & changes.keys()]
+        rows = [key for at in touched for key in read[at]]
+        fed = sum(
+            2 if key in rows and change == "write" else 1
+            for key, change in changes.items()
+            if key in rows or change == "write"
+        )
+        added = sum(key not in changes for key in rows) + staged.rows_written
+        return MergedRows(removed=sum(len(table[at]) for at in touched), added=added, fed=fed)
+
+    check_merged("views/v", staged, merged(table, table))
+    short = [rows - hidden for rows in table]
+    for found in (merged(table, short), merged(short, table), merged(short, short)):
+        if found != merged(table, table):
+            with pytest.raises(ReadMismatchError, match="views/v: Spark merged"):
+                check_merged("views/v", staged, found)
 
 
 @given(st.lists(st.integers(0, 1000) | st.none()))

@@ -1,20 +1,18 @@
 """Rows that Spark does not read, without an error, stop an epoch before anything is committed; whatever reads them."""
 
 import json
-import uuid
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
 from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.refresh import refresh
 from backfill_assets.app.skipping import Named, set_skips
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.errors import BackfillError, ReadMismatchError, VersionsLostError
-from tests.support.careless import IGNORE, careless, damaged, short_listing
+from backfill_assets.errors import VersionsLostError
+from tests.support.careless import damaged, short_listing
+from tests.support.conserved import FILES, ROWS, VIEWS, made, newest, refused, some
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.project import Project
@@ -22,13 +20,6 @@ from tests.support.settings import one_in_gate
 
 pytestmark = pytest.mark.e2e
 
-FILES, ROWS = 4, 10
-
-VIEWS = {
-    "rows": "SELECT id, amount FROM base WHERE amount > 3",
-    "groups": "SELECT id % 3 AS part, count(*) AS n, max(amount) AS most FROM base GROUP BY id % 3",
-    "joined": "SELECT b.id, o.name FROM base b JOIN other o ON b.id % 3 = o.id",
-}
 SOURCE_VIEWS = {
     "good": "SELECT id FROM clicks WHERE id > 3",
     "parts": "SELECT part, count(*) AS n FROM clicks GROUP BY part",
@@ -36,46 +27,9 @@ SOURCE_VIEWS = {
 READ_AS = {"rows": "its files in version 3", "groups": "its files in version 3", "joined": "version 3"}
 
 
-def some(start: int) -> list[dict[str, Any]]:
-    return [{"id": at, "amount": at} for at in range(start, start + ROWS)]
-
-
-def made(folder: Path) -> Lake:
-    """A table of four files, another one to join with, and views of each kind."""
-    lake = Lake(folder)
-    for number in range(FILES):
-        lake.append("base", some(number * ROWS))
-    lake.append("other", [{"id": at, "name": f"name {at}"} for at in range(3)])
-    for name, query in VIEWS.items():
-        lake.view(name, query, *(lake.table(each) for each in ("base", "other") if each in query))
-    return lake
-
-
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return made(tmp_path)
-
-
-def newest(folder: str | Path) -> Path:
-    """The data file that was written last."""
-    return max(Path(folder).rglob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
-
-
-def refused(
-    project: Project,
-    name: str,
-    expected: type[BackfillError] = ReadMismatchError,
-    limits: Limits = Limits(),  # noqa: B008
-) -> str:
-    """What a run says that passes over files which it cannot read. It commits nothing but the beginning of a life."""
-    workspace = careless(project.workspace(), IGNORE)
-    look = workspace.table(project.declared[name]).output.look()
-    before = (look.record.epoch, look.record.rows_total) if look.record is not None else (0, 0)
-    with pytest.raises(expected) as found:
-        refresh(workspace, name, limits, run_id=uuid.uuid4().hex)
-    record = project.record(name)
-    assert (record.epoch, record.rows_total) == before
-    return str(found.value)
 
 
 @pytest.mark.parametrize("view", one_in_gate(*VIEWS))

@@ -157,13 +157,17 @@ def replaced(location: TableLocation, table: DeltaTable, _staged: Staged) -> Mer
     """The one file goes; one with 2 and 7 comes."""
     (path,) = pa.table(table.get_add_actions()).column("path").to_pylist()
     files = written(location, f"{LIFE}-2-aaaaaaaa/rows", pa.table({"id": [2, 7]}, schema=SCHEMA))
-    return Merged(removed=frozenset({path}), files=files, feed=())
+    feed = {"id": [1, 7], "_change_type": ["update_preimage", "update_postimage"]}
+    return Merged(
+        removed=frozenset({path}), files=files, feed=written(location, f"{LIFE}-2-aaaaaaaa/feed", pa.table(feed))
+    )
 
 
 @pytest.mark.full
 def test_of_many_writers_at_once_none_loses_a_commit(warehouse: Warehouse) -> None:
     output = output_of(warehouse)
     commit(output, record(CommitKind.CREATE, LIFE, 0))
+    commit(output, record(CommitKind.EPOCH, LIFE, 1), stage(output, 1, [-1]))
     order = {"uri": output.location.uri, "options": dict(output.location.storage_options)}
     started = [
         subprocess.Popen(
@@ -180,8 +184,8 @@ def test_of_many_writers_at_once_none_loses_a_commit(warehouse: Warehouse) -> No
         each.stdin.write(json.dumps(order))
         each.stdin.close()
     assert [each.wait(timeout=300) for each in started] == [0] * WRITERS
-    assert rows(output) == sorted(writer * 100 + number for writer in range(WRITERS) for number in range(COMMITS))
-    assert output.look().version == 1 + WRITERS * COMMITS
+    assert rows(output) == [-1, *(writer * 100 + number for writer in range(WRITERS) for number in range(COMMITS))]
+    assert output.look().version == 2 + WRITERS * COMMITS
 
 
 def write_among_others(writer: int) -> None:
@@ -202,9 +206,9 @@ def write_among_others(writer: int) -> None:
             staged = stage(output, epoch, [writer * 100 + number], attempt)
             made = record(CommitKind.EPOCH, LIFE, epoch, attempt=attempt)
             if number % 2:
-                merging(output, staged)
+                output.merge_large = merged
                 made = made.model_copy(update={"engine": "spark"})
-                staged = staged.model_copy(update={"rows_updated": 1, "key": ("id",)})
+                staged = staged.model_copy(update={"rows_written": 2, "rows_updated": 1, "key": ("id",)})
             try:
                 output.commit(made, staged)
             except CommitFailedError:
@@ -214,8 +218,24 @@ def write_among_others(writer: int) -> None:
                 break
 
 
-def merging(output: DeltaOutput, staged: Staged) -> None:
-    output.merge_large = lambda *_given: Merged(removed=frozenset(), files=staged.files, feed=())
+def merged(location: TableLocation, table: DeltaTable, staged: Staged) -> Merged:
+    """The file with -1 goes; one with the same row and a new one comes."""
+    (name, new), old = staged_row(location, staged), -1
+    files = pa.table(table.get_add_actions(flatten=True)).select(["path", "min.id"]).to_pylist()
+    (path,) = (each["path"] for each in files if each["min.id"] == old)
+    feed = {"id": [new, old, old], "_change_type": ["insert", "update_preimage", "update_postimage"]}
+    return Merged(
+        removed=frozenset({path}),
+        files=written(location, f"{name}/rows", pa.table({"id": [old, new]}, schema=SCHEMA)),
+        feed=written(location, f"{name}/feed", pa.table(feed)),
+    )
+
+
+def staged_row(location: TableLocation, staged: Staged) -> tuple[str, int]:
+    """The folder of an attempt, and the row in its one file."""
+    path = staged.files[0].path
+    rows = pq.read_table(location.files().open_input_file(path))
+    return path.partition("/")[0], rows["id"].to_pylist()[0]
 
 
 if __name__ == "__main__":
