@@ -1,6 +1,7 @@
 """The list of mutations fits the code: each would change just the one place that it names."""
 
 import ast
+from functools import cache
 
 import pytest
 
@@ -10,11 +11,20 @@ from tests.mutations.mutation import ROOT, Mutation
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[each.name for each in MUTATIONS])
 def test_a_mutation_changes_one_place_and_leaves_a_module_that_loads(mutation: Mutation) -> None:
-    sound = (ROOT / mutation.file).read_text()
-    changed = mutation.applied(sound)
-    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(sound))
+    changed = mutation.applied(text_of(mutation.file))
+    assert ast.dump(ast.parse(changed)) != meaning_of(mutation.file)
     for path, _, name in (selected.partition("::") for selected in mutation.tests):
-        assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text() if name else (ROOT / path).exists()
+        assert f"def {name.partition('[')[0]}(" in text_of(path) if name else (ROOT / path).exists()
+
+
+@cache
+def text_of(path: str) -> str:
+    return (ROOT / path).read_text()
+
+
+@cache
+def meaning_of(path: str) -> str:
+    return ast.dump(ast.parse(text_of(path)))
 
 
 def test_names_of_mutations_are_unique() -> None:

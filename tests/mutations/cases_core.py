@@ -366,7 +366,7 @@ CORE: tuple[Mutation, ...] = (
         old="bound = before.bound.start(at_first) if before.bound.max_lag is None else before.bound",
         new="bound = before.bound.start(at_first)",
         tests=(
-            "tests/core/strategies/test_snapshot.py::test_every_file_and_every_version_is_read_once_whatever_comes_between",
+            "tests/core/strategies/test_snapshot.py::test_a_bound_shrinks_by_the_table_that_was_followed_the_furthest",
         ),
     ),
     Mutation(
