@@ -61,16 +61,9 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="rows of a view over sources are not counted",
         file="backfill_assets/adapters/compute/source_compute.py",
-        old="at, scans.by(partial(scan_of_view, plan.target, at)))",
+        old="at, scans.by(partial(scan_of_version, plan.target, at)))",
         new="at)",
         tests=(OWN_GROUPS,),
-    ),
-    Mutation(
-        name="rows of a view do not matter to what is written",
-        file=COUNTS,
-        old="(scan.own and idle)",
-        new="scan.own",
-        tests=(COUNTED,),
     ),
     Mutation(
         name="a merge may lose rows that it does not change",

@@ -94,19 +94,19 @@ class Scans:
                 (name, found[_ROWS]) for name, found in flows if name in self._observed and _ROWS in found
             )
 
-    def check(self, *, idle: bool) -> None:
+    def check(self) -> None:
         """Refuse what was read if it is not what there is: at each place that Spark has counted, or once if it has counted
-        none; `idle` if nothing was written. Errors: `ReadMismatchError`."""
+        none. Errors: `ReadMismatchError`."""
         places: dict[Scan, list[tuple[_Observed, int | None]]] = {}
         for name, each in self._observed.items():
             places.setdefault(each.scan, []).append((each, self._sent.get(name, _in_process(each.observation))))
         for scan, found in places.items():
             counted = [place for place in found if place[1] is not None]
             for each, rows in counted or found[:1]:
-                self._judge(scan, each, rows, idle=idle)
+                self._judge(scan, each, rows)
 
-    def _judge(self, scan: Scan, each: _Observed, found: int | None, *, idle: bool) -> None:
-        judgement = judged(scan, found, idle=idle)
+    def _judge(self, scan: Scan, each: _Observed, found: int | None) -> None:
+        judgement = judged(scan, found)
         if judgement is Judgement.COUNT_ALONE:
             found = _alone(each.rows)
             judgement = judged(scan, found, alone=True)

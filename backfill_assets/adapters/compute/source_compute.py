@@ -35,7 +35,7 @@ from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.offset_ranges import among, within
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.conservation import scan_of, scan_of_view, total_rows
+from backfill_assets.core.epoch.conservation import scan_of, scan_of_version, total_rows
 from backfill_assets.core.epoch.records import Plan, Staged
 from backfill_assets.core.epoch.skips import Offsets, left_out_of
 from backfill_assets.core.epoch.staged_folders import StagedFolder
@@ -116,7 +116,7 @@ class SparkCompute:
         """Stage what a plan reads, if it was read as it is."""
         scans = Scans(plan=plan)
         counts = self._write(spark, plan, folder, at, scans)
-        scans.check(idle=not any(counts.values()))
+        scans.check()
         return counts
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int, scans: Scans) -> dict[str, int]:
@@ -131,7 +131,7 @@ class SparkCompute:
                 )
             case AggregateQuery() as query:
                 with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
-                    old = rows_at(spark, self.output, at, scans.by(partial(scan_of_view, plan.target, at)))
+                    old = rows_at(spark, self.output, at, scans.by(partial(scan_of_version, plan.target, at)))
                     rows = changed_groups(query, changes, old, rows=plan.offsets)
                     chosen = rows.selectExpr(*view_columns(self.output), OPERATION)
                     return write_changes(chosen, f"{place}/{ROWS}", tasks=tasks, scans=scans)

@@ -32,7 +32,6 @@ __all__ = [
     "mismatch",
     "scan_of",
     "scan_of_version",
-    "scan_of_view",
     "total_rows",
 ]
 
@@ -58,8 +57,7 @@ class Scan:
     """One scan of Spark: `what` of which `table`, in words, and how many rows there are, from `least` to `most`.
 
     `implied`: what it gives is empty whenever another scan is, so it need not be counted where Spark has left it out.
-    `ends_early`: Spark may stop reading it, as the query has a LIMIT. `own`: these are rows of the view that is computed,
-    which are read for what is written.
+    `ends_early`: Spark may stop reading it, as the query has a LIMIT.
     """
 
     table: str
@@ -68,7 +66,6 @@ class Scan:
     most: int
     implied: bool = False
     ends_early: bool = False
-    own: bool = False
 
     @property
     def expected(self) -> str:
@@ -84,16 +81,15 @@ class Judgement(StrEnum):
     COUNT_ALONE = "count alone"
 
 
-def judged(scan: Scan, found: int | None, *, alone: bool = False, idle: bool = False) -> Judgement:
-    """Judge how many rows Spark has counted: while it computed an epoch, which wrote nothing if it is `idle`, or in a job
-    that only reads the scan (`alone`).
+def judged(scan: Scan, found: int | None, *, alone: bool = False) -> Judgement:
+    """Judge how many rows Spark has counted: while it computed an epoch, or in a job that only reads the scan (`alone`).
 
     None: Spark took the scan out of its plan. It does so where the result is empty without it, which may be due to just the
     rows that are missing. More rows than there are: it may have read some of them twice. Both do not happen in a job that
     does nothing else.
     """
     if found is None:
-        needless = scan.implied or scan.least == 0 or scan.most > MOST_ALONE or (scan.own and idle)
+        needless = scan.implied or scan.least == 0 or scan.most > MOST_ALONE
         return Judgement.RIGHT if needless else Judgement.COUNT_ALONE
     if scan.least <= found <= scan.most:
         return Judgement.RIGHT
@@ -128,11 +124,6 @@ def scan_of(read: CountedRead, rows: int) -> Scan:
 def scan_of_version(table: str, version: int, rows: int) -> Scan:
     """The scan of all rows of a version of a table."""
     return Scan(table=table, what=f"version {version}", least=rows, most=rows)
-
-
-def scan_of_view(view: str, version: int, rows: int) -> Scan:
-    """The scan of all rows of a version of the view that is computed."""
-    return Scan(table=view, what=f"version {version}", least=rows, most=rows, own=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,6 @@ from backfill_assets.core.epoch.conservation import (
     mismatch,
     scan_of,
     scan_of_version,
-    scan_of_view,
     total_rows,
 )
 from backfill_assets.core.epoch.records import Staged
@@ -95,16 +94,6 @@ def test_what_spark_left_out_is_counted_alone_unless_nothing_is_read_for_it(rows
     wanted = Judgement.RIGHT if implied or not rows else Judgement.COUNT_ALONE
     assert judged(scan(rows, implied=implied), None) is wanted
     assert judged(scan(MOST_ALONE + 1), None) is Judgement.RIGHT, "it takes too long"
-
-
-@given(st.integers(0, MOST_ALONE), st.booleans())
-def test_rows_of_the_view_do_not_matter_where_nothing_is_written(rows: int, idle: bool) -> None:
-    own = scan_of_view("views/v", 7, rows)
-    assert judged(own, None, idle=idle) is (Judgement.RIGHT if idle or not rows else Judgement.COUNT_ALONE)
-    assert judged(own, rows - 1, idle=idle) is Judgement.WRONG, "what was read is judged in any case"
-    assert judged(scan(1), None, idle=idle) is Judgement.COUNT_ALONE, (
-        "rows of an upstream may be why nothing is written"
-    )
 
 
 CHANGES = st.dictionaries(st.integers(0, 9), st.sampled_from(["write", "delete"]))
