@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from backfill_assets.adapters.compute.changes import DuplicateKey
+from backfill_assets.adapters.compute.spark_errors import is_of_spark, reason_of
 from backfill_assets.adapters.delta.commits import newest_record
 from backfill_assets.adapters.proof.file_statistics import stated_since, wrong_statistics
 from backfill_assets.adapters.proof.rows import footer_rows, stated_rows
@@ -22,7 +23,7 @@ from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.skips import left_out_words, rows_left_out
 from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.model import MaterializedView
-from backfill_assets.errors import StoredFormatError
+from backfill_assets.errors import ComputeError, StoredFormatError
 
 __all__ = ["CHECKS", "Outcome", "run_check"]
 
@@ -30,7 +31,10 @@ __all__ = ["CHECKS", "Outcome", "run_check"]
 def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: str | None = "") -> Outcome:
     """Run one check of one table. Without `full`, it proves what was written since it last passed in this life, if that
     is known; rows that were not rewritten are left to the full proof. A full proof also reads samples without Spark:
-    `seed` repeats a selection of samples (`sample_seed`), and with None there are none."""
+    `seed` repeats a selection of samples (`sample_seed`), and with None there are none.
+
+    Errors: `ComputeError` where Spark fails, as for a file that cannot be read.
+    """
     declared = workspace.registry.find(name)
     workspace.prepare_to_read()
     table = workspace.table(declared)
@@ -42,11 +46,25 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: 
     since = Everything(reason="it was asked for") if full else _since(workspace, table, look, check)
     drawn_by = (seed or uuid.uuid4().hex[:12]) if full and seed is not None else ""
     case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since, seed=drawn_by)
-    outcome = _with_left_out_rows(case, CHECKS[check](case))
+    outcome = _with_left_out_rows(case, _made(case, check))
     if outcome.passed:
         passed = CheckPass(incarnation=look.record.incarnation, epoch=look.record.epoch, version=look.version)
         workspace.state.set_passed(table.target, check, passed)
     return outcome
+
+
+def _made(case: Case, check: str) -> Outcome:
+    try:
+        return CHECKS[check](case)
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        target = case.table.target
+        raise ComputeError(
+            f"{target}: Spark could not make the check {check}: {type(error).__name__}: {reason_of(error)}",
+            hint="this says nothing about the rows: run it again. If it names a file that cannot be read, restore that",
+            check=check,
+        ) from error
 
 
 def _with_left_out_rows(case: Case, outcome: Outcome) -> Outcome:

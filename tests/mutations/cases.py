@@ -12,6 +12,7 @@ from tests.mutations.cases_epochs import EPOCHS
 from tests.mutations.cases_files import FILES
 from tests.mutations.cases_kafka import KAFKA
 from tests.mutations.cases_logs import LOGS
+from tests.mutations.cases_reads import READS
 from tests.mutations.cases_relational import RELATIONAL
 from tests.mutations.cases_rules import RULES
 from tests.mutations.cases_runs import RUNS
@@ -30,6 +31,6 @@ from tests.mutations.mutation import Mutation
 __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *SPARK, *SESSION, *VALUES,
-    *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED, *STORES, *DOCS,
+    *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK, *SESSION,
+    *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED, *STORES, *DOCS,
 )  # fmt: skip

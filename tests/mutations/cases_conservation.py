@@ -54,15 +54,15 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="rows of a view over tables are not counted",
         file="backfill_assets/adapters/compute/table_compute.py",
-        old="attempt.at, attempt.scans.by(scan))",
+        old="attempt.at, scans.by(scan))",
         new="attempt.at)",
         tests=(OWN_ROWS,),
     ),
     Mutation(
         name="rows of a view over sources are not counted",
         file="backfill_assets/adapters/compute/source_compute.py",
-        old="at, scans.by(partial(scan_of_version, plan.target, at)))",
-        new="at)",
+        old="old = rows_at(spark, self.output, at, counts)",
+        new="old = rows_at(spark, self.output, at)",
         tests=(OWN_GROUPS,),
     ),
     Mutation(
@@ -250,9 +250,9 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="all rows have to be read of a table of which one is enough",
         file="backfill_assets/query/relational.py",
-        old="        read_in_part=_read_in_part(root, found),",
+        old="        read_in_part=read_in_part(root, found),",
         new="        read_in_part=frozenset(),",
-        tests=("tests/query/test_relational.py",),
+        tests=("tests/query/test_place_reads.py",),
     ),
     # Columns of staged files
     Mutation(

@@ -141,7 +141,7 @@ SKIPS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="any error of Spark is taken for one of values, and running it again is not advised",
-        file="backfill_assets/adapters/compute/poison_search.py",
+        file="backfill_assets/adapters/compute/spark_errors.py",
         old="    return _OF_VALUES.fullmatch(state) is not None",
         new="    return state is not None",
         tests=("tests/adapters/compute/test_poison_errors.py",),

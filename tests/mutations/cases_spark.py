@@ -6,6 +6,7 @@ __all__ = ["SPARK"]
 
 COMPUTE = "backfill_assets/adapters/compute/source_compute.py"
 TABLE_COMPUTE = "backfill_assets/adapters/compute/table_compute.py"
+CONSOLIDATED = "backfill_assets/adapters/compute/consolidated.py"
 KEY_CHECKS = "backfill_assets/adapters/compute/key_checks.py"
 TABLE_ROWS = "backfill_assets/adapters/compute/table_rows.py"
 KEY_RANGES = "backfill_assets/adapters/compute/key_ranges.py"
@@ -168,21 +169,21 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="rows that came and went again leave a delete",
-        file=TABLE_COMPUTE,
+        file=CONSOLIDATED,
         old="""grouped(together, columns, sums).where("__rows <> 0")""",
         new="grouped(together, columns, sums)",
         tests=(COPIES,),
     ),
     Mutation(
         name="the old row of an update is kept instead of the new one",
-        file=TABLE_COMPUTE,
+        file=CONSOLIDATED,
         old="F.max_by(F.struct(",
         new="F.min_by(F.struct(",
         tests=(COPIES, EVERY_CHANGE),
     ),
     Mutation(
         name="a duplicate key among changes is accepted",
-        file=TABLE_COMPUTE,
+        file=CONSOLIDATED,
         old='F.expr("__came > 1 OR __went < -1")',
         new='F.expr("__came > 2 OR __went < -2")',
         tests=(UNIQUE,),

@@ -117,7 +117,7 @@ CASES = [
         "it never did anything: given up after a bounded number of tries",
         outcomes=(Outcome.DID_NOTHING_AND_RAISED,) * COMMIT_TRIES,
         error=UnsettledCommitError,
-        says="failed 8 times",
+        says="no other writer has changed the table",
         rows=0,
         epochs=0,
     ),

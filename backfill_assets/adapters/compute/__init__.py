@@ -3,6 +3,7 @@
 - `attempt`: one attempt at computing a plan over Delta tables
 - `broadcast_memory`: the memory that a Spark session has for broadcasts, and the memory that keys would take
 - `changes`: runs a view's query of any kind: all of it in batch, or the keyed changes of an epoch
+- `consolidated`: the effect of a change log on a view, one change for each key
 - `differences`: how the result of a recomputed view differs from its present rows
 - `doubtful_bounds`: reads tables of other writers without relying on bounds in their files that may not be exact
 - `key_checks`: keys that must be unique, checked before anything is committed
@@ -16,6 +17,7 @@
 - `rules`: what changes of tables do to a view whose query has a rule for them
 - `scans`: counts the rows that Spark reads of an epoch's inputs
 - `source_compute`: carries out a plan's reads with Spark and stages the rows
+- `spark_errors`: what Spark's errors say
 - `table_compute`: carries out a plan over Delta tables with Spark
 - `table_rows`: the rows of a Delta table that belong to a read
 - `version_rows`: all rows of one version of a Delta table, as a Spark DataFrame

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from backfill_assets.adapters.compute.poison_search import Suspects, is_of_values, reason_of
+from backfill_assets.adapters.compute.poison_search import Suspects
+from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.errors import BackfillError, ComputeError, PoisonRowError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Work", "computed"]
 
 _AGAIN = "run it again. If records or files were lost meanwhile, the next run makes a new plan and reports it"
+_UNREADABLE = "FAILED_READ_FILE"
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ def computed(
         raise
     except Exception as error:
         if not is_of_values(error):
-            raise _not_computed(work, error, _AGAIN) from error
+            raise _not_computed(work, error, _remedy(work, error)) from error
         suspects = _found(runner, search)
         if suspects is not None and suspects.culprits:
             raise _poison(work, suspects) from error
@@ -97,6 +99,15 @@ def _not_computed(work: Work, error: Exception, advice: str) -> ComputeError:
         f"{work.target}: Spark could not compute {work.words}: {type(error).__name__}: {reason_of(error)}",
         hint=f"nothing was committed; {advice}",
         epoch=work.epoch,
+    )
+
+
+def _remedy(work: Work, error: Exception) -> str:
+    """What to do if Spark fails for another reason than values."""
+    if _UNREADABLE not in str(error):
+        return _AGAIN
+    return (
+        f"restore the file and run it again. If it is the view's own, `backfill reset {work.name}` builds the view anew"
     )
 
 

@@ -4,13 +4,13 @@ tables by key.
 The input is cached in Spark, and the query is computed over parts of it, each row by itself (`core.epoch.culprits`).
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.changes import batch, kept
+from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.sql.keys import NAMEABLE, among_keys, one_spelling
 from backfill_assets.adapters.sql.offset_ranges import within
@@ -28,11 +28,8 @@ from backfill_assets.query.spelling import backquoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Suspects", "is_of_values", "poison_records", "poison_rows", "reason_of"]
+__all__ = ["Suspects", "poison_records", "poison_rows"]
 
-_STATE = re.compile(r"SQLSTATE: (\w{5})\b")
-_OF_VALUES = re.compile(r"22\w{3}|23505|P0001")
-"""SQLSTATEs of errors about values: data exceptions, a duplicate key in a map, and `raise_error`."""
 _NUMBER = "__number"
 MAX_SEARCHED = 50_000_000
 """At most this many rows are searched, because they are cached in Spark meanwhile."""
@@ -45,22 +42,6 @@ class Suspects:
     culprits: tuple[Culprit, ...] = ()
     complete: bool = True
     unnamed: tuple[str, ...] = ()
-
-
-def is_of_values(error: Exception) -> bool:
-    """Whether Spark refuses values, which it will always do, as opposed to a failure outside the data."""
-    from pyspark.errors import PySparkException
-
-    state = error.getSqlState() if isinstance(error, PySparkException) else None
-    if state is None:  # in-process, PySpark passes some Java errors on unchanged
-        stated = _STATE.search(str(error))
-        state = stated.group(1) if stated else ""
-    return _OF_VALUES.fullmatch(state) is not None
-
-
-def reason_of(error: Exception) -> str:
-    """The first line of Spark's error message."""
-    return next(iter(str(error).strip().splitlines()), "no message")
 
 
 def poison_records(

@@ -5,13 +5,17 @@ that is false, a join with nothing), and counts rows twice that it reads twice (
 task whose output was lost). `core.epoch.conservation` decides what is then read once more.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from backfill_assets.adapters.compute.spark_errors import is_of_values
 from backfill_assets.adapters.spark.session import is_remote
 from backfill_assets.core.epoch.conservation import Judgement, Scan, judged, mismatch
 from backfill_assets.core.epoch.records import Plan
+from backfill_assets.query.ddl import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -21,7 +25,8 @@ __all__ = ["Count", "Inputs", "Scans", "uncounted"]
 Count = Callable[["DataFrame", Callable[[], "int | None"]], "DataFrame"]
 """Has rows counted that Spark reads of a table. The function says how many there are, None if that is not known."""
 
-_ROWS = "rows"
+_ROWS, _VALUES = "rows", "values"
+_NESTED = re.compile(r"\b(?:map|array|struct|variant)\b")
 
 
 def uncounted(rows: "DataFrame", _stated: Callable[[], int | None]) -> "DataFrame":
@@ -67,12 +72,15 @@ class Scans:
     something, and `check` compares.
 
     `implied`: what is read may be left out by Spark, as other scans decide whether there is anything to read it for.
-    `ends_early`: Spark may stop reading, as the query has a LIMIT.
+    `ends_early`: Spark may stop reading, as the query has a LIMIT or looks for one row.
+    `again`: Spark may read a scan several times for one place, and then only one of the counts is known. So every value is
+    read with each count: otherwise they would be of different columns, and a file may be damaged in one of them.
     """
 
     plan: Plan
     implied: bool = False
     ends_early: bool = False
+    again: bool = False
     _observed: dict[str, _Observed] = field(default_factory=dict)
     _sent: dict[str, int] = field(default_factory=dict)
 
@@ -93,6 +101,17 @@ class Scans:
             self._sent.update(
                 (name, found[_ROWS]) for name, found in flows if name in self._observed and _ROWS in found
             )
+
+    @contextmanager
+    def checked(self) -> "Iterator[None]":
+        """Checks what is computed inside: at its end, and where it fails by values, as missing rows may cause that."""
+        try:
+            yield
+        except Exception as error:
+            if is_of_values(error):
+                self.check()
+            raise
+        self.check()
 
     def check(self) -> None:
         """Refuse what was read if it is not what there is: at each place that Spark has counted, or once if it has counted
@@ -120,7 +139,14 @@ class Scans:
         name = f"scan_{len(self._observed)}"
         known = replace(scan, implied=self.implied, ends_early=self.ends_early)
         self._observed[name] = _Observed(scan=known, rows=rows, observation=Observation(name))
-        return rows.observe(self._observed[name].observation, F.count(F.lit(1)).alias(_ROWS))
+        values = [F.max(F.expr(_hash_of(rows.dtypes))).alias(_VALUES)] if self.again else []
+        return rows.observe(self._observed[name].observation, F.count(F.lit(1)).alias(_ROWS), *values)
+
+
+def _hash_of(columns: Sequence[tuple[str, str]]) -> str:
+    """SQL that takes every value of columns, which have these types: Spark has no hash of maps."""
+    simple = (f"CAST({quoted(name)} AS STRING)" if _NESTED.search(kind) else quoted(name) for name, kind in columns)
+    return f"xxhash64({', '.join(simple)})"
 
 
 def _in_process(observation: Any) -> int | None:

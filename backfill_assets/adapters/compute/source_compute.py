@@ -7,7 +7,7 @@ twice.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -115,9 +115,8 @@ class SparkCompute:
     def _compute(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
         """Stage what a plan reads, if it was read as it is."""
         scans = Scans(plan=plan)
-        counts = self._write(spark, plan, folder, at, scans)
-        scans.check()
-        return counts
+        with scans.checked():
+            return self._write(spark, plan, folder, at, scans)
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int, scans: Scans) -> dict[str, int]:
         tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
@@ -131,7 +130,8 @@ class SparkCompute:
                 )
             case AggregateQuery() as query:
                 with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
-                    old = rows_at(spark, self.output, at, scans.by(partial(scan_of_version, plan.target, at)))
+                    counts = replace(scans, again=True).by(partial(scan_of_version, plan.target, at))
+                    old = rows_at(spark, self.output, at, counts)
                     rows = changed_groups(query, changes, old, rows=plan.offsets)
                     chosen = rows.selectExpr(*view_columns(self.output), OPERATION)
                     return write_changes(chosen, f"{place}/{ROWS}", tasks=tasks, scans=scans)

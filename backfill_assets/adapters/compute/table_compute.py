@@ -22,6 +22,7 @@ from backfill_assets.adapters.compute.changes import (
     write_changes,
     write_new,
 )
+from backfill_assets.adapters.compute.consolidated import DUPLICATE, consolidated
 from backfill_assets.adapters.compute.differences import differences, mostly_differ
 from backfill_assets.adapters.compute.key_checks import (
     KEY_BYTES,
@@ -75,14 +76,13 @@ from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl, quoted
 from backfill_assets.query.query import Query, is_constrained, unique_keys
 from backfill_assets.query.relational import RelationalQuery, Steps
-from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
+from backfill_assets.query.rowwise import CHANGE, RowwiseQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["TableCompute"]
 
-DUPLICATE = "__twice"
 REPLACED = "__replaced"
 """A count of what was staged: whether it is all rows of the view."""
 
@@ -174,9 +174,8 @@ class TableCompute:
     def _compute(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         """Stage what a plan does to the view, from inputs that were read as they are."""
         self._spool(attempt)
-        counts = self._write(attempt, steps) if attempt.plan.consumed else {"insert": 0, "update": 0, "delete": 0}
-        attempt.scans.check()
-        return counts
+        with attempt.scans.checked():
+            return self._write(attempt, steps) if attempt.plan.consumed else {"insert": 0, "update": 0, "delete": 0}
 
     def _write(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
@@ -192,7 +191,7 @@ class TableCompute:
         if not _may_meet_old_rows(plan) or not query.key_columns:
             rows = result.selectExpr(*view_columns(self.output))
             return write_new(rows, attempt.place, tasks=_tasks(plan.offsets), scans=attempt.scans)
-        return self._changes(attempt, _consolidated(result, *unique_keys(query)))
+        return self._changes(attempt, consolidated(result, *unique_keys(query)))
 
     def _changes(self, attempt: Attempt, rows: "DataFrame") -> dict[str, int]:
         """Stage changes, netted by key, that are to be merged into the view at a version."""
@@ -222,7 +221,7 @@ class TableCompute:
             uncounted = rows_at(attempt.spark, self.output, attempt.at)  # what is written does not depend on it
             if query.key_columns and not mostly_differ(new, uncounted, query.key_columns, rows=few):
                 feed = differences(new, self._old(attempt))
-                return self._changes(attempt, _consolidated(feed, *unique_keys(query)))
+                return self._changes(attempt, consolidated(feed, *unique_keys(query)))
             counts = write_new(new, place, tasks=_tasks(held), scans=attempt.scans)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             check_rows(plan, query, attempt.spark.read.parquet(f"{place}/{OPERATION}=insert"))
@@ -247,7 +246,7 @@ class TableCompute:
             if OPERATION in changes.columns:
                 chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
                 return write_changes(chosen, attempt.place, tasks=_tasks(work.rows), scans=attempt.scans)
-            return self._changes(attempt, _consolidated(changes, *unique_keys(query)))
+            return self._changes(attempt, consolidated(changes, *unique_keys(query)))
 
     def _changed(self, attempt: Attempt, read: FullRead) -> Changed:
         columns = self._columns(attempt.plan, read.source)
@@ -256,8 +255,11 @@ class TableCompute:
 
     def _old(self, attempt: Attempt) -> "DataFrame":
         """The view's rows, made anew for each place that reads them."""
+        query = self.query(attempt.plan)
         scan = partial(scan_of_version, attempt.plan.target, attempt.at)
-        return rows_at(attempt.spark, self.output, attempt.at, attempt.scans.by(scan))
+        groups = isinstance(query, AggregateQuery) or (isinstance(query, RelationalQuery) and query.grouped is not None)
+        scans = replace(attempt.scans, again=groups)  # what becomes of a group is asked of one plan several times
+        return rows_at(attempt.spark, self.output, attempt.at, scans.by(scan))
 
     def _inputs(self, attempt: Attempt) -> Inputs:
         names = dict.fromkeys(read.source for read in attempt.read.values())
@@ -284,10 +286,13 @@ class TableCompute:
         left_out = keys_left_out(plan, read.source)
         return rows.where(f"NOT {among_keys(columns, left_out)}") if left_out else rows
 
-    def _scans(self, attempt: Attempt, name: str) -> Scans | None:
-        """What counts an upstream's rows; None for one of which Spark may read only some."""
-        query = self.query(attempt.plan)
-        return None if isinstance(query, RelationalQuery) and name in query.read_in_part else attempt.scans
+    def _scans(self, attempt: Attempt, name: str) -> Scans:
+        """What counts an upstream's rows."""
+        query, scans = self.query(attempt.plan), attempt.scans
+        if not isinstance(query, RelationalQuery):
+            return scans
+        early = scans.ends_early or name in query.read_in_part
+        return replace(scans, ends_early=early, again=query.reads_again)
 
     def _captured(self, attempt: Attempt, read: SpoolRead, columns: Sequence[Column]) -> "DataFrame":
         """The rows of segments of the view's spool."""
@@ -367,34 +372,3 @@ def _may_meet_old_rows(plan: Plan) -> bool:
 
 def _tasks(rows: int) -> int:
     return 1 if rows <= SMALL_EPOCH else cores()
-
-
-def _consolidated(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = ()) -> "DataFrame":
-    """Consolidated changes, one row per key: its final value, `__op`, whether the key is duplicate (`__duplicate`), and
-    whether the row has another primary key than before (`__moved`).
-
-    Whole rows are added up first, so that a row that was inserted and deleted again leaves nothing, in whatever order
-    that happened. One remaining row is new or deleted; one of each kind is a replacement; anything else means that the
-    key is not unique.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from backfill_assets.adapters.sql.map_columns import grouped
-
-    columns = [each for each in rows.columns if each != CARRIED_CHANGE]
-    sums = F.expr(f"sum(IF({CARRIED_CHANGE} {IS_INSERT}, 1, -1))").alias("__rows")
-    # Rows of a key are shuffled once: Spark then adds up rows, and after that keys, without another shuffle.
-    together = rows.repartition(*map(quoted, key))
-    left = grouped(together, columns, sums).where("__rows <> 0")
-    netted = left.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(
-        F.max_by(F.struct(*map(quoted, columns)), "__rows").alias("__last"),
-        F.sum(F.greatest("__rows", F.lit(0))).alias("__came"),
-        F.sum(F.least("__rows", F.lit(0))).alias("__went"),
-        *(F.min_by(quoted(name), "__rows").alias(f"__was_{at}") for at, name in enumerate(primary_key)),
-    )
-    operation = F.expr("CASE WHEN __came = 0 THEN 'delete' WHEN __went = 0 THEN 'insert' ELSE 'update' END")
-    twice = F.expr("__came > 1 OR __went < -1")
-    same = [f"__last.{quoted(name)} <=> __was_{at}" for at, name in enumerate(primary_key)]
-    flags = {OPERATION: operation, DUPLICATE: twice, MOVED: F.expr(f"NOT ({' AND '.join(same) or 'TRUE'})")}
-    kept = [F.col(f"__last.{quoted(name)}") for name in columns]
-    return netted.withColumns(flags).select(*kept, *flags)

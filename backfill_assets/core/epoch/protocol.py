@@ -304,11 +304,25 @@ def _commit(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableSt
             return
         if gives_up and _epoch(found) != _epoch(look):
             raise _fenced(record.target, "the life that was to be given up has continued")
-    raise UnsettledCommitError(
+    raise _unsettled(record, errors, alone=found.version == look.version)
+
+
+def _unsettled(record: CommitRecord, errors: Sequence[Exception], *, alone: bool) -> UnsettledCommitError:
+    """The error of a commit that was tried often enough; `alone` if nobody else has written to the table meanwhile."""
+    name = record.target.partition("/")[2]
+    hint = (
+        "no other writer has changed the table meanwhile. If the error names a file that cannot be read, restore it, or "
+        f"`backfill reset {name}` builds the table anew"
+        if alone
+        else "if it happens again, look for a job that keeps changing the table"
+    )
+    error = UnsettledCommitError(
         f"{record.target}: the commit of epoch {record.epoch} failed {COMMIT_TRIES} times; the last error "
         f"was: {errors[-1] if errors else 'none'}",
-        hint="nothing was lost; run it again. If it happens again, look for a job that keeps changing the table",
-    ) from (errors[-1] if errors else None)
+        hint=f"nothing was lost; run it again; {hint}",
+    )
+    error.__cause__ = errors[-1] if errors else None
+    return error
 
 
 def _epoch(look: TableState) -> int | None:

@@ -3,7 +3,8 @@
 import pytest
 
 from backfill_assets.adapters.compute.poison import Work, computed
-from backfill_assets.adapters.compute.poison_search import Suspects, is_of_values
+from backfill_assets.adapters.compute.poison_search import Suspects
+from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.culprits import Culprit
 from backfill_assets.core.epoch.skips import OffsetSkip
@@ -58,6 +59,38 @@ def test_what_fails_in_the_world_may_be_right_the_next_time(text: str) -> None:
     error = failing(text)
     assert not isinstance(error, PoisonRowError)
     assert "run it again" in error.hint
+
+
+UNREADABLE = """An error occurred while calling o17.parquet.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:3)
+Caused by: SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3://b/f. SQLSTATE: KD001
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:8)
+Caused by: java.lang.RuntimeException: s3://b/f is not a Parquet file
+\tat org.apache.parquet.hadoop.ParquetFileReader.readFooter(ParquetFileReader.java:6)
+"""
+
+
+def test_a_file_that_cannot_be_read_is_named_and_how_it_is_mended() -> None:
+    error = failing(UNREADABLE)
+    assert error.message.endswith(
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file s3://b/f. SQLSTATE: KD001; "
+        "cause: java.lang.RuntimeException: s3://b/f is not a Parquet file"
+    )
+    assert "restore the file and run it again. If it is the view's own, `backfill reset large`" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "no message"),
+        ("[SOME] text\n: more", "[SOME] text"),
+        ("An error occurred while calling o1.x.\n: java.lang.Error: why\n\tat y", "java.lang.Error: why"),
+        ("An error occurred while calling o1.x. Trace:", "An error occurred while calling o1.x. Trace:"),
+    ],
+)
+def test_an_error_is_told_in_the_line_that_says_most(text: str, reason: str) -> None:
+    assert reason_of(WrappedError(text)) == reason
 
 
 def test_rows_that_are_found_are_named_with_the_command() -> None:
