@@ -12,7 +12,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import backfill, changes, counting, epochs, first, idle, ingest, queries, refresh, situations, tables
+from benchmarks import (
+    backfill,
+    changes,
+    counting,
+    epochs,
+    first,
+    idle,
+    ingest,
+    queries,
+    refresh,
+    situations,
+    start,
+    tables,
+)
 from benchmarks.measure import Comparison, machine
 from benchmarks.world import World, world
 
@@ -20,6 +33,7 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "ingest": ingest.run,
     "backfill": backfill.run,
     "first": first.run,
+    "start": start.run,
     "refresh": refresh.run,
     "epochs": epochs.run,
     "idle": idle.run,

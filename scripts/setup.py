@@ -34,6 +34,14 @@ except EnvironmentSetupError:
     sys.exit({NO_JAVA})
 """
 FETCH_JARS = "from backfill_assets.adapters.runtime.jars import spark_jars; spark_jars()"
+ARCHIVE_CLASSES = """
+from backfill_assets.app.warm_up import archive_classes
+from backfill_assets.errors import EnvironmentSetupError
+try:
+    archive_classes()
+except EnvironmentSetupError as error:
+    raise SystemExit(str(error))
+"""
 
 
 def main() -> int:
@@ -147,6 +155,9 @@ def install() -> None:
         run(*pip, "--require-hashes", "-r", str(JAVA_LOCK))
     step("Fetching the jars of Spark and Kafka")
     run(python_of(VENV), "-c", FETCH_JARS)
+    step("Archiving Spark's classes, so that it starts in half the time")
+    if subprocess.call([python_of(VENV), "-c", ARCHIVE_CLASSES], cwd=ROOT, env={**os.environ, "TZ": "UTC"}) != 0:
+        step("Going on without the archive.")
     step("Ready.")
 
 

@@ -13,5 +13,6 @@
 - `status`: the state of a declared table
 - `table_checks`: the checks of a table: what each compares, and what it says
 - `table_progress`: the progress of a view in each Delta table that it reads
+- `warm_up`: a small pipeline that loads the classes that every refresh needs
 - `workspace`: opens the declared tables of a project with its resources
 """

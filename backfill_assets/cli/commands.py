@@ -271,6 +271,15 @@ def maintain(
 
 
 @app.command()
+def archive_classes(as_json: AsJson = False) -> None:
+    """Let Spark start in half the time in this Python environment, by an archive of its classes (180 MB, once)."""
+    from backfill_assets.app.warm_up import archive_classes as archive
+
+    place = archive()
+    _say({"archive": str(place)}, as_json=as_json, text=lambda: f"Spark takes its classes from {place}")
+
+
+@app.command()
 def ui(
     module: Module = "definitions",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 3000,

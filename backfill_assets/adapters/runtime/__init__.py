@@ -1,6 +1,7 @@
 """The machine, and how Spark is set up on it: Java, jars, settings, processes, ports, files, the clock.
 
 - `cache`: the folder for downloads and generated launchers
+- `class_archive`: an archive of the classes that Spark loads, with which it starts faster
 - `jars`: the jars that Spark and the embedded broker need, fetched once per user by the Ivy inside PySpark
 - `java`: finds a Java runtime that Spark and Kafka can use
 - `private_files`: files that only their owner can read, from their first byte on

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from backfill_assets.adapters.runtime.cache import cache_folder
+from backfill_assets.adapters.runtime.class_archive import archive_options
 from backfill_assets.adapters.runtime.jars import s3a_jars, spark_jars
 from backfill_assets.adapters.runtime.session_settings import PINNED, REQUIRED
 
@@ -41,7 +42,7 @@ def spark_conf(*, scratch: Path | None = None, s3: bool = False) -> dict[str, st
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {archive_options()}".strip(),
         # Tables are named by path: no metastore, hence no Derby files.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
