@@ -78,6 +78,7 @@ SESSION: tuple[Mutation, ...] = (
         old="    if left:\n        raise _held",
         new="    if len(left) > 9:\n        raise _held",
         tests=(
+            "tests/adapters/spark/test_settled_session.py::test_what_cannot_be_changed_is_refused_with_all_names",
             f"{HOSTILE}::test_a_spark_that_others_have_started_without_delta_is_refused_by_the_names_of_what_it_lacks",
         ),
     ),
@@ -150,6 +151,6 @@ SESSION: tuple[Mutation, ...] = (
         file=SETTINGS,
         old="""KAFKA_OPTIONS = r'key: "kafka""",
         new="""KAFKA_OPTIONS = r'keys: "kafka""",
-        tests=("tests/e2e/kafka/test_secrets.py::test_no_secret_is_shown_or_kept_by_spark[connect]",),
+        tests=("tests/e2e/kafka/test_secrets.py::test_no_secret_is_shown_or_kept_by_spark[in-process]",),
     ),
 )

@@ -96,6 +96,7 @@ def test_topics_cluster_and_port_survive_down_and_up(root: Path) -> None:
     assert len(found.topics["orders"].partitions) == 3
 
 
+@pytest.mark.full
 def test_a_killed_broker_counts_as_down_and_comes_up_again(root: Path) -> None:
     before = up(root, spark=False)
     broker = psutil.Process(recorded(root)["kafka"]["pid"])

@@ -95,6 +95,7 @@ def test_every_check_passes_after_the_backfill(backfilled: Project, name: str) -
     assert_sound(backfilled, name)
 
 
+@pytest.mark.full
 def test_every_check_passes_before_the_damage(sound: Project) -> None:
     assert_sound(sound, *LIVE, PARTLY)
 

@@ -130,6 +130,7 @@ def test_readers_agree_on_values_of_every_kind_and_a_seed_draws_the_same_again(l
         assert same.facts == outcome.facts
 
 
+@pytest.mark.full
 def test_rows_that_it_takes_delta_to_read_are_left_out_and_counted(lake: Lake) -> None:
     vectors = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
     lake.sql("base", vectors, "DELETE FROM {t} WHERE id = 5")

@@ -68,6 +68,7 @@ def test_every_part_of_a_record_arrives_unchanged_and_bad_ones_keep_value_and_re
     proved(project, "orders", "raw", "text", "good")
 
 
+@pytest.mark.full
 def test_views_share_sources_and_read_each_of_them_as_often_as_they_name_it(project: Project) -> None:
     one, two = project.topic(partitions=2), project.topic(partitions=1)
     numbers = [{"id": number} for number in range(8)]

@@ -57,6 +57,7 @@ def test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_over_sp
     assert over_connect(remote, results_without_broadcasts, bronze) == wanted()
 
 
+@pytest.mark.full
 def test_a_topic_of_many_partitions_reaches_a_view_and_is_proved_over_spark_connect(
     project: Project, processes: Processes
 ) -> None:

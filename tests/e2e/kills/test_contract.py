@@ -126,7 +126,7 @@ def kill(world: World, processes: Processes, steps: Sequence[str], *, first: int
     assert again or len({plan.hash for plan in plans}) == 1, "one plan, which all redo as it stands"
 
 
-@strategies("source", "rearranged")
+@strategies("source")
 def test_what_an_operator_set_holds_between_epochs_and_in_other_processes(world: World, processes: Processes) -> None:
     def set_(**given: object) -> None:
         set_controls(world.project.workspace(), "large", by="test", **given)  # type: ignore[arg-type]

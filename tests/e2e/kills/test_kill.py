@@ -87,6 +87,7 @@ def test_a_creation_that_was_killed_between_empty_table_and_first_commit_is_take
     assert_exact(project, QUICK_CHECKS)
 
 
+@pytest.mark.full
 def test_a_run_that_is_killed_while_spark_writes_leaves_nothing_that_counts(
     project: Project, topic: str, remote: str
 ) -> None:

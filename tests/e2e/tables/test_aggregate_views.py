@@ -58,6 +58,7 @@ def test_groups_follow_a_table_and_a_view_follows_the_groups(tmp_path: Path) -> 
     check_all(lake.project, "totals", "big")
 
 
+@pytest.mark.full
 def test_groups_follow_a_topic_while_its_history_is_read(project: Project) -> None:
     topic = project.topic(partitions=2)
     rows: list[dict[str, Any]] = [

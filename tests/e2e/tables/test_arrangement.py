@@ -283,6 +283,7 @@ def test_rows_that_come_beyond_the_cursor_are_read_once_and_sparse_ranges_move_i
     assert lake.found("large", ["id"]) == {(at,): 1 for at in [*range(100), 105, 399, 5000]}
 
 
+@pytest.mark.full
 def test_versions_with_and_without_a_feed_are_taken_in_one_epoch(lake: Lake) -> None:
     off = {"delta.enableChangeDataFeed": "false", "delta.appendOnly": "true"}
     for part in range(3):

@@ -12,6 +12,7 @@ from backfill_assets.app.lifecycle import reset
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.lake import Lake
+from tests.support.settings import one_in_gate
 
 pytestmark = pytest.mark.e2e
 
@@ -58,7 +59,7 @@ def assert_exact(lake: Lake, view: str, query: str, columns: list[str], *names: 
     assert all(outcome.passed for outcome in outcomes.values()), outcomes
 
 
-@pytest.mark.parametrize("strategy", ["snapshot", "arrangement", "rearranged"])
+@pytest.mark.parametrize("strategy", one_in_gate("snapshot", "arrangement", "rearranged"))
 def test_an_alias_keeps_its_meaning_in_the_middle_of_history_and_after_it(lake: Lake, strategy: str) -> None:
     lake.view("taxed", TAXED, lake.table("orders"), strategy=strategy, refresh_mode="incremental")
     assert not lake.project.refresh("taxed", CHUNK).report.record.live
@@ -93,6 +94,7 @@ def test_all_columns_of_a_later_part_stay_in_their_order(lake: Lake) -> None:
     assert_exact(lake, "both", BOTH, KNOWN, "orders", "returns")
 
 
+@pytest.mark.full
 def test_a_view_that_is_replaced_in_full_keeps_its_columns(lake: Lake) -> None:
     lake.view("taxed", TAXED, lake.table("orders"))
     lake.project.refresh("taxed")

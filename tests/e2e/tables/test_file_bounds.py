@@ -16,6 +16,7 @@ from backfill_assets.core.epoch.limits import Limits
 from tests.support.bounds import checkpointed, longest_bound, stated, untrue
 from tests.support.lake import Lake
 from tests.support.large import large
+from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
@@ -48,6 +49,8 @@ LITERAL = {
     "wei": "Decimal128(38, 18)",
 }
 ROWS = 12
+SCANNED = VALUES if FULL else ("unsigned", "wei", "double", "at", "word")
+"""The columns by whose values Spark looks for rows, one scan for each: in the gate those whose bounds were once wrong."""
 
 
 @pytest.fixture
@@ -103,8 +106,9 @@ def assert_true(lake: Lake, place: str) -> None:
     table = deltalake.DeltaTable(place)
     there = {row["id"] for row in table.to_pyarrow_table(columns=["id"]).to_pylist()}
     wanted = {(name, row) for row in there for name in VALUES if row % 7 != 6}
+    by_scan = {each for each in wanted if "-0.0" not in literal(*each) and each[0] in SCANNED}
     # Spark treats zeros as equal, but the dictionaries in Parquet files do not, whoever wrote them.
-    assert {each for each in wanted if "-0.0" not in literal(*each)} - set(by_spark(lake, place)) == set()
+    assert by_scan - set(by_spark(lake, place)) == set() != by_scan
     assert {(name, row) for name, row in wanted if name in FLAT and "NaN" not in literal(name, row)} <= set(
         by_arrow(table)
     )
@@ -115,7 +119,7 @@ def by_spark(lake: Lake, place: str) -> Iterator[tuple[str, int]]:
     """The values that find their rows: each filter is a scan of its own that skips files."""
     scans = {
         f"SELECT '{name}' AS name, id FROM delta.`{place}` WHERE {name} = {literal(name, row)}"
-        for name in VALUES
+        for name in SCANNED
         for row in range(ROWS)
     }
     for found in lake.spark.sql(" UNION ALL ".join(sorted(scans))).collect():

@@ -109,6 +109,7 @@ def test_hidden_float_keys_have_one_form_too(lake: Lake) -> None:
     assert keys(lake, "hidden", "__x", "__y") == plain_keys(2)
 
 
+@pytest.mark.full
 def test_groups_by_floats_are_one_for_each_key(lake: Lake) -> None:
     query = "SELECT x, count(*) AS n, min(v) AS v FROM base GROUP BY x"
     lake.view("groups", query, lake.table("base", key=["x", "y"]))

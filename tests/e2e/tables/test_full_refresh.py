@@ -147,6 +147,7 @@ def test_readers_see_only_differences_if_few_rows_differ(
     assert_right(lake, LAKE_QUERY, "base", checks=())
 
 
+@pytest.mark.full
 def test_groups_that_differ_are_replaced_and_no_others(lake: Lake) -> None:
     sums = "SELECT id % 100 AS id, sum(v) AS twice, max(v) AS most FROM base GROUP BY id % 100"
     lake.view("sums", sums, lake.table("base"))
@@ -158,6 +159,7 @@ def test_groups_that_differ_are_replaced_and_no_others(lake: Lake) -> None:
     assert_right(lake, sums, "base", view="sums", columns=("id", "twice", "most"))
 
 
+@pytest.mark.full
 def test_a_duplicate_key_among_few_differences_is_refused(lake: Lake) -> None:
     touch(lake)
     before = lake.project.rows("large", *COLUMNS)

@@ -64,6 +64,7 @@ def hostile_spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         yield teller
 
 
+@pytest.mark.full
 def test_a_view_over_kafka_is_right_and_all_checks_agree(project: Project, hostile_spark: Teller) -> None:
     topic = project.topic()
     project.produce(topic, RECORDS)
@@ -95,6 +96,7 @@ def is_equal_to_its_query(lake: Lake, view: str) -> None:
     assert lake.found(view, columns) == lake.expected(view, TABLE_QUERIES[view], "base") != Counter()
 
 
+@pytest.mark.full
 def test_a_spark_that_others_have_started_without_delta_is_refused_by_the_names_of_what_it_lacks() -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_DELTA], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False

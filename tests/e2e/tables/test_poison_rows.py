@@ -61,7 +61,7 @@ def refresh(lake: Lake, *left_out: int, query: str = QUERY, **limits: Any) -> No
     [
         ("snapshot", IN_CONDITION),
         pytest.param("snapshot_once", IN_CONDITION, marks=pytest.mark.full),
-        ("arrangement", QUERY),
+        pytest.param("arrangement", QUERY, marks=pytest.mark.full),
         pytest.param("rearranged", QUERY, marks=pytest.mark.full),
     ],
 )
@@ -91,6 +91,13 @@ def test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes
     refresh(lake, 2, 4)
     lake.sql("orders", "UPDATE {t} SET parts = 4 WHERE id = 2", "DELETE FROM {t} WHERE id = 4")
     skip(lake, 2, 4, undo=True)
+    refresh(lake)
+
+
+@pytest.mark.full
+def test_a_row_goes_and_comes_back_though_nothing_else_is_new(lake: Lake) -> None:
+    lake.append("orders", [row(number) for number in range(1, 6)])
+    lake.view("shares", QUERY, lake.table("orders"))
     refresh(lake)
     skip(lake, 1)
     refresh(lake, 1)

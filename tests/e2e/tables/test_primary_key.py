@@ -84,6 +84,7 @@ def test_a_key_that_is_in_both_tables_is_refused_until_one_has_deleted_it(lake: 
     exact(lake, checks=CHECKS)
 
 
+@pytest.mark.full
 def test_small_epochs_that_see_the_table_of_a_move_first_take_more_at_once(lake: Lake) -> None:
     for at in range(4):  # many versions of the first table wait, and the last one deletes the keys
         lake.sql("hot", f"UPDATE {{t}} SET v = v + {at} WHERE id < 6")

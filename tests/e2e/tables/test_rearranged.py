@@ -198,6 +198,7 @@ def test_a_full_spool_stops_by_name_and_goes_on_once_it_may_hold_more(
     finish(lake)
 
 
+@pytest.mark.full
 def test_reset_and_drop_leave_nothing_of_the_spool_and_the_next_life_is_exact(lake: Lake) -> None:
     lake.project.refresh("large", CHUNK)
     change(lake, 0)

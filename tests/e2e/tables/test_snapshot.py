@@ -61,6 +61,7 @@ def test_history_is_read_in_chunks_and_changes_of_every_kind_follow(lake: Lake) 
     assert lake.project.refresh("large").report.epochs == []
 
 
+@pytest.mark.full
 def test_deletion_vectors_partitions_of_any_value_and_folders_with_spaces(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "a b")
     lake.sql(
@@ -225,6 +226,7 @@ def test_changes_by_every_command_that_delta_has_are_followed(lake: Lake) -> Non
     check(lake, *CHECKS)
 
 
+@pytest.mark.full
 def test_change_files_hold_what_the_feed_gives_wherever_they_are_taken_for_it(lake: Lake) -> None:
     lake.write("orders", lake.spark.range(100).selectExpr("id", "id % 10 AS amount").repartition(2))
     lake.append("orders", [{"id": 100, "amount": 1}, {"id": 101, "amount": None}])

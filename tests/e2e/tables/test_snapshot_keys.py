@@ -166,6 +166,7 @@ def entry(location: str, version: int) -> str:
     return (Path(location) / "_delta_log" / f"{version:020d}.json").read_text()
 
 
+@pytest.mark.full
 def test_columns_that_are_mapped_by_name_are_read(lake: Lake) -> None:
     lake.sql(
         "mapped",

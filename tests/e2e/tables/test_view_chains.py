@@ -193,6 +193,7 @@ def touch(log: Path, seconds: float) -> None:
         os.utime(entry, (seconds, seconds))
 
 
+@pytest.mark.full
 def test_parts_over_parts_keep_their_keys_apart(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.append("base", ({"id": at, "v": at} for at in range(6)))

@@ -1,0 +1,48 @@
+"""A session that keeps settings of others, which change results, is refused."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from backfill_assets.adapters.runtime.session_settings import REQUIRED
+from backfill_assets.adapters.spark.session import _settled
+from backfill_assets.errors import EnvironmentSetupError
+
+
+class Stubborn(dict[str, str]):
+    """The settings of a session, some of which stay as they are."""
+
+    kept: tuple[str, ...] = ()
+
+    @property
+    def getAll(self) -> dict[str, str]:  # noqa: N802 # Spark's name
+        return dict(self)
+
+    def set(self, name: str, value: str) -> None:
+        if name not in self.kept:
+            self[name] = value
+
+    def unset(self, name: str) -> None:
+        if name not in self.kept:
+            self.pop(name, None)
+
+
+def settled(settings: Stubborn) -> Any:
+    session: Any = SimpleNamespace(conf=settings)
+    return _settled(session, settings.getAll, {}, "this Spark")
+
+
+def test_what_others_have_set_is_changed() -> None:
+    settings = Stubborn({**REQUIRED, "spark.sql.ansi.enabled": "false"})
+    assert settled(settings).conf["spark.sql.ansi.enabled"] == "true"
+
+
+def test_what_cannot_be_changed_is_refused_with_all_names() -> None:
+    settings = Stubborn({"spark.sql.ansi.enabled": "false"})
+    settings.kept = ("spark.sql.ansi.enabled",)
+    with pytest.raises(EnvironmentSetupError) as refused:
+        settled(settings)
+    assert {"spark.sql.ansi.enabled", *REQUIRED} == set(refused.value.facts["settings"])
+    assert "this Spark was started with settings that change results" in str(refused.value)
+    assert "spark.sql.ansi.enabled: expected true, found false" in str(refused.value)
