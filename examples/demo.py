@@ -41,6 +41,8 @@ VIEWS = ("late_departures", "routes")
 GROUPED = ("delays", "bad_days")
 """A view that groups, and a view over that view."""
 ALL_FLIGHTS, SHORT_FLIGHTS = 336_776, 24_000
+ARRIVES_WITHIN = {ALL_FLIGHTS: 30, SHORT_FLIGHTS: 10}
+"""In how many seconds the second half of so many flights arrives."""
 LIMIT_SECONDS = 240
 
 console = Console(soft_wrap=True)
@@ -115,7 +117,9 @@ class Demo:
 
     def backfill_under_fire(self) -> None:
         """Backfill a view while ingest runs and flights arrive; kill its run in the middle; resume it."""
-        rest = threading.Thread(target=self.send, args=(self.flights // 2, self.flights), kwargs={"seconds": 30})
+        rest = threading.Thread(
+            target=self.send, args=(self.flights // 2, self.flights), kwargs={"seconds": ARRIVES_WITHIN[self.flights]}
+        )
         rest.start()
         say("The other half arrives from now on; ingest and view work in runs of their own")
         ingest = threading.Thread(target=self.ingest_while, args=(rest,))

@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+__all__ = ["commit_of_project", "main"]
+
 ROOT = Path(__file__).resolve().parent.parent
 NOTES = ROOT / ".backfill" / "test-full.json"
 PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", "--durations", "10")
@@ -32,7 +34,7 @@ def main() -> int:
     if unknown := set(named) - PARTS.keys():
         print(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
         return 2
-    commit = _commit()
+    commit = commit_of_project()
     passed = _passed(commit)
     failed: list[str] = []
     for number, name in enumerate(PARTS, 1):
@@ -54,6 +56,15 @@ def main() -> int:
     return 1 if failed else 0
 
 
+def commit_of_project() -> str:
+    """The commit, and whether files differ from it."""
+    asked = (["git", "rev-parse", "--short", "HEAD"], ["git", "status", "--porcelain"])
+    head, changes = (
+        subprocess.run(each, cwd=ROOT, capture_output=True, text=True, check=True).stdout for each in asked
+    )
+    return head.strip() + (" with changes" if changes else "")
+
+
 def _run(name: str) -> float | None:
     """How many seconds a part took; None if it failed."""
     began = time.monotonic()
@@ -61,15 +72,6 @@ def _run(name: str) -> float | None:
     code = subprocess.run([sys.executable, *PARTS[name]], cwd=ROOT, env=environment, check=False).returncode
     print(f"==> {name}: {'passed' if code == 0 else f'FAILED with exit code {code}'}", flush=True)
     return time.monotonic() - began if code == 0 else None
-
-
-def _commit() -> str:
-    """The commit, and whether files differ from it."""
-    asked = (["git", "rev-parse", "--short", "HEAD"], ["git", "status", "--porcelain"])
-    head, changes = (
-        subprocess.run(each, cwd=ROOT, capture_output=True, text=True, check=True).stdout for each in asked
-    )
-    return head.strip() + (" with changes" if changes else "")
 
 
 def _passed(commit: str) -> dict[str, float]:

@@ -151,6 +151,6 @@ SESSION: tuple[Mutation, ...] = (
         file=SETTINGS,
         old="""KAFKA_OPTIONS = r'key: "kafka""",
         new="""KAFKA_OPTIONS = r'keys: "kafka""",
-        tests=("tests/e2e/kafka/test_secrets.py::test_no_secret_is_shown_or_kept_by_spark[in-process]",),
+        tests=("tests/e2e/kafka/test_secrets.py::test_no_secret_is_shown_or_kept_by_spark[connect]",),
     ),
 )

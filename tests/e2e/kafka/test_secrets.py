@@ -29,7 +29,7 @@ def ui() -> int:
     return free_port()
 
 
-@pytest.fixture(params=one_in_gate("in-process", "connect"))
+@pytest.fixture(params=one_in_gate("connect", "in-process"))
 def environment(
     request: pytest.FixtureRequest, project: Project, ui: int, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Mapping[str, str]]:

@@ -139,7 +139,10 @@ def random_history(view: View, seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "seed"),
-    [*((name, 1) for name in QUERIES), *(pytest.param(name, 2, marks=pytest.mark.full) for name in QUERIES)],
+    [
+        *((name, 1) for name in QUERIES),
+        *(pytest.param(name, 2, marks=pytest.mark.full) for name in ("extremes", "visible keys")),
+    ],
 )
 def test_after_every_batch_of_a_random_history_the_view_is_the_batch_answer(
     spark: "SparkSession", name: str, seed: int

@@ -84,12 +84,10 @@ def test_a_view_follows_what_changed_by_the_rule_for_its_query(followed: Lake, n
         churn(lake, random, first + 10 * step)
         assert lake.project.refresh(name).report.record.rule == FOLLOWED[name]
         assert_right(lake, name, query, checks=())
-    if not FULL:
-        return
     lake.append("customers", [{"id": first + step, "name": "new", "region": 1} for step in range(2)])
     record = lake.project.refresh(name).report.record
     assert record.rule != "full" or "customers" not in tables_of(query)
-    assert_right(lake, name, query, checks=CHECKS)
+    assert_right(lake, name, query, checks=CHECKS if FULL else ())
 
 
 def test_a_view_with_a_key_of_its_own_is_merged_by_it_and_refuses_two_rows_of_one(tmp_path: Path) -> None:
