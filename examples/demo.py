@@ -117,9 +117,8 @@ class Demo:
 
     def backfill_under_fire(self) -> None:
         """Backfill a view while ingest runs and flights arrive; kill its run in the middle; resume it."""
-        rest = threading.Thread(
-            target=self.send, args=(self.flights // 2, self.flights), kwargs={"seconds": ARRIVES_WITHIN[self.flights]}
-        )
+        pace = {"seconds": ARRIVES_WITHIN[self.flights]}
+        rest = threading.Thread(target=self.send, args=(self.flights // 2, self.flights), kwargs=pace)
         rest.start()
         say("The other half arrives from now on; ingest and view work in runs of their own")
         ingest = threading.Thread(target=self.ingest_while, args=(rest,))
