@@ -18,7 +18,7 @@
 - `occurrences`: where a query names its upstreams
 - `parsing`: splits a query's text into its row-wise parts
 - `partition`: whether a query can be computed for some values of a key alone
-- `place_reads`: how Spark may read an upstream in one place of a query: in part, or several times
+- `place_reads`: which upstreams of a query Spark may read only in part
 - `query`: a view's query of whichever kind
 - `record_columns`: the names of the columns that a source's table adds to those of its schema
 - `refusals`: why a query cannot be maintained

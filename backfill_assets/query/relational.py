@@ -28,7 +28,7 @@ from backfill_assets.query.key_classes import NO_CLASSES, KeyClasses, key_classe
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.occurrences import Occurrence, bound, occurrences
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
-from backfill_assets.query.place_reads import read_in_part, reads_again
+from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.resolved import resolved
 from backfill_assets.query.spelling import joined_words, words_of
@@ -100,8 +100,7 @@ class RelationalQuery:
     `occurrences` the upstream of each, `linearity` in which of them the query is linear. `columns` are those of each
     upstream that `*` stands for. `output_columns` are empty where only Spark can tell them. `key_columns` are the
     view's own key, or the hash of a row and its copy's number. Of the upstreams in `good` only rows without `ERROR` are seen,
-    and of those in `read_in_part` Spark may read only some: it looks for a row that exists. With `reads_again`, it may
-    read an upstream several times for one place.
+    and of those in `read_in_part` Spark may read only some: it looks for a row that exists.
     `classes` are the keys by which it may be computed in part; the template gives their hidden columns last. A query that is
     `grouped` is kept by its groups.
     """
@@ -119,7 +118,6 @@ class RelationalQuery:
     classes: KeyClasses = NO_CLASSES
     grouped: "Grouped | None" = None
     read_in_part: frozenset[str] = frozenset()
-    reads_again: bool = False
 
     @property
     def read(self) -> Mapping[str, tuple[Column, ...]]:
@@ -236,7 +234,6 @@ def analyze_relational(
         good=frozenset(name for name in records if any(each.name == ERROR.name for each in tables[name])),
         linearity=linearity(root, tokens, found),
         read_in_part=read_in_part(root, found),
-        reads_again=reads_again(root),
     )
     if tree is None:
         return bare

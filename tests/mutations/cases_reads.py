@@ -4,20 +4,45 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["READS"]
 
+SCANS = "tests/adapters/compute/test_scans.py"
 AGAIN = "tests/e2e/damage/test_reads_again.py"
 
 READS: tuple[Mutation, ...] = (
     Mutation(
-        name="a name of WITH is read once, however often it is used",
-        file="backfill_assets/query/place_reads.py",
-        old="any(used[name] > 1 for name in defined)",
-        new="any(used[name] > 9 for name in defined)",
-        tests=("tests/query/test_place_reads.py",),
+        name="half of the rows, read twice, are all rows",
+        file="backfill_assets/core/epoch/conservation.py",
+        old="if scan.least <= found.rows <= scan.most and not found.again:",
+        new="if scan.least <= found.rows <= scan.most:",
+        tests=(
+            "tests/core/epoch/test_conservation.py::test_rows_that_are_read_again_prove_nothing_however_many_they_are",
+            f"{AGAIN}::test_half_of_the_rows_read_twice_are_not_all_rows",
+        ),
+    ),
+    Mutation(
+        name="rows that are read twice are not seen to be",
+        file="backfill_assets/adapters/compute/scans.py",
+        old="(not metrics[_PARITY] or common",
+        new="(common",
+        tests=(f"{AGAIN}::test_half_of_the_rows_read_twice_are_not_all_rows", SCANS),
+    ),
+    Mutation(
+        name="rows that are read three times are not seen to be",
+        file="backfill_assets/adapters/compute/scans.py",
+        old=" or common & (common - 1) != 0)",
+        new=")",
+        tests=(SCANS,),
+    ),
+    Mutation(
+        name="changes that Delta's own reader finds are not counted",
+        file="backfill_assets/adapters/compute/table_rows.py",
+        old="return unfiltered(count(_feed(spark, upstream, read), there))",
+        new="return unfiltered(_feed(spark, upstream, read)) if there else unfiltered(_feed(spark, upstream, read))",
+        tests=(f"{AGAIN}::test_changes_that_deltas_own_reader_finds_are_counted",),
     ),
     Mutation(
         name="of several reads of a place only one is counted",
         file="backfill_assets/adapters/compute/table_compute.py",
-        old="return replace(scans, ends_early=early, again=query.reads_again)",
+        old="return replace(scans, ends_early=early, every_value=True)",
         new="return replace(scans, ends_early=early)",
         tests=(f"{AGAIN}::test_a_column_that_only_one_of_several_reads_takes_is_missed",),
     ),
@@ -66,7 +91,7 @@ READS: tuple[Mutation, ...] = (
     Mutation(
         name="of several reads of groups only one is counted",
         file="backfill_assets/adapters/compute/table_compute.py",
-        old="scans = replace(attempt.scans, again=groups)",
+        old="scans = replace(attempt.scans, every_value=not isinstance(self.query(attempt.plan), RowwiseQuery))",
         new="scans = attempt.scans",
         tests=(f"{AGAIN}::test_a_column_of_groups_that_only_some_reads_take_is_missed",),
     ),

@@ -5,6 +5,7 @@ from tests.mutations.mutation import Mutation
 __all__ = ["RULES"]
 
 LINEAR = "tests/query/test_linear.py"
+AT_ONCE = "tests/e2e/tables/test_places.py"
 FOLLOWED = "tests/e2e/tables/test_relational.py::test_a_view_follows_what_changed_by_the_rule_for_its_query"
 CLASSES = "tests/query/test_key_classes.py"
 EXACT = "tests/query/test_rules_are_exact.py"
@@ -236,28 +237,28 @@ RULES: tuple[Mutation, ...] = (
         file=RESTRICTED,
         old="        for rows in (changed[query.occurrences[place]].come, changed[query.occurrences[place]].go)\n",
         new="        for rows in (changed[query.occurrences[place]].come,)\n",
-        tests=(f"{FOLLOWED}[star]",),
+        tests=(AT_ONCE,),
     ),
     Mutation(
         name="rows of two touched keys come twice",
         file=RESTRICTED,
         old="    for number, part in enumerate(parts):\n        found.append(_beyond(touched[:number], part))",
         new="    for part in parts:\n        found.append(part)",
-        tests=(f"{FOLLOWED}[two_keys]",),
+        tests=(AT_ONCE,),
     ),
     Mutation(
         name="changes of linear places count where a key is touched, too",
         file=RESTRICTED,
         old="feed.unionByName(_beyond(classes, relational_changes(query, work, steps.linear)))",
         new="feed.unionByName(relational_changes(query, work, steps.linear))",
-        tests=(f"{FOLLOWED}[star]",),
+        tests=(AT_ONCE,),
     ),
     Mutation(
         name="rows of the view whose key is touched stay",
         file=RESTRICTED,
         old="        go = _parts(classes, [each.only(work.held(), each.key.carrier) for each in classes])",
         new='        go = _parts(touched, [each.only(work.held(), each.key.carrier).where("FALSE") for each in touched])',
-        tests=(f"{FOLLOWED}[star]",),
+        tests=(AT_ONCE,),
     ),
     Mutation(
         name="rows of a key are taken back from groups as they are now",
@@ -278,7 +279,7 @@ RULES: tuple[Mutation, ...] = (
         file=APPLY,
         old="    if not query.grouped.of_all:",
         new="    if query.grouped.of_all:",
-        tests=(f"{FOLLOWED}[of_all]",),
+        tests=(AT_ONCE,),
     ),
     Mutation(
         name="a row of nulls counts in the one group of all rows",

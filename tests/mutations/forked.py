@@ -5,6 +5,7 @@
 
 import os
 import sys
+import traceback
 
 _given = globals()
 with open(_given["SAID"], "w") as _said:  # noqa: PTH123 # pathlib may be loaded, but need not be
@@ -16,6 +17,18 @@ os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 os.environ.pop("BACKFILL_TEST_FULL", None)
 sys.dont_write_bytecode = True
 
+for _name in [*sys.modules]:
+    if _name.partition(".")[0] in {"backfill_assets", "resources", "scripts", "tests"}:
+        del sys.modules[_name]  # a module of the sound project
+
 import pytest  # noqa: E402
 
-sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *_given["ARGUMENTS"]]))
+_CRASHED = 3  # pytest's own code for an error inside it; 1 would mean that a test has failed
+try:
+    # Plugins that are loaded already are not rewritten, which pytest warns of.
+    _quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+    _code = int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *_quiet, *_given["ARGUMENTS"]]))
+except BaseException:
+    traceback.print_exc()
+    _code = _CRASHED
+sys.exit(_code)

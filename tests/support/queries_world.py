@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
+from deltalake import DeltaTable
+
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.sql.apply_relational import apply_relational
 from backfill_assets.adapters.storage.warehouse import Warehouse
@@ -118,7 +120,8 @@ def order(random: Random, at: int) -> dict[str, object]:
 def churn(lake: Lake, random: Random, first: int) -> None:
     """Insert, delete and update rows in each of the tables; `first` is the id of the first new order."""
     lake.append("orders", (order(random, at) for at in range(first, first + 4)))
-    gone, moved = random.sample(range(first), 2)
+    there = DeltaTable(lake.path("orders")).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+    gone, moved = random.sample(sorted(there), 2)
     lake.sql("orders", f"DELETE FROM {{t}} WHERE id IN ({gone}, {gone + 1})")
     moved_to = f"amount = amount + 1, customer = {random.randrange(8)}"
     lake.sql("orders", f"UPDATE {{t}} SET {moved_to} WHERE id >= {moved} AND id % 3 = {random.randrange(3)}")

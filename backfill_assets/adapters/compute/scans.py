@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from backfill_assets.adapters.compute.spark_errors import is_of_values
 from backfill_assets.adapters.spark.session import is_remote
-from backfill_assets.core.epoch.conservation import Judgement, Scan, judged, mismatch
+from backfill_assets.core.epoch.conservation import Found, Judgement, Scan, judged, mismatch
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.query.ddl import quoted
 
@@ -25,7 +26,10 @@ __all__ = ["Count", "Inputs", "Scans", "uncounted"]
 Count = Callable[["DataFrame", Callable[[], "int | None"]], "DataFrame"]
 """Has rows counted that Spark reads of a table. The function says how many there are, None if that is not known."""
 
-_ROWS, _VALUES = "rows", "values"
+_ROWS, _HASH = "rows", "__hash"
+_PARITY = "parity"
+_SUMS = {f"sum_{low}": f"sum(shiftright({_HASH}, {low}) & 2097151)" for low in (0, 21, 42)}
+"""Sums of three parts of the rows' hashes, of 21 bits each."""
 _NESTED = re.compile(r"\b(?:map|array|struct|variant)\b")
 
 
@@ -73,16 +77,17 @@ class Scans:
 
     `implied`: what is read may be left out by Spark, as other scans decide whether there is anything to read it for.
     `ends_early`: Spark may stop reading, as the query has a LIMIT or looks for one row.
-    `again`: Spark may read a scan several times for one place, and then only one of the counts is known. So every value is
-    read with each count: otherwise they would be of different columns, and a file may be damaged in one of them.
+    `every_value`: a table may be read at several places, or several times for one place, and Spark may leave out some of
+    these reads, keep only one of their counts, or add them up. So that one count stands for all, every value is read with it:
+    otherwise each would be of other columns, and a file may be damaged in one of these alone.
     """
 
     plan: Plan
     implied: bool = False
     ends_early: bool = False
-    again: bool = False
+    every_value: bool = False
     _observed: dict[str, _Observed] = field(default_factory=dict)
-    _sent: dict[str, int] = field(default_factory=dict)
+    _sent: dict[str, Found] = field(default_factory=dict)
 
     def by(self, scan: Callable[[int], Scan]) -> Count:
         """Counts rows that are read as the scan that `scan` makes of how many there are; none if that is not known."""
@@ -99,7 +104,7 @@ class Scans:
         if is_remote(written.sparkSession):
             flows = written.executionInfo.flows if written.executionInfo is not None else ()
             self._sent.update(
-                (name, found[_ROWS]) for name, found in flows if name in self._observed and _ROWS in found
+                (name, _found(found)) for name, found in flows if name in self._observed and _ROWS in found
             )
 
     @contextmanager
@@ -116,21 +121,22 @@ class Scans:
     def check(self) -> None:
         """Refuse what was read if it is not what there is: at each place that Spark has counted, or once if it has counted
         none. Errors: `ReadMismatchError`."""
-        places: dict[Scan, list[tuple[_Observed, int | None]]] = {}
+        places: dict[Scan, list[tuple[_Observed, Found | None]]] = {}
         for name, each in self._observed.items():
-            places.setdefault(each.scan, []).append((each, self._sent.get(name, _in_process(each.observation))))
-        for scan, found in places.items():
-            counted = [place for place in found if place[1] is not None]
-            for each, rows in counted or found[:1]:
-                self._judge(scan, each, rows)
+            found = self._sent.get(name) or _in_process(each.observation)
+            places.setdefault(each.scan, []).append((each, found))
+        for scan, all_found in places.items():
+            counted = [place for place in all_found if place[1] is not None]
+            for each, found in counted or all_found[:1]:
+                self._judge(scan, each, found)
 
-    def _judge(self, scan: Scan, each: _Observed, found: int | None) -> None:
+    def _judge(self, scan: Scan, each: _Observed, found: Found | None) -> None:
         judgement = judged(scan, found)
         if judgement is Judgement.COUNT_ALONE:
-            found = _alone(each.rows)
+            found = Found(rows=_alone(each.rows))
             judgement = judged(scan, found, alone=True)
         if judgement is not Judgement.RIGHT:
-            raise mismatch(self.plan.target, self.plan.epoch, scan, found or 0)
+            raise mismatch(self.plan.target, self.plan.epoch, scan, 0 if found is None else found.rows)
 
     def _observe(self, rows: "DataFrame", scan: Scan) -> "DataFrame":
         from pyspark.sql import Observation
@@ -139,8 +145,12 @@ class Scans:
         name = f"scan_{len(self._observed)}"
         known = replace(scan, implied=self.implied, ends_early=self.ends_early)
         self._observed[name] = _Observed(scan=known, rows=rows, observation=Observation(name))
-        values = [F.max(F.expr(_hash_of(rows.dtypes))).alias(_VALUES)] if self.again else []
-        return rows.observe(self._observed[name].observation, F.count(F.lit(1)).alias(_ROWS), *values)
+        observation, counts = self._observed[name].observation, F.count(F.lit(1)).alias(_ROWS)
+        if not self.every_value:
+            return rows.observe(observation, counts)
+        hashed = rows.withColumn(_HASH, F.expr(_hash_of(rows.dtypes)))
+        more = {_PARITY: f"bit_xor({_HASH})", **_SUMS}
+        return hashed.observe(observation, counts, *(F.expr(sql).alias(each) for each, sql in more.items())).drop(_HASH)
 
 
 def _hash_of(columns: Sequence[tuple[str, str]]) -> str:
@@ -149,7 +159,7 @@ def _hash_of(columns: Sequence[tuple[str, str]]) -> str:
     return f"xxhash64({', '.join(simple)})"
 
 
-def _in_process(observation: Any) -> int | None:
+def _in_process(observation: Any) -> Found | None:
     """The count of an observation within this process; None where no action has read these rows.
 
     Python's own way to ask waits for an action that may never come, and fails for a scan that was taken out of the plan.
@@ -159,7 +169,17 @@ def _in_process(observation: Any) -> int | None:
     if observed is None or not observed.future().isCompleted():
         return None
     row = observed.getRow()
-    return int(row.getLong(0)) if row.size() else None
+    return _found({name: row.getAs(name) for name in row.schema().fieldNames()}) if row.size() else None
+
+
+def _found(metrics: Mapping[str, Any]) -> Found:
+    """What an observation tells. Where all rows are read several times, each bit of their hashes is set an even number of
+    times, or the number of times divides all sums. By chance, this is so for one scan of a hundred."""
+    rows = int(metrics[_ROWS])
+    sums = [int(metrics[name] or 0) for name in _SUMS if name in metrics]
+    common = gcd(rows, *sums)
+    again = bool(rows) and bool(sums) and (not metrics[_PARITY] or common & (common - 1) != 0)
+    return Found(rows=rows, again=again)
 
 
 def _alone(rows: "DataFrame") -> int:

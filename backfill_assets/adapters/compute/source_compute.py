@@ -130,7 +130,7 @@ class SparkCompute:
                 )
             case AggregateQuery() as query:
                 with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
-                    counts = replace(scans, again=True).by(partial(scan_of_version, plan.target, at))
+                    counts = replace(scans, every_value=True).by(partial(scan_of_version, plan.target, at))
                     old = rows_at(spark, self.output, at, counts)
                     rows = changed_groups(query, changes, old, rows=plan.offsets)
                     chosen = rows.selectExpr(*view_columns(self.output), OPERATION)

@@ -255,10 +255,8 @@ class TableCompute:
 
     def _old(self, attempt: Attempt) -> "DataFrame":
         """The view's rows, made anew for each place that reads them."""
-        query = self.query(attempt.plan)
         scan = partial(scan_of_version, attempt.plan.target, attempt.at)
-        groups = isinstance(query, AggregateQuery) or (isinstance(query, RelationalQuery) and query.grouped is not None)
-        scans = replace(attempt.scans, again=groups)  # what becomes of a group is asked of one plan several times
+        scans = replace(attempt.scans, every_value=not isinstance(self.query(attempt.plan), RowwiseQuery))
         return rows_at(attempt.spark, self.output, attempt.at, scans.by(scan))
 
     def _inputs(self, attempt: Attempt) -> Inputs:
@@ -292,7 +290,7 @@ class TableCompute:
         if not isinstance(query, RelationalQuery):
             return scans
         early = scans.ends_early or name in query.read_in_part
-        return replace(scans, ends_early=early, again=query.reads_again)
+        return replace(scans, ends_early=early, every_value=True)
 
     def _captured(self, attempt: Attempt, read: SpoolRead, columns: Sequence[Column]) -> "DataFrame":
         """The rows of segments of the view's spool."""

@@ -16,7 +16,7 @@ from backfill_assets.adapters.compute.key_ranges import in_ranges
 from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
 from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
 from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH, fixed_lengths
-from backfill_assets.adapters.delta.footers import footer_rows, held_rows
+from backfill_assets.adapters.delta.footers import fed_rows, footer_rows, held_rows
 from backfill_assets.adapters.delta.key_statistics import files_of_keys, sortable_key
 from backfill_assets.adapters.delta.log_replay import DataFile, Version, is_plain_path
 from backfill_assets.adapters.delta.upstream import ChangeFiles, DeltaUpstream
@@ -137,7 +137,8 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
         case ChangesRead() if upstream.has_feed(read.first):
             changed = upstream.change_files(read)
             if changed is None:
-                return unfiltered(_feed(spark, upstream, read))
+                there = partial(fed_rows, upstream.location, upstream.changes(read))
+                return unfiltered(count(_feed(spark, upstream, read), there))
             return unfiltered(count(_changes(spark, upstream, changed), lambda: _held(upstream, changed)))
         case ChangesRead():
             return of_files(read.last, upstream.added(read))

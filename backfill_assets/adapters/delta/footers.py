@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from backfill_assets.adapters.delta.log_replay import DataFile, is_elsewhere
+from backfill_assets.adapters.delta.logged_changes import Changed
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.errors import ReadMismatchError
 
-__all__ = ["footer_rows", "held_rows"]
+__all__ = ["fed_rows", "footer_rows", "held_rows"]
 
 _AT_ONCE = 16
 """So many footers are read at the same time: each takes an object store two requests."""
@@ -45,6 +46,24 @@ def held_rows(table: TableLocation, files: Iterable[DataFile]) -> int | None:
     if any(map(is_elsewhere, paths)):
         return None
     return held + footer_rows(table, paths) - sum(file.deleted for file in unknown)
+
+
+def fed_rows(table: TableLocation, versions: Iterable[Changed]) -> int | None:
+    """The rows that a change data feed has for versions. None as for `held_rows`, or if a restored version hides other rows
+    of a file than before. Errors: `ReadMismatchError` for a file that cannot be read."""
+    feed, whole, hidden = list[str](), list[DataFile](), 0
+    for each in versions:
+        if each.feed:
+            feed += each.feed
+            continue
+        gone = {file.path: file for file in each.removed}
+        kept = {file.path: file for file in each.added if file.path in gone}
+        if kept and each.restored:
+            return None
+        hidden += sum(abs(file.deleted - gone[path].deleted) for path, file in kept.items())
+        whole += [file for file in (*each.added, *each.removed) if file.path not in kept]
+    held = held_rows(table, whole)
+    return None if held is None else held + hidden + footer_rows(table, feed)
 
 
 def _unreadable(table: TableLocation, path: str, error: Exception) -> ReadMismatchError:

@@ -15,12 +15,14 @@ BYTES_OF_ROW = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """What a version's log entry says about changed rows; `described` if it has a protocol or metadata action."""
+    """What a version's log entry says about changed rows; `described` if it has a protocol or metadata action, `restored` if
+    it brought an older version back."""
 
     feed: tuple[str, ...]
     added: tuple[DataFile, ...]
     removed: tuple[DataFile, ...]
     described: bool
+    restored: bool = False
 
     @property
     def needed(self) -> Iterable[str]:
@@ -75,4 +77,5 @@ def changed(actions: Sequence[Mapping[str, Any]]) -> Changed:
         added=tuple(DataFile(each["add"]) for each in actions if is_data_change(each, "add")),
         removed=tuple(DataFile(each["remove"]) for each in actions if is_data_change(each, "remove")),
         described=any("metaData" in each or "protocol" in each for each in actions),
+        restored=any(each.get("commitInfo", {}).get("operation") == "RESTORE" for each in actions),
     )

@@ -149,13 +149,17 @@ class DeltaUpstream:
         """The files that versions of an append-only table added."""
         return [each for number in range(read.first, read.last + 1) for each in self._changes(number).added]
 
+    def changes(self, read: ChangesRead) -> list[Changed]:
+        """What the log says of each version that a read names."""
+        return [self._changes(number) for number in range(read.first, read.last + 1)]
+
     def change_files(self, read: ChangesRead) -> ChangeFiles | None:
         """The files with exactly the changes of versions of a table with a feed. None if only Delta's own reader can
         find the changes: rows hidden by deletion vectors, files removed as a whole, partitions, mapped columns.
 
         Source: the Delta protocol, "Reader Requirements for CDC": if a version has change files, they are all changes.
         """
-        versions = [self._changes(number) for number in range(read.first, read.last + 1)]
+        versions = self.changes(read)
         feed = tuple(path for each in versions for path in each.feed)
         added = tuple(file for each in versions if not each.feed for file in each.added)
         paths = (*feed, *(file.path for file in added))

@@ -23,6 +23,7 @@ from backfill_assets.errors import ReadMismatchError
 __all__ = [
     "MOST_ALONE",
     "CountedRead",
+    "Found",
     "Judgement",
     "MergedRows",
     "Scan",
@@ -73,6 +74,14 @@ class Scan:
         return f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """How many rows Spark has read; `again` if it has read some of them more than once."""
+
+    rows: int
+    again: bool = False
+
+
 class Judgement(StrEnum):
     """What follows from a count of Spark."""
 
@@ -81,19 +90,19 @@ class Judgement(StrEnum):
     COUNT_ALONE = "count alone"
 
 
-def judged(scan: Scan, found: int | None, *, alone: bool = False) -> Judgement:
+def judged(scan: Scan, found: Found | None, *, alone: bool = False) -> Judgement:
     """Judge how many rows Spark has counted: while it computed an epoch, or in a job that only reads the scan (`alone`).
 
     None: Spark took the scan out of its plan. It does so where the result is empty without it, which may be due to just the
-    rows that are missing. More rows than there are: it may have read some of them twice. Both do not happen in a job that
-    does nothing else.
+    rows that are missing. What was read again proves nothing: half of the rows, read twice, are as many as there are. More
+    rows than there are: a task was repeated. None of this happens in a job that does nothing else.
     """
     if found is None:
         needless = scan.implied or scan.least == 0 or scan.most > MOST_ALONE
         return Judgement.RIGHT if needless else Judgement.COUNT_ALONE
-    if scan.least <= found <= scan.most:
+    if scan.least <= found.rows <= scan.most and not found.again:
         return Judgement.RIGHT
-    unclear = found > scan.most or scan.ends_early
+    unclear = found.again or found.rows > scan.most or scan.ends_early
     return Judgement.COUNT_ALONE if unclear and not alone else Judgement.WRONG
 
 

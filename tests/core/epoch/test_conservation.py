@@ -12,6 +12,7 @@ from backfill_assets.core.epoch.conservation import (
     MOST_ALONE,
     MOST_PER_ROW,
     CountedRead,
+    Found,
     Judgement,
     MergedRows,
     Scan,
@@ -64,29 +65,37 @@ def test_rows_of_any_file_that_are_not_read_are_missed(files: list[int], data: s
     assert expected is not None
     read = [data.draw(st.integers(0, rows)) for rows in files]
     right = sum(read) == expected
-    assert (judged(scan(expected), sum(read)) is Judgement.RIGHT) == right
-    assert (judged(scan(expected), sum(read)) is Judgement.WRONG) == (not right)
+    assert (judged(scan(expected), Found(rows=sum(read))) is Judgement.RIGHT) == right
+    assert (judged(scan(expected), Found(rows=sum(read))) is Judgement.WRONG) == (not right)
 
 
 @given(st.integers(1, MOST_ALONE))
 def test_a_single_row_that_is_not_read_is_missed(rows: int) -> None:
-    assert judged(scan(rows), rows - 1) is Judgement.WRONG
-    assert judged(scan(rows), rows - 1, alone=True) is Judgement.WRONG
+    assert judged(scan(rows), Found(rows=rows - 1)) is Judgement.WRONG
+    assert judged(scan(rows), Found(rows=rows - 1), alone=True) is Judgement.WRONG
 
 
 @given(ROWS, st.integers(1, 5))
 def test_what_is_read_twice_is_counted_alone_and_then_has_to_be_right(rows: int, more: int) -> None:
-    assert judged(scan(rows), rows + more) is Judgement.COUNT_ALONE
-    assert judged(scan(rows), rows + more, alone=True) is Judgement.WRONG
-    assert judged(scan(rows), rows, alone=True) is Judgement.RIGHT
+    assert judged(scan(rows), Found(rows=rows + more)) is Judgement.COUNT_ALONE
+    assert judged(scan(rows), Found(rows=rows + more), alone=True) is Judgement.WRONG
+    assert judged(scan(rows), Found(rows=rows), alone=True) is Judgement.RIGHT
+
+
+@given(st.integers(1, 1000), st.integers(2, 4))
+def test_rows_that_are_read_again_prove_nothing_however_many_they_are(rows: int, times: int) -> None:
+    there = scan(rows * times)
+    assert judged(there, Found(rows=rows * times, again=True)) is Judgement.COUNT_ALONE
+    assert judged(there, Found(rows=rows), alone=True) is Judgement.WRONG
+    assert judged(there, Found(rows=rows * times), alone=True) is Judgement.RIGHT
 
 
 @given(st.integers(1, MOST_ALONE))
 def test_what_may_end_early_is_counted_alone_where_it_seems_to_lack_rows(rows: int) -> None:
     limited = replace(scan(rows), ends_early=True)
-    assert judged(limited, rows - 1) is Judgement.COUNT_ALONE
-    assert judged(limited, rows - 1, alone=True) is Judgement.WRONG
-    assert judged(limited, rows) is judged(limited, rows, alone=True) is Judgement.RIGHT
+    assert judged(limited, Found(rows=rows - 1)) is Judgement.COUNT_ALONE
+    assert judged(limited, Found(rows=rows - 1), alone=True) is Judgement.WRONG
+    assert judged(limited, Found(rows=rows)) is judged(limited, Found(rows=rows), alone=True) is Judgement.RIGHT
 
 
 @given(ROWS, st.booleans())
@@ -166,8 +175,8 @@ def test_ranges_of_a_key_are_counted_where_that_takes_no_much_larger_read(
 def test_offsets_of_a_topic_limit_how_many_records_there_are() -> None:
     found = scan_of(KAFKA, 6)
     assert (found.least, found.most) == (0, 6)
-    assert [judged(found, rows) for rows in (0, 6)] == [Judgement.RIGHT, Judgement.RIGHT]
-    assert judged(found, 7, alone=True) is Judgement.WRONG
+    assert [judged(found, Found(rows=rows)) for rows in (0, 6)] == [Judgement.RIGHT, Judgement.RIGHT]
+    assert judged(found, Found(rows=7), alone=True) is Judgement.WRONG
     assert judged(found, None) is Judgement.RIGHT
 
 

@@ -18,6 +18,7 @@ from tests.support.settings import one_in_gate
 pytestmark = pytest.mark.e2e
 
 AGAIN = {
+    "left_out": "SELECT z.id, b.amount FROM base z LEFT JOIN base b ON z.id + 36 = b.amount AND b.amount > 35",
     "with": "WITH w AS (SELECT id, amount FROM base) SELECT x.id, x.amount FROM w x JOIN w y ON x.id = y.id + 1",
     "exists_with": "WITH w AS (SELECT id FROM other) SELECT b.id, b.amount FROM base b WHERE EXISTS "
     "(SELECT 1 FROM w WHERE w.id = b.id % 3)",
@@ -36,6 +37,79 @@ def test_a_column_that_only_one_of_several_reads_takes_is_missed(tmp_path: Path,
         assert "epoch 1: Spark read 30 rows of version 3 of 'base', expected 40" in said
     lake.project.refresh("again")
     assert lake.project.check("again").passed
+
+
+@pytest.mark.parametrize(
+    "query",
+    one_in_gate(
+        "SELECT id, amount FROM base ORDER BY amount",
+        "SELECT b.id, o.id AS other FROM base b JOIN other o ON b.id > o.id",
+    ),
+    ids=["sorted", "product"],
+)
+def test_half_of_the_rows_read_twice_are_not_all_rows(tmp_path: Path, query: str) -> None:
+    lake = Lake(tmp_path)
+    for number in range(2):
+        lake.append("base", some(number * ROWS))
+        lake.append("other", [{"id": number, "name": ""}])
+    lake.view("again", query, *(lake.table(each) for each in ("base", "other") if f" {each}" in query))
+    small = careless(lake.project.workspace(), {"spark.sql.autoBroadcastJoinThreshold": "-1"})
+    with damaged(newest(lake.path("base"))):
+        said = refused(lake.project, "again", workspace=small)
+    assert "epoch 1: Spark read 10 rows of version 1 of 'base', expected 20" in said
+    lake.project.refresh("again")
+    assert lake.project.check("again").passed
+
+
+@pytest.mark.full
+def test_hashes_of_a_view_that_only_some_reads_take_are_missed(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.append("base", ({"id": at, "grp": at % 3, "amount": at} for at in range(12)))
+    lake.append("other", ({"id": at, "name": "x"} for at in range(3)))
+    query = "SELECT b.grp, b.amount % 2 AS p FROM base b WHERE EXISTS (SELECT 1 FROM other o WHERE o.id = b.grp)"
+    lake.view("copies", query, lake.table("base"), lake.table("other"), refresh_mode="incremental")
+    lake.project.refresh("copies")
+    lake.append("base", [{"id": 100, "grp": 1, "amount": 1}])
+    lake.sql("other", "UPDATE {t} SET name = 'y' WHERE id = 1")
+    small = careless(lake.project.workspace(), {"spark.sql.autoBroadcastJoinThreshold": "-1"})
+    with damaged(newest(lake.location("copies")), "__row_hash"):
+        said = refused(lake.project, "copies", workspace=small)
+    assert "of 'views/copies', expected 12" in said
+    lake.project.refresh("copies")
+    assert lake.project.check("copies").passed
+
+
+FEEDS = {
+    "partitions": "PARTITIONED BY (part) TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+    "mapped": "TBLPROPERTIES (delta.enableChangeDataFeed = true, delta.columnMapping.mode = 'name')",
+    "vectors": "TBLPROPERTIES (delta.enableChangeDataFeed = true, delta.enableDeletionVectors = true)",
+}
+
+
+@pytest.mark.parametrize("kind", one_in_gate(*FEEDS))
+def test_changes_that_deltas_own_reader_finds_are_counted(tmp_path: Path, kind: str) -> None:
+    lake = Lake(tmp_path)
+    lake.sql("base", f"CREATE TABLE {{t}} (id BIGINT, amount BIGINT, part STRING) USING delta {FEEDS[kind]}")
+    lake.sql("base", "INSERT INTO {t} SELECT id, id, 'a' FROM range(20)")
+    lake.view("rows", "SELECT id, amount FROM base", lake.table("base"))
+    lake.project.refresh("rows")
+    lake.sql("base", "INSERT INTO {t} SELECT id, id, 'b' FROM range(20, 30)")
+    with damaged(newest(lake.path("base"))):
+        said = refused(lake.project, "rows")
+    assert "of the changes of versions 2 to 2 of 'base', expected 10" in said
+    lake.project.refresh("rows")
+    for change in (
+        "DELETE FROM {t} WHERE id = 3",
+        "UPDATE {t} SET amount = 0 WHERE id > 25",
+        "DELETE FROM {t} WHERE part = 'b'",
+    ):
+        lake.sql("base", change)
+        lake.project.refresh("rows")
+        assert lake.project.check("rows").passed
+    lake.sql("base", "RESTORE TABLE {t} TO VERSION AS OF 2")
+    lake.project.refresh("rows")
+    assert lake.found("rows", ["id"]).total() == 30
+    assert lake.project.check("rows").passed
 
 
 def test_where_one_row_is_looked_for_not_all_are_read(tmp_path: Path) -> None:

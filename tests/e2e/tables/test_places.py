@@ -13,18 +13,48 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-COLUMNS = {"a": "id INT, k INT", "b": "id INT, s STRING", "c": "id INT, n INT"}
+COLUMNS = {"a": "id INT, k INT, m INT", "b": "id INT, s STRING", "c": "id INT, n INT"}
+OLD: Tables = {"a": [(1, 1, 1), (2, 2, 2)], "b": [(1, "x"), (2, "y")], "c": [(1, 10), (2, 20), (3, 30)]}
 
 
-QUERY = "SELECT a.id, b.s, c.n FROM a JOIN b ON a.k = b.id JOIN c ON c.id = b.id"
-
-
-def test_two_of_three_tables_change_at_once(spark: "SparkSession") -> None:
-    made = analyze_relational(QUERY, {name: parse_schema(schema) for name, schema in COLUMNS.items()})
-    old: Tables = {"a": [(1, 1), (2, 2)], "b": [(1, "x"), (2, "y")], "c": [(1, 10), (2, 20), (3, 30)]}
-    new: Tables = old | {"a": [(1, 1), (3, 3), (4, 2)], "b": [(2, "y"), (3, "z"), (1, "v")]}
-    assert made.steps(["a", "b"]).rule == "linear"
-    with frames(spark, old, COLUMNS) as before, frames(spark, new, COLUMNS) as now:
+@pytest.mark.parametrize(
+    ("query", "rule", "changes", "rows"),
+    [
+        pytest.param(
+            "SELECT a.id, b.s, c.n FROM a JOIN b ON a.k = b.id JOIN c ON c.id = b.id",
+            "linear",
+            {"a": [(1, 1, 1), (3, 3, 3), (4, 2, 2)], "b": [(2, "y"), (3, "z"), (1, "v")]},
+            3,
+            id="two of three tables",
+        ),
+        pytest.param(
+            "SELECT a.id, b.s, c.n FROM a JOIN b ON a.k <= b.id LEFT JOIN c ON c.id = a.m",
+            "restricted",
+            {"a": [*OLD["a"], (3, 1, 1), (4, 1, 3)], "c": [(2, 20), (3, 31)]},
+            7,
+            id="a row that goes from a key which a linear place touches",
+        ),
+        pytest.param(
+            "SELECT a.id, b.s, c.n FROM a LEFT JOIN b ON a.k = b.id LEFT JOIN c ON c.id = a.m",
+            "restricted",
+            {"b": [(1, "new"), (2, "y")], "c": [(1, 11), (2, 21), (3, 30)]},
+            2,
+            id="a row of two touched keys",
+        ),
+        pytest.param(
+            "SELECT count(*) AS n, sum(c.n) AS total FROM a JOIN c ON a.k = c.id",
+            "additive",
+            {"a": [(1, None, 1), (5, 9, 1)]},
+            1,
+            id="one group of no rows",
+        ),
+    ],
+)
+def test_tables_change_at_once(spark: "SparkSession", query: str, rule: str, changes: Tables, rows: int) -> None:
+    tables = {name: parse_schema(schema) for name, schema in COLUMNS.items() if f" {name} " in f"{query} "}
+    made = analyze_relational(query, tables)
+    assert made.steps([*changes]).rule == rule
+    with frames(spark, OLD, COLUMNS) as before, frames(spark, OLD | changes, COLUMNS) as now:
         expected = visible(made, now)
-        assert len(expected) == 3
-        assert after(made, before, now, ["a", "b"]) == expected
+        assert expected.total() == rows
+        assert after(made, before, now, [*changes]) == expected
