@@ -40,15 +40,15 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="a row may be missing",
         file=COUNTS,
-        old="    if scan.least <= found <= scan.most:",
-        new="    if scan.least - 1 <= found <= scan.most:",
+        old="    if scan.least <= found.rows <= scan.most and",
+        new="    if scan.least - 1 <= found.rows <= scan.most and",
         tests=(COUNTED,),
     ),
     Mutation(
         name="a row may be too many",
         file=COUNTS,
-        old="    if scan.least <= found <= scan.most:",
-        new="    if scan.least <= found <= scan.most + 1:",
+        old="    if scan.least <= found.rows <= scan.most and",
+        new="    if scan.least <= found.rows <= scan.most + 1 and",
         tests=(COUNTED,),
     ),
     Mutation(
@@ -131,8 +131,8 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="a scan that may end early is held to be cut short",
         file=COUNTS,
-        old="found > scan.most or scan.ends_early",
-        new="found > scan.most",
+        old="found.rows > scan.most or scan.ends_early",
+        new="found.rows > scan.most",
         tests=(COUNTED,),
     ),
     Mutation(

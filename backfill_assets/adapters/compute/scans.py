@@ -28,8 +28,8 @@ Count = Callable[["DataFrame", Callable[[], "int | None"]], "DataFrame"]
 
 _ROWS, _HASH = "rows", "__hash"
 _PARITY = "parity"
-_SUMS = {f"sum_{low}": f"sum(shiftright({_HASH}, {low}) & 2097151)" for low in (0, 21, 42)}
-"""Sums of three parts of the rows' hashes, of 21 bits each."""
+_SUMS = {f"sum_{low}": f"sum(shiftright({_HASH}, {low}) & 65535)" for low in (0, 16, 32, 48)}
+"""Sums of four parts of the rows' hashes, of 16 bits each."""
 _NESTED = re.compile(r"\b(?:map|array|struct|variant)\b")
 
 
@@ -174,7 +174,7 @@ def _in_process(observation: Any) -> Found | None:
 
 def _found(metrics: Mapping[str, Any]) -> Found:
     """What an observation tells. Where all rows are read several times, each bit of their hashes is set an even number of
-    times, or the number of times divides all sums. By chance, this is so for one scan of a hundred."""
+    times, or the number of times divides all sums. By chance, this is so for less than one scan of a hundred."""
     rows = int(metrics[_ROWS])
     sums = [int(metrics[name] or 0) for name in _SUMS if name in metrics]
     common = gcd(rows, *sums)

@@ -17,7 +17,7 @@ def metrics(hashes: list[int]) -> Mapping[str, int | None]:
     parity = 0
     for each in hashes:
         parity ^= each
-    sums = {name: sum(each >> int(name.partition("_")[2]) & 2097151 for each in hashes) for name in _SUMS}
+    sums = {name: sum(each >> int(name.partition("_")[2]) & 65535 for each in hashes) for name in _SUMS}
     return {"rows": len(hashes), "parity": parity, **sums}
 
 
