@@ -30,9 +30,9 @@ OLD: Tables = {"a": [(1, 1, 1), (2, 2, 2)], "b": [(1, "x"), (2, "y")], "c": [(1,
         pytest.param(
             "SELECT a.id, b.s, c.n FROM a JOIN b ON a.k <= b.id LEFT JOIN c ON c.id = a.m",
             "restricted",
-            {"a": [*OLD["a"], (3, 1, 1), (4, 1, 3)], "c": [(2, 20), (3, 31)]},
-            7,
-            id="a row that goes from a key which a linear place touches",
+            {"a": [*OLD["a"], (3, 1, 1), (4, 1, 3)], "b": [*OLD["b"], (3, "z")], "c": [(1, 10), (3, 31)]},
+            11,
+            id="a row of a key goes while linear places change, too",
         ),
         pytest.param(
             "SELECT a.id, b.s, c.n FROM a LEFT JOIN b ON a.k = b.id LEFT JOIN c ON c.id = a.m",
