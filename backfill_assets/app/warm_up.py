@@ -31,7 +31,7 @@ def archive_classes() -> Path:
     """Make the archive of Spark's classes for this Java runtime and this Spark, unless it is there.
 
     Returns:
-        The archive's place in the cache.
+        The archive's place, in the Python environment.
 
     Raises:
         EnvironmentSetupError: Spark does not start here.

@@ -56,9 +56,16 @@ READS: tuple[Mutation, ...] = (
     Mutation(
         name="groups that were not read are said to be wrong",
         file="backfill_assets/adapters/compute/scans.py",
-        old="            if is_of_values(error):\n                self.check()",
+        old="            if is_of_values(error):\n                self._check_alone()",
         new="            is_of_values(error)",
         tests=(f"{AGAIN}::test_groups_of_which_rows_go_are_not_said_to_be_wrong_where_they_were_not_read",),
+    ),
+    Mutation(
+        name="what a failed action has counted is held to be all that there is",
+        file="backfill_assets/adapters/compute/scans.py",
+        old="                self._check_alone()",
+        new="                self.check()",
+        tests=("tests/e2e/tables/test_poison_rows.py::test_what_cannot_be_named_or_is_named_wrongly_is_refused",),
     ),
     Mutation(
         name="conditions on a union with a correlated subquery are left to Spark",

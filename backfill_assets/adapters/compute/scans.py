@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from backfill_assets.adapters.compute.spark_errors import is_of_values
 from backfill_assets.adapters.spark.session import is_remote
-from backfill_assets.core.epoch.conservation import Found, Judgement, Scan, judged, mismatch
+from backfill_assets.core.epoch.conservation import MOST_ALONE, Found, Judgement, Scan, judged, mismatch
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.query.ddl import quoted
 
@@ -114,7 +114,7 @@ class Scans:
             yield
         except Exception as error:
             if is_of_values(error):
-                self.check()
+                self._check_alone()
             raise
         self.check()
 
@@ -129,6 +129,12 @@ class Scans:
             counted = [place for place in all_found if place[1] is not None]
             for each, found in counted or all_found[:1]:
                 self._judge(scan, each, found)
+
+    def _check_alone(self) -> None:
+        """The same, of scans that an action has begun and not finished, so that its counts mean nothing."""
+        for scan, each in {each.scan: each for each in self._observed.values()}.items():
+            if 0 < scan.least <= MOST_ALONE:
+                self._judge(scan, each, None)
 
     def _judge(self, scan: Scan, each: _Observed, found: Found | None) -> None:
         judgement = judged(scan, found)

@@ -103,8 +103,7 @@ def table_rows(
     place: "Scratch",
 ) -> "DataFrame":
     """These columns of the rows that a read names, and what became of each. `place` is a folder for this read alone. Rows are
-    counted before any of them is left out; not those of few keys in large files, and of changes that only Delta's reader
-    finds.
+    counted before any of them is left out; not those of few keys in large files.
 
     Columns that a version does not have are null, as with Delta itself; columns that were added since are left out.
     """

@@ -184,22 +184,30 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table | None:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+_PLAIN = (
+    (pa.types.is_timestamp, pa.int64()),
+    (pa.types.is_date, pa.int32()),
+    (pa.types.is_string, pa.binary()),
+    (pa.types.is_large_string, pa.large_binary()),
+)
+
+
 def _multiset(rows: pa.Table) -> Counter[str]:
     """Each row as one string, so that values of all types, NaN, and zero with and without a sign can be told apart."""
-    plain = rows.cast(pa.schema([field.with_type(_number(field.type)) for field in rows.schema]))
+    plain = rows.cast(pa.schema([field.with_type(_plain(field.type)) for field in rows.schema]))
     return Counter(map(repr, zip(*(column.to_pylist() for column in plain.columns), strict=True)))
 
 
-def _number(kind: pa.DataType) -> pa.DataType:
-    """The type, with numbers for dates and times: Python has no years beyond 9999."""
-    if pa.types.is_timestamp(kind):
-        return pa.int64()
-    if pa.types.is_date(kind):
-        return pa.int32()
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type, with numbers for dates and times, as Python has no years beyond 9999, and with bytes for text, which need not
+    be valid UTF-8."""
+    for is_one, plain in _PLAIN:
+        if is_one(kind):
+            return plain
     if pa.types.is_map(kind):
-        return pa.map_(_number(kind.key_type), _number(kind.item_type))
+        return pa.map_(_plain(kind.key_type), _plain(kind.item_type))
     if pa.types.is_list(kind):
-        return pa.list_(_number(kind.value_type))
+        return pa.list_(_plain(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_number(field.type)) for field in kind])
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
     return kind

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from backfill_assets.adapters.compute.source_compute import SourceReader
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.kafka.log import Record
@@ -55,10 +57,22 @@ def rows_of_records(
     def read(spark: "SparkSession") -> list[dict[str, Any]]:
         rows = rows_at(spark, source.bronze, version).where(within(*RECORD_KEY, ranges))
         fixed = [*RECORD_KEY, "unix_millis(_timestamp) AS _ms", "_key", "_headers", ERROR, VALUE]
-        found: list[dict[str, Any]] = rows.selectExpr(*fixed, *map(quoted, told)).toArrow().to_pylist()
-        return found
+        found = rows.selectExpr(*fixed, *map(quoted, told)).toArrow()
+        texts = {name: _texts(found[name]) for name in told if pa.types.is_string(found.schema.field(name).type)}
+        others = found.drop_columns([*texts]).to_pylist()
+        return [{**row, **{name: each[at] for name, each in texts.items()}} for at, row in enumerate(others)]
 
     return {(row[PARTITION], row[OFFSET]): _record_row(row, told) for row in runner.run(read)}
+
+
+def _texts(column: pa.ChunkedArray) -> list[str | None]:
+    """Texts that need not be valid UTF-8, as `_decoded` tells them."""
+    return [None if each is None else _decoded(each) for each in column.cast(pa.binary()).to_pylist()]
+
+
+def _decoded(text: bytes) -> str:
+    """A text in which each byte that is not UTF-8 stands for itself."""
+    return text.decode(errors="surrogateescape")
 
 
 def _record_row(row: Mapping[str, Any], told: Sequence[str]) -> RecordRow:
@@ -109,7 +123,7 @@ def _meant(value: bytes | None, columns: Sequence[Column], record_format: str) -
         return None
     if record_format == "raw":
         (column,) = columns
-        return {column.name: value.decode() if column.type == "STRING" else value}
+        return {column.name: _decoded(value) if column.type == "STRING" else value}
     return comparable_values(value, columns)
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from filelock import FileLock
@@ -21,8 +21,8 @@ from backfill_assets.errors import EnvironmentSetupError
 
 __all__ = ["archive_options", "class_archive", "make_class_archive"]
 
-_VARIABLE = "JDK_JAVA_OPTIONS"
-"""The environment variable from which `java` takes options, before those of its command line."""
+_VARIABLE = "BACKFILL_CLASS_ARCHIVE"
+"""Where Spark is to write the archive when it ends, in the environment of the program that makes it."""
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """What Java says of an archive that it ignores would stand between the lines of a program."""
 _LIMIT_SECONDS = 300
@@ -30,7 +30,9 @@ _SHOWN = 2000
 
 
 def archive_options() -> str:
-    """Options of Java for a process with Spark: those that use the archive, if there is one."""
+    """Options of Java for a process with Spark: those that use the archive, if there is one; or make it."""
+    if draft := os.environ.get(_VARIABLE):
+        return f'"-XX:ArchiveClassesAtExit={draft}" {_QUIET}'
     archive = class_archive()
     return "" if archive is None else f'"-XX:SharedArchiveFile={archive}" {_QUIET}'
 
@@ -50,7 +52,11 @@ def _place() -> tuple[Path, str]:
     """The archive's folder, in the Python environment that has Spark, and the beginning of its name."""
     home = Path(java_home())
     release = home / "release"
-    parts = [str(home), release.read_text() if release.exists() else "", version("pyspark")]
+    spec = find_spec("pyspark")
+    assert spec is not None
+    assert spec.origin is not None
+    installed = (Path(spec.origin).parent / "jars").stat().st_mtime_ns
+    parts = [str(home), release.read_text() if release.exists() else "", str(installed)]
     named = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     return Path(sys.prefix) / "share" / "backfill-assets", f"classes-{named}"
 
@@ -70,10 +76,12 @@ def make_class_archive(program: Sequence[str]) -> Path:
     folder, name = _place()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / "classes.lock"):
+            return class_archive() or _made(program, folder, name)
     except OSError as error:
         raise _not_made(f"{folder}: {error.strerror}") from None
-    with FileLock(folder / f"{name}.lock"):
-        return class_archive() or _made(program, folder, name)
+    except subprocess.TimeoutExpired:
+        raise _not_made(f"it takes more than {_LIMIT_SECONDS} s") from None
 
 
 def _made(program: Sequence[str], folder: Path, name: str) -> Path:
@@ -85,19 +93,21 @@ def _made(program: Sequence[str], folder: Path, name: str) -> Path:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="replace",
             timeout=_LIMIT_SECONDS,
             check=False,
         )
         if done.returncode != 0 or not draft.exists():
             raise _not_made(done.stdout[-_SHOWN:].strip())
+        for old in folder.glob("classes-*.jsa"):  # of another Java, or of a Spark that was there before
+            old.unlink()
         return draft.replace(folder / _named(name, draft.stat().st_size))
 
 
 def _environment(draft: Path) -> dict[str, str]:
-    """The caller's environment without a Spark server of others, and with the option that makes an archive."""
+    """The caller's environment without a Spark of others, and with the archive's place."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    given = kept.get(_VARIABLE, "")
-    return {**kept, _VARIABLE: f'{given} "-XX:ArchiveClassesAtExit={draft}" {_QUIET}'}
+    return {**kept, _VARIABLE: str(draft)}
 
 
 def _not_made(why: str) -> EnvironmentSetupError:

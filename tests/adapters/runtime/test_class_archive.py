@@ -12,7 +12,8 @@ from backfill_assets.errors import EnvironmentSetupError
 
 WRITES = """
 import os, shlex
-(place,) = (each.partition("=")[2] for each in shlex.split(os.environ["JDK_JAVA_OPTIONS"]) if "ArchiveClassesAtExit" in each)
+from backfill_assets.adapters.runtime.class_archive import archive_options
+place = shlex.split(archive_options())[0].removeprefix("-XX:ArchiveClassesAtExit=")
 open(place, "w").write("".join(["archive", *(name for name in os.environ if name.startswith("SPARK_"))]))
 """
 
@@ -65,12 +66,20 @@ def test_an_environment_that_cannot_be_written_is_named(tmp_path: Path, monkeypa
         make_class_archive(("-c", WRITES))
 
 
-def test_another_spark_has_another_archive(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("environment")
+def test_a_program_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(class_archive, "_LIMIT_SECONDS", 1)
+    with pytest.raises(EnvironmentSetupError, match="it takes more than 1 s"):
+        make_class_archive(("-c", "import threading; threading.Event().wait()"))
+
+
+def test_another_java_has_another_archive_in_its_place(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = make_class_archive(("-c", WRITES))
     assert mine.is_relative_to(environment)
-    monkeypatch.setattr(class_archive, "version", lambda _name: "0.1")
+    monkeypatch.setattr(class_archive, "java_home", lambda: "/another")
     assert archive_options() == ""
     assert make_class_archive(("-c", WRITES)) != mine
+    assert left(environment) == [".jsa"]
 
 
 @pytest.mark.usefixtures("environment")

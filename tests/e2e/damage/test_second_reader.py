@@ -131,6 +131,22 @@ def test_readers_agree_on_values_of_every_kind_and_a_seed_draws_the_same_again(l
 
 
 @pytest.mark.full
+def test_readers_agree_on_texts_that_are_not_valid_utf_8(lake: Lake, project: Project) -> None:
+    lake.write("texts", lake.spark.sql("SELECT id, CAST(X'61FF' AS STRING) AS text FROM range(3)"))
+    lake.view("keyed", "SELECT * FROM texts", lake.table("texts"))
+    lake.project.refresh("keyed")
+    outcome = lake.project.check("keyed", seed="")
+    assert outcome.passed, outcome
+    assert outcome.facts["rows_read_again"] == 2 * 3
+    topic = project.topic(partitions=1)
+    project.produce(topic, [b"a\xff", b"good"])
+    project.declare(kafka_source("raw", topic=topic, schema="text STRING", format="raw"))
+    project.refresh("raw")
+    outcome = project.check("raw", seed="")
+    assert outcome.passed, outcome
+
+
+@pytest.mark.full
 def test_rows_that_it_takes_delta_to_read_are_left_out_and_counted(lake: Lake) -> None:
     vectors = "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
     lake.sql("base", vectors, "DELETE FROM {t} WHERE id = 5")
