@@ -17,7 +17,7 @@ WITHOUT = "without"
 
 
 def run(_world: World, *, repetitions: int = 5) -> Iterator[Comparison]:
-    """Each side is a process that creates three views over a table of ten rows, and checks them."""
+    """Each side is a process that creates three views over a table of ten rows, and lets them follow it."""
     archive_classes()
     taken = in_turns(
         lambda: timed(_process),

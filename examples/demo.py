@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -148,8 +149,9 @@ class Demo:
     def prove(self) -> bool:
         """Run all checks, and count both sides with nothing of Spark's: the package's file against the tables."""
         say("Proving exactly-once output: every row derived again from Kafka, compared with the tables")
-        for name in ("flights", *VIEWS, *GROUPED):
-            self.run("verify", name)
+        with ThreadPoolExecutor(2) as pool:
+            for printed in pool.map(lambda name: self.output("verify", name), ("flights", *VIEWS, *GROUPED)):
+                console.print(printed, markup=False, highlight=False)
         say("Counting both sides")
         expected = self.expected()
         table = Table("", "expected from the file", "found in the table", box=None)
@@ -190,15 +192,19 @@ class Demo:
     def ingest_while(self, rest: threading.Thread) -> None:
         """Refresh the source again and again while flights arrive."""
         while rest.is_alive():
-            self.run("refresh", "flights", quiet=True)
+            self.output("refresh", "flights")
 
     def start(self, *words: str) -> "subprocess.Popen[bytes]":
         """Start a command of the project in a process of its own."""
         quiet = subprocess.DEVNULL
         return subprocess.Popen(command(*words), cwd=self.root, env=environment(), stdout=quiet, stderr=quiet)
 
-    def run(self, *words: str, quiet: bool = False) -> None:
-        """Run a command of the project; its failure ends the demo."""
+    def run(self, *words: str) -> None:
+        """Run a command of the project, and print what it says; its failure ends the demo."""
+        console.print(self.output(*words), markup=False, highlight=False)
+
+    def output(self, *words: str) -> str:
+        """What a command of the project says; its failure ends the demo."""
         done = subprocess.run(
             command(*words),
             cwd=self.root,
@@ -210,8 +216,7 @@ class Demo:
         )
         if done.returncode not in {0, 3}:
             raise SystemExit(f"{' '.join(words)} failed:\n{done.stdout}\n{done.stderr}")
-        if not quiet:
-            console.print(done.stdout.rstrip(), markup=False, highlight=False)
+        return done.stdout.rstrip()
 
     def status(self, name: str) -> Status:
         """How a table stands."""

@@ -3,6 +3,7 @@
 `make_class_archive` runs it in a process of its own: `python -m backfill_assets.app.warm_up`.
 """
 
+import sys
 import tempfile
 import uuid
 from pathlib import Path
@@ -40,7 +41,7 @@ def archive_classes() -> Path:
 
 
 def create_views(folder: Path) -> None:
-    """Create three small views over a table in a folder, let them follow it once, and check them."""
+    """Create three small views over a table in a folder, let them follow it once, and check one."""
     base = delta_table("base", path=str(folder / "base"), primary_key=["id"])
     views = [
         materialized_view(name, query=query, upstreams=[base])
@@ -57,11 +58,11 @@ def create_views(folder: Path) -> None:
         write_deltalake(str(folder / "base"), rows, mode="append", configuration={"delta.appendOnly": "true"})
         for view in views:
             refresh(workspace, view.name, Limits(), run_id=uuid.uuid4().hex)
-            run_check(workspace, view.name, "exactly_once", full=True, seed=None)
+    run_check(workspace, views[-1].name, "exactly_once", full=True, seed=None)
 
 
-def _end_java() -> None:
-    """Let the Java process of this one end, which then writes the archive, and wait for it."""
+def _end_java() -> int:
+    """Let the Java process of this one end, which then writes the archive; returns its exit code."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -69,10 +70,10 @@ def _end_java() -> None:
     process = gateway.proc
     gateway.shutdown()
     process.stdin.close()
-    process.wait()
+    return int(process.wait())
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="backfill-") as place:
         create_views(Path(place))
-        _end_java()
+        sys.exit(_end_java())

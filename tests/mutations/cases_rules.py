@@ -55,7 +55,7 @@ RULES: tuple[Mutation, ...] = (
         file=CHANGES,
         old="    if query.linearity.parts[at] == query.linearity.parts[number]:",
         new="    if query.linearity.parts[at] >= query.linearity.parts[0]:",
-        tests=(f"{FOLLOWED}[joins_together]",),
+        tests=(AT_ONCE,),
     ),
     Mutation(
         name="places after the one that changed are bound to the new rows",
@@ -265,14 +265,14 @@ RULES: tuple[Mutation, ...] = (
         file=RESTRICTED,
         old="at_once(query, work, [*each.places, *left])",
         new="at_once(query, work, left)",
-        tests=(f"{FOLLOWED}[kept_rows]",),
+        tests=(AT_ONCE,),
     ),
     Mutation(
         name="places of a key are new while linear ones are taken from old to new",
         file=RESTRICTED,
         old="relational_changes(query, work, steps.linear, later=later)",
         new="relational_changes(query, work, steps.linear)",
-        tests=(f"{FOLLOWED}[kept_rows]",),
+        tests=(AT_ONCE,),
     ),
     Mutation(
         name="one group of all rows is gone where there is no row",

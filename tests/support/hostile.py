@@ -170,9 +170,11 @@ def followed(workspace: Workspace) -> dict[str, Any]:
 
 
 def checked(workspace: Workspace) -> dict[str, Any]:
-    """Run all checks on the view (in the full proof, on all tables); returns the failures, and how many passed."""
+    """Run the checks that read rows on the view (in the full proof, all checks on all tables); returns the failures, and how
+    many passed."""
     names = list(workspace.declared)[-1:] if not FULL else workspace.declared
-    outcomes = [run_check(workspace, name, check, full=True, seed=SAMPLES) for name in names for check in CHECKS]
+    checks = CHECKS if FULL else ("exactly_once", "rows_conserved")
+    outcomes = [run_check(workspace, name, check, full=True, seed=SAMPLES) for name in names for check in checks]
     failed = [outcome.summary for outcome in outcomes if not outcome.passed]
     return {"passed": len(outcomes) - len(failed), "failed": failed}
 

@@ -25,6 +25,8 @@ _VARIABLE = "BACKFILL_CLASS_ARCHIVE"
 """Where Spark is to write the archive when it ends, in the environment of the program that makes it."""
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """What Java says of an archive that it ignores would stand between the lines of a program."""
+_IN_A_HURRY = "-XX:TieredStopAtLevel=1"
+"""The process that makes the archive ends before optimized code would pay."""
 _LIMIT_SECONDS = 300
 _SHOWN = 2000
 
@@ -32,7 +34,7 @@ _SHOWN = 2000
 def archive_options() -> str:
     """Options of Java for a process with Spark: those that use the archive, if there is one; or make it."""
     if draft := os.environ.get(_VARIABLE):
-        return f'"-XX:ArchiveClassesAtExit={draft}" {_QUIET}'
+        return f'"-XX:ArchiveClassesAtExit={draft}" {_IN_A_HURRY} {_QUIET}'
     archive = class_archive()
     return "" if archive is None else f'"-XX:SharedArchiveFile={archive}" {_QUIET}'
 

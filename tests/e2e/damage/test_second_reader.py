@@ -115,6 +115,7 @@ def test_what_the_query_makes_of_rows_read_again_must_be_in_the_view(lake: Lake)
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("times", one_in_gate("INT96", "TIMESTAMP_MICROS"))
 def test_readers_agree_on_values_of_every_kind_and_a_seed_draws_the_same_again(lake: Lake, times: str) -> None:
     lake.spark.conf.set("spark.sql.parquet.outputTimestampType", times)

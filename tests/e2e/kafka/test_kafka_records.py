@@ -31,6 +31,7 @@ def proved(project: Project, *names: str) -> None:
             assert outcome.passed, (name, check, outcome)
 
 
+@pytest.mark.full
 def test_every_part_of_a_record_arrives_unchanged_and_bad_ones_keep_value_and_reason(project: Project) -> None:
     topic = project.topic(partitions=2, config={"message.timestamp.type": "CreateTime", "retention.ms": "-1"})
     headers = [("a", b"1"), ("a", b"\xff\x00"), ("none", None), ("", b"")]

@@ -304,6 +304,7 @@ def test_versions_with_and_without_a_feed_are_taken_in_one_epoch(lake: Lake) -> 
     assert lake.found("large", ["id", "v"]) == lake.expected("large", "SELECT id, v FROM base", "base")
 
 
+@pytest.mark.full
 def test_a_plan_whose_files_are_gone_is_made_again_but_never_over_a_gap_in_the_log(lake: Lake) -> None:
     for part in range(4):
         lake.append("base", ({"id": at, "v": 0} for at in range(part * 10, part * 10 + 10)))

@@ -93,6 +93,7 @@ def follow_by_either_engine(lake: Lake, view: str, query: str, columns: list[str
         exact(lake, view, query, columns, "unique_key", "exactly_once")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("strategy", one_in_gate("snapshot", "snapshot_once", "arrangement", "rearranged"))
 def test_rows_by_float_keys_are_one_for_each_key(lake: Lake, strategy: TableStrategy) -> None:
     query = "SELECT x, v, y FROM base"

@@ -42,6 +42,28 @@ OLD: Tables = {"a": [(1, 1, 1), (2, 2, 2)], "b": [(1, "x"), (2, "y")], "c": [(1,
             id="a row of two touched keys",
         ),
         pytest.param(
+            "SELECT a.id, b.s FROM a JOIN b ON a.k = b.id UNION ALL SELECT c.n, b.s FROM c JOIN b ON c.id = b.id",
+            "linear",
+            {"a": [*OLD["a"], (3, 2, 2)]},
+            5,
+            id="a table of one part of UNION ALL",
+        ),
+        pytest.param(
+            "SELECT x.m, y.m AS other FROM a AS x JOIN a AS y ON x.k = y.k AND x.id < y.id",
+            "linear",
+            {"a": [(1, 1, 1), (3, 1, 1), (4, 1, 1), (5, 3, 1)]},
+            3,
+            id="both places of one table, equal rows",
+        ),
+        pytest.param(
+            "SELECT b.s, count(*) AS n, max(a.id) AS most FROM a JOIN b ON a.k >= b.id "
+            "WHERE a.id <= (SELECT max(c.n) FROM c WHERE c.id = a.m) GROUP BY b.s",
+            "additive",
+            {"a": [(2, 2, 2), (3, 3, 1), (4, 1, 3)], "b": [(1, "x"), (3, "z")], "c": [(1, 10), (2, 1), (3, 30)]},
+            2,
+            id="groups of rows whose key is touched",
+        ),
+        pytest.param(
             "SELECT count(*) AS n, sum(c.n) AS total FROM a JOIN c ON a.k = c.id",
             "additive",
             {"a": [(1, None, 1), (5, 9, 1)]},

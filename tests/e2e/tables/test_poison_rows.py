@@ -59,7 +59,7 @@ def refresh(lake: Lake, *left_out: int, query: str = QUERY, **limits: Any) -> No
 @pytest.mark.parametrize(
     ("strategy", "query"),
     [
-        ("snapshot", IN_CONDITION),
+        pytest.param("snapshot", IN_CONDITION, marks=pytest.mark.full),
         pytest.param("snapshot_once", IN_CONDITION, marks=pytest.mark.full),
         pytest.param("arrangement", QUERY, marks=pytest.mark.full),
         pytest.param("rearranged", QUERY, marks=pytest.mark.full),

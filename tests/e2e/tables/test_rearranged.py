@@ -184,6 +184,7 @@ def test_killed_processes_are_resumed_and_leave_nothing(lake: Lake, processes: P
     finish(lake, Limits())
 
 
+@pytest.mark.full
 def test_a_full_spool_stops_by_name_and_goes_on_once_it_may_hold_more(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,6 +198,7 @@ def test_a_hidden_key_whose_name_delta_cannot_hold_is_refused(lake: Lake) -> Non
     assert refused.value.reason == "COLUMN_NAME"
 
 
+@pytest.mark.full
 def test_union_of_two_tables_and_of_one_table_twice(lake: Lake) -> None:
     for name, first in (("a", 0), ("b", 20)):
         lake.append(name, ({"id": at, "v": at % 5} for at in range(first, first + 40)))

@@ -21,6 +21,7 @@ def of_another_release(lake: Lake) -> None:
         path.write_text(json.dumps(as_stored_by(json.loads(path.read_text()), None)))
 
 
+@pytest.mark.full
 def test_a_view_of_another_release_is_right_again_after_a_reset_and_after_a_drop(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.append("base", [{"id": each, "v": each % 3} for each in range(20)])

@@ -90,6 +90,7 @@ def test_a_chain_is_exact_at_its_recorded_versions(lake: Lake) -> None:
     assert outcome.passed, outcome.summary
 
 
+@pytest.mark.full
 def test_a_diamond_is_exact_at_its_recorded_versions(lake: Lake) -> None:
     refresh(lake, "first", "left")
     lake.sql("base", *CHANGES)
