@@ -62,7 +62,8 @@ def visible(query: RelationalQuery, tables: "Mapping[str, DataFrame]") -> Counte
 
 
 def _changed(old: "DataFrame", new: "DataFrame") -> Changed:
-    return Changed(come=lambda: new.exceptAll(old), go=lambda: old.exceptAll(new), old=lambda: old)
+    gone = None if old.exceptAll(new).isEmpty() else lambda: old.exceptAll(new)
+    return Changed(come=lambda: new.exceptAll(old), go=gone, old=lambda: old)
 
 
 def _added(held: "DataFrame", changes: "DataFrame") -> Counter[Row]:
