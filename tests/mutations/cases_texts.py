@@ -10,6 +10,9 @@ COLUMNS = "tests/query/test_query_columns.py"
 NATURAL = "tests/e2e/tables/test_columns_that_come.py::test_a_natural_join_keeps_the_columns_by_which_it_joins"
 GROUPS = "backfill_assets/query/group_order.py"
 
+RECORDS_SQL = "backfill_assets/adapters/sql/kafka_records.py"
+GOOD_OR_BAD = "tests/e2e/kafka/test_records.py"
+
 TEXTS: tuple[Mutation, ...] = (
     Mutation(
         name="groups in a window are told apart by the first expression of GROUP BY alone",
@@ -66,5 +69,54 @@ TEXTS: tuple[Mutation, ...] = (
         old="        return in_cast and _TIME_OF_DAY.match(text) is not None",
         new="        return False",
         tests=("tests/query/test_relational.py",),
+    ),
+    Mutation(
+        name="microseconds are read as seconds, and wrapped around",
+        file=RECORDS_SQL,
+        old=" OR {text} RLIKE {literal(f'^{_WRAPS}$')}\"",
+        new='"',
+        tests=(GOOD_OR_BAD,),
+    ),
+    Mutation(
+        name="a name with an escape hides a number that is wrapped around",
+        file=RECORDS_SQL,
+        old=" OR (contains({_TEXT}, {escape}) AND {_TEXT} RLIKE {of_any}))",
+        new=" OR contains({_TEXT}, {escape}) AND FALSE AND {_TEXT} RLIKE {of_any})",
+        tests=(GOOD_OR_BAD,),
+    ),
+    Mutation(
+        name="text after a date is passed over",
+        file=RECORDS_SQL,
+        old='        found += f" OR NOT {text} RLIKE {literal(_IS_DATE)}"\n',
+        new="        pass\n",
+        tests=(GOOD_OR_BAD,),
+    ),
+    Mutation(
+        name="a byte beyond 127 becomes negative",
+        file=RECORDS_SQL,
+        old="    if column.type in _BYTES:\n        doubts",
+        new="    if column.type == _BYTES:\n        doubts",
+        tests=(GOOD_OR_BAD,),
+    ),
+    Mutation(
+        name="a map may have a key twice",
+        file=RECORDS_SQL,
+        old='            found += f" OR {_has_key_twice(value)}"\n',
+        new="            pass\n",
+        tests=(GOOD_OR_BAD,),
+    ),
+    Mutation(
+        name="a number that is too large becomes a text",
+        file=RECORDS_SQL,
+        old='        doubts.append(f"{value} IN ({_INFINITE_TEXTS})")\n',
+        new="        pass\n",
+        tests=(GOOD_OR_BAD,),
+    ),
+    Mutation(
+        name="a number in a string is held to be one of thousands of digits",
+        file=RECORDS_SQL,
+        old="AND {_WITHOUT_STRINGS} RLIKE",
+        new="AND {_TEXT} RLIKE",
+        tests=(GOOD_OR_BAD,),
     ),
 )

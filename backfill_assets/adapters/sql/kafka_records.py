@@ -12,7 +12,10 @@ bytes. Spark's `from_json` alone breaks the rule, so:
 - Half of a surrogate pair (`"\ud800"`) is an error: it is not a character, and Spark replaces it by a question mark.
 - A timestamp that is only a time of day ("12:30") is an error: Spark adds today's date.
 - In columns of the schema, a number that becomes infinite and a year after 9999 (milliseconds read as seconds) are
-  errors. In arrays, maps and structs, Spark's values are used.
+  errors, as are what Spark wraps around (128 as TINYINT, microseconds as TIMESTAMP), text after a date, and a map with a
+  key twice. In arrays, maps and structs, Spark's values are used.
+- With a DECIMAL in the schema, an exponent of more than three digits is an error: Spark writes such a number out, for
+  minutes.
 
 As in Spark: unknown fields are ignored, a missing field is null, field names are case-sensitive, the last of repeated
 fields counts, decimals are rounded to the column's scale, dates and timestamps are ISO 8601 (UTC if they have no time
@@ -22,6 +25,7 @@ like doubles.
 Everything is SQL text: one call to Spark for each step instead of hundreds for the same expression of column objects.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
@@ -64,6 +68,23 @@ _HAS_HALF: Final = f"contains(regexp_replace({_TEXT}, r'{_SOUND_ESCAPE}', ''), r
 _HALF_PAIR: Final = rf"((contains({_TEXT}, r'\ud') OR contains({_TEXT}, r'\uD')) AND {_HAS_HALF})"
 _DATED: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"})
 _FLOATS: Final = frozenset({"FLOAT", "DOUBLE"})
+_TOO_LONG: Final = literal(r"[0-9][eE][+-]?[0-9]{4}")
+_STRINGS: Final = literal(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_WITHOUT_STRINGS: Final = f"regexp_replace({_TEXT}, {_STRINGS}, '')"
+_WRITTEN_OUT: Final = f"({_TEXT} RLIKE {_TOO_LONG} AND {_WITHOUT_STRINGS} RLIKE {_TOO_LONG})"
+"""Whether the value has a number of thousands of digits, outside of its strings."""
+_WRAPS: Final = "-?[0-9]{13,}"
+"""Numbers of seconds that are after the year 9999, or that Spark wraps around."""
+_DAY: Final = "[+-]?[0-9]{4,7}(-[0-9]{1,2}){0,2}"
+_TIME: Final = r"[ T][0-9]{1,2}(:[0-9]{1,2}){0,2}([.][0-9]*)?"
+_ZONE: Final = r"[ ]*(Z|[A-Z]{3}|[A-Za-z_]+/[A-Za-z_/]+)?([+-][0-9]{1,2}(:?[0-9]{2}){0,2})?"
+_BLANK: Final = r"[\x00-\x20\x7f]*"
+_IS_DATE: Final = f"^{_BLANK}{_DAY}({_TIME}{_ZONE})?{_BLANK}$"
+"""A text that is a date, with a time of the day or without. Spark takes anything after a date, and 1 to 999 as days."""
+_NO_PLAIN_DATE: Final = f'"(?!{_DAY}")'
+_BECOMES_INFINITE: Final = "[eE][+]?[0-9]{3}|[0-9]{309}"
+_INFINITE_TEXTS: Final = ", ".join(map(literal, ('"Infinity"', '"-Infinity"')))
+_BYTES: Final = frozenset({"BYTE", "TINYINT"})
 _HAS_TIMESTAMP: Final = re.compile(r"\bTIMESTAMP\b")
 
 
@@ -114,7 +135,13 @@ def _framed(record_type: str, options: Mapping[str, str] = _OPTIONS) -> str:
 
 def _read(text: str, schema: Sequence[Column], options: Mapping[str, str] = _OPTIONS) -> str:
     pairs = ", ".join(literal(each) for pair in options.items() for each in pair)
+    if _has_decimal(schema):
+        text = f"IF({_WRITTEN_OUT}, NULL, {text})"
     return f"from_json({text}, {literal(ddl(schema))}, map({pairs}))"
+
+
+def _has_decimal(columns: Iterable[Column]) -> bool:
+    return any("DECIMAL" in column.type for column in columns)
 
 
 def _stands_alone() -> str:
@@ -140,9 +167,29 @@ def _doubts(column: Column) -> list[str]:
     if column.type == "TIMESTAMP":
         # A time of day becomes a time of today, so history needs no second check.
         doubts.append(f"({value} >= date_sub(current_date(), 2) AND {_HAS_TIME_OF_DAY})")
+        doubts.append(_has_value(column.name, _WRAPS))
     elif _HAS_TIMESTAMP.search(column.type):
         doubts.append(_HAS_TIME_OF_DAY)
+    if column.type == "DATE":
+        doubts.append(_has_value(column.name, _NO_PLAIN_DATE))
+    if column.type in _BYTES:
+        doubts.append(f"{value} < 0")
+    if column.type == "STRING":
+        doubts.append(f"{value} IN ({_INFINITE_TEXTS})")
+    if column.type.startswith("MAP<"):
+        doubts.append(_has_key_twice(value))
     return doubts
+
+
+def _has_value(name: str, value: str) -> str:
+    """Whether a field of this name may have a value that begins so; names may be written with escapes."""
+    plain = re.escape(json.dumps(name, ensure_ascii=False))
+    own, of_any, escape = (literal(each) for each in (rf"{plain}\s*:\s*{value}", rf":\s*{value}", "\\"))
+    return f"({_TEXT} RLIKE {own} OR (contains({_TEXT}, {escape}) AND {_TEXT} RLIKE {of_any}))"
+
+
+def _has_key_twice(value: str) -> str:
+    return f"size(array_distinct(map_keys({value}))) < size({value})"
 
 
 def _reason(columns: Sequence[Column]) -> str:
@@ -156,6 +203,8 @@ def _reason(columns: Sequence[Column]) -> str:
         WHEN {first} NOT IN ('{{') AND {_is_json()} THEN concat('the value is not a JSON object but ', {kind})
         WHEN NOT {_is_json()} THEN 'the value is not JSON, or not one JSON value alone'
         WHEN {_HALF_PAIR} THEN 'the value has half of a surrogate pair, which is no character'
+        WHEN {_WRITTEN_OUT if _has_decimal(columns) else "FALSE"}
+            THEN 'the value has a number with an exponent of more than three digits'
         ELSE coalesce({_first_mismatch(columns)}, IF({_is_one("__frame")}, NULL, 'the value does not match the schema'))
     END"""
 
@@ -187,6 +236,8 @@ def _mismatch(column: Column) -> str:
         if _HAS_TIMESTAMP.search(column.type):
             dated = f"exists(array({_framed(_struct([column]), _DATED_ONLY)}), f -> {_is_one('f')})"
             found += f" OR ({_HAS_TIME_OF_DAY} AND NOT {dated})"
+        if column.type.startswith("MAP<"):
+            found += f" OR {_has_key_twice(value)}"
         return found
     found = f"({value} IS NULL AND {text} IS NOT NULL)"
     if column.type in _FLOATS:
@@ -194,5 +245,11 @@ def _mismatch(column: Column) -> str:
     if column.type in _DATED:
         found += f" OR year({value}) > {_LAST_YEAR}"
     if column.type == "TIMESTAMP":
-        found += f" OR {text} {_IS_TIME_OF_DAY}"
+        found += f" OR {text} {_IS_TIME_OF_DAY} OR {text} RLIKE {literal(f'^{_WRAPS}$')}"
+    if column.type == "DATE":
+        found += f" OR NOT {text} RLIKE {literal(_IS_DATE)}"
+    if column.type in _BYTES:
+        found += f" OR ({value} < 0 AND NOT startswith({text}, '-'))"
+    if column.type == "STRING":
+        found += f" OR ({value} IN ({_INFINITE_TEXTS}) AND {_TEXT} RLIKE {literal(_BECOMES_INFINITE)})"
     return found

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.e2e
 COLUMNS = parse_schema(
     "a INT, l LONG, h SHORT, d DECIMAL(6,2), f FLOAT, x DOUBLE, s STRING, t TIMESTAMP, n TIMESTAMP_NTZ, dt DATE, "
     "b BINARY, bo BOOLEAN, xs ARRAY<INT>, st STRUCT<p: INT, q: STRING>, ss ARRAY<STRUCT<p: INT>>, m MAP<STRING, INT>, "
-    "ts ARRAY<TIMESTAMP>, `odd-'name` INT"
+    "ts ARRAY<TIMESTAMP>, by TINYINT, `odd-'name` INT"
 )
 TODAY = datetime.now(UTC).date().isoformat()
 
@@ -58,10 +58,34 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
     ('{"ss":[{"p":1},{}]}', {"ss": [{"p": 1}, {"p": None}]}),
     ('{"m":{"k":1,"l":null}}', {"m": {"k": 1, "l": None}}),
     ('{"ts":["2024-01-02T03:04:05.678Z"]}', {"ts": [WHEN]}),
+    ('{"by":-128}', {"by": -128}),
+    ('{"dt":"2024-01-02T03:04:05.678+01:00"}', {"dt": date(2024, 1, 2)}),
+    ('{"dt":"2024-01-02 23:04 Europe/Berlin"}', {"dt": date(2024, 1, 2)}),
+    ('{"dt":" 2024-1-2\\t","s":"\\\\"}', {"dt": date(2024, 1, 2), "s": "\\"}),
+    ('{"dt":"2024"}', {"dt": date(2024, 1, 1)}),
+    ('{"by":127}', {"by": 127}),
+    ('{"t":1704164645,"l":1704164645000000}', {"t": WHEN.replace(microsecond=0), "l": 1704164645000000}),
+    ('{"s":"\\"Infinity\\" 1"}', {"s": '"Infinity" 1'}),
+    ('{"s":"\\"Infinity\\""}', {"s": '"Infinity"'}),
+    ('{"s":"1e30000000, \\"5E99999"}', {"s": '1e30000000, "5E99999'}),
+    ('{"d":0.0012e6}', {"d": Decimal("1200.00")}),
     ('{"odd-\'name":1}', {"odd-'name": 1}),
 ]
 
 BAD: list[tuple[bytes | str | None, str]] = [
+    ('{"t":18446744073710}', "column t does not take its value as TIMESTAMP"),
+    ('{"t":1600000000000001}', "column t does not take its value as TIMESTAMP"),
+    ('{"t": -9223372036855}', "column t does not take its value as TIMESTAMP"),
+    ('{"\\u0074":18446744073710}', "column t does not take its value as TIMESTAMP"),
+    ('{"dt":"2024-01-02 garbage"}', "column dt does not take its value as DATE"),
+    ('{"dt":"2024-01-02Tgarbage"}', "column dt does not take its value as DATE"),
+    ('{"dt":"99"}', "column dt does not take its value as DATE"),
+    ('{"\\u0064t":"99"}', "column dt does not take its value as DATE"),
+    ('{"by":128}', "column by does not take its value as TINYINT"),
+    ('{"by":255}', "column by does not take its value as TINYINT"),
+    ('{"m":{"k":1,"k":2}}', "column m does not take its value as MAP<STRING, INT>"),
+    ('{"s":1e400}', "column s does not take its value as STRING"),
+    ('{"d":1e30000000}', "the value has a number with an exponent of more than three digits"),
     (None, "the value is null (a tombstone)"),
     (b'{"s":"\xc3\x28"}', "the value is not UTF-8"),
     (b"\xff\xfe", "the value is not UTF-8"),
