@@ -155,7 +155,7 @@ def install() -> None:
         run(*pip, "--require-hashes", "-r", str(JAVA_LOCK))
     step("Fetching the jars of Spark and Kafka")
     run(python_of(VENV), "-c", FETCH_JARS)
-    step("Archiving Spark's classes, so that it starts in half the time")
+    step("Archiving Spark's classes, which saves seconds of each start")
     if subprocess.call([python_of(VENV), "-c", ARCHIVE_CLASSES], cwd=ROOT, env={**os.environ, "TZ": "UTC"}) != 0:
         step("Going on without the archive.")
     step("Ready.")

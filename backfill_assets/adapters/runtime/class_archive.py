@@ -1,4 +1,4 @@
-"""An archive of the classes that Spark loads, with which it starts in about half the time.
+"""An archive of the classes that Spark loads, which saves seconds of each start.
 
 Before it has computed its first rows, Spark loads and verifies 20,000 classes. Java can keep them in an archive (application
 class data sharing, JEP 350), and then maps that into memory. An archive belongs to one Java runtime and one installation of
