@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.core.choice.choose import Choice
-from backfill_assets.core.choice.estimates import NEVER
+from backfill_assets.core.choice.expiry import NEVER
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared, DeclaredStrategy, MaterializedView
 from backfill_assets.errors import VersionsLostError

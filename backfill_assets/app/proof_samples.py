@@ -91,7 +91,7 @@ def _upstreams(case: Case) -> list[Sampled]:
     if not isinstance(position, SnapshotPosition):
         return [each for source in declared.sources for each in _of_bronze(case, source)]
     inputs = at_position(position, case.workspace.inputs(declared).tables)
-    return [_of_table(case, declared, name, each) for name, each in inputs.items()]
+    return [_of_table(case, declared, name, each) for name, each in inputs.tables.items()]
 
 
 def _of_table(case: Case, view: MaterializedView, name: str, recorded: Recorded) -> Sampled:

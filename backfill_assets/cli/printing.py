@@ -166,6 +166,7 @@ def _read_lines(read: "Read") -> list[str]:
         FullRead,
         KafkaRead,
         KeyRead,
+        LookupRead,
         SkipRead,
         SnapshotRead,
         SpoolRead,
@@ -180,8 +181,10 @@ def _read_lines(read: "Read") -> list[str]:
             parts = sum(len(each) for each in read.ranges.values())
             kind = "files with" if isinstance(read, SnapshotRead) else "key ranges with about"
             return [f"{read.source} at version {read.version}: {parts:,} {kind} {read.rows:,} rows"]
-        case FullRead():
-            whole = f"{read.source} at version {read.last} in full: about {read.held:,} rows"
+        case FullRead() | LookupRead():
+            whole = f"{read.source} at version {read.version} in full: about {read.held:,} rows"
+            if isinstance(read, LookupRead):
+                return [f"{whole}, to join the chunk with"]
             changes = f"about {read.rows:,} changed rows since version {read.first - 1}"
             return [f"{whole}, instead of {changes}" if read.first <= read.last else whole]
         case SkipRead():
@@ -190,8 +193,10 @@ def _read_lines(read: "Read") -> list[str]:
         case ChangesRead() | CaptureRead() | SpoolRead():
             found = f"{read.source}: versions {read.first} to {read.last}, about {read.rows:,} changed rows"
             if isinstance(read, ChangesRead):
-                return [found if read.within is None else f"{found}, as far as their keys have been read"]
-            return [f"{found}, {'into' if isinstance(read, CaptureRead) else 'from'} the spool"]
+                more = "" if read.within is None else ", as far as their keys have been read"
+            else:
+                more = f", {'into' if isinstance(read, CaptureRead) else 'from'} the spool"
+            return [found + more]
         case _:
             assert_never(read)
     return [

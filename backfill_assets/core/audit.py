@@ -23,6 +23,7 @@ from backfill_assets.core.progress.reads import (
     FullRead,
     KafkaRead,
     KeyRead,
+    LookupRead,
     Read,
     SkipRead,
     SnapshotRead,
@@ -297,7 +298,7 @@ def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
         if isinstance(table, SnapshotRead | KeyRead):
             for bucket, each in table.ranges.items():
                 found.setdefault((table.source, bucket), []).append(each)
-        elif not isinstance(table, SkipRead):
+        elif not isinstance(table, LookupRead | SkipRead):
             for bucket, each in _unread(plan, table).items():
                 found.setdefault((table.source, bucket), []).append(each)
             versions = OffsetRange.model_construct(start=table.first - 1, end=table.last)  # of any plan, sound or not
@@ -380,8 +381,9 @@ def _table_violations(before: Position, after: Position, plan: Plan | None) -> l
         )
         reads = [each for each in plan.table_reads if each.source == name] if plan is not None else []
         for each in reads:
-            meant = (now.table_id, now.pinned) if isinstance(each, SnapshotRead) else (now.table_id,)
-            found = (each.table_id, each.version) if isinstance(each, SnapshotRead) else (each.table_id,)
+            of_pinned = isinstance(each, SnapshotRead | LookupRead)
+            meant = (now.table_id, now.pinned) if of_pinned else (now.table_id,)
+            found = (each.table_id, each.version) if isinstance(each, SnapshotRead | LookupRead) else (each.table_id,)
             if found != meant:
                 violations.append(f"the plan read {found} of {name}, but the position is for {meant}")
         counted, stated = now.rows - was.rows, sum(map(size_of, reads))

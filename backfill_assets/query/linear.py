@@ -43,6 +43,17 @@ class Linearity:
     linear: frozenset[int] = frozenset()
     parts: tuple[int, ...] = ()
 
+    def driving(self, rows: Sequence[int]) -> tuple[int, ...]:
+        """The occurrences by which the query can be computed in chunks: in each part the linear one whose table has the most
+        `rows` (of each occurrence). None if a part has no linear one.
+
+        Example:
+            >>> Linearity(linear=frozenset({0, 1, 2}), parts=(0, 0, 1)).driving([10, 500, 3])
+            (1, 2)
+        """
+        of_parts = [[at for at in sorted(self.linear) if self.parts[at] == part] for part in sorted(set(self.parts))]
+        return tuple(max(some, key=lambda at: rows[at]) for some in of_parts) if all(of_parts) else ()
+
 
 NOWHERE: Final = Linearity()
 

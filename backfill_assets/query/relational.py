@@ -141,6 +141,16 @@ class RelationalQuery:
             return Steps("full" if by_class is None else "restricted", (), by_class or {})
         return steps or Steps("full")
 
+    def chunk_steps(self, places: Sequence[int]) -> Steps:
+        """How rows of history come to the view that are bound to these places, in which the query is linear."""
+        return Steps("additive" if self.grouped else "linear", tuple(places))
+
+    def driving(self, rows: Mapping[str, int]) -> dict[int, str]:
+        """The places, with their tables, by whose rows the query can be computed in chunks, if each table has so many `rows`;
+        empty if it cannot."""
+        linear = (self.grouped.rows if self.grouped else self).linearity
+        return {at: self.occurrences[at] for at in linear.driving([rows[name] for name in self.occurrences])}
+
     @property
     def by_copies(self) -> bool:
         """Whether rows are known by what they hold and the number of the copy."""

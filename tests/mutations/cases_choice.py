@@ -54,7 +54,7 @@ CHOICE: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="the age of the pinned commit does not count",
-        file="backfill_assets/core/choice/estimates.py",
+        file="backfill_assets/core/choice/expiry.py",
         old="left = None if kept is None else kept - table.newest_commit_age_seconds",
         new="left = kept",
         tests=(

@@ -172,3 +172,23 @@ def test_a_view_that_follows_changes_is_what_its_query_gives(data: st.DataObject
         view = (signed if steps.rule == "additive" else followed)(engine, before, after, steps)
         expected = Counter(engine.rows(of_table(after, query)))
     assert view == expected, (query.text, steps, query.classes)
+
+
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_chunks_of_the_tables_that_drive_a_query_give_together_what_it_gives(data: st.DataObject) -> None:
+    query = analyzed(data.draw(queries(), label="query"))
+    held = data.draw(tables(), label="tables")
+    driving = query.driving({name: len(rows) for name, rows in held.items()})
+    assume(driving)
+    rows_of = query.grouped.rows if query.grouped else query
+    chunks = data.draw(st.integers(1, 3), label="chunks")
+    whole = of_table(held, query)
+    view: Counter[Row] = Counter()
+    with closing(Engine(rows_of)) as engine:
+        for place, chunk in product(driving, range(chunks)):
+            parts = rows_of.linearity.parts
+            bound = [rows if parts[at] == parts[place] else [] for at, rows in enumerate(whole)]
+            bound[place] = whole[place][chunk::chunks]
+            view.update(engine.rows(bound))
+        assert view == Counter(engine.rows(whole)), (query.text, driving)

@@ -10,6 +10,7 @@ from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
 from backfill_assets.core.progress.reads import (
     CaptureRead,
     KeyRead,
+    LookupRead,
     SkipRead,
     SnapshotRead,
     SpoolRead,
@@ -38,7 +39,7 @@ class Forgetful(Lake):
         return [replace(each, bytes=ROW * each.rows) for each in super().commits(name, after, until)]
 
     def check_readable(self, read: TableRead) -> None:
-        if isinstance(read, SpoolRead | SnapshotRead | SkipRead):
+        if isinstance(read, SpoolRead | SnapshotRead | SkipRead | LookupRead):
             return
         assert not isinstance(read, KeyRead), "no table here is read by key"
         assert read.first > self.cleaned.get(read.source, 0)

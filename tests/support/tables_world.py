@@ -16,6 +16,7 @@ from backfill_assets.core.progress.reads import (
     ChangesRead,
     FullRead,
     KeyRead,
+    LookupRead,
     SkipRead,
     SnapshotRead,
     SpoolRead,
@@ -88,7 +89,7 @@ class Lake:
     def check_readable(self, read: TableRead) -> None:
         assert not isinstance(read, KeyRead), "no table here is read by key"
         match read:
-            case SnapshotRead() | FullRead():
+            case SnapshotRead() | FullRead() | LookupRead():
                 versions = {read.version}
             case SkipRead():
                 versions = set(read.versions)

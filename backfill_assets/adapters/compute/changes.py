@@ -57,8 +57,11 @@ class DuplicateKey:
     parts: tuple[int, ...] = ()
 
 
-def batch(query: Query, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
-    """All rows of the view, including hidden columns, from all rows of its upstreams."""
+def batch(
+    query: Query, inputs: "Mapping[str, DataFrame]", chunks: "Mapping[int, DataFrame] | None" = None
+) -> "DataFrame":
+    """All rows of the view, including hidden columns, from all rows of its upstreams, by name; in some places of a query over
+    several tables only from these `chunks`."""
     if isinstance(query, AggregateQuery):
         from backfill_assets.adapters.sql.apply_aggregate import stored
 
@@ -66,7 +69,7 @@ def batch(query: Query, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
     if isinstance(query, RelationalQuery):
         from backfill_assets.adapters.sql.apply_relational import apply_relational
 
-        return apply_relational(query, inputs)
+        return apply_relational(query, inputs, chunks)
     from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
 
     return apply_rowwise(query, inputs).drop(CARRIED_CHANGE)

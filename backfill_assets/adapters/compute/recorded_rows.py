@@ -17,7 +17,7 @@ from backfill_assets.query.rowwise import RowwiseQuery
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Recorded", "recorded", "recorded_rows", "with_key"]
+__all__ = ["Recorded", "all_pinned", "recorded", "recorded_rows", "with_key"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,11 @@ def recorded(upstream: DeltaUpstream, table: TablePosition) -> Recorded:
         rows=table.rows,
     )
     return Recorded(upstream=upstream, position=table, files=files)
+
+
+def all_pinned(each: Recorded) -> Recorded:
+    """All rows of the pinned version of a table, however many have been read."""
+    return Recorded(upstream=each.upstream, position=each.position.model_copy(update={"buckets": {}}))
 
 
 def with_key(query: Query, upstream: DeltaUpstream) -> tuple[Column, ...]:

@@ -43,23 +43,25 @@ IS_INSERT = "IN ('insert', 'update_postimage')"
 @dataclass(frozen=True, kw_only=True)
 class Changed:
     """The changes of a table, made anew for each place that reads them: the rows that `come`, those that `go` (None if there
-    are none), and all `old` rows."""
+    are none), and all `old` rows (None if no place is to see them)."""
 
     come: "Callable[[], DataFrame]"
-    go: "Callable[[], DataFrame] | None"
-    old: "Callable[[], DataFrame]"
+    go: "Callable[[], DataFrame] | None" = None
+    old: "Callable[[], DataFrame] | None" = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableChanges:
     """What gives all rows of a table, by name, and is called for those that are read; what became of those that `changed`,
-    about so many `rows`; and what gives the rows that the view has `held`, anew for each place that reads them."""
+    about so many `rows`; and what gives the rows that the view has `held`, anew for each place that reads them. `first`: the
+    view has no rows yet."""
 
     new: "Callable[[str], DataFrame]"
     changed: Mapping[str, Changed]
     held: "Callable[[], DataFrame]"
     spark: "SparkSession"
     rows: int
+    first: bool = False
 
 
 def relational_changes(
@@ -92,7 +94,11 @@ def at_once(query: RelationalQuery, work: TableChanges, old: Sequence[int]) -> "
 
 def _at_place(query: RelationalQuery, work: TableChanges, at: int, old: Sequence[int]) -> "DataFrame":
     name = query.occurrences[at]
-    return work.changed[name].old() if at in old else work.new(name)
+    if at not in old:
+        return work.new(name)
+    before = work.changed[name].old
+    assert before is not None
+    return before()
 
 
 def _beside(query: RelationalQuery, work: TableChanges, number: int, at: int, old: Sequence[int]) -> "DataFrame":

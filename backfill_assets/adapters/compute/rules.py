@@ -39,14 +39,22 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
 @contextmanager
 def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[DataFrame]":
     """The groups that changes of joined rows touch, as they are to be."""
-    from backfill_assets.adapters.sql.apply_relational import joined_rows
+    from backfill_assets.adapters.sql.apply_relational import joined_rows, row_of_nulls
 
     assert query.grouped is not None
     joined, groups = query.grouped.rows, query.grouped.groups
     sign = f"IF({CARRIED_CHANGE} = 'insert', 1, -1)"
-    with signed_changes(joined, steps, work) as feed, kept(signed(groups, feed, sign)) as changes:
+    rows_go = bool(steps.by_class) or any(each.go is not None for each in work.changed.values())
+    with signed_changes(joined, steps, work) as rows:
+        feed = rows
+        if query.grouped.of_all and work.first:
+            nothing = row_of_nulls(feed).selectExpr(
+                "* EXCEPT (" + CARRIED_CHANGE + ")", f"'insert' AS {CARRIED_CHANGE}"
+            )
+            feed = feed.unionByName(nothing)
 
         def whole() -> "DataFrame":
             return joined_rows(query, [work.new(name) for name in joined.occurrences])
 
-        yield changed_groups(groups, changes, work.held(), whole, rows=work.rows)
+        with kept(signed(groups, feed, sign)) as changes:
+            yield changed_groups(groups, changes, work.held(), whole if rows_go else None, rows=work.rows)

@@ -64,12 +64,14 @@ from backfill_assets.core.progress.reads import (
     CaptureRead,
     ChangesRead,
     FullRead,
-    KeyRead,
+    LookupRead,
     SkipRead,
+    SnapshotRead,
     SpoolRead,
     TableRead,
 )
 from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule
+from backfill_assets.core.strategies.table_plans import chunk_places, is_first_chunk, may_meet_old_rows
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
@@ -136,6 +138,8 @@ class TableCompute:
         query = self.query(plan)
         if not isinstance(query, RelationalQuery):
             return Steps("full"), ""
+        if not plan.replaces:
+            return query.chunk_steps(chunk_places(plan)), ""
         reads = [each for each in plan.reads if isinstance(each, FullRead)]
         changed = [each for each in reads if each.first <= each.last and each.rows]
         steps = query.steps([each.source for each in changed])
@@ -182,13 +186,15 @@ class TableCompute:
 
         plan = attempt.plan
         query = self.query(plan)
-        if plan.replaces:
-            return self._in_full(attempt) if steps.rule == "full" else self._followed(attempt, steps)
+        if plan.replaces and steps.rule == "full":
+            return self._in_full(attempt)
+        if isinstance(query, RelationalQuery):
+            return self._followed(attempt, steps)
         if isinstance(query, AggregateQuery):
             return self._groups(attempt)
         assert isinstance(query, RowwiseQuery)
         result = apply_rowwise(query, self._inputs(attempt))
-        if not _may_meet_old_rows(plan) or not query.key_columns:
+        if not may_meet_old_rows(plan) or not query.key_columns:
             rows = result.selectExpr(*view_columns(self.output))
             return write_new(rows, attempt.place, tasks=_tasks(plan.offsets), scans=attempt.scans)
         return self._changes(attempt, consolidated(result, *unique_keys(query)))
@@ -228,25 +234,45 @@ class TableCompute:
         return {**counts, REPLACED: 1}
 
     def _followed(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
-        """Stage what changes do to a view whose query has a rule for them."""
+        """Stage what changes, or a chunk of history, do to a view whose query has a rule for them."""
         query = self.query(attempt.plan)
         assert isinstance(query, RelationalQuery)
+        work = self._changes_of(attempt, steps) if attempt.plan.replaces else self._chunk(attempt)
+        with followed(query, steps, work) as changes:
+            if OPERATION in changes.columns:
+                chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
+                return write_changes(chosen, attempt.place, tasks=_tasks(work.rows), scans=attempt.scans)
+            return self._changes(attempt, consolidated(changes, *unique_keys(query)))
+
+    def _changes_of(self, attempt: Attempt, steps: Steps) -> TableChanges:
+        """What changed in the tables that a plan reads."""
         reads = [each for each in attempt.plan.reads if isinstance(each, FullRead)]
         changed = [each for each in reads if each.first <= each.last and each.rows]
         # What groups are computed again from is read only if there are such groups.
         reading = replace(attempt, scans=replace(attempt.scans, implied=steps.rule == "additive"))
-        work = TableChanges(
+        return TableChanges(
             new=lambda name: self._input(reading, name),
             changed={each.source: self._changed(attempt, each) for each in changed},
             held=partial(self._old, attempt),
             spark=attempt.spark,
             rows=sum(each.rows for each in changed),
         )
-        with followed(query, steps, work) as changes:
-            if OPERATION in changes.columns:
-                chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
-                return write_changes(chosen, attempt.place, tasks=_tasks(work.rows), scans=attempt.scans)
-            return self._changes(attempt, consolidated(changes, *unique_keys(query)))
+
+    def _chunk(self, attempt: Attempt) -> TableChanges:
+        """The rows of a chunk of history, as rows that come to tables."""
+        plan = attempt.plan
+        return TableChanges(
+            new=lambda name: self._input(attempt, name, LookupRead),
+            changed={
+                each.source: Changed(come=partial(self._input, attempt, each.source, SnapshotRead))
+                for each in plan.reads
+                if isinstance(each, SnapshotRead)
+            },
+            held=partial(self._old, attempt),
+            spark=attempt.spark,
+            rows=plan.offsets,
+            first=is_first_chunk(plan),
+        )
 
     def _changed(self, attempt: Attempt, read: FullRead) -> Changed:
         columns = self._columns(attempt.plan, read.source)
@@ -263,11 +289,12 @@ class TableCompute:
         names = dict.fromkeys(read.source for read in attempt.read.values())
         return Inputs(names, lambda name: self._input(attempt, name))
 
-    def _input(self, attempt: Attempt, name: str) -> "DataFrame":
+    def _input(self, attempt: Attempt, name: str, kind: type[TableRead] | None = None) -> "DataFrame":
+        """The rows that are read of a table, or those of one kind of reads."""
         parts = [
             self._rows(attempt, read, attempt.scratch(str(number)))
             for number, read in attempt.read.items()
-            if read.source == name
+            if read.source == name and (kind is None or isinstance(read, kind))
         ]
         return reduce(lambda some, more: some.unionByName(more), parts)
 
@@ -355,17 +382,6 @@ class TableCompute:
         each = recorded(self.upstreams[name], plan.after.tables[name])
         place = replace(attempt.scratch("whole"), scans=replace(attempt.scans, implied=True))
         return recorded_rows(attempt.spark, each, self._columns(plan, name), place)
-
-
-def _may_meet_old_rows(plan: Plan) -> bool:
-    """Whether several rows may have the same key. In one version, whose keys were checked to be unique, they cannot."""
-    assert isinstance(plan.before, SnapshotPosition)
-    pinned = {name: table.pinned for name, table in plan.before.tables.items()}
-    return any(
-        isinstance(read, ChangesRead | SpoolRead | SkipRead)
-        or (isinstance(read, KeyRead) and read.version != pinned[read.source])
-        for read in plan.consumed
-    )
 
 
 def _tasks(rows: int) -> int:

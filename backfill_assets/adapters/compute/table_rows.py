@@ -28,7 +28,7 @@ from backfill_assets.core.epoch.conservation import (
     scan_of_version,
 )
 from backfill_assets.core.progress.positions import TablePosition
-from backfill_assets.core.progress.reads import ChangesRead, FullRead, KeyRead, Read, SnapshotRead
+from backfill_assets.core.progress.reads import ChangesRead, FullRead, KeyRead, LookupRead, Read, SnapshotRead
 from backfill_assets.core.strategies.arrangement import done_ranges
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.rowwise import CHANGE
@@ -121,7 +121,7 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
         return _inserted(unfiltered(rows))
 
     match read:
-        case SnapshotRead() | FullRead():
+        case SnapshotRead() | FullRead() | LookupRead():
             return of_files(read.version, upstream.chosen(read))
         case KeyRead():
             files = files_of_keys(upstream, read, sortable_key(upstream)[0])

@@ -41,6 +41,7 @@ from backfill_assets.core.progress.reads import (
     ChangesRead,
     FullRead,
     KeyRead,
+    LookupRead,
     SkipRead,
     SnapshotRead,
     SpoolRead,
@@ -134,10 +135,10 @@ class DeltaUpstream:
         """Rows of each file of a version, in the order of paths; from the file itself if the log does not have them."""
         return self._rows.use(number, lambda: tuple(self._rows_of(each) for each in self.version(number).files))
 
-    def chosen(self, read: SnapshotRead | FullRead) -> list[DataFile]:
+    def chosen(self, read: SnapshotRead | FullRead | LookupRead) -> list[DataFile]:
         """The files that a read names."""
         files = self.version(read.version).files
-        if isinstance(read, FullRead):
+        if isinstance(read, FullRead | LookupRead):
             return list(files)
         return [
             files[index]
@@ -201,7 +202,7 @@ class DeltaUpstream:
         match read:
             case SnapshotRead():
                 self._check_there({path: read.version for each in self.chosen(read) for path in each.needed})
-            case KeyRead():
+            case KeyRead() | LookupRead():
                 self.check_whole(read.version)
             case FullRead():
                 self.check_whole(read.last)

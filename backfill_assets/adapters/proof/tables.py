@@ -2,10 +2,11 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.changes import DuplicateKey, batch, duplicate_keys
-from backfill_assets.adapters.compute.recorded_rows import Recorded, recorded, recorded_rows, with_key
+from backfill_assets.adapters.compute.recorded_rows import Recorded, all_pinned, recorded, recorded_rows, with_key
 from backfill_assets.adapters.compute.table_rows import Scratch
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
@@ -13,7 +14,7 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.proof.rows import MAX_VIOLATIONS_SHOWN, Difference, compared
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.positions import Driving, SnapshotPosition
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
@@ -22,10 +23,19 @@ from backfill_assets.query.rowwise import RowwiseQuery
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["at_position", "find_duplicate_keys", "recomputed", "view_difference"]
+__all__ = ["AtPosition", "at_position", "find_duplicate_keys", "recomputed", "view_difference"]
 
 
-def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> dict[str, Recorded]:
+@dataclass(frozen=True, kw_only=True)
+class AtPosition:
+    """What a view stands for at a position: the part of each table by name. With `driving`, only the places of the query that
+    drive its history stand for these parts, and all others for the pinned versions."""
+
+    tables: Mapping[str, Recorded]
+    driving: Driving | None = None
+
+
+def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> AtPosition:
     """The meaning of the recorded position for each table.
 
     Errors: `VersionsLostError` if a version is no longer in the table's log, or its files are gone.
@@ -36,33 +46,45 @@ def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream])
             tables[name].check_whole(each.position.version)
         else:
             tables[name].check_readable(each.files)
-    return found
+    driving = None if position.backfilled else position.driving
+    for name in driving.beside if driving is not None else ():
+        tables[name].check_whole(position.tables[name].pinned)
+    return AtPosition(tables=found, driving=driving)
 
 
-def recomputed(
-    runner: SparkRunner, query: Query, inputs: Mapping[str, Recorded], view: TableLocation, version: int
-) -> Difference:
+def recomputed(runner: SparkRunner, query: Query, inputs: AtPosition, view: TableLocation, version: int) -> Difference:
     """Compare the view at a version with its query over the recorded inputs."""
 
     def compare(spark: "SparkSession") -> Difference:
         inside = f"{INPUTS}/{uuid.uuid4().hex}"  # another check may be running on the same view
-        rows = {
-            name: recorded_rows(
-                spark, each, with_key(query, each.upstream), Scratch(table=view, path=f"{inside}/{name}")
-            )
-            for name, each in inputs.items()
-        }
+
+        def rows_of(each: Recorded, part: str) -> "DataFrame":
+            place = Scratch(table=view, path=f"{inside}/{part}/{each.upstream.name}")
+            return recorded_rows(spark, each, with_key(query, each.upstream), place)
+
+        parts = {name: rows_of(each, "read") for name, each in inputs.tables.items()}
+        driving = inputs.driving
         try:
-            return view_difference(query, rows_at(spark, view, version), rows)
+            if driving is None:
+                return view_difference(query, rows_at(spark, view, version), parts)
+            every = parts | {name: rows_of(all_pinned(inputs.tables[name]), "all") for name in driving.beside}
+            chunks = {at: parts[name] for at, name in driving.places.items()}
+            return view_difference(query, rows_at(spark, view, version), every, chunks)
         finally:
             delete_folder(view, inside)
 
     return runner.run(compare)
 
 
-def view_difference(query: Query, found: "DataFrame", inputs: "Mapping[str, DataFrame]") -> Difference:
-    """Compare a view's rows, hidden columns too, with its query. Groups that are kept by a rule are also compared with what
-    the user's own text gives."""
+def view_difference(
+    query: Query,
+    found: "DataFrame",
+    inputs: "Mapping[str, DataFrame]",
+    chunks: "Mapping[int, DataFrame] | None" = None,
+) -> Difference:
+    """Compare a view's rows, hidden columns too, with its query over all rows of its upstreams, by name, or only these
+    `chunks` of them at some of its places. Groups that are kept by a rule are also compared with what the user's own text
+    gives."""
     if isinstance(query, RelationalQuery):  # the hash of a row is of its floats' last digits, too
         found = found.drop(ROW_HASH, COPY)
     first = [name for name in query.key_columns if name in found.columns] or found.columns[:1]
@@ -70,12 +92,12 @@ def view_difference(query: Query, found: "DataFrame", inputs: "Mapping[str, Data
     if isinstance(query, RelationalQuery) and query.grouped is not None:
         from backfill_assets.adapters.sql.apply_relational import own_rows
 
-        written = own_rows(query, inputs)
+        written = own_rows(query, inputs, chunks)
         visible = [name for name in first if name in written.columns] or written.columns[:1]
         different = compared(found.select(*map(quoted, written.columns)), written, first=visible, rounded=rounded)
         if different.missing or different.unexpected:
             return different
-    return compared(found, batch(query, inputs), first=first, rounded=rounded)
+    return compared(found, batch(query, inputs, chunks), first=first, rounded=rounded)
 
 
 def find_duplicate_keys(

@@ -27,19 +27,23 @@ __all__ = [
     "numbered",
     "own_rows",
     "result_rows",
+    "row_of_nulls",
 ]
 
 _SESSION = "spark.sessionWindow"
 """The entry in a column's metadata by which Spark knows it as a session."""
 
 
-def apply_relational(query: RelationalQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
-    """The view's rows, including hidden columns, for all rows of its upstreams, by name.
+def apply_relational(
+    query: RelationalQuery, inputs: "Mapping[str, DataFrame]", chunks: "Mapping[int, DataFrame] | None" = None
+) -> "DataFrame":
+    """The view's rows, including hidden columns, for all rows of its upstreams, by name; in some places only for these
+    `chunks`.
 
     Errors: `QueryError` with reason `SPARK` if Spark refuses the query, or `TYPE` if rows have no hash and no key is
     given.
     """
-    result = result_rows(query, [inputs[name] for name in query.occurrences])
+    result = result_rows(query, _bound(query, inputs, chunks))
     fields = result.schema.fields
     if query.grouped is None:
         check_columns(fields[: len(fields) - len(query.classes.hidden)], keyed=bool(query.primary_key))
@@ -61,13 +65,27 @@ def joined_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "DataFr
     rows = computed_rows(query.grouped.rows, bound)
     if not query.grouped.of_all:
         return rows
+    return rows.unionAll(row_of_nulls(rows))
+
+
+def row_of_nulls(rows: "DataFrame") -> "DataFrame":
+    """One row with the columns of these rows, each null: it makes the group of all rows be there, and counts for nothing."""
     nulls = [f"CAST(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}" for field in rows.schema.fields]
-    return rows.unionAll(rows.sparkSession.range(1).selectExpr(*nulls))
+    return rows.sparkSession.range(1).selectExpr(*nulls)
 
 
-def own_rows(query: RelationalQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
-    """What the user's own text gives for all rows of its upstreams, by name, whatever rule keeps the view."""
-    return computed_rows(query, [inputs[name] for name in query.occurrences])
+def own_rows(
+    query: RelationalQuery, inputs: "Mapping[str, DataFrame]", chunks: "Mapping[int, DataFrame] | None" = None
+) -> "DataFrame":
+    """What the user's own text gives, whatever rule keeps the view; the arguments are those of `apply_relational`."""
+    return computed_rows(query, _bound(query, inputs, chunks))
+
+
+def _bound(
+    query: RelationalQuery, inputs: "Mapping[str, DataFrame]", chunks: "Mapping[int, DataFrame] | None"
+) -> "list[DataFrame]":
+    chosen = chunks or {}
+    return [chosen[at] if at in chosen else inputs[name] for at, name in enumerate(query.occurrences)]
 
 
 def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "DataFrame":

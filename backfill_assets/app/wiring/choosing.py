@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -47,16 +47,24 @@ class Chooser:
 
         Errors: `UpstreamRefusedError` if an upstream does not exist, and the errors of a broker that does not answer.
         """
-        view = self.view
+        view, facts = self.view, self._facts(chunk_rows)
         return choose(
-            self._facts(chunk_rows),
+            facts,
             costs=learned_costs(self.output),
             chunk_rows=chunk_rows,
             memory_bytes=self.spark.memory_bytes,
             spool_bytes=spool_bytes(),
             requested=None if view.strategy == "auto" else view.strategy,
             whole=view.whole,
+            driving=self._driving(facts),
         )
+
+    def _driving(self, facts: Sequence[TableFacts]) -> Collection[str]:
+        """The tables that would drive the history of a query over several tables, if they have so many rows."""
+        if not self.view.whole:
+            return ()
+        found = self.inputs.query.driving({each.name: each.rows for each in facts})
+        return set(found.places.values()) if found is not None else ()
 
     def decided(self) -> Strategy:
         """The strategy to begin with. One that is forecast to fail is only used if it was requested by name.

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 
+from backfill_assets.app.wiring.table_upstreams import TableUpstreams
 from backfill_assets.core.epoch.costs import Strategy
-from backfill_assets.core.epoch.ports import Clock, KeyedTables, Upstreams
+from backfill_assets.core.epoch.ports import Clock, Upstreams
 from backfill_assets.core.epoch.skips import Skips
 from backfill_assets.core.progress.positions import micros
 from backfill_assets.core.strategies.arrangement import ArrangementHistory
 from backfill_assets.core.strategies.ingest import IngestDecider
+from backfill_assets.core.strategies.joined_history import JoinedHistory
 from backfill_assets.core.strategies.rearranged import RearrangedHistory
 from backfill_assets.core.strategies.snapshot import SnapshotHistory
 from backfill_assets.core.strategies.snapshot_once import SnapshotOnceHistory
@@ -49,7 +51,7 @@ def over_sources(view: MaterializedView, upstreams: Upstreams, skips: Skips) -> 
 
 
 def over_tables(
-    view: MaterializedView, tables: KeyedTables, choose: Callable[[], Strategy], skips: Skips, clock: Clock
+    view: MaterializedView, tables: TableUpstreams, choose: Callable[[], Strategy], skips: Skips, clock: Clock
 ) -> TablesDecider:
     """The decider of a view over Delta tables and other views, for a run that begins now; `choose` is called when a life
     begins."""
@@ -63,7 +65,9 @@ def over_tables(
         fingerprint=fingerprint_of(view),
         tables=tables,
         histories={
-            "snapshot": SnapshotHistory(tables=tables),
+            "snapshot": JoinedHistory(tables=tables, drive=tables.query.driving)
+            if whole
+            else SnapshotHistory(tables=tables),
             "snapshot_once": WholeHistory(tables=tables) if whole else SnapshotOnceHistory(tables=tables),
             "arrangement": ArrangementHistory(tables=tables),
             "rearranged": RearrangedHistory(

@@ -6,12 +6,13 @@
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from pydantic import ByteSize
 
-from backfill_assets.core.choice.estimates import NEVER, Estimate, Limit, Workload, estimate, limits
+from backfill_assets.core.choice.estimates import Estimate, Workload, estimate
+from backfill_assets.core.choice.expiry import NEVER, Limit, limits
 from backfill_assets.core.choice.reasons import FORECAST, HARD, Code, Risk, RuledOut
 from backfill_assets.core.epoch.costs import STRATEGIES, Costs, Strategy, TableFacts
 from backfill_assets.core.progress.retention import in_words
@@ -35,7 +36,7 @@ class Choice(Value):
 
     `chosen` is None if no strategy can be used, or the `requested` one cannot. `least_bad` then names the nearest
     alternative, if there is one: what `auto` would choose, or the strategy with the least bad forecast. `estimates` has one
-    for each strategy that reads this kind of upstream, in the order of `STRATEGIES`. A strategy may be ruled out for
+    for each strategy that reads this kind of upstream, the simplest first. A strategy may be ruled out for
     several reasons. `words` says all of it in a few sentences.
     """
 
@@ -70,12 +71,14 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
     spool_bytes: int,
     requested: Strategy | None = None,
     whole: bool = False,
+    driving: Collection[str] = (),
 ) -> Choice:
     """Choose the cheapest strategy that is not ruled out, the simplest of those within 5 %.
 
     With `requested`, or if only one strategy reads such upstreams (topics), it is that one or none, and a forecast against
-    it becomes a risk of its estimate. `whole`: the query is computed over whole tables. The order of `facts` does not
-    matter. Errors: `ValueError` without facts, or with `chunk_rows` below 1.
+    it becomes a risk of its estimate. `whole`: the query is computed over whole tables, but chunks of those that are
+    `driving`, if there are any, can be joined with the others. The order of `facts` does not matter. Errors: `ValueError`
+    without facts, or with `chunk_rows` below 1.
     """
     if not facts or chunk_rows < 1:
         raise ValueError(
@@ -88,16 +91,18 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
         chunk_rows=chunk_rows,
         memory_bytes=memory_bytes,
         spool_bytes=spool_bytes,
+        whole=whole,
+        driving=frozenset(driving),
     )
-    unfit = {strategy: reason for strategy in STRATEGIES if (reason := _reads(strategy, work, whole=whole))}
+    unfit = {strategy: reason for strategy in STRATEGIES if (reason := _reads(strategy, work))}
     fitting = [strategy for strategy in STRATEGIES if strategy not in unfit]
+    if driving:  # all at once is simpler than joining chunks
+        fitting.reverse()
     named = requested or (fitting[0] if len(fitting) == 1 else None)
     estimates = [estimate(strategy, work) for strategy in fitting]
-    estimates = [each.model_copy(update={"risks": tuple(_risks(each, work, whole=whole))}) for each in estimates]
+    estimates = [each.model_copy(update={"risks": tuple(_risks(each, work))}) for each in estimates]
     ruled_out = [*unfit.values()]
-    ruled_out += [
-        reason for each in estimates for reason in (*_impossible(each, work, whole=whole), *_forecast(each, work))
-    ]
+    ruled_out += [reason for each in estimates for reason in (*_impossible(each, work), *_forecast(each, work))]
     if named is not None:
         estimates, ruled_out = _as_asked(named, estimates, ruled_out)
     best = _cheapest(estimates, ruled_out)
@@ -114,12 +119,13 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
     return decided.model_copy(update={"words": _words(decided, work)})
 
 
-def _reads(strategy: Strategy, work: Workload, *, whole: bool) -> RuledOut | None:
-    """Why a strategy does not read upstreams of these kinds at all, or not for a query over `whole` tables."""
+def _reads(strategy: Strategy, work: Workload) -> RuledOut | None:
+    """Why a strategy does not read upstreams of these kinds at all, or not for a query over whole tables."""
     topics = [table.name for table in work.facts if table.kind == "topic"]
     tables = [table.name for table in work.facts if table.kind != "topic"]
     if (strategy == "source") == bool(topics):
-        return _in_parts(strategy) if whole and strategy not in {"source", "snapshot_once"} else None
+        fit = {"source", "snapshot_once", *(["snapshot"] if work.in_chunks else [])}
+        return _in_parts(strategy, work) if work.whole and strategy not in fit else None
     expected = "Kafka topics" if tables else "Delta tables and views"
     return RuledOut(
         strategy=strategy,
@@ -129,21 +135,21 @@ def _reads(strategy: Strategy, work: Workload, *, whole: bool) -> RuledOut | Non
     )
 
 
-def _in_parts(strategy: Strategy) -> RuledOut:
+def _in_parts(strategy: Strategy, work: Workload) -> RuledOut:
     return RuledOut(
         strategy=strategy,
         code=Code.WHOLE_TABLES,
         reason="the query needs the rows of all its tables together, but history would be read in parts",
-        remedy="use `snapshot_once`",
+        remedy="use `snapshot` or `snapshot_once`" if work.in_chunks else "use `snapshot_once`",
     )
 
 
-def _impossible(each: Estimate, work: Workload, *, whole: bool) -> Iterable[RuledOut]:
+def _impossible(each: Estimate, work: Workload) -> Iterable[RuledOut]:
     if each.strategy == "source":
         return
     out = partial(RuledOut, strategy=each.strategy)
     feedless = [table.name for table in work.facts if not (table.append_only or table.has_feed)]
-    if feedless and not whole:
+    if feedless and not work.whole:
         yield out(
             code=Code.NO_CHANGE_FEED,
             reason=f"changes of {_list(feedless)} cannot be read: no change data feed, and not append-only",
@@ -177,7 +183,7 @@ def _forecast(each: Estimate, work: Workload) -> Iterable[RuledOut]:
             reason=f"changes arrive {each.busy:,.1f} times as fast as they can be applied",
             remedy="raise chunk_rows, or give Spark more cores",
         )
-    short = [limit for limit in limits(work, each.retention_needed_seconds) if _fits(limit) < SAFETY]
+    short = [limit for limit in limits(work.facts, each.retention_needed_seconds) if _fits(limit) < SAFETY]
     if short and each.converges:
         yield out(
             code=Code.RETENTION_TOO_SHORT,
@@ -196,12 +202,12 @@ def _forecast(each: Estimate, work: Workload) -> Iterable[RuledOut]:
         yield out(
             code=Code.TOO_LARGE_AT_ONCE,
             reason=f"one epoch of {work.rows:,} rows takes about {needed}, and there are {there}",
-            remedy="use `snapshot`, which reads in chunks, or give Spark more memory",
+            remedy=f"{'use `snapshot`, which reads in chunks, or ' if work.in_chunks else ''}give Spark more memory",
         )
 
 
-def _risks(each: Estimate, work: Workload, *, whole: bool) -> Iterable[Risk]:
-    held = limits(work, each.retention_needed_seconds)
+def _risks(each: Estimate, work: Workload) -> Iterable[Risk]:
+    held = limits(work.facts, each.retention_needed_seconds)
     tight = [limit for limit in held if SAFETY <= _fits(limit) < SAFETY * TIGHT]
     if tight:
         yield Risk(code=Code.RETENTION_TIGHT, message=f"{'; '.join(map(_short, tight))}; {_raise(tight)}")
@@ -214,13 +220,14 @@ def _risks(each: Estimate, work: Workload, *, whole: bool) -> Iterable[Risk]:
     if each.strategy == "arrangement":
         yield from _clustering_risks(each, work)
     keyless = [table.name for table in work.facts if not (table.keyed or table.append_only or table.kind == "topic")]
-    if keyless and not whole:
+    if keyless and not work.whole:
         message = f"the first update or delete in {_list(keyless)} stops the view; declare a primary_key"
         yield Risk(code=Code.UPDATES_WITHOUT_KEY, message=message)
     if each.strategy == "snapshot_once":
         yield Risk(
             code=Code.NOT_RESUMABLE,
-            message="a run that is killed before the history is read starts over; `snapshot` resumes",
+            message="a run that is killed before the history is read starts over"
+            + ("; `snapshot` resumes" if work.in_chunks else ""),
         )
 
 

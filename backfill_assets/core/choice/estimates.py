@@ -5,7 +5,8 @@ changes, which are `window` seconds of log. The end is the first epoch of change
 that fits into one window is one epoch, and a longer one shrinks by a window minus the time that a full epoch takes. A view
 whose history is one epoch is live earlier; the changes that arrived meanwhile are counted in the same way for all strategies.
 
-    snapshot       chunks of history, then the log since the pin
+    snapshot       chunks of history, then the log since the pin; of a query over several tables, chunks of those that
+                   drive it, with all rows of the others
     snapshot_once  one epoch of history, then the log since the pin
     rearranged     chunks of history, each with a capture of the log into the spool, then the spool
     arrangement    chunks of history by key, with the changes of each chunk's time in the next one
@@ -14,28 +15,20 @@ whose history is one epoch is live earlier; the changes that arrived meanwhile a
 The view is assumed to be as large as what it reads, and changes to be spread over all of its files.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from backfill_assets.core.choice.expiry import NEVER, Resource, limits
 from backfill_assets.core.choice.reasons import Risk
 from backfill_assets.core.epoch.costs import Costs, Strategy, TableFacts
-from backfill_assets.core.progress.retention import FILE_SETTING, LOG_SETTING
 from backfill_assets.core.progress.value import Value
 
-__all__ = ["NEVER", "Estimate", "Limit", "Resource", "Workload", "estimate", "limits"]
-
-NEVER = 1e12
-"""A number of seconds that stands for an endless time."""
+__all__ = ["Estimate", "Workload", "estimate"]
 
 _STEPS = 200
 """The maximum number of epochs of an arrangement that are simulated."""
-
-Resource = Literal["files", "log", "pinned"]
-"""What an upstream's retention may take: data files of old versions with the changes in them, the commits that are the
-change log, and the commit of the pinned version, whose age counts."""
 
 
 class Estimate(Value):
@@ -70,31 +63,25 @@ class Estimate(Value):
         return self.busy < 1
 
 
-class Limit(NamedTuple):
-    """One resource of one upstream: how long a setting keeps it from now (None: for ever), and how long it is needed."""
-
-    table: str
-    resource: Resource
-    what: str
-    setting: str
-    left: float | None
-    needed: float
-
-    @property
-    def headroom(self) -> float:
-        """Seconds to spare; `NEVER` if it is kept for ever."""
-        return NEVER if self.left is None else self.left - self.needed
-
-
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """The upstreams of one view and what may be used to read them: rows of one epoch, memory and spool in bytes."""
+    """The upstreams of one view and what may be used to read them: rows of one epoch, memory and spool in bytes.
+
+    `whole`: the query is computed over whole tables. Of those that are `driving`, chunks can be joined with the others.
+    """
 
     facts: tuple[TableFacts, ...]
     costs: Costs
     chunk_rows: int
     memory_bytes: int
     spool_bytes: int
+    whole: bool = False
+    driving: frozenset[str] = frozenset()
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether history can be read in parts."""
+        return not self.whole or bool(self.driving)
 
     @cached_property
     def rows(self) -> int:
@@ -172,6 +159,8 @@ def estimate(strategy: Strategy, work: Workload) -> Estimate:
     match strategy:
         case "source":
             return _chunked(work, strategy, work.chunks, work.costs.source_rows_per_second)
+        case "snapshot" if work.driving:
+            return _joined(work)
         case "snapshot":
             return _chunked(work, strategy, work.whole_files, work.costs.snapshot_rows_per_second)
         case "snapshot_once":
@@ -180,16 +169,6 @@ def estimate(strategy: Strategy, work: Workload) -> Estimate:
             return _rearranged(work)
         case "arrangement":
             return _arrangement(work)
-
-
-def limits(work: Workload, needed: Mapping[Resource, float]) -> list[Limit]:
-    """What is needed of each upstream that may expire, beside how long it is kept."""
-    return [
-        _limit(table, resource, seconds)
-        for table in work.facts
-        for resource, seconds in needed.items()
-        if table.expires
-    ]
 
 
 class _CaughtUp(NamedTuple):
@@ -240,6 +219,27 @@ def _chunked(work: Workload, strategy: Strategy, chunks: int, per_second: float)
         parts=_Parts(history=history, chunks=chunks, after=after, rows=work.rows, spool=0.0),
         needed=needed,
     )
+
+
+def _joined(work: Workload) -> Estimate:
+    """Each chunk of the driving tables also reads all rows of the others."""
+    driving = [table for table in work.facts if table.name in work.driving]
+    driven = sum(table.rows for table in driving)
+    chunks = max(1, min(-(-driven // work.chunk_rows), sum(table.files for table in driving)))
+    again = (work.rows - driven) * (chunks - 1)
+    history = (
+        work.history_seconds(chunks, work.costs.snapshot_rows_per_second) + again / work.costs.scan_rows_per_second
+    )
+    after = _catch_up(work, history)
+    behind = history + after.first
+    made = _made(
+        work,
+        "snapshot",
+        parts=_Parts(history=history, chunks=chunks, after=after, rows=work.rows + again, spool=0.0),
+        needed={"files": behind, "log": behind, "pinned": history},
+    )
+    largest = max(min(driven, work.chunk_rows), -(-driven // chunks)) + work.rows - driven
+    return made.model_copy(update={"memory_bytes": work.memory(largest)})
 
 
 def _rearranged(work: Workload) -> Estimate:
@@ -340,7 +340,7 @@ def _made(work: Workload, strategy: Strategy, *, parts: _Parts, needed: dict[Res
     eta = min(NEVER, parts.history + parts.after.seconds)
     again = parts.history / parts.chunks / 2 * parts.history * work.costs.kills_per_hour / 3600
     known: dict[Resource, float] = {resource: min(NEVER, seconds) for resource, seconds in needed.items()}
-    headrooms = [limit.headroom for limit in limits(work, known) if limit.left is not None]
+    headrooms = [limit.headroom for limit in limits(work.facts, known) if limit.left is not None]
     return Estimate(
         strategy=strategy,
         cost_seconds=min(NEVER, eta + again),
@@ -354,17 +354,3 @@ def _made(work: Workload, strategy: Strategy, *, parts: _Parts, needed: dict[Res
         spool_bytes=ceil(parts.spool),
         busy=parts.after.busy,
     )
-
-
-def _limit(table: TableFacts, resource: Resource, needed: float) -> Limit:
-    kept = table.log_retention_seconds
-    if table.kind == "topic":
-        return Limit(table.name, resource, "the records", "retention.ms", kept, needed)
-    match resource:
-        case "files":
-            return Limit(table.name, resource, "the files", FILE_SETTING, table.file_retention_seconds, needed)
-        case "log":
-            return Limit(table.name, resource, "the change log", LOG_SETTING, kept, needed)
-        case "pinned":
-            left = None if kept is None else kept - table.newest_commit_age_seconds
-            return Limit(table.name, resource, "the commit of the pinned version", LOG_SETTING, left, needed)

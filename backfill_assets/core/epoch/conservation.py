@@ -15,6 +15,7 @@ from backfill_assets.core.progress.reads import (
     FullRead,
     KafkaRead,
     KeyRead,
+    LookupRead,
     SnapshotRead,
     SpoolRead,
 )
@@ -36,7 +37,7 @@ __all__ = [
     "total_rows",
 ]
 
-CountedRead = BronzeRead | ChangesRead | FullRead | KafkaRead | KeyRead | SnapshotRead | SpoolRead
+CountedRead = BronzeRead | ChangesRead | FullRead | KafkaRead | KeyRead | LookupRead | SnapshotRead | SpoolRead
 """The reads of which something is known about their rows before they are read."""
 
 MOST_ALONE = 10_000_000
@@ -175,7 +176,7 @@ def _words(read: CountedRead) -> str:
             return f"the files with its offsets, at version {read.version} or later,"
         case SnapshotRead():
             return f"its files in version {read.version}"
-        case FullRead():
+        case FullRead() | LookupRead():
             return f"version {read.version}"
         case KeyRead():
             return f"the files that may have its keys, in version {read.version},"

@@ -13,7 +13,16 @@ from pydantic import Field
 
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Position
 from backfill_assets.core.progress.positions import SnapshotPosition
-from backfill_assets.core.progress.reads import BronzeRead, ChangesRead, FullRead, KafkaRead, Read, SpoolRead, size_of
+from backfill_assets.core.progress.reads import (
+    BronzeRead,
+    ChangesRead,
+    FullRead,
+    KafkaRead,
+    LookupRead,
+    Read,
+    SpoolRead,
+    size_of,
+)
 from backfill_assets.core.progress.value import Value
 
 __all__ = ["STRATEGIES", "Costs", "EpochRan", "Strategy", "TableFacts", "TableStrategy", "epochs_ran"]
@@ -127,6 +136,8 @@ class Costs(Value):
                     seconds += size_of(read) / self.merge_rows_per_second
                 case FullRead():
                     seconds += read.held / self.snapshot_rows_per_second
+                case LookupRead():
+                    seconds += read.held / self.scan_rows_per_second
                 case KafkaRead() | BronzeRead():
                     seconds += size_of(read) / self.source_rows_per_second
                 case _:

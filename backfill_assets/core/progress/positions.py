@@ -297,13 +297,28 @@ class TablePosition(Value):
         return sum(bucket.rows for bucket in self.buckets.values()) + self.changes
 
 
+_MAY_BE_MISSING = frozenset({"driving", "instant"})
+
+
+class Driving(Value):
+    """How the history of a query over several tables is read in chunks: by the files of tables that drive it.
+
+    `places` has the table of each place in the query's text that is bound to a chunk, by the place's number: one in each part
+    of UNION ALL. All rows of the tables `beside` are read with each chunk, at their pinned versions.
+    """
+
+    places: dict[int, str]
+    beside: tuple[str, ...]
+
+
 class SnapshotPosition(Value):
     """A view's position over Delta tables; the versions of all tables are pinned together before any row is read.
 
     `strategy` is how this life reads its history. `lag_ms` is how far, in commit time, the view was behind the newest
     versions when its epoch was planned, and `lag_commits` how many versions of its tables that was. `bound` is the highest
     allowed lag, in time or in commits: none while the snapshot is read, and from then on it only shrinks. `instant` is the
-    time for which the query was last computed (microseconds since 1970, UTC), if it calls functions of the clock.
+    time for which the query was last computed (microseconds since 1970, UTC), if it calls functions of the clock. `driving`
+    is how history is read if the query joins tables and they are not read at once.
     """
 
     strategy: str = "snapshot"
@@ -312,14 +327,13 @@ class SnapshotPosition(Value):
     lag_commits: int = 0
     bound: LagBound = TimeBound()
     instant: int | None = None
+    driving: Driving | None = None
 
     @model_serializer(mode="wrap")
     def _stored(self, store: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Positions without a time are stored, and have hashes, as if there were none."""
+        """What a position does not have is not stored either, and not part of its hash."""
         document: dict[str, Any] = store(self)
-        if self.instant is None:
-            del document["instant"]
-        return document
+        return {name: value for name, value in document.items() if value is not None or name not in _MAY_BE_MISSING}
 
     @property
     def backfilled(self) -> bool:

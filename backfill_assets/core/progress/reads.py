@@ -17,6 +17,7 @@ __all__ = [
     "FullRead",
     "KafkaRead",
     "KeyRead",
+    "LookupRead",
     "OffsetRead",
     "Read",
     "SkipRead",
@@ -147,6 +148,18 @@ class FullRead(Value):
         return self.last
 
 
+class LookupRead(Value):
+    """All rows of a Delta table at `version`, with which the rows of a chunk of files are joined. `held` is how many there
+    are. It is no progress: each chunk reads them again.
+    """
+
+    kind: Literal["lookup"] = "lookup"
+    source: str
+    table_id: str
+    version: int
+    held: int
+
+
 class SkipRead(Value):
     """The rows of some keys of a Delta table that a change of the list of left-out keys removes or brings back: new keys at
     version `before`, where the view is now, and keys that are taken back at `after`, where the epoch ends.
@@ -167,7 +180,7 @@ class SkipRead(Value):
 
 
 OffsetRead = KafkaRead | BronzeRead
-TableRead = SnapshotRead | KeyRead | ChangesRead | CaptureRead | SpoolRead | FullRead | SkipRead
+TableRead = SnapshotRead | KeyRead | ChangesRead | CaptureRead | SpoolRead | FullRead | LookupRead | SkipRead
 Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
 
 
@@ -175,10 +188,11 @@ def size_of(read: Read) -> int:
     """How much a read counts against a budget: offsets, or rows according to the table's log.
 
     Captured changes count when they are taken from the spool. A table that is read in full counts as the changes that need
-    not be read. Rows of keys that are left out or taken back do not count: they were counted when they arrived.
+    not be read. Rows of keys that are left out or taken back do not count: they were counted when they arrived. Nor do rows
+    that a chunk is joined with.
     """
     match read:
-        case CaptureRead() | SkipRead():
+        case CaptureRead() | LookupRead() | SkipRead():
             return 0
         case SnapshotRead() | KeyRead() | ChangesRead() | SpoolRead() | FullRead():
             return read.rows

@@ -13,7 +13,7 @@ So after each epoch the view equals its query over the rows of v whose keys have
 last epoch must still exist, so the strategy works with any retention of files and log.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backfill_assets.core.epoch.ports import Commit, KeyedTables, UpstreamState
@@ -21,7 +21,7 @@ from backfill_assets.core.progress.lag import LagBound, TimeBound
 from backfill_assets.core.progress.positions import KeyRange, OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, KeyRead, TableRead
 from backfill_assets.core.strategies.change_log import by_feed, changes_of
-from backfill_assets.core.strategies.table_views import BUCKETS, EpochBudget, Step, begun
+from backfill_assets.core.strategies.table_views import BUCKETS, Begun, EpochBudget, Step, begun
 
 __all__ = ["ArrangementHistory", "done_ranges", "left_by_key"]
 
@@ -35,8 +35,11 @@ class ArrangementHistory:
     bound: LagBound = field(default_factory=TimeBound)
     resumable: bool = True
 
-    def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
-        """Cut the key of the present version, and distribute the ranges to buckets."""
+    def begin(self, offers: Mapping[str, UpstreamState]) -> Begun:
+        """Cut the keys of the present versions, and distribute the ranges to buckets."""
+        return Begun.each(offers, self._begin)
+
+    def _begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
         planned = self.tables.key_ranges(name, offer.version)
         ranges = len(planned.rows)
         count = min(self.buckets, ranges)

@@ -37,9 +37,9 @@ class RearrangedHistory(SnapshotHistory):
     limit: int
     at_once: bool = False
 
-    def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
+    def _begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
         """As in a snapshot, with an empty spool."""
-        position, rows = super().begin(name, offer)
+        position, rows = super()._begin(name, offer)
         spool = Spool(captured=offer.version, commit_ms=offer.commit_ms)
         return position.model_copy(update={"spool": spool}), rows
 

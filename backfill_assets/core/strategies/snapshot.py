@@ -1,13 +1,13 @@
 """Strategy `snapshot`: history from one pinned version of each table, read file by file in buckets, resumable anywhere."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backfill_assets.core.epoch.ports import Tables, UpstreamState
 from backfill_assets.core.progress.lag import LagBound, TimeBound
 from backfill_assets.core.progress.positions import BucketState, OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import SnapshotRead, TableRead
-from backfill_assets.core.strategies.table_views import BUCKETS, EpochBudget, Step, begun
+from backfill_assets.core.strategies.table_views import BUCKETS, Begun, EpochBudget, Step, begun
 
 __all__ = ["SnapshotHistory", "files_of"]
 
@@ -21,8 +21,11 @@ class SnapshotHistory:
     bound: LagBound = field(default_factory=TimeBound)
     resumable: bool = True
 
-    def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
-        """Pin the present version, and distribute its files to buckets."""
+    def begin(self, offers: Mapping[str, UpstreamState]) -> Begun:
+        """Pin the present versions, and distribute their files to buckets."""
+        return Begun.each(offers, self._begin)
+
+    def _begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
         files = self.tables.files(name, offer.version)
         count = min(self.buckets, len(files))
         position = begun(offer, [len(files_of(len(files), bucket, self.buckets)) for bucket in range(count)])

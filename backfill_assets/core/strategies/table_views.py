@@ -25,7 +25,7 @@ from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
 from backfill_assets.core.epoch.skips import Skips, keys_of, no_skips
 from backfill_assets.core.progress.lag import LagBound
 from backfill_assets.core.progress.order import Order, waits_for
-from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition, allocate
+from backfill_assets.core.progress.positions import BucketState, Driving, SnapshotPosition, TablePosition, allocate
 from backfill_assets.core.progress.reads import CaptureRead, FullRead, KeyRead, TableRead
 from backfill_assets.core.strategies.change_log import by_feed, changes_of, within
 from backfill_assets.core.strategies.full_refresh import cheaper_to_refresh, may_be_cheaper, read_in_full
@@ -34,7 +34,7 @@ from backfill_assets.core.strategies.table_lag import bounded, lagging
 from backfill_assets.core.strategies.table_skips import leaving_out, left_out_alike, skip_reads
 from backfill_assets.errors import DefinitionChangedError, UpstreamRefusedError, VersionsLostError
 
-__all__ = ["BUCKETS", "EpochBudget", "History", "Step", "TableUpstream", "TablesDecider", "begun"]
+__all__ = ["BUCKETS", "Begun", "EpochBudget", "History", "Step", "TableUpstream", "TablesDecider", "begun"]
 
 BUCKETS = 16
 """The number of buckets among which the parts of a history are distributed; fixed when a life begins."""
@@ -59,11 +59,33 @@ class TableUpstream:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochBudget:
-    """What an epoch of a history may read: the state of all tables, whose turn it is (`names`), and how many rows."""
+    """What an epoch of a history may read: the state of all tables, whose turn it is (`names`), and how many rows.
+
+    `at_once`: other rows are left out from now on. What has been read has to be read again, if it may be joined with them.
+    """
 
     offers: Mapping[str, UpstreamState]
     names: Sequence[str]
     budget: int
+    at_once: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """The first positions in tables by name, and how many rows their history has."""
+
+    tables: dict[str, TablePosition]
+    rows: int
+    driving: Driving | None = None
+
+    @staticmethod
+    def each(
+        offers: Mapping[str, UpstreamState], begin: Callable[[str, UpstreamState], tuple[TablePosition, int]]
+    ) -> "Begun":
+        """Of tables that begin each by itself: `begin` gives the first position and how many rows there are."""
+        found = {name: begin(name, offer) for name, offer in offers.items()}
+        tables = {name: table for name, (table, _) in found.items()}
+        return Begun(tables=tables, rows=sum(rows for _, rows in found.values()))
 
 
 class History(Protocol):
@@ -79,8 +101,8 @@ class History(Protocol):
         """Whether an epoch of the history that a dead run planned is repeated; otherwise the next run begins a new life."""
         ...
 
-    def begin(self, name: str, offer: UpstreamState) -> tuple[TablePosition, int]:
-        """The first position in a table, and how many rows its history has."""
+    def begin(self, offers: Mapping[str, UpstreamState]) -> Begun:
+        """The first position in each table."""
         ...
 
     def finished(self, position: SnapshotPosition) -> bool:
@@ -136,12 +158,10 @@ class TablesDecider:
         self.tables.check_keys(versions, {name: keys_of(wanted, name) for name in offers})
         strategy = self.choose()
         history = self.histories[strategy]
-        begun = {name: history.begin(name, offer) for name, offer in offers.items()}
-        tables = {name: table for name, (table, _) in begun.items()}
-        position = SnapshotPosition(strategy=strategy, tables=tables, bound=history.bound)
+        begun = history.begin(offers)
+        position = SnapshotPosition(strategy=strategy, tables=begun.tables, bound=history.bound, driving=begun.driving)
         position = leaving_out(position, wanted)
-        total = sum(rows for _, rows in begun.values())
-        return InitialState(position=position, total=total, live=total == 0 and history.finished(position))
+        return InitialState(position=position, total=begun.rows, live=begun.rows == 0 and history.finished(position))
 
     def columns(self) -> UpstreamColumns:
         return self.tables.columns()
@@ -155,9 +175,13 @@ class TablesDecider:
             step = self._read_log(position, offers, budget, live=live, again=again)
         else:
             self._check_strategy(position)
-            reads, after = history.read(
-                position, EpochBudget(offers=offers, names=self._in_turn(position), budget=budget)
+            turn = EpochBudget(
+                offers=offers,
+                names=self._in_turn(position),
+                budget=budget,
+                at_once=not left_out_alike(before, position),
             )
+            reads, after = history.read(position, turn)
             if budget == EVERYTHING and position.backfilled:  # everything captured; later versions are in the log
                 waiting = self._looked_at(after, offers, most=EVERYTHING)
                 more, after = self._follow(after, waiting, budget, behind={read.source for read in reads})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.core.choice.choose import SAFETY, Choice
-from backfill_assets.core.choice.estimates import NEVER
+from backfill_assets.core.choice.expiry import NEVER
 from backfill_assets.core.choice.reasons import FORECAST, HARD, Code
 from backfill_assets.core.epoch.costs import Strategy, TableFacts
 from tests.support.choose_world import DAY, GIB, HOUR, MILLION, MINUTE, appended, chosen, estimate_of, table, topic
