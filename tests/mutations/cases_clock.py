@@ -69,8 +69,8 @@ CLOCK: tuple[Mutation, ...] = (
     Mutation(
         name="positions of views that read no clock have other hashes than before",
         file="backfill_assets/core/progress/positions.py",
-        old="        if self.instant is None:",
-        new="        if self.instant == 0:",
+        old='_MAY_BE_MISSING = frozenset({"driving", "instant"})',
+        new='_MAY_BE_MISSING = frozenset({"driving"})',
         tests=(RUNS,),
     ),
     Mutation(

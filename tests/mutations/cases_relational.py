@@ -181,8 +181,8 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="a table without rows has no history to compute a query over",
         file="backfill_assets/core/strategies/whole_history.py",
-        old="        return begun(offer, [1]), sum(self.tables.files(name, offer.version))",
-        new="        return begun(offer, [1] if sum(self.tables.files(name, offer.version)) else []), 0",
+        old="lambda name, offer: (begun(offer, [1]),",
+        new="lambda name, offer: (begun(offer, [1] if sum(self.tables.files(name, offer.version)) else []),",
         tests=(WHOLE,),
     ),
     Mutation(
@@ -195,7 +195,7 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="history in parts is offered for a query over whole tables",
         file="backfill_assets/core/choice/choose.py",
-        old='return _in_parts(strategy) if whole and strategy not in {"source", "snapshot_once"} else None',
+        old="return _in_parts(strategy, work) if work.whole and strategy not in fit else None",
         new="return None",
         tests=("tests/core/choice/test_choose.py",),
     ),

@@ -75,3 +75,23 @@ def test_tables_of_subqueries_are_linear_in_from_and_not_in_conditions(
 @pytest.mark.parametrize("query", NOWHERE)
 def test_a_query_that_combines_rows_or_returns_rows_for_none_is_not_linear(query: str) -> None:
     assert found(query)[0] == set()
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "driving"),
+    [
+        ("SELECT a.x FROM a JOIN b ON a.x = b.x", {"a": 2, "b": 3}, (1,)),
+        ("SELECT a.x FROM a LEFT JOIN b ON a.x = b.x", {"a": 2, "b": 3}, (0,)),
+        ("SELECT a.x FROM a JOIN a AS again USING (x)", {"a": 2}, (0,)),
+        ("SELECT a.x FROM a, b UNION ALL SELECT x FROM c", {"a": 2, "b": 3, "c": 1}, (1, 2)),
+        ("SELECT a.x FROM a FULL JOIN b ON a.x = b.x UNION ALL SELECT x FROM c", {"a": 2, "b": 3, "c": 1}, ()),
+        ("SELECT DISTINCT a.x FROM a, b", {"a": 2, "b": 3}, ()),
+    ],
+)
+def test_the_largest_table_of_each_part_drives_a_query_if_it_is_linear_there(
+    query: str, rows: dict[str, int], driving: tuple[int, ...]
+) -> None:
+    tokens = tokenize(query)
+    root = parse(query, tokens)
+    places = occurrences(root, list(rows))
+    assert linearity(root, tokens, places).driving([rows[each.upstream] for each in places]) == driving

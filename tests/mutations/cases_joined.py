@@ -1,0 +1,104 @@
+"""Faults in the history of a query over several tables that is read in chunks."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["JOINED"]
+
+HISTORY = "backfill_assets/core/strategies/joined_history.py"
+PURE = "tests/core/strategies/test_joined_history.py"
+ON_SPARK = "tests/e2e/tables/test_joined_history.py"
+CHOSEN = "tests/core/choice/test_choose_joined.py"
+
+JOINED: tuple[Mutation, ...] = (
+    Mutation(
+        name="other tables are not read with a chunk",
+        file=HISTORY,
+        old="        return [*reads, *beside], after",
+        new="        return [*reads, *beside[1:]], after",
+        tests=(PURE,),
+    ),
+    Mutation(
+        name="rows that are left out from now on stay in the chunks that were read",
+        file=HISTORY,
+        old="position.driving is None or (turn.at_once and has_begun)",
+        new="position.driving is None",
+        tests=(PURE,),
+    ),
+    Mutation(
+        name="keys of tables beside the chunk count as if nobody had read them",
+        file="backfill_assets/core/strategies/table_views.py",
+        old="at_once=not left_out_alike(before, position),",
+        new="at_once=bool(skip_reads(before, position)),",
+        tests=(PURE,),
+    ),
+    Mutation(
+        name="a table without rows drives a query, so that nothing is computed",
+        file=HISTORY,
+        old="        if not any(rows[name] for name in names):",
+        new="        if not names:",
+        tests=(PURE,),
+    ),
+    Mutation(
+        name="what is read at once leaves out what the chunks before had",
+        file="backfill_assets/core/strategies/whole_history.py",
+        old="rows=after[name].rows - table.rows,",
+        new="rows=after[name].rows,",
+        tests=(PURE,),
+    ),
+    Mutation(
+        name="a part without a table to drive it is given by no chunk",
+        file="backfill_assets/query/linear.py",
+        old="for some in of_parts) if all(of_parts) else ()",
+        new="for some in of_parts if some)",
+        tests=("tests/query/test_linear.py",),
+    ),
+    Mutation(
+        name="the smallest table drives a query",
+        file="backfill_assets/query/linear.py",
+        old="max(some, key=lambda at: rows[at])",
+        new="min(some, key=lambda at: rows[at])",
+        tests=("tests/query/test_linear.py",),
+    ),
+    Mutation(
+        name="the group of all rows gets a row of nulls with each chunk",
+        file="backfill_assets/core/strategies/table_plans.py",
+        old="    return not any(bucket.next for",
+        new="    return True or any(bucket.next for",
+        tests=(ON_SPARK,),
+    ),
+    Mutation(
+        name="the group of all rows is not there from the first chunk on",
+        file="backfill_assets/adapters/compute/rules.py",
+        old="        if query.grouped.of_all and work.first:",
+        new="        if query.grouped.of_all and not work.first:",
+        tests=(ON_SPARK,),
+    ),
+    Mutation(
+        name="the other places of a chunk's table see only the chunk",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old="new=lambda name: self._input(attempt, name, LookupRead),",
+        new="new=lambda name: self._input(attempt, name),",
+        tests=(ON_SPARK,),
+    ),
+    Mutation(
+        name="a proof within history takes all rows of a table that drives it",
+        file="backfill_assets/adapters/proof/tables.py",
+        old="            return view_difference(query, rows_at(spark, view, version), every, chunks)",
+        new="            return view_difference(query, rows_at(spark, view, version), every)",
+        tests=(ON_SPARK,),
+    ),
+    Mutation(
+        name="chunks are joined though everything at once costs as much",
+        file="backfill_assets/core/choice/choose.py",
+        old="        fitting.reverse()",
+        new="        fitting.sort()",
+        tests=(CHOSEN,),
+    ),
+    Mutation(
+        name="tables that are read again with each chunk cost nothing",
+        file="backfill_assets/core/choice/estimates.py",
+        old="    again = (work.rows - driven) * (chunks - 1)",
+        new="    again = 0",
+        tests=(CHOSEN,),
+    ),
+)
