@@ -27,6 +27,7 @@ __all__ = [
     "PositionsLostError",
     "QueryError",
     "ReadMismatchError",
+    "SparkLostError",
     "SpoolFullError",
     "StagingError",
     "StateLostError",
@@ -213,6 +214,15 @@ class ComputeError(BackfillError):
     """Spark could not compute an epoch's rows; nothing was committed, and the next run repeats the plan."""
 
     code = "COMPUTE"
+
+
+class SparkLostError(ComputeError):
+    """A Spark Connect server has lost a run's session, or does not answer; nothing was committed.
+
+    A run attaches again and repeats the epoch, a few times.
+    """
+
+    code = "SPARK_LOST"
 
 
 class PoisonRowError(ComputeError):

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,10 +21,11 @@ from pydantic import ByteSize, Field, TypeAdapter
 from backfill_assets.adapters.local.servers import endpoints, spark_token
 from backfill_assets.adapters.runtime.session_settings import not_open
 from backfill_assets.adapters.runtime.spark_conf import spark_conf
+from backfill_assets.adapters.spark.patience import is_lost
 from backfill_assets.adapters.spark.reach import reaching
-from backfill_assets.adapters.spark.session import Remote, attached, close, in_process, is_remote
+from backfill_assets.adapters.spark.session import Remote, abandon, attached, close, in_process, is_remote
 from backfill_assets.adapters.storage.warehouse import Warehouse
-from backfill_assets.errors import DeclarationError, EnvironmentSetupError
+from backfill_assets.errors import DeclarationError, EnvironmentSetupError, SparkLostError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +83,8 @@ class SparkResource(ConfigurableResource[Any]):
         remote = self._remote()
         if remote is not None:
             _check_reach(remote, warehouse)
-            return SparkRunner(lambda: reaching(attached(remote, self.config), warehouse))
+            # A server that was started anew has another token.
+            return SparkRunner(lambda: reaching(attached(self._remote() or remote, self.config), warehouse))
         return SparkRunner(lambda: reaching(self._in_process(s3=s3 or bool(warehouse.spark_settings)), warehouse))
 
     def _in_process(self, *, s3: bool) -> "SparkSession":
@@ -122,6 +125,9 @@ class SparkRunner:
         """Run an action and wait for it, calling `on_wait` at once and a few times a second.
 
         Any interrupt while waiting cancels Spark's jobs, waits until the thread is idle, and is raised again.
+
+        Errors: what the action raises; `SparkLostError` where a Spark Connect server has lost the session, of which the next
+        action gets another one.
         """
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="spark")
@@ -140,10 +146,14 @@ class SparkRunner:
         if self._thread is not None:
             self._thread.shutdown()
             self._thread = None
+        self._forget(close)
+
+    def _forget(self, end: "Callable[[SparkSession], None]") -> None:
+        """End the session, if there is one."""
         if self._session is not None:
-            close(self._session)
-            self._session = None
+            session, self._session = self._session, None
             self.buckets.clear()
+            end(session)
 
     def _wait(self, future: "Future[T]") -> T:
         while True:
@@ -164,6 +174,15 @@ class SparkRunner:
             session.sparkContext.setJobGroup(tag, tag, interruptOnCancel=True)
         try:
             return action(session)
+        except Exception as error:
+            if not (is_remote(session) and is_lost(error)):
+                raise
+            self._forget(abandon)
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+            raise SparkLostError(
+                f"the Spark Connect server has lost the session of this run, or does not answer: {reason}",
+                hint="nothing was committed; run it again once the server is there",
+            ) from error
         finally:
             if is_remote(session):
                 session.removeTag(tag)
@@ -173,7 +192,8 @@ class SparkRunner:
         if session is None:
             return
         if is_remote(session):
-            session.interruptTag(tag)
+            with suppress(Exception):  # of a server that does not answer, the action itself soon learns it, too
+                session.interruptTag(tag)
         else:
             session.sparkContext.cancelJobGroup(tag)
 

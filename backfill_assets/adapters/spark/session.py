@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 from backfill_assets.adapters.runtime.java import java_home
 from backfill_assets.adapters.runtime.session_settings import CLOSED, Unsettled, changes, pinned, unsettled
 from backfill_assets.adapters.runtime.tcp_ports import HOST
+from backfill_assets.adapters.spark.patience import ATTACHING_SECONDS, RUNNING_SECONDS, wait_at_most
 from backfill_assets.errors import EnvironmentSetupError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Remote", "attached", "close", "in_process", "is_remote"]
+__all__ = ["Remote", "abandon", "attached", "close", "in_process", "is_remote"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,13 @@ def close(session: "SparkSession") -> None:
     if is_remote(session):
         session.stop()
         atexit.unregister(session.client.close)
+
+
+def abandon(session: "SparkSession") -> None:
+    """Let a session go that its server has lost: there is nobody to tell."""
+    with suppress(Exception):
+        session.client.close()
+    atexit.unregister(session.client.close)
 
 
 def in_process(conf: Mapping[str, str], config: Mapping[str, str]) -> "SparkSession":
@@ -103,9 +111,11 @@ def attached(remote: Remote, config: Mapping[str, str]) -> "SparkSession":
         )
     try:
         session = _connect(remote.full)
+        wait_at_most(session, ATTACHING_SECONDS)
         found = session.conf.getAll  # the first request to the server
     except Exception as error:
         raise _refused(remote, error) from None  # its cause may show the token
+    wait_at_most(session, RUNNING_SECONDS)
     return _settled(session, found, config, f"the Spark Connect server at {remote.shown}")
 
 

@@ -40,6 +40,7 @@ from backfill_assets.errors import (
     ExternalWriteError,
     FencedError,
     ReadMismatchError,
+    SparkLostError,
     StagingError,
     StateLostError,
     UnsettledCommitError,
@@ -51,6 +52,7 @@ STEPS = ("looked", "planned", "staged", "verified", "committed")
 """The moments at which a test may kill the process, in order."""
 
 COMMIT_TRIES = 8
+STAGE_TRIES = 3
 
 _log = logging.getLogger(__name__)
 
@@ -112,15 +114,26 @@ def _staged(parts: Parts[P], plan: Plan, look: TableState) -> tuple[Plan, str, S
     """Stage a plan, and return the plan, attempt and files. If the plan has a duplicate key that has been corrected since,
     stage a new plan over everything that exists by now instead."""
     assert look.record is not None
-    attempt = parts.new_id()
     try:
-        return plan, attempt, _stage(parts, plan, attempt, look)
+        return plan, *_attempted(parts, plan, look)
     except DuplicateKeyError:
         corrected = _corrected(parts, look.record, plan)
         if corrected is None:
             raise
-    attempt = parts.new_id()
-    return corrected, attempt, _stage(parts, corrected, attempt, look)
+    return corrected, *_attempted(parts, corrected, look)
+
+
+def _attempted(parts: Parts[P], plan: Plan, look: TableState) -> tuple[str, Staged]:
+    """Stage a plan; again, as another attempt, where Spark was lost meanwhile."""
+    for tries_left in reversed(range(STAGE_TRIES)):
+        attempt = parts.new_id()
+        try:
+            return attempt, _stage(parts, plan, attempt, look)
+        except SparkLostError as error:
+            if not tries_left:
+                raise
+            _log.warning("%s: epoch %d is computed again: %s", plan.target, plan.epoch, error.message)
+    raise AssertionError
 
 
 def check_look(parts: Parts[P], look: TableState) -> TableState:

@@ -9,8 +9,8 @@ from tests.support.choose_world import CHUNK, GIB, MILLION, chosen, estimate_of,
 LARGE, SMALL = table("facts", rows=40 * MILLION), table("names", rows=MILLION)
 
 
-def joined(memory_bytes: int = 64 * GIB, **given: object) -> Choice:
-    return chosen(LARGE, SMALL, whole=True, driving=["facts"], memory_bytes=memory_bytes, **given)
+def joined(memory_bytes: int = 64 * GIB) -> Choice:
+    return chosen(LARGE, SMALL, whole=True, driving=["facts"], memory_bytes=memory_bytes)
 
 
 def test_each_chunk_of_the_driving_table_reads_all_rows_of_the_other() -> None:

@@ -1,0 +1,111 @@
+"""A Spark Connect server that is killed in the middle of an epoch: the run goes on with the next one, or ends in time."""
+
+import signal
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from backfill_assets.adapters.local.servers import SparkNeeds, down, up
+from backfill_assets.adapters.spark.patience import RUNNING_SECONDS
+from backfill_assets.app.table_checks import CHECKS
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.errors import SparkLostError
+from tests.support.lake import Lake
+from tests.support.over_connect import over_connect
+
+pytestmark = [pytest.mark.e2e, pytest.mark.full]
+
+ROWS = 10
+NEEDS = SparkNeeds(memory="1g")
+IN_TIME = RUNNING_SECONDS + 45
+
+
+def world(root: str) -> Lake:
+    lake = Lake(Path(root))
+    for file in range(4):
+        lake.append("base", ({"id": at, "v": at % 7} for at in range(file * ROWS, (file + 1) * ROWS)))
+    lake.view("large", "SELECT id, v * 2 AS twice FROM base", lake.table("base"), strategy="snapshot")
+    return lake
+
+
+def kill(root: str) -> None:
+    """Kill the project's server."""
+    for process in psutil.process_iter(["cmdline"]):
+        words = " ".join(process.info["cmdline"] or [])
+        if "SparkConnectServer" in words and str(Path(root).resolve()) in words:
+            process.send_signal(signal.SIGKILL)
+            process.wait(20)
+
+
+def go_on(root: str) -> list[object]:
+    """The server is killed, and started again, in each of two epochs of a run: before Spark computes, and while it does."""
+    lake, killed, threads = world(root), [], []
+
+    def start_again() -> None:
+        up(Path(root), spark=True, needs=NEEDS)
+
+    def kill_and_start() -> None:
+        kill(root)
+        threads.append(threading.Thread(target=start_again))
+        threads[-1].start()
+
+    def on_step(step: str) -> None:
+        if step == "planned":
+            killed.append(step)
+            if len(killed) == 2:
+                kill_and_start()
+            if len(killed) == 3:
+                threads.append(threading.Timer(0.3, kill_and_start))
+                threads[-1].start()
+
+    report = lake.project.refresh("large", Limits(chunk_rows=ROWS), on_step=on_step).report
+    for thread in threads:
+        thread.join()
+    rows = sorted(lake.project.rows("large", "id", "twice").elements())
+    checks = [lake.project.check("large", check).passed for check in CHECKS]
+    return [report.record.epoch, report.record.live, rows, checks]
+
+
+def stay_dead(root: str) -> list[object]:
+    """The server is killed and not started again."""
+    lake, at = world(root), []
+
+    def on_step(step: str) -> None:
+        if step == "planned":
+            at.append(time.monotonic())
+            if len(at) == 2:
+                kill(root)
+
+    try:
+        lake.project.refresh("large", Limits(chunk_rows=ROWS), on_step=on_step)
+    except SparkLostError as error:
+        return [error.code, time.monotonic() - at[1], lake.project.record("large").epoch]
+    return []
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Path:
+    up(tmp_path, spark=True, needs=NEEDS)
+    return tmp_path
+
+
+def test_a_run_goes_on_when_its_server_was_killed_and_started_again(server: Path) -> None:
+    try:
+        epoch, live, rows, checks = over_connect("", go_on, server)
+    finally:
+        down(server)
+    assert (epoch, live) == (4, True)
+    assert rows == [[at, at % 7 * 2] for at in range(4 * ROWS)]
+    assert checks == [True] * len(CHECKS)
+
+
+def test_a_run_ends_in_time_when_its_server_stays_dead(server: Path) -> None:
+    try:
+        code, seconds, epoch = over_connect("", stay_dead, server)
+    finally:
+        down(server)
+    assert (code, epoch) == ("SPARK_LOST", 1)
+    assert seconds < IN_TIME

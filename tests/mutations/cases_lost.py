@@ -1,0 +1,88 @@
+"""Faults in what becomes of a run whose Spark Connect server is lost."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["LOST"]
+
+PATIENCE = "backfill_assets/adapters/spark/patience.py"
+RESOURCE = "backfill_assets/adapters/spark/resource.py"
+WAITS = "tests/adapters/spark/test_patience.py"
+SESSIONS = "tests/adapters/spark/test_lost_session.py"
+EPOCHS = "tests/core/epoch/test_lost_spark.py"
+
+LOST: tuple[Mutation, ...] = (
+    Mutation(
+        name="each retry begins an outage anew",
+        file=PATIENCE,
+        old="            if at - self._failed > _SAME_OUTAGE_SECONDS:",
+        new="            if at - self._failed > 0:",
+        tests=(WAITS,),
+    ),
+    Mutation(
+        name="all outages of a session share one deadline",
+        file=PATIENCE,
+        old="                self._began = at\n",
+        new="                self._began = max(self._began, 0.0)\n",
+        tests=(WAITS,),
+    ),
+    Mutation(
+        name="pauses between retries grow to a minute",
+        file=PATIENCE,
+        old="_LONGEST_PAUSE_MS = 4000",
+        new="_LONGEST_PAUSE_MS = 60000",
+        tests=(WAITS,),
+    ),
+    Mutation(
+        name="a server with another token is a fault of the query",
+        file=PATIENCE,
+        old='_GONE = ("UNAVAILABLE", "UNAUTHENTICATED")',
+        new='_GONE = ("UNAVAILABLE",)',
+        tests=(WAITS,),
+    ),
+    Mutation(
+        name="a session of the same name on another server is taken for a fault of the query",
+        file=PATIENCE,
+        old="_OTHER_SERVER in str(error) or ",
+        new="",
+        tests=(WAITS,),
+    ),
+    Mutation(
+        name="a lost session is used again",
+        file=RESOURCE,
+        old="            self._forget(abandon)\n",
+        new="",
+        tests=(SESSIONS,),
+    ),
+    Mutation(
+        name="every error of an action loses the session",
+        file=RESOURCE,
+        old="            if not (is_remote(session) and is_lost(error)):",
+        new="            if not is_remote(session):",
+        tests=(SESSIONS,),
+    ),
+    Mutation(
+        name="a run ends with its server",
+        file="backfill_assets/core/epoch/protocol.py",
+        old="STAGE_TRIES = 3",
+        new="STAGE_TRIES = 1",
+        tests=(EPOCHS,),
+    ),
+    Mutation(
+        name="an epoch is computed again into the folder of the attempt that was lost",
+        file="backfill_assets/core/epoch/protocol.py",
+        old="""    for tries_left in reversed(range(STAGE_TRIES)):
+        attempt = parts.new_id()
+""",
+        new="""    attempt = parts.new_id()
+    for tries_left in reversed(range(STAGE_TRIES)):
+""",
+        tests=(EPOCHS,),
+    ),
+    Mutation(
+        name="whatever Spark says is tried again",
+        file="backfill_assets/core/epoch/protocol.py",
+        old="        except SparkLostError as error:",
+        new="        except Exception as error:",
+        tests=(EPOCHS,),
+    ),
+)
