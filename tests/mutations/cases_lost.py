@@ -63,18 +63,18 @@ LOST: tuple[Mutation, ...] = (
     Mutation(
         name="a run ends with its server",
         file="backfill_assets/core/epoch/protocol.py",
-        old="STAGE_TRIES = 3",
-        new="STAGE_TRIES = 1",
+        old="COMMIT_TRIES, STAGE_TRIES = 8, 3",
+        new="COMMIT_TRIES, STAGE_TRIES = 8, 1",
         tests=(EPOCHS,),
     ),
     Mutation(
         name="an epoch is computed again into the folder of the attempt that was lost",
         file="backfill_assets/core/epoch/protocol.py",
-        old="""    for tries_left in reversed(range(STAGE_TRIES)):
+        old="""    for _ in range(STAGE_TRIES):
         attempt = parts.new_id()
 """,
         new="""    attempt = parts.new_id()
-    for tries_left in reversed(range(STAGE_TRIES)):
+    for _ in range(STAGE_TRIES):
 """,
         tests=(EPOCHS,),
     ),
@@ -82,7 +82,14 @@ LOST: tuple[Mutation, ...] = (
         name="whatever Spark says is tried again",
         file="backfill_assets/core/epoch/protocol.py",
         old="        except SparkLostError as error:",
-        new="        except Exception as error:",
+        new="        except (SparkLostError, ComputeError) as error:",
+        tests=(EPOCHS,),
+    ),
+    Mutation(
+        name="a server that stays dead is reported as one that never was",
+        file="backfill_assets/core/epoch/protocol.py",
+        old="            raise lost from error\n",
+        new="            raise\n",
         tests=(EPOCHS,),
     ),
 )

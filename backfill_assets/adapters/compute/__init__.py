@@ -20,5 +20,6 @@
 - `spark_errors`: what Spark's errors say
 - `table_compute`: carries out a plan over Delta tables with Spark
 - `table_rows`: the rows of a Delta table that belong to a read
+- `tasks`: how many tasks compute and write rows
 - `version_rows`: all rows of one version of a Delta table, as a Spark DataFrame
 """

@@ -14,10 +14,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute.changes import OPERATION, kept, write_observed
+from backfill_assets.adapters.compute.tasks import parallelism
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
 from backfill_assets.adapters.delta.merged_files import Merged
 from backfill_assets.adapters.delta.staging import collect, delete_folder
-from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import Staged, StagedFile
@@ -52,7 +52,8 @@ class _Merge:
 
     def merged(self) -> Merged:
         touched = sorted(self._touched())
-        tasks = max(cores(), len(touched))
+        # A file of many rows is worth a second task; more would leave ever more, ever smaller files.
+        tasks = max(len(touched), min(parallelism(self.spark), 2 * len(touched)))
         with kept(self._rows(touched)) as rows:
             files = self._written(_ROWS, self._result(rows), tasks)
             feed = self._written(_FEED, self._feed(rows), tasks)

@@ -29,9 +29,9 @@ from backfill_assets.adapters.compute.changes import (
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import poison_records
 from backfill_assets.adapters.compute.scans import Count, Inputs, Scans, uncounted
+from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.staging import collect
-from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.offset_ranges import among, within
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -52,9 +52,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["SourceReader", "SparkCompute", "bronze_files", "bronze_inputs", "query_schema"]
-
-SMALL_EPOCH = 50_000
-"""An epoch with fewer offsets is written as one file."""
 
 _STATED_OF_FILES = ("path", "num_records", *(f"{bound}.{name}" for name in RECORD_KEY for bound in ("min", "max")))
 
@@ -119,7 +116,7 @@ class SparkCompute:
             return self._write(spark, plan, folder, at, scans)
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int, scans: Scans) -> dict[str, int]:
-        tasks = 1 if plan.offsets <= SMALL_EPOCH else cores()
+        tasks = tasks_for(spark, plan.offsets)
         inputs = self._inputs(spark, plan, scans)
         place = self.output.child(folder)
         match self.query:
@@ -188,7 +185,7 @@ def kafka_rows(spark: "SparkSession", read: KafkaRead, source: SourceReader, cou
         .option("kafka.isolation.level", read.isolation)
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
-        .option("minPartitions", str(cores()))
+        .option("minPartitions", str(tasks_for(spark, total(ranges.values()))))
         .load()
     )
     counted = count(rows, lambda: total(read.ranges.values()))

@@ -45,14 +45,13 @@ from backfill_assets.adapters.compute.relational_changes import (
 )
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Inputs, Scans
-from backfill_assets.adapters.compute.source_compute import SMALL_EPOCH
 from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
+from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.footers import footer_rows
 from backfill_assets.adapters.delta.spool import capture, keep_version, segment_files
 from backfill_assets.adapters.delta.staging import INPUTS, collect, delete_folder
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
-from backfill_assets.adapters.runtime.spark_conf import cores
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -196,7 +195,7 @@ class TableCompute:
         result = apply_rowwise(query, self._inputs(attempt))
         if not may_meet_old_rows(plan) or not query.key_columns:
             rows = result.selectExpr(*view_columns(self.output))
-            return write_new(rows, attempt.place, tasks=_tasks(plan.offsets), scans=attempt.scans)
+            return write_new(rows, attempt.place, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans)
         return self._changes(attempt, consolidated(result, *unique_keys(query)))
 
     def _changes(self, attempt: Attempt, rows: "DataFrame") -> dict[str, int]:
@@ -205,7 +204,7 @@ class TableCompute:
         query = self.query(plan)
         chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
-        tasks = _tasks(plan.offsets)
+        tasks = tasks_for(attempt.spark, plan.offsets)
         counts = write_changes(chosen, place, DUPLICATE, MOVED, tasks=tasks, scans=attempt.scans, more=width)
         if isinstance(query, AggregateQuery) or not is_constrained(query):
             return counts
@@ -228,7 +227,7 @@ class TableCompute:
             if query.key_columns and not mostly_differ(new, uncounted, query.key_columns, rows=few):
                 feed = differences(new, self._old(attempt))
                 return self._changes(attempt, consolidated(feed, *unique_keys(query)))
-            counts = write_new(new, place, tasks=_tasks(held), scans=attempt.scans)
+            counts = write_new(new, place, tasks=tasks_for(attempt.spark, held), scans=attempt.scans)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             check_rows(plan, query, attempt.spark.read.parquet(f"{place}/{OPERATION}=insert"))
         return {**counts, REPLACED: 1}
@@ -241,7 +240,9 @@ class TableCompute:
         with followed(query, steps, work) as changes:
             if OPERATION in changes.columns:
                 chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
-                return write_changes(chosen, attempt.place, tasks=_tasks(work.rows), scans=attempt.scans)
+                return write_changes(
+                    chosen, attempt.place, tasks=tasks_for(attempt.spark, work.rows), scans=attempt.scans
+                )
             return self._changes(attempt, consolidated(changes, *unique_keys(query)))
 
     def _changes_of(self, attempt: Attempt, steps: Steps) -> TableChanges:
@@ -356,7 +357,9 @@ class TableCompute:
                 scratch = attempt.scratch(segment)
                 upstream, columns = self.upstreams[read.source], self._columns(plan, read.source)
                 rows = table_rows(attempt.spark, upstream, read.changes, columns, scratch)
-                attempt.scans.computed(capture(self.output, folder, segment, rows, tasks=_tasks(read.rows)))
+                attempt.scans.computed(
+                    capture(self.output, folder, segment, rows, tasks=tasks_for(attempt.spark, read.rows))
+                )
         new = set(spooled_parts(plan.after)) - plan.spooled.keys()
         tables = plan.after.tables if isinstance(plan.after, SnapshotPosition) else {}
         for name, table in tables.items():
@@ -373,7 +376,9 @@ class TableCompute:
         with kept(signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")) as changes:
             changed = changed_groups(query, changes, self._old(attempt), whole, rows=plan.offsets)
             chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
-            return write_changes(chosen, attempt.place, tasks=_tasks(plan.offsets), scans=attempt.scans)
+            return write_changes(
+                chosen, attempt.place, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans
+            )
 
     def _whole(self, attempt: Attempt, name: str) -> "DataFrame":
         """All rows of an upstream that the view stands for after an epoch. Spark reads them only if groups need them."""
@@ -382,7 +387,3 @@ class TableCompute:
         each = recorded(self.upstreams[name], plan.after.tables[name])
         place = replace(attempt.scratch("whole"), scans=replace(attempt.scans, implied=True))
         return recorded_rows(attempt.spark, each, self._columns(plan, name), place)
-
-
-def _tasks(rows: int) -> int:
-    return 1 if rows <= SMALL_EPOCH else cores()

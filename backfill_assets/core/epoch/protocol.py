@@ -37,6 +37,7 @@ from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
     DuplicateKeyError,
+    EnvironmentSetupError,
     ExternalWriteError,
     FencedError,
     ReadMismatchError,
@@ -51,8 +52,7 @@ __all__ = ["STEPS", "begin_life", "check_look", "end_life", "restate", "run_epoc
 STEPS = ("looked", "planned", "staged", "verified", "committed")
 """The moments at which a test may kill the process, in order."""
 
-COMMIT_TRIES = 8
-STAGE_TRIES = 3
+COMMIT_TRIES, STAGE_TRIES = 8, 3
 
 _log = logging.getLogger(__name__)
 
@@ -124,16 +124,21 @@ def _staged(parts: Parts[P], plan: Plan, look: TableState) -> tuple[Plan, str, S
 
 
 def _attempted(parts: Parts[P], plan: Plan, look: TableState) -> tuple[str, Staged]:
-    """Stage a plan; again, as another attempt, where Spark was lost meanwhile."""
-    for tries_left in reversed(range(STAGE_TRIES)):
+    """Stage a plan; again, as another attempt, where Spark was lost meanwhile and there is another session to be had."""
+    lost: SparkLostError | None = None
+    for _ in range(STAGE_TRIES):
         attempt = parts.new_id()
         try:
             return attempt, _stage(parts, plan, attempt, look)
         except SparkLostError as error:
-            if not tries_left:
+            _log.warning("%s: epoch %d: %s", plan.target, plan.epoch, error.message)
+            lost = error
+        except EnvironmentSetupError as error:
+            if lost is None:
                 raise
-            _log.warning("%s: epoch %d is computed again: %s", plan.target, plan.epoch, error.message)
-    raise AssertionError
+            raise lost from error
+    assert lost is not None
+    raise lost
 
 
 def check_look(parts: Parts[P], look: TableState) -> TableState:

@@ -6,7 +6,7 @@ import pytest
 
 from backfill_assets.core.epoch.protocol import STAGE_TRIES
 from backfill_assets.core.epoch.records import Plan, Staged
-from backfill_assets.errors import ComputeError, SparkLostError
+from backfill_assets.errors import ComputeError, EnvironmentSetupError, SparkLostError
 from backfill_assets.testing.simulation import SimulatedSpark
 from tests.support.commit_cases import VIEW, make, one_epoch
 
@@ -43,6 +43,22 @@ def test_an_epoch_is_committed_once_however_often_spark_was_lost_or_not_at_all(t
             one_epoch(world, replace(parts, compute=compute))
         assert world.table(VIEW).rows.total() == before
     assert len(compute.attempts) == len(set(compute.attempts)) == min(times + 1, STAGE_TRIES)
+
+
+def test_a_run_says_that_spark_was_lost_where_there_is_no_other() -> None:
+    world = make()
+    errors = [SparkLostError("gone", hint="none"), EnvironmentSetupError("nobody answers", hint="none")]
+
+    class Dead:
+        def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:  # noqa: ARG002  (ports.Compute)
+            raise errors.pop(0)
+
+    with pytest.raises(SparkLostError):
+        one_epoch(world, replace(world.parts(VIEW), compute=Dead()))
+    assert not errors
+    errors.append(EnvironmentSetupError("nobody answers", hint="none"))
+    with pytest.raises(EnvironmentSetupError):
+        one_epoch(world, replace(world.parts(VIEW), compute=Dead()))
 
 
 def test_other_errors_of_spark_are_not_tried_again() -> None:
