@@ -174,8 +174,8 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="a commit that maintenance came before is not tried again",
         file=PROTOCOL,
-        old="COMMIT_TRIES = 8",
-        new="COMMIT_TRIES = 1",
+        old="COMMIT_TRIES, STAGE_TRIES = 8, 3",
+        new="COMMIT_TRIES, STAGE_TRIES = 1, 3",
         tests=(OUTCOMES, f"{REAL_OUTCOMES}[OPTIMIZE_by_Spark]"),
     ),
     Mutation(
