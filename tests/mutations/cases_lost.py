@@ -1,4 +1,4 @@
-"""Faults in what becomes of a run whose Spark Connect server is lost."""
+"""Faults in how Spark is used as it is: a server that is lost, a cluster, a small heap."""
 
 from tests.mutations.mutation import Mutation
 
@@ -91,5 +91,26 @@ LOST: tuple[Mutation, ...] = (
         old="            raise lost from error\n",
         new="            raise\n",
         tests=(EPOCHS,),
+    ),
+    Mutation(
+        name="every broadcast takes 16 MB",
+        file="backfill_assets/adapters/runtime/spark_conf.py",
+        old='        "spark.buffer.pageSize": "2m",\n',
+        new="",
+        tests=("tests/e2e/tables/test_broadcasts.py",),
+    ),
+    Mutation(
+        name="a cluster runs as many tasks as this machine has processors",
+        file="backfill_assets/adapters/compute/tasks.py",
+        old="    return int(found[0]) + 1",
+        new="    return 2",
+        tests=("tests/e2e/tables/test_tasks.py",),
+    ),
+    Mutation(
+        name="few rows are spread over all of a cluster",
+        file="backfill_assets/adapters/compute/tasks.py",
+        old="min(wanted, parallelism(spark))",
+        new="parallelism(spark)",
+        tests=("tests/e2e/tables/test_tasks.py",),
     ),
 )

@@ -50,6 +50,8 @@ def spark_conf(*, scratch: Path | None = None, s3: bool = False) -> dict[str, st
         # Small work is the common case; the defaults (200 and 50 partitions) would start a task for each.
         "spark.sql.shuffle.partitions": str(min(cores(), _MAX_SHUFFLE_PARTITIONS)),
         "spark.databricks.delta.snapshotPartitions": "2",
+        # Each broadcast takes at least a page, by default 16 MB with a heap of 1 GB, and a query may have many of them.
+        "spark.buffer.pageSize": "2m",
         # The caches of Spark and Delta fill a small heap in a session that runs for long: Delta keeps 10,000 tables
         # with their plans for an hour, Spark the plans of a thousand queries.
         "spark.databricks.delta.delta.log.cacheSize": "20",

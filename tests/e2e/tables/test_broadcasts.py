@@ -67,3 +67,9 @@ def test_keys_are_measured_where_they_are_written(spark: "SparkSession") -> None
     )
     (row,) = rows.selectExpr(f"{key_bytes(rows, ['k', 'n'])} AS bytes").collect()
     assert row["bytes"] == len("four" + "longer")
+
+
+def test_a_broadcast_takes_little_of_a_small_heap_though_a_query_may_have_many(spark: "SparkSession") -> None:
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    assert jvm.org.apache.spark.SparkEnv.get().memoryManager().pageSizeBytes() == 2 * 2**20
