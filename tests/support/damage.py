@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
@@ -42,6 +43,14 @@ def rewrite_file(path: Path, change: Change) -> None:
     after = pa.Table.from_pylist(change(before.to_pylist()), schema=before.schema)
     path.write_bytes(_padded(after, path.stat().st_size))
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Hadoop's own checksum, on local disks only
+
+
+def take_out(path: Path, rows: pc.Expression) -> bytes:
+    """Rewrite a data file without some rows, in the same size; returns what it was."""
+    before = path.read_bytes()
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    path.write_bytes(_padded(pq.read_table(path).filter(~rows), len(before)))
+    return before
 
 
 def recompact(project: Project, name: str, change: Change) -> None:

@@ -9,6 +9,7 @@
 - `key_checks`: keys that must be unique, checked before anything is committed
 - `key_ranges`: ranges of a Delta table's key
 - `merge`: merging keyed changes with Spark, for those that do not fit in this process's memory
+- `parquet_files`: reads Parquet files by their addresses
 - `poison`: runs a computation, and translates Spark's errors into errors of this package
 - `poison_search`: finds the rows of an epoch's input that Spark cannot compute because of their values
 - `recorded_rows`: the rows of a Delta table that a view stands for at one of its positions

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.scans import Scans
+from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import MAX_TEXT
 from backfill_assets.query.aggregate import AggregateQuery
@@ -116,7 +117,7 @@ def duplicate_keys(
     parts = F.sort_array(F.collect_set(quoted(branch))) if branch else F.array()
     counted = rows.groupBy(*columns).agg(F.count(F.lit(1)).alias("__rows"), parts.alias("__parts"))
     twice = counted.where("__rows > 1").orderBy(*(f"__key_{at}" for at in range(len(key)))).limit(most)
-    found = twice.collect()
+    found = named_rows(twice, kept=("__rows", "__parts"))
     if scans is not None:
         scans.computed(twice)
     return [DuplicateKey(key=tuple(row[: len(key)]), rows=row["__rows"], parts=tuple(row["__parts"])) for row in found]

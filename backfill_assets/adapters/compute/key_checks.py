@@ -21,6 +21,7 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.broadcasts import Keys
 from backfill_assets.adapters.sql.keys import among_keys
+from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.core.epoch.ports import KeysLeftOut
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.errors import DuplicateKeyError
@@ -132,7 +133,7 @@ def check_changes(
     if counts["insert"]:
         new = changes.where(f"{OPERATION} = 'insert'")
         found = _having(held(), new, first, few=few).select(*map(quoted, first)).limit(NAMED_KEYS)
-        twice = found.collect()
+        twice = named_rows(found)
         scans.computed(found)
         if twice:
             raise duplicate(plan, query, first, [DuplicateKey(key=tuple(row), rows=2) for row in twice])

@@ -12,7 +12,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.version_rows import rows_at
-from backfill_assets.adapters.delta.key_statistics import NO_LETTER, sortable_key, spans
+from backfill_assets.adapters.delta.key_statistics import sortable_key, spans
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.ports import KeyRanges
@@ -118,12 +118,12 @@ def _sample(
     from pyspark.sql import functions as F  # noqa: N812
 
     names = [quoted(each.name) for each in key]
-    keys = rows_at(spark, upstream.location, version).select(*names)
+    are_texts = [f"is_valid_utf8({quoted(each.name)}) IS NOT FALSE" for each in key if each.type == "STRING"]
+    keys = rows_at(spark, upstream.location, version).select(*names).where(" AND ".join(["TRUE", *are_texts]))
     some = keys if rows <= SAMPLED else keys.sample(fraction=SAMPLED / rows)
     texts = (
         F.unix_micros(F.col(quoted(each.name))) if each.type == "TIMESTAMP" else F.col(quoted(each.name))
         for each in key
     )
     ordered = some.orderBy(*names).select(*(each.cast("STRING") for each in texts))
-    found = (tuple(row) for row in ordered.collect())
-    return [key for key in found if not any(NO_LETTER in (text or "") for text in key)]
+    return [tuple(row) for row in ordered.collect()]

@@ -14,6 +14,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute.changes import OPERATION, kept, write_observed
+from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.tasks import parallelism
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
 from backfill_assets.adapters.delta.merged_files import Merged
@@ -71,7 +72,7 @@ class _Merge:
     def _changes(self) -> "DataFrame":
         base, _, _ = self.staged.files[0].path.partition(f"/{OPERATION}=")
         paths = [self.location.child(file.path) for file in self.staged.files]
-        return self.spark.read.option("basePath", self.location.child(base)).parquet(*paths)
+        return parquet_files(self.spark, paths, basePath=self.location.child(base))
 
     def _touched(self) -> Iterator[str]:
         """The files, as the log names them, with rows that are replaced or deleted."""

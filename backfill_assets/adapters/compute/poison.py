@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Work", "computed"]
 
 _AGAIN = "run it again. If records or files were lost meanwhile, the next run makes a new plan and reports it"
-_UNREADABLE = "FAILED_READ_FILE"
+_UNREADABLE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FILE_NOT_EXIST")
 
 _log = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ def _not_computed(work: Work, error: Exception, advice: str) -> ComputeError:
 
 def _remedy(work: Work, error: Exception) -> str:
     """What to do if Spark fails for another reason than values."""
-    if _UNREADABLE not in str(error):
+    if not any(each in str(error) for each in _UNREADABLE):
         return _AGAIN
     return (
         f"restore the file and run it again. If it is the view's own, `backfill reset {work.name}` builds the view anew"

@@ -26,6 +26,7 @@ from backfill_assets.adapters.compute.changes import (
     write_changes,
     write_observed,
 )
+from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import poison_records
 from backfill_assets.adapters.compute.scans import Count, Inputs, Scans, uncounted
@@ -198,7 +199,7 @@ def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader, c
     files = bronze_files(source, read)
     if not files:
         return spark.createDataFrame([], schema)
-    rows = spark.read.schema(schema).parquet(*(source.bronze.child(each.path) for each in files))
+    rows = parquet_files(spark, (source.bronze.child(each.path) for each in files), schema)
     return count(rows, lambda: total_rows(each.rows for each in files)).where(within(*RECORD_KEY, read.ranges))
 
 

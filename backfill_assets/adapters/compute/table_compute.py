@@ -32,6 +32,7 @@ from backfill_assets.adapters.compute.key_checks import (
     check_rows,
     duplicate,
 )
+from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
 from backfill_assets.adapters.compute.recorded_rows import recorded, recorded_rows, with_key
@@ -54,6 +55,7 @@ from backfill_assets.adapters.delta.staging import INPUTS, collect, delete_folde
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.keys import among_keys
+from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import scan_of, scan_of_version
 from backfill_assets.core.epoch.records import Plan, Staged, WhyFull, spooled_parts
@@ -209,10 +211,11 @@ class TableCompute:
         if isinstance(query, AggregateQuery) or not is_constrained(query):
             return counts
         if counts[DUPLICATE]:
-            twice = rows.where(DUPLICATE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS).collect()
-            raise duplicate(plan, query, query.key_columns, [DuplicateKey(key=tuple(row), rows=2) for row in twice])
+            twice = rows.where(DUPLICATE).select(*map(quoted, query.key_columns)).limit(NAMED_KEYS)
+            found = [DuplicateKey(key=tuple(row), rows=2) for row in named_rows(twice)]
+            raise duplicate(plan, query, query.key_columns, found)
         if counts["insert"] or counts[MOVED]:
-            check_changes(attempt, query, attempt.spark.read.parquet(place), partial(self._old, attempt), counts)
+            check_changes(attempt, query, parquet_files(attempt.spark, [place]), partial(self._old, attempt), counts)
         return counts
 
     def _in_full(self, attempt: Attempt) -> dict[str, int]:
@@ -229,7 +232,7 @@ class TableCompute:
                 return self._changes(attempt, consolidated(feed, *unique_keys(query)))
             counts = write_new(new, place, tasks=tasks_for(attempt.spark, held), scans=attempt.scans)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
-            check_rows(plan, query, attempt.spark.read.parquet(f"{place}/{OPERATION}=insert"))
+            check_rows(plan, query, parquet_files(attempt.spark, [f"{place}/{OPERATION}=insert"]))
         return {**counts, REPLACED: 1}
 
     def _followed(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
@@ -324,7 +327,7 @@ class TableCompute:
         """The rows of segments of the view's spool."""
         names = [f"{read.source}/{first}" for first in read.segments]
         paths = segment_files(self.output, attempt.plan.spooled, names)
-        rows = attempt.spark.read.schema(ddl((*columns, CHANGE))).parquet(*map(self.output.child, paths))
+        rows = parquet_files(attempt.spark, map(self.output.child, paths), ddl((*columns, CHANGE)))
         return attempt.scans.by(partial(scan_of, read))(rows, lambda: footer_rows(self.output, paths))
 
     def _skipped(self, attempt: Attempt, read: SkipRead, place: Scratch) -> "DataFrame":

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 
 from backfill_assets.adapters.compute.doubtful_bounds import unfiltered
 from backfill_assets.adapters.compute.key_ranges import in_ranges
+from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
 from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
 from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH, fixed_lengths
@@ -244,7 +245,7 @@ def parquet_rows(
     columns = StructType.fromJson(json.loads(schema))
     for name in texts:
         columns = columns.add(name, StringType())
-    return spark.read.schema(columns).parquet(*(table.child(unquote(path)) for path in paths))
+    return parquet_files(spark, (table.child(unquote(path)) for path in paths), columns)
 
 
 def _present(action: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Count, uncounted
 from backfill_assets.adapters.delta.log_replay import is_plain, is_plain_path
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -86,7 +87,7 @@ def _rows_of(spark: "SparkSession", files: Files) -> "DataFrame":
     schema = StructType.fromJson(json.loads(files.schema))
     if not files.paths:
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*files.paths)
+    return parquet_files(spark, files.paths, schema)
 
 
 def holds_rows_as_they_are(table: DeltaTable) -> bool:

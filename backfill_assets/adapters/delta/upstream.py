@@ -51,6 +51,7 @@ from backfill_assets.core.progress.retention import retention_of
 from backfill_assets.core.strategies.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.query.ddl import Column, columns_of_delta
+from backfill_assets.query.rowwise import CHANGE
 
 __all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream"]
 
@@ -326,6 +327,17 @@ class DeltaUpstream:
                 "it. Otherwise the log is damaged: restore it from a backup",
                 reason="NOT_READABLE",
             ) from None
+        taken = (
+            [] if table is None else [each.name for each in table.schema().fields if each.name.lower() == CHANGE.name]
+        )
+        if taken:
+            raise UpstreamRefusedError(
+                f"table {self.name!r} has a column {taken[0]!r}: the change data feed has one of this name, so its changes "
+                "could not be told",
+                hint="let the view read a table or view that gives the column another name",
+                reason="RESERVED_COLUMN",
+                column=taken[0],
+            )
         if table is None:
             raise UpstreamRefusedError(
                 f"there is no Delta table at {self.location.uri} (declared as {self.name!r})",

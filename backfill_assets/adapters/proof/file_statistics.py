@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
 from backfill_assets.adapters.delta.commits import commits_of
 from backfill_assets.adapters.delta.key_statistics import SORTABLE
@@ -63,7 +64,7 @@ def _rows(
     if not version.is_plain or any(file.deleted for file in version.files):
         return delta_rows_at(spark, table, number)
     schema = StructType.fromJson(json.loads(version.metadata["schemaString"]))
-    return spark.read.schema(schema).parquet(*(table.child(unquote(file.path)) for file in files))
+    return parquet_files(spark, (table.child(unquote(file.path)) for file in files), schema)
 
 
 def _violations(spark: "SparkSession", rows: "DataFrame", version: Version, files: Sequence[DataFile]) -> list[str]:

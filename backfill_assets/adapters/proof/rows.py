@@ -14,6 +14,7 @@ from backfill_assets.adapters.compute.source_compute import SourceReader, bronze
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.proof.written import Written, file_rows
 from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.adapters.sql.offset_ranges import within
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.skips import Offsets
@@ -198,7 +199,7 @@ def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE
         # Spark cannot plan conditions on a union with a correlated subquery, so they are on rows that are kept.
         with kept(counted) as once:
             wrong = once.where((balance > 0) | (surplus > 0))
-            named = wrong.orderBy(*map(quoted, first)).limit(MAX_VIOLATIONS_SHOWN).collect()
+            named = named_rows(wrong.orderBy(*map(quoted, first)).limit(MAX_VIOLATIONS_SHOWN))
         violations = [_violation(row.asDict()) for row in named]
     return Difference(
         rows_expected=counts["expected"],

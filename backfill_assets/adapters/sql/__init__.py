@@ -8,6 +8,7 @@
 - `kafka_records`: turns Kafka records into bronze rows
 - `keys`: keys as text
 - `map_columns`: groups rows by columns that may hold maps
+- `named_rows`: few rows that are to be named to somebody
 - `offset_ranges`: ranges of offsets as one condition in Spark SQL, for any number of partitions
 - `semi_join`: the rows of one DataFrame whose key is in another one, by either kind of join
 """

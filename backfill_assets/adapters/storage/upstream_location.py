@@ -1,5 +1,6 @@
 """Where a Delta table is that somebody else writes, and how its store is reached: by delta-rs, and by Spark."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,12 +11,15 @@ from deltalake import DeltaTable
 from backfill_assets.adapters.storage.asked_stores import AskedStores
 from backfill_assets.adapters.storage.options import storage_options
 from backfill_assets.adapters.storage.s3 import bucket_settings, s3_access
-from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
+from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse, address
 from backfill_assets.declare.model import DeltaTable as Declared
 from backfill_assets.declare.stores import LOCAL, bucket_of, provider_of, storage_of
 from backfill_assets.errors import DeclarationError
 
 __all__ = ["TableElsewhere", "located"]
+
+_DECODED = re.compile(r"\\|%[0-9A-Fa-f]{2}")
+"""What delta-rs 1.6 takes for another character."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +57,17 @@ def located(table: Declared, *, warehouse: Warehouse, root: Path, asked: AskedSt
         asked: Asks the table's store whether it can be read.
 
     Raises:
-        DeclarationError: Its storage cannot be used, or differs from that of the warehouse, which is in the same bucket.
+        DeclarationError: Its path or its storage cannot be used, or its storage differs from that of the warehouse, which is
+            in the same bucket.
         EnvironmentSetupError: An environment variable that its storage names is not set.
     """
-    place = Warehouse.at(table.path, root=root)
+    place = Warehouse(uri=address(table.path, root))
+    if odd := _DECODED.search(place.uri):
+        raise DeclarationError(
+            f"delta_table {table.name!r} is at {place.uri}, whose {odd.group()!r} delta-rs takes for another character",
+            hint="move or copy the table to a path without backslashes, and percent signs before two hexadecimal digits",
+            argument="path",
+        )
     options = _options(table, place.uri, warehouse)
     if place.is_local or _store_of(place.uri) == _store_of(warehouse.uri):
         if not place.is_local and options != warehouse.storage_options:

@@ -1,5 +1,6 @@
 """The folder of all tables, and file access there: one warehouse on local disk or in an object store."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from backfill_assets.adapters.storage.store_errors import cannot_be_read
 from backfill_assets.declare.stores import bucket_of, canonical
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse"]
+__all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse", "address"]
 
 Mark = tuple[int, int | None, int | None]
 """A commit of a log: its version, and the size and time of its entry."""
@@ -117,6 +118,16 @@ class LoadedTable:
         return self.location.commit_mark(version)
 
 
+_ODD = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")
+"""What delta-rs 1.6 refuses in an address, some of it by a panic, or decodes."""
+
+
+def address(place: str, root: Path) -> str:
+    """The address of a URI or a path; a relative path starts at the project's root, and `s3a://` is `s3://`."""
+    path = canonical(place.removeprefix("file://"))
+    return (path if "://" in path else str((root / path).resolve())).rstrip("/")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Warehouse:
     """The folder (or bucket prefix) that holds `sources/`, `views/` and `_state/`."""
@@ -126,10 +137,17 @@ class Warehouse:
 
     @classmethod
     def at(cls, place: str, *, root: Path, storage_options: Mapping[str, str] | None = None) -> "Warehouse":
-        """A warehouse from a URI or a path; a relative path starts at the project's root, and `s3a://` is `s3://`."""
-        path = canonical(place.removeprefix("file://"))
-        uri = path if "://" in path else str((root / path).resolve())
-        return cls(uri=uri.rstrip("/"), storage_options=dict(storage_options or {}))
+        """A warehouse at an `address`.
+
+        Errors: `EnvironmentSetupError` for a path that delta-rs takes for another one, or cannot write to.
+        """
+        uri = address(place, root)
+        if odd := _ODD.search(uri):
+            raise EnvironmentSetupError(
+                f"delta-rs cannot write tables at {uri}: its path contains {odd.group()!r}",
+                hint="choose a path without brackets, |, ^, backslashes, and percent signs before two hexadecimal digits",
+            )
+        return cls(uri=uri, storage_options=dict(storage_options or {}))
 
     @property
     def is_local(self) -> bool:

@@ -14,7 +14,7 @@ from backfill_assets.core.epoch.protocol import check_look
 from backfill_assets.core.epoch.records import UpstreamColumns
 from backfill_assets.core.progress.reads import TableRead
 from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, MaterializedView
-from backfill_assets.errors import UpstreamChangedError, UpstreamNotLiveError
+from backfill_assets.errors import ComputeError, UpstreamChangedError, UpstreamNotLiveError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.query import unique_keys
 from backfill_assets.query.relational import RelationalQuery
@@ -76,7 +76,12 @@ class TableUpstreams:
         if keys:
             found = {name: (self.tables[name], version) for name, version in versions.items()}
             wanted = KeysAndLeftOut(unique=keys, left_out=left_out)
-            check_unique(self.runner, self.view.target, query, found, wanted)
+            try:
+                check_unique(self.runner, self.view.target, query, found, wanted)
+            except ComputeError:
+                for name, version in versions.items():
+                    self.tables[name].check_whole(version)
+                raise
 
     def awaits(self) -> str:
         """The view that this one waits for before it reads anything, in a sentence; empty if there is none."""

@@ -1,0 +1,38 @@
+"""A table whose path Spark could take for a pattern."""
+
+from pathlib import Path
+
+import pytest
+
+from backfill_assets import delta_table, materialized_view
+from backfill_assets.app.table_checks import CHECKS
+from tests.support.lake import Lake
+
+pytestmark = pytest.mark.e2e
+
+
+def test_a_table_is_read_where_its_path_looks_like_a_pattern(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    path = str(lake.root / "t[1] {v,w}*?")
+    other = str(lake.root / "t1 v")
+    for place, first in ((path, 0), (other, 100)):
+        lake.spark.range(first, first + 5).selectExpr("id", "id % 3 AS v").write.format("delta").save(place)
+    table = delta_table("base", path=path, primary_key="id")
+    lake.project.declare(
+        materialized_view("plain", query="SELECT id, v FROM base", upstreams=[table]),
+        materialized_view("pairs", query="SELECT a.id, b.v FROM base a JOIN base b ON a.v = b.id", upstreams=[table]),
+    )
+    lake.spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    for step in (f"INSERT INTO delta.`{path}` VALUES (7, 1)", f"DELETE FROM delta.`{path}` WHERE id = 2"):
+        for view in ("plain", "pairs"):
+            lake.project.refresh(view)
+        lake.spark.sql(step)
+    for view in ("plain", "pairs"):
+        lake.project.refresh(view)
+        rows = lake.spark.read.format("delta").load(path)
+        rows.createOrReplaceTempView("base")
+        expected = sorted(map(tuple, lake.spark.sql(lake.declared(view).text).collect()))
+        assert sorted(lake.found(view, ["id", "v"]).elements()) == expected
+        assert expected
+        for check in CHECKS:
+            assert lake.project.check(view, check).passed
