@@ -14,6 +14,7 @@ from tests.mutations.cases_joined import JOINED
 from tests.mutations.cases_kafka import KAFKA
 from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_lost import LOST
+from tests.mutations.cases_odd import ODD
 from tests.mutations.cases_reads import READS
 from tests.mutations.cases_relational import RELATIONAL
 from tests.mutations.cases_rules import RULES
@@ -35,5 +36,5 @@ __all__ = ["MUTATIONS"]
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
-    *STORES, *DOCS, *LOST,
+    *STORES, *DOCS, *LOST, *ODD,
 )  # fmt: skip

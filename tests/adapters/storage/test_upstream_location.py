@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from backfill_assets import delta_table
 from backfill_assets.adapters.state.state_store import StateStore
@@ -150,3 +152,29 @@ def test_what_is_wrong_is_told_of_the_table() -> None:
 def test_nothing_shows_keys() -> None:
     found = at(on_s3(**KEYS), storage=OTHER)
     assert not [each for each in ("a-secret", "other-secret", "an-id", "other-id") if each in repr(found)]
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a]b", "a|b", "a^b", "a\\b", "a%20b"])
+def test_a_warehouse_is_refused_where_delta_rs_cannot_write(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EnvironmentSetupError, match="delta-rs cannot write"):
+        Warehouse.at(name, root=tmp_path)
+    with pytest.raises(EnvironmentSetupError, match="delta-rs cannot write"):
+        Warehouse.at(f"s3://lake/{name}", root=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a b", "a{b,c}", "a*", "a?", "a%b", "é", "a:b", "a=b"])
+def test_delta_rs_writes_to_every_other_warehouse(tmp_path: Path, name: str) -> None:
+    place = Warehouse.at(name, root=tmp_path).table("views/v")
+    write_deltalake(place.uri, pa.table({"id": [1]}))
+    loaded = place.load()
+    assert loaded is not None
+    assert loaded.to_pyarrow_table()["id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(("name", "odd"), [("a%20b", "%20"), ("a\\b", "\\")])
+def test_a_table_is_refused_where_delta_rs_looks_elsewhere(name: str, odd: str) -> None:
+    with pytest.raises(DeclarationError) as caught:
+        at(local(), f"tables/{name}")
+    assert repr(odd) in caught.value.message
+    assert caught.value.facts == {"argument": "path"}
+    assert at(local(), "tables/a[1]").uri == "/project/tables/a[1]"

@@ -56,6 +56,12 @@ def test_a_table_that_cannot_be_followed_is_refused_before_anything_is_written(l
     assert refused(lake, UpstreamRefusedError).facts["reason"] == "NO_CHANGE_FEED"
     lake.view("lost", "SELECT id FROM nowhere", lake.table("nowhere"))
     assert refused(lake, UpstreamRefusedError, view="lost").facts["reason"] == "NO_TABLE"
+    lake.append("feeds", [{"id": 1, "_Change_Type": "insert"}])
+    lake.view("archive", "SELECT id FROM feeds", lake.table("feeds"))
+    assert refused(lake, UpstreamRefusedError, view="archive").facts == {
+        "reason": "RESERVED_COLUMN",
+        "column": "_Change_Type",
+    }
     lake.view("keyed", "SELECT id FROM orders", lake.table("orders", key="other"))
     Delta(lake.path("orders")).alter.set_table_properties(FEED)
     assert refused(lake, UpstreamRefusedError, view="keyed").facts["reason"] == "UNKNOWN_KEY"
