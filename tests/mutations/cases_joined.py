@@ -6,7 +6,10 @@ __all__ = ["JOINED"]
 
 HISTORY = "backfill_assets/core/strategies/joined_history.py"
 PURE = "tests/core/strategies/test_joined_history.py"
-ON_SPARK = "tests/e2e/tables/test_joined_history.py"
+CHUNKS = (
+    "tests/e2e/tables/test_joined_history.py::test_each_chunk_adds_what_it_gives_and_changes_wait_until_history_is_read"
+)
+OF_ALL, PARTS = f"{CHUNKS}[of_all]", f"{CHUNKS}[parts]"
 CHOSEN = "tests/core/choice/test_choose_joined.py"
 
 JOINED: tuple[Mutation, ...] = (
@@ -64,28 +67,28 @@ JOINED: tuple[Mutation, ...] = (
         file="backfill_assets/core/strategies/table_plans.py",
         old="    return not any(bucket.next for",
         new="    return True or any(bucket.next for",
-        tests=(ON_SPARK,),
+        tests=(OF_ALL,),
     ),
     Mutation(
         name="the group of all rows is not there from the first chunk on",
         file="backfill_assets/adapters/compute/rules.py",
         old="        if query.grouped.of_all and work.first:",
         new="        if query.grouped.of_all and not work.first:",
-        tests=(ON_SPARK,),
+        tests=(OF_ALL,),
     ),
     Mutation(
         name="the other places of a chunk's table see only the chunk",
         file="backfill_assets/adapters/compute/table_compute.py",
         old="new=lambda name: self._input(attempt, name, LookupRead),",
         new="new=lambda name: self._input(attempt, name),",
-        tests=(ON_SPARK,),
+        tests=(PARTS,),
     ),
     Mutation(
         name="a proof within history takes all rows of a table that drives it",
         file="backfill_assets/adapters/proof/tables.py",
         old="            return view_difference(query, rows_at(spark, view, version), every, chunks)",
         new="            return view_difference(query, rows_at(spark, view, version), every)",
-        tests=(ON_SPARK,),
+        tests=(PARTS,),
     ),
     Mutation(
         name="chunks are joined though everything at once costs as much",

@@ -4,8 +4,8 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["ODD"]
 
-VALUES = "tests/e2e/damage/test_odd_values.py"
-PATHS = "tests/e2e/tables/test_odd_paths.py"
+VALUES = "tests/e2e/damage/test_odd_values.py::test_what_is_wrong_with_odd_values_is_told_over_spark_connect"
+PATHS = "tests/e2e/tables/test_odd_paths.py::test_just_the_named_files_are_read_and_each_once"
 PLACES = "tests/adapters/storage/test_upstream_location.py"
 NAMED = "backfill_assets/adapters/sql/named_rows.py"
 

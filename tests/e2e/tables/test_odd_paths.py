@@ -1,16 +1,34 @@
-"""A table whose path Spark could take for a pattern."""
+"""Tables and files whose paths Spark could take for patterns."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from backfill_assets import delta_table, materialized_view
+from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.app.table_checks import CHECKS
 from tests.support.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.e2e
 
 
+def test_just_the_named_files_are_read_and_each_once(tmp_path: Path, spark: "SparkSession") -> None:
+    for number, folder in enumerate(("t[1] {v,w}*?", "t1 v", "t1 w1", r"t\[1]")):
+        spark.range(10 * number, 10 * number + 4, 1, 2).write.parquet(str(tmp_path / folder))
+    for number, folder in enumerate(("t[1] {v,w}*?", "t1 v")):
+        place = tmp_path / folder
+        files = [str(each) for each in place.glob("*.parquet")]
+        assert len(files) == 2
+        for paths, schema in ((files, "id BIGINT"), ([str(place)], None)):
+            rows = parquet_files(spark, paths, schema).collect()
+            assert sorted(row["id"] for row in rows) == list(range(10 * number, 10 * number + 4))
+
+
+@pytest.mark.full
 def test_a_table_is_read_where_its_path_looks_like_a_pattern(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     path = str(lake.root / "t[1] {v,w}*?")
