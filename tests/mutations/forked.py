@@ -1,13 +1,29 @@
 """Runs pytest on a copy of the project, in a process that has loaded no module of the project yet.
 
-`mutation.fails` gives it, as globals, the copy's folder (`PROJECT`), pytest's `ARGUMENTS` and a file for its output (`SAID`).
+`mutation.fails` gives it, as globals, the copy's folder (`PROJECT`), pytest's `ARGUMENTS`, a file for its output (`SAID`) and
+the process that waits for it (`MAIN`), with which it ends.
 """
 
+import contextlib
 import os
 import sys
+import threading
+import time
 import traceback
 
 _given = globals()
+
+
+def _end_with(main: int) -> None:
+    """End this process once another one is gone, which may have been killed."""
+    with contextlib.suppress(ProcessLookupError):
+        while True:
+            os.kill(main, 0)
+            time.sleep(1)
+    os._exit(3)
+
+
+threading.Thread(target=_end_with, args=(_given["MAIN"],), daemon=True).start()
 with open(_given["SAID"], "w") as _said:  # noqa: PTH123 # pathlib may be loaded, but need not be
     os.dup2(_said.fileno(), 1)
     os.dup2(_said.fileno(), 2)

@@ -2,6 +2,7 @@
 
 import compileall
 import multiprocessing
+import os
 import runpy
 import shutil
 import subprocess
@@ -90,7 +91,7 @@ def _exit_code(project: Path, arguments: Sequence[str], said: str) -> int | None
     """How pytest ends in a process that is forked from one which has loaded the libraries; None if it does not end."""
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(list(LIBRARIES))
-    given = {"PROJECT": str(project), "ARGUMENTS": list(arguments), "SAID": said}
+    given = {"PROJECT": str(project), "ARGUMENTS": list(arguments), "SAID": said, "MAIN": os.getpid()}
     # Nothing of this package may be loaded there but what is in the copy.
     process = processes.Process(target=runpy.run_path, args=(str(FORKED), given))
     process.start()
