@@ -174,7 +174,7 @@ def test_a_view_that_follows_changes_is_what_its_query_gives(data: st.DataObject
     assert view == expected, (query.text, steps, query.classes)
 
 
-@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_chunks_of_the_tables_that_drive_a_query_give_together_what_it_gives(data: st.DataObject) -> None:
     query = analyzed(data.draw(queries(), label="query"))

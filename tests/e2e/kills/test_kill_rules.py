@@ -6,6 +6,7 @@ import pytest
 
 from backfill_assets import delta_table, materialized_view
 from backfill_assets.app.table_checks import CHECKS
+from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.protocol import STEPS
 from tests.support.commits import epochs, losers
 from tests.support.lake import Lake
@@ -55,3 +56,33 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing_by_whichever_rule(
     for check in CHECKS:
         outcome = lake.project.check("large", check)
         assert outcome.passed, (check, outcome)
+
+
+@pytest.mark.parametrize("rule", ["additive", "linear", "restricted"])
+def test_a_kill_at_any_step_of_a_chunk_that_is_joined_loses_and_doubles_nothing(
+    tmp_path: Path, processes: Processes, rule: str
+) -> None:
+    lake, query = Lake(tmp_path), QUERIES[rule]
+    for file in range(2 * len(STEPS) + 1):
+        lake.append("base", ({"id": 4 * file + at, "v": at + file % 3} for at in range(4)))
+    table = delta_table("base", path=lake.path("base"), primary_key="id")
+    lake.project.declare(materialized_view("large", query=query, upstreams=[table], strategy="snapshot"))
+    one = Limits(chunk_rows=4, max_rows=4)
+    lake.project.refresh("large", one)
+    for step in STEPS:
+        before = lake.project.record("large").epoch
+        processes.kill(
+            order_of(lake.project), {"refresh": "large", "query": query, "strategy": "snapshot", "chunk_rows": 4}, step
+        )
+        assert lake.project.record("large").epoch == before + (step == "committed")
+        lake.project.refresh("large", one)
+        record = lake.project.record("large")
+        assert (record.live, record.rule) == (False, "additive" if rule == "additive" else "linear")
+        outcome = lake.project.check("large", "exactly_once")
+        assert outcome.passed, (step, outcome)
+        lake.append("base", [{"id": 1000 + record.epoch, "v": 2}])
+    lake.project.refresh("large")
+    columns = [name for name in lake.rows(lake.location("large")).columns if not name.startswith("__")]
+    assert lake.found("large", columns) == lake.expected("large", query, "base")
+    assert losers(lake.project, "large") == []
+    assert epochs(lake.project, "large") == list(range(lake.project.record("large").epoch + 1)), "each epoch once"
