@@ -63,13 +63,6 @@ JOINED: tuple[Mutation, ...] = (
         tests=("tests/query/test_linear.py",),
     ),
     Mutation(
-        name="the group of all rows gets a row of nulls with each chunk",
-        file="backfill_assets/core/strategies/table_plans.py",
-        old="    return not any(bucket.next for",
-        new="    return True or any(bucket.next for",
-        tests=(OF_ALL,),
-    ),
-    Mutation(
         name="the group of all rows is not there from the first chunk on",
         file="backfill_assets/adapters/compute/rules.py",
         old="        if query.grouped.of_all and work.first:",
