@@ -5,6 +5,7 @@ from tests.mutations.mutation import Mutation
 __all__ = ["ODD"]
 
 VALUES = "tests/e2e/damage/test_odd_values.py::test_what_is_wrong_with_odd_values_is_told_over_spark_connect"
+NAMES = "tests/e2e/damage/test_odd_values.py::test_rows_are_named_as_spark_writes_them_where_python_has_no_such_value"
 PATHS = "tests/e2e/tables/test_odd_paths.py::test_just_the_named_files_are_read_and_each_once"
 PLACES = "tests/adapters/storage/test_upstream_location.py"
 NAMED = "backfill_assets/adapters/sql/named_rows.py"
@@ -15,7 +16,7 @@ ODD: tuple[Mutation, ...] = (
         file=NAMED,
         old="    except (ValueError, OverflowError):",
         new="    except UnicodeDecodeError:",
-        tests=(VALUES,),
+        tests=(NAMES,),
     ),
     Mutation(
         name="a text that is not UTF-8 is named as nobody can read it",

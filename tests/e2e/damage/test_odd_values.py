@@ -2,17 +2,21 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
+from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.errors import DuplicateKeyError
 from tests.support.damage import take_out
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.e2e
 
@@ -52,6 +56,22 @@ def assert_told(found: dict[str, Any], key: str) -> None:
     assert (violation["k"], int(violation["n"])) == (key, 0)
     assert [each[0] for each in found["keys"]] == [key]
     assert found["numbers"] == list(range(6)), "a keyed scan reads them, too"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("DATE'+10000-01-01'", "+10000-01-01"),
+        ("DATE'-0001-01-01'", "-0001-01-01"),
+        ("TIMESTAMP'+10000-01-01 00:00:00'", "+10000-01-01 00:00:00"),
+        ("array(DATE'+10000-01-01')", "[+10000-01-01]"),
+    ],
+)
+def test_rows_are_named_as_spark_writes_them_where_python_has_no_such_value(
+    spark: "SparkSession", value: str, text: str
+) -> None:
+    (row,) = named_rows(spark.sql(f"SELECT {value} AS v, 1 AS n, 2 AS rows"), kept=("rows",))
+    assert row.asDict() == {"v": text, "n": "1", "rows": 2}
 
 
 def test_what_is_wrong_with_odd_values_is_told_over_spark_connect(tmp_path: Path, remote: str) -> None:

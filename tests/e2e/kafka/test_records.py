@@ -234,6 +234,19 @@ def test_a_mere_time_of_day_is_bad_where_no_other_column_calls_for_a_second_look
     ]
 
 
+@pytest.mark.parametrize(
+    ("column_type", "value"), [("TIMESTAMP", "18446744073710"), ("DATE", '"99"'), ("TIMESTAMP", "1704164645678")]
+)
+def test_a_value_is_bad_under_a_name_with_an_escape_where_no_other_column_calls_for_a_second_look(
+    spark: "SparkSession", column_type: str, value: str
+) -> None:
+    raw = kafka_rows(spark, [f'{{"\\u0074":{value}}}'.encode(), f'{{"t":{value}}}'.encode()])
+    rows = parse_records(raw, columns=parse_schema(f"t {column_type}"), record_format="json").collect()
+    assert [(row["t"], row["_error"]) for row in rows] == [
+        (None, f"column t does not take its value as {column_type}")
+    ] * 2
+
+
 def test_not_a_number_is_taken_by_name(spark: "SparkSession") -> None:
     raw = kafka_rows(spark, [b'{"x":NaN}', b'{"x":"NaN"}'])
     rows = parse_records(raw, columns=parse_schema("x DOUBLE"), record_format="json").collect()
