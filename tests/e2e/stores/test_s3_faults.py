@@ -219,14 +219,15 @@ def write_among_others(writer: int) -> None:
 
 
 def merged(location: TableLocation, table: DeltaTable, staged: Staged) -> Merged:
-    """The file with -1 goes; one with the same row and a new one comes."""
+    """The file with -1 goes; one with the same row comes, and one with a new row."""
     (name, new), old = staged_row(location, staged), -1
     files = pa.table(table.get_add_actions(flatten=True)).select(["path", "min.id"]).to_pylist()
     (path,) = (each["path"] for each in files if each["min.id"] == old)
     feed = {"id": [new, old, old], "_change_type": ["insert", "update_preimage", "update_postimage"]}
+    same, other = (written(location, f"{name}/{row}", pa.table({"id": [row]}, schema=SCHEMA)) for row in (old, new))
     return Merged(
         removed=frozenset({path}),
-        files=written(location, f"{name}/rows", pa.table({"id": [old, new]}, schema=SCHEMA)),
+        files=(*same, *other),
         feed=written(location, f"{name}/feed", pa.table(feed)),
     )
 
