@@ -45,7 +45,7 @@ class Linearity:
 
     def driving(self, rows: Sequence[int]) -> tuple[int, ...]:
         """The occurrences by which the query can be computed in chunks: in each part the linear one whose table has the most
-        `rows` (of each occurrence). None if a part has no linear one.
+        `rows` (of each occurrence). Empty if a part has no linear one.
 
         Example:
             >>> Linearity(linear=frozenset({0, 1, 2}), parts=(0, 0, 1)).driving([10, 500, 3])

@@ -23,7 +23,7 @@ JOINED: tuple[Mutation, ...] = (
     Mutation(
         name="rows that are left out from now on stay in the chunks that were read",
         file=HISTORY,
-        old="position.driving is None or (turn.at_once and has_begun)",
+        old="position.driving is None or turn.at_once",
         new="position.driving is None",
         tests=(PURE,),
     ),

@@ -48,9 +48,7 @@ def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterato
     with signed_changes(joined, steps, work) as rows:
         feed = rows
         if query.grouped.of_all and work.first:
-            nothing = row_of_nulls(feed).selectExpr(
-                "* EXCEPT (" + CARRIED_CHANGE + ")", f"'insert' AS {CARRIED_CHANGE}"
-            )
+            nothing = row_of_nulls(feed).selectExpr(f"* EXCEPT ({CARRIED_CHANGE})", f"'insert' AS {CARRIED_CHANGE}")
             feed = feed.unionByName(nothing)
 
         def whole() -> "DataFrame":

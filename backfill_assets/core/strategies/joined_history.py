@@ -46,10 +46,10 @@ class JoinedHistory(SnapshotHistory):
     def read(self, position: SnapshotPosition, turn: EpochBudget) -> Step:
         """The next files of the driving tables, with all rows of those that they are joined with.
 
-        If other rows are left out than in the chunks before, everything is read at once.
+        If other rows are left out than at the position before, everything is read at once: a chunk could not tell which rows
+        of the tables beside it come back.
         """
-        has_begun = any(table.rows for table in position.tables.values())
-        if position.driving is None or (turn.at_once and has_begun):
+        if position.driving is None or turn.at_once:
             return at_once(position, self.tables)
         reads, after = super().read(position, turn)
         beside = [

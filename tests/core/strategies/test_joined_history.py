@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +80,16 @@ def test_rows_left_out_have_the_rest_read_at_once() -> None:
     assert reads == {"base": (6, 9), "other": (0, 2)}
     assert len(reads) == len(found.reads)
     assert follower.live
+
+
+@pytest.mark.parametrize("name", ["base", "other"])
+def test_rows_taken_back_before_the_first_chunk_are_not_left_out_of_it(name: str) -> None:
+    skip = KeySkip(source=name, key=(("id", "1"),))
+    follower = Joined(Lake({"base": Table((3, 3)), "other": Table((2,))}), skips={skip})
+    follower.skips.clear()
+    found = follower.step(3)
+    assert found is not None
+    assert {type(read) for read in found.reads} == {FullRead}, "chunks leave out what either position leaves out"
 
 
 def test_tables_without_rows_to_drive_a_query_are_read_at_once() -> None:
