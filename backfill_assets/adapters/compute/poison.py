@@ -13,7 +13,7 @@ from backfill_assets.adapters.compute.poison_search import Suspects
 from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.records import Plan
-from backfill_assets.errors import BackfillError, ComputeError, PoisonRowError
+from backfill_assets.errors import BackfillError, ComputeError, PoisonRowError, SparkLostError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,6 +74,8 @@ def _found(runner: SparkRunner, search: "Callable[[SparkSession], Suspects]") ->
     """The result of a search; None if the search failed, which is no worse than not searching."""
     try:
         return runner.run(search)
+    except SparkLostError:
+        raise
     except Exception as error:
         _log.warning("the search for rows that cannot be computed failed: %s", reason_of(error))
         return None

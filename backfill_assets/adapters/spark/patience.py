@@ -1,9 +1,11 @@
 """How long a Spark Connect server that does not answer is waited for, and which errors mean that it has lost a session.
 
 PySpark waits for ten minutes, and for longer where one of its retries contains another. Here an outage has one deadline,
-whatever is retried meanwhile.
+whatever is retried meanwhile. For a server that hangs, or behind a network that loses what is sent, PySpark waits without
+limit: no request has one, as it may compute for hours. Here gRPC asks such a server for signs of life.
 """
 
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -12,12 +14,20 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ATTACHING_SECONDS", "RUNNING_SECONDS", "is_lost", "wait_at_most"]
+__all__ = ["ATTACHING_SECONDS", "RUNNING_SECONDS", "SIGNS_OF_LIFE", "is_lost", "reason_of_loss", "wait_at_most"]
 
-ATTACHING_SECONDS = 20.0
+ATTACHING_SECONDS = 10.0
 """How long a run that begins waits for a server."""
-RUNNING_SECONDS = 75.0
+RUNNING_SECONDS = 60.0
 """How long a run waits for a server that has answered before: long enough to start it again."""
+SIGNS_OF_LIFE = {
+    "grpc.keepalive_time_ms": 20_000,
+    "grpc.keepalive_timeout_ms": 10_000,
+    "grpc.min_reconnect_backoff_ms": 10_000,
+}
+"""Options of a channel: after 20 seconds without data a server is asked whether it is there, and is to answer in 10, as it
+is to accept a connection. Servers take offence if they are asked often while they have nothing to send; gRPC then asks
+less often."""
 _SAME_OUTAGE_SECONDS = 45.0
 """Failures that follow each other within this time belong to one outage: a request may take 20 seconds to fail."""
 _LONGEST_PAUSE_MS = 4000
@@ -26,6 +36,8 @@ _LOST = ("INVALID_HANDLE.SESSION", "INVALID_HANDLE.OPERATION")
 
 _OTHER_SERVER = "incorrect server side session identifier"
 """What PySpark says if a server that was started anew has made a session of the same name, with settings of its own."""
+
+_DETAILS = re.compile(r'^\s*details = "(.*)"$', re.MULTILINE)
 
 _GONE = ("UNAVAILABLE", "UNAUTHENTICATED")
 """What requests of a session end with if there is no server (any more), or one that was started anew with another token."""
@@ -64,6 +76,14 @@ def is_lost(error: BaseException) -> bool:
         return False
     named = (error.getCondition() or "").startswith(_LOST) or any(f"[{name}" in str(error) for name in _LOST)
     return named or _OTHER_SERVER in str(error) or _status(error) in _GONE
+
+
+def reason_of_loss(error: BaseException) -> str:
+    """What became of the server, in one line: of gRPC's errors, the status and its details."""
+    details = _DETAILS.search(str(error))
+    if isinstance(error, Exception) and (status := _status(error)) and details:
+        return f"{status}: {details.group(1)}"
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _status(error: Exception) -> str:

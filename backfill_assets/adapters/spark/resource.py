@@ -2,7 +2,8 @@
 
 In-process through dagster-pyspark, or by Spark Connect (`session`). In-process PySpark replaces the handler of SIGINT,
 and an interrupt inside a call can break its connection. So every action runs on one worker thread while the caller's
-thread waits. An interrupt there cancels the action, waits until it has ended, and is then raised.
+thread waits. An interrupt there cancels the action, waits until it has ended, and is then raised. A server that does not
+answer is left, so that an interrupt always ends a run.
 """
 
 import os
@@ -13,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dagster import ConfigurableResource
@@ -21,7 +23,7 @@ from pydantic import ByteSize, Field, TypeAdapter
 from backfill_assets.adapters.local.servers import endpoints, spark_token
 from backfill_assets.adapters.runtime.session_settings import not_open
 from backfill_assets.adapters.runtime.spark_conf import spark_conf
-from backfill_assets.adapters.spark.patience import is_lost
+from backfill_assets.adapters.spark.patience import is_lost, reason_of_loss
 from backfill_assets.adapters.spark.reach import reaching
 from backfill_assets.adapters.spark.session import Remote, abandon, attached, close, in_process, is_remote
 from backfill_assets.adapters.storage.warehouse import Warehouse
@@ -35,6 +37,8 @@ __all__ = ["SparkResource", "SparkRunner", "do_nothing"]
 T = TypeVar("T")
 _SIZE = TypeAdapter(ByteSize)
 POLL_SECONDS = 0.25
+CANCEL_SECONDS = 20.0
+"""How long a Spark Connect server has time to cancel an action."""
 
 
 class SparkResource(ConfigurableResource[Any]):
@@ -124,7 +128,8 @@ class SparkRunner:
     def run(self, action: "Callable[[SparkSession], T]") -> T:
         """Run an action and wait for it, calling `on_wait` at once and a few times a second.
 
-        Any interrupt while waiting cancels Spark's jobs, waits until the thread is idle, and is raised again.
+        Any interrupt while waiting cancels Spark's jobs, waits until the thread is idle, and is raised again. The session of
+        a server that does not cancel in time is let go, which ends all that waits for it.
 
         Errors: what the action raises; `SparkLostError` where a Spark Connect server has lost the session, of which the next
         action gets another one.
@@ -136,9 +141,11 @@ class SparkRunner:
         try:
             return self._wait(future)
         except BaseException:
-            while not future.done():  # repeatedly, because a job that starts after a cancel is not cancelled by it
-                self._cancel(tag)
-                wait([future], timeout=POLL_SECONDS)
+            Thread(target=self._cancel, args=(future, tag), daemon=True).start()  # the request itself may hang
+            wait([future], timeout=CANCEL_SECONDS)
+            if not future.done() and self._session is not None and is_remote(self._session):
+                self._forget(abandon)
+            wait([future])
             raise
 
     def close(self) -> None:
@@ -178,24 +185,24 @@ class SparkRunner:
             if not (is_remote(session) and is_lost(error)):
                 raise
             self._forget(abandon)
-            reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise SparkLostError(
-                f"the Spark Connect server has lost the session of this run, or does not answer: {reason}",
+                f"the Spark Connect server has lost the session of this run, or does not answer: {reason_of_loss(error)}",
                 hint="nothing was committed; run it again once the server is there",
             ) from error
         finally:
             if is_remote(session):
                 session.removeTag(tag)
 
-    def _cancel(self, tag: str) -> None:
-        session = self._session
-        if session is None:
-            return
-        if is_remote(session):
-            with suppress(Exception):  # of a server that does not answer, the action itself soon learns it, too
-                session.interruptTag(tag)
-        else:
-            session.sparkContext.cancelJobGroup(tag)
+    def _cancel(self, future: "Future[T]", tag: str) -> None:
+        """Cancel an action until it has ended: a job that starts after a cancel is not cancelled by it."""
+        while not future.done():
+            session = self._session
+            if session is not None and is_remote(session):
+                with suppress(Exception):  # of a server that does not answer, the action itself soon learns it, too
+                    session.interruptTag(tag)
+            elif session is not None:
+                session.sparkContext.cancelJobGroup(tag)
+            wait([future], timeout=POLL_SECONDS)
 
 
 def _check_config(config: Mapping[str, str]) -> None:

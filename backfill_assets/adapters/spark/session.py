@@ -16,13 +16,16 @@ from urllib.parse import urlsplit
 from backfill_assets.adapters.runtime.java import java_home
 from backfill_assets.adapters.runtime.session_settings import CLOSED, Unsettled, changes, pinned, unsettled
 from backfill_assets.adapters.runtime.tcp_ports import HOST
-from backfill_assets.adapters.spark.patience import ATTACHING_SECONDS, RUNNING_SECONDS, wait_at_most
+from backfill_assets.adapters.spark.patience import ATTACHING_SECONDS, RUNNING_SECONDS, SIGNS_OF_LIFE, wait_at_most
 from backfill_assets.errors import EnvironmentSetupError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["Remote", "abandon", "attached", "close", "in_process", "is_remote"]
+
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
+"""PySpark's variable of the environment: all of a process's sessions are on Spark Connect servers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +60,14 @@ def is_remote(session: "SparkSession") -> bool:
 def close(session: "SparkSession") -> None:
     """Close a session. A Spark in this process keeps running for the next session."""
     if is_remote(session):
+        wait_at_most(session, 0)  # a server that is gone need not be told
         session.stop()
         atexit.unregister(session.client.close)
 
 
 def abandon(session: "SparkSession") -> None:
-    """Let a session go that its server has lost: there is nobody to tell."""
+    """Let a session go whose server has lost it, or does not answer: what is still waited for ends at once."""
+    session.client._channel.close()
     with suppress(Exception):
         session.client.close()
     atexit.unregister(session.client.close)
@@ -71,10 +76,17 @@ def abandon(session: "SparkSession") -> None:
 def in_process(conf: Mapping[str, str], config: Mapping[str, str]) -> "SparkSession":
     """A session in this process, whose Spark is started with `conf` if it does not run yet.
 
-    Errors: `EnvironmentSetupError` if a running Spark keeps settings that change results.
+    Errors: `EnvironmentSetupError` if a running Spark keeps settings that change results, or if this process has used a Spark
+    Connect server.
     """
     from pyspark.sql import SparkSession
 
+    if _CONNECT_MODE in os.environ:
+        raise EnvironmentSetupError(
+            "this process has used a Spark Connect server, and cannot have a Spark of its own any more; the server is no "
+            "longer named by SPARK_REMOTE or by `backfill up`",
+            hint="start the server again with `backfill up`, or start a new process",
+        )
     # Settings in the sessions of others are not changed.
     shared = SparkSession.builder.getOrCreate() if _runs_here() else _start(conf)
     session = shared.newSession()
@@ -122,7 +134,7 @@ def attached(remote: Remote, config: Mapping[str, str]) -> "SparkSession":
 def _connect(url: str) -> "SparkSession":
     from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # otherwise columns belong to a Spark in this process
+    os.environ[_CONNECT_MODE] = "1"  # otherwise columns belong to a Spark in this process
     session: Any = RemoteSession.builder.channelBuilder(_channel(url)).create()
     # A channel that is closed by the last garbage collection of a process waits for ever for threads that no longer exist.
     atexit.register(session.client.close)
@@ -143,7 +155,10 @@ def _channel(url: str) -> Any:
             credentials = grpc.composite_channel_credentials(grpc.local_channel_credentials(), token)
             return self._secure_channel(f"ipv4:{self.endpoint}", credentials)
 
-    return Channel(url)
+    channel = Channel(url)
+    for name, value in SIGNS_OF_LIFE.items():
+        channel.setChannelOption(name, value)
+    return channel
 
 
 def _refused(remote: Remote, error: Exception) -> EnvironmentSetupError:

@@ -8,7 +8,7 @@ from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_o
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.culprits import Culprit
 from backfill_assets.core.epoch.skips import OffsetSkip
-from backfill_assets.errors import ComputeError, PoisonRowError
+from backfill_assets.errors import ComputeError, PoisonRowError, SparkLostError
 
 WORK = Work(target="views/large", words="epoch 3", epoch=3)
 DIVIDED = "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"
@@ -119,3 +119,7 @@ def test_where_no_row_can_be_named_the_hint_says_why(suspects: Suspects | Except
     assert not isinstance(error, PoisonRowError)
     assert said in error.hint
     assert "running it again will fail in the same way" in error.hint
+
+
+def test_a_server_that_is_lost_during_the_search_is_not_a_failed_search() -> None:
+    assert isinstance(failing(DIVIDED, SparkLostError("gone", hint="again")), SparkLostError)

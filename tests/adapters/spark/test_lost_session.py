@@ -1,19 +1,40 @@
-"""A runner whose session is lost gets another one with its next action."""
+"""A runner whose session is lost gets another one with its next action; one whose server hangs can be interrupted."""
 
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.spark import resource
+from backfill_assets.adapters.spark.patience import SIGNS_OF_LIFE
+from backfill_assets.adapters.spark.resource import SparkRunner, do_nothing
+from backfill_assets.adapters.spark.session import _channel
 from backfill_assets.errors import SparkLostError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+class Channel:
+    """What a hanging server is asked is waited for until the channel is closed."""
+
+    def __init__(self) -> None:
+        self.closed = Event()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
 class Client:
+    def __init__(self) -> None:
+        self._channel = Channel()
+        self.patience: list[Any] = []
+
+    def set_retry_policies(self, policies: list[Any]) -> None:
+        self.patience = policies
+
     def close(self) -> None:
         raise SparkConnectGrpcException("there is nobody to tell", grpc_status_code=grpc.StatusCode.UNAVAILABLE)
 
@@ -30,6 +51,10 @@ class Session:
         assert tag
 
     removeTag = addTag  # noqa: N815
+
+    def interruptTag(self, tag: str) -> None:  # noqa: N802
+        assert tag
+        hang(self)
 
     def stop(self) -> None:
         pass
@@ -64,9 +89,42 @@ def test_a_lost_session_is_told_and_replaced(runner: SparkRunner, sessions: list
     runner.close()
 
 
+def hang(session: Any) -> None:
+    assert session.client._channel.closed.wait(30), "the session was not let go"
+    raise SparkConnectGrpcException("Channel closed!", grpc_status_code=grpc.StatusCode.CANCELLED)
+
+
+def test_an_interrupt_ends_an_action_of_a_server_that_hangs(
+    runner: SparkRunner, sessions: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "CANCEL_SECONDS", 0.1)
+    hanging = Event()
+
+    def interrupt() -> None:
+        if hanging.wait(30):
+            raise KeyboardInterrupt
+
+    def action(session: "SparkSession") -> None:
+        hanging.set()
+        hang(session)
+
+    runner.on_wait = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(action)
+    hanging.clear()
+    runner.on_wait = do_nothing
+    assert runner.run(id) == id(sessions[1])
+    runner.close()
+
+
 def test_another_error_keeps_the_session(runner: SparkRunner, sessions: list[Any]) -> None:
     with pytest.raises(ZeroDivisionError):
         runner.run(lambda _session: 1 // 0)
     runner.run(id)
     assert len(sessions) == 1
     runner.close()
+
+
+def test_a_server_is_asked_for_signs_of_life() -> None:
+    for url in ("sc://127.0.0.1:1/;token=t", "sc://elsewhere:1/;use_ssl=true"):
+        assert SIGNS_OF_LIFE.items() <= dict(_channel(url)._channel_options).items()

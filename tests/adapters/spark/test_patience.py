@@ -9,7 +9,13 @@ import pytest
 from pyspark.errors import PySparkAssertionError
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-from backfill_assets.adapters.spark.patience import is_lost, wait_at_most
+from backfill_assets.adapters.spark.patience import is_lost, reason_of_loss, wait_at_most
+
+GRPC = """<_MultiThreadedRendezvous of RPC that terminated with:
+\tstatus = StatusCode.UNAVAILABLE
+\tdetails = "no route"
+\tdebug_error_string = "UNKNOWN:Error received {grpc_status:14}"
+>"""
 
 
 class Refused(grpc.RpcError):  # type: ignore[misc]
@@ -88,3 +94,16 @@ def test_pauses_stay_short_and_other_errors_are_not_retried() -> None:
 )
 def test_a_lost_session_is_told_from_what_spark_could_not_compute(error: Exception, lost: bool) -> None:
     assert is_lost(error) is lost
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (SparkConnectGrpcException(GRPC, grpc_status_code=grpc.StatusCode.UNAVAILABLE), "UNAVAILABLE: no route"),
+        (SparkConnectGrpcException("gone\nmore", grpc_status_code=grpc.StatusCode.UNAVAILABLE), "gone"),
+        (PySparkAssertionError("Received another\nidentifier"), "Received another"),
+        (ConnectionRefusedError(), "ConnectionRefusedError"),
+    ],
+)
+def test_what_became_of_the_server_is_told_in_one_line(error: Exception, reason: str) -> None:
+    assert reason_of_loss(error) == reason

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from backfill_assets.adapters.runtime.session_settings import REQUIRED
-from backfill_assets.adapters.spark.session import _settled
+from backfill_assets.adapters.spark.session import _settled, in_process
 from backfill_assets.errors import EnvironmentSetupError
 
 
@@ -46,3 +46,9 @@ def test_what_cannot_be_changed_is_refused_with_all_names() -> None:
     assert {"spark.sql.ansi.enabled", *REQUIRED} == set(refused.value.facts["settings"])
     assert "this Spark was started with settings that change results" in str(refused.value)
     assert "spark.sql.ansi.enabled: expected true, found false" in str(refused.value)
+
+
+def test_a_process_that_has_used_a_server_has_no_spark_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    with pytest.raises(EnvironmentSetupError, match="cannot have a Spark of its own any more"):
+        in_process({}, {})

@@ -1,15 +1,19 @@
-"""A Spark Connect server that is killed in the middle of an epoch: the run goes on with the next one, or ends in time."""
+"""A Spark Connect server that is killed in the middle of an epoch: the run goes on with the next one, or ends in time.
+One that hangs ends it in time, too, and an interrupt ends it at once."""
 
+import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from backfill_assets.adapters.local.servers import SparkNeeds, down, up
-from backfill_assets.adapters.spark.patience import RUNNING_SECONDS
+from backfill_assets.adapters.spark.patience import ATTACHING_SECONDS, RUNNING_SECONDS
+from backfill_assets.adapters.spark.resource import CANCEL_SECONDS
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import SparkLostError
@@ -21,6 +25,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.full]
 ROWS = 10
 NEEDS = SparkNeeds(memory="1g")
 IN_TIME = RUNNING_SECONDS + 45
+SIGN_OF_LIFE, CONNECTION = 30, 10
+HANGS_IN_TIME = SIGN_OF_LIFE + RUNNING_SECONDS + CONNECTION + ATTACHING_SECONDS + CONNECTION + 5
 
 
 def world(root: str) -> Lake:
@@ -33,11 +39,16 @@ def world(root: str) -> Lake:
 
 def kill(root: str) -> None:
     """Kill the project's server."""
+    for process in servers(root):
+        process.send_signal(signal.SIGKILL)
+        process.wait(20)
+
+
+def servers(root: str) -> Iterator[psutil.Process]:
     for process in psutil.process_iter(["cmdline"]):
         words = " ".join(process.info["cmdline"] or [])
         if "SparkConnectServer" in words and str(Path(root).resolve()) in words:
-            process.send_signal(signal.SIGKILL)
-            process.wait(20)
+            yield process
 
 
 def go_on(root: str) -> list[object]:
@@ -86,6 +97,45 @@ def stay_dead(root: str) -> list[object]:
     return []
 
 
+def hang(root: str) -> list[object]:
+    """The server is stopped before an epoch is computed, and does not go on."""
+    lake, at = world(root), []
+
+    def on_step(step: str) -> None:
+        if step == "planned":
+            at.append(time.monotonic())
+            if len(at) == 2:
+                for process in servers(root):
+                    process.suspend()
+
+    try:
+        lake.project.refresh("large", Limits(chunk_rows=ROWS), on_step=on_step)
+    except SparkLostError as error:
+        return [error.code, error.message, time.monotonic() - at[1], lake.project.record("large").epoch]
+    return []
+
+
+def hang_and_interrupt(root: str) -> list[object]:
+    """The server is stopped while it computes, and the run is interrupted."""
+    lake, at = world(root), []
+
+    def stop_all() -> None:
+        for process in servers(root):
+            process.suspend()
+        at.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def on_step(step: str) -> None:
+        if step == "planned" and not at:
+            threading.Timer(0.3, stop_all).start()
+
+    try:
+        lake.project.refresh("large", Limits(chunk_rows=ROWS), on_step=on_step)
+    except KeyboardInterrupt:
+        return [time.monotonic() - at[0], lake.project.record("large").epoch]
+    return []
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Path:
     up(tmp_path, spark=True, needs=NEEDS)
@@ -109,3 +159,22 @@ def test_a_run_ends_in_time_when_its_server_stays_dead(server: Path) -> None:
         down(server)
     assert (code, epoch) == ("SPARK_LOST", 1)
     assert seconds < IN_TIME
+
+
+def test_a_run_ends_in_time_when_its_server_hangs(server: Path) -> None:
+    try:
+        code, message, seconds, epoch = over_connect("", hang, server)
+    finally:
+        kill(str(server))
+    assert (code, epoch) == ("SPARK_LOST", 1)
+    assert "UNAVAILABLE: " in message
+    assert seconds < HANGS_IN_TIME
+
+
+def test_an_interrupt_ends_a_run_whose_server_hangs(server: Path) -> None:
+    try:
+        seconds, epoch = over_connect("", hang_and_interrupt, server)
+    finally:
+        kill(str(server))
+    assert epoch <= 1
+    assert seconds < CANCEL_SECONDS + 10
