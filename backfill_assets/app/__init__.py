@@ -9,6 +9,7 @@
 - `proof_rows`: proof that a table's rows are those of its records, or of its query
 - `proof_samples`: samples of a table and of its upstreams, read without Spark
 - `refresh`: a refresh: creation, then epoch after epoch
+- `replacing`: replaces the definition of a view while it is read
 - `skipping`: rows that a view leaves out because an operator decided so
 - `status`: the state of a declared table
 - `table_checks`: the checks of a table: what each compares, and what it says

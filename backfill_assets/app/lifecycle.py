@@ -4,10 +4,12 @@ import logging
 
 from backfill_assets.adapters.delta.staging import delete_data, sweep, sweep_leftovers
 from backfill_assets.app.dependents import check_unneeded, expire_log
+from backfill_assets.app.replacing import discard_beside
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
-from backfill_assets.core.epoch.protocol import begin_life, end_life, restate
+from backfill_assets.core.epoch.lives import begin_life, end_life, restate
 from backfill_assets.core.epoch.records import CommitRecord, TableState
+from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import DroppedError, FencedError, StoredFormatError
 
 __all__ = ["drop", "maintain", "rebuild", "reset"]
@@ -50,6 +52,8 @@ def drop(workspace: Workspace, name: str) -> None:
         if not delete_data(table.output.location, table.output.look):
             return  # a new life has begun meanwhile: what exists now belongs to it
         workspace.state.forget(table.target, past)
+    if isinstance(table.declared, MaterializedView):
+        discard_beside(workspace, table.declared)
 
 
 def _to_end(table: Table) -> tuple[TableState, bool]:

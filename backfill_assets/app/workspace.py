@@ -82,7 +82,7 @@ class Workspace:
 
     def table(self, declared: Declared) -> Table:
         """A declared table with its parts."""
-        location = self.store.place.table(declared.target)
+        location = self.store.place.table(declared.folder)
         output = DeltaOutput(
             location=location,
             target=declared.target,
@@ -142,7 +142,7 @@ class Workspace:
             bronze_columns=source.bronze_columns,
             record_format=source.format,
             kafka_options=lambda: self.sources.client(source).spark_options(),
-            bronze=self.store.place.table(source.target),
+            bronze=self.store.place.table(source.folder),
         )
 
     def _decider(self, declared: Declared) -> Decider[Any]:

@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import sys
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -19,7 +20,7 @@ import typer
 from rich.console import Console
 
 from backfill_assets.cli.local_project import LocalProject, dagster_home
-from backfill_assets.cli.printing import left_out_text, plan_text, run_text, servers_text, status_text
+from backfill_assets.cli.printing import left_out_text, plan_text, replaced_text, run_text, servers_text, status_text
 from backfill_assets.environment import project_root, warehouse_place
 from backfill_assets.errors import BackfillError, DeclarationError
 
@@ -232,6 +233,38 @@ def reset(name: Name, module: Module = "definitions", as_json: AsJson = False) -
         as_json=as_json,
         text=lambda: f"{name} starts over as {record.incarnation}; `backfill refresh {name}` fills it",
     )
+
+
+@app.command()
+def replace(  # noqa: PLR0913, PLR0917  (options of a command)
+    name: Annotated[str, typer.Argument(help="Name of a view.")],
+    module: Module = "definitions",
+    as_json: AsJson = False,
+    max_seconds: Annotated[float | None, typer.Option(min=0.001)] = None,
+    chunk_rows: Annotated[int | None, typer.Option(min=1)] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Put back what it was before the last replacement.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Delete what is kept for --undo.")] = False,
+) -> None:
+    """Build a view's changed definition beside it, and switch in one commit; readers see the old rows until then."""
+    from backfill_assets.app import replacing
+    from backfill_assets.core.epoch.limits import DEFAULT_CHUNK_ROWS, Limits
+
+    if undo and forget:
+        raise typer.BadParameter("--undo needs what --forget deletes: expected one of them", param_hint="--undo")
+    workspace = LocalProject(module).workspace()
+    if undo or forget:
+        (replacing.undo_replacement if undo else replacing.forget_replaced)(workspace, name)
+        said = (
+            f"{name} is what it was before; restore its old declaration" if undo else f"{name} has no way back any more"
+        )
+        _say({"name": name, "undone": undo}, as_json=as_json, text=lambda: said)
+        return
+    limits = Limits(max_seconds=max_seconds, chunk_rows=chunk_rows or DEFAULT_CHUNK_ROWS)
+    done = replacing.replace_view(workspace, name, limits, run_id=uuid.uuid4().hex)
+    found = {"name": name, "switched": done.switched, "kept": done.kept, "stopped_reason": done.report.stopped.value}
+    _say(found, as_json=as_json, text=lambda: replaced_text(name, done))
+    if not done.switched:
+        raise typer.Exit(Exit.STOPPED)
 
 
 @app.command()

@@ -9,12 +9,13 @@ from rich.table import Table
 if TYPE_CHECKING:
     from backfill_assets.adapters.local.servers import Endpoints
     from backfill_assets.app.dry_run import Planned
+    from backfill_assets.app.replacing import Replacement
     from backfill_assets.app.status import Status
     from backfill_assets.cli.summary import RunSummary
     from backfill_assets.core.epoch.skips import LeftOut
     from backfill_assets.core.progress.reads import Read
 
-__all__ = ["left_out_text", "plan_text", "run_text", "servers_text", "status_text"]
+__all__ = ["left_out_text", "plan_text", "replaced_text", "run_text", "servers_text", "status_text"]
 
 _RULES = {
     "additive": "added to the groups that they touch (additive)",
@@ -203,3 +204,15 @@ def _read_lines(read: "Read") -> list[str]:
         f"{origin}, partition {partition}: offsets {each.start:,} to {each.end:,}"
         for partition, each in sorted(read.ranges.items())
     ]
+
+
+def replaced_text(name: str, done: "Replacement") -> str:
+    """Whether a view was replaced, and how to go on."""
+    report = done.report
+    if not done.switched:
+        why = f"{report.stopped.value} ({report.detail})" if report.detail else report.stopped.value
+        return (
+            f"{name} is read as before: its replacement has not caught up yet: {why}; `backfill replace {name}` goes on"
+        )
+    back = f"; `backfill replace {name} --undo` goes back" if done.kept else ""
+    return f"{name} is replaced: {report.record.rows_total} rows{back}"

@@ -33,6 +33,7 @@ __all__ = [
     "LabelArguments",
     "Labels",
     "MaterializedView",
+    "Place",
     "RecordFormat",
     "RefreshMode",
     "Upstream",
@@ -51,6 +52,10 @@ Isolation = Literal["read_committed", "read_uncommitted"]
 
 DeclaredStrategy = Literal["auto"] | Strategy
 """How a view reads the history of its upstreams; the README compares the strategies."""
+
+Place = Literal["views", "replacements", "replaced"]
+"""Where a view's table lies in the warehouse: where everybody reads it; beside that, while a changed definition is built; or
+what it was before, kept for the way back."""
 
 RefreshMode = Literal["auto", "incremental", "incremental_strict", "full"]
 """Whether a view may be recomputed from its full tables when that is cheaper (`auto`), follows the changes wherever there is
@@ -164,8 +169,13 @@ class KafkaSource:
 
     @property
     def target(self) -> str:
-        """The source's name in the state store and under the warehouse: `sources/<name>`."""
+        """The source's name in the state store and in commits: `sources/<name>`."""
         return f"sources/{self.name}"
+
+    @property
+    def folder(self) -> str:
+        """The source's folder in the warehouse: `sources/<name>`."""
+        return self.target
 
     @property
     def key(self) -> "AssetKey":
@@ -220,6 +230,7 @@ class MaterializedView:
         refresh_mode: Whether the view may be recomputed from its full tables.
         backfill_order: For each upstream, those whose history is read before its own.
         labels: What Dagster shows beside the asset.
+        place: Where its table lies in the warehouse.
 
     Examples:
         >>> clicks = kafka_source("clicks", topic="web.clicks", schema="page STRING")
@@ -237,11 +248,17 @@ class MaterializedView:
     refresh_mode: RefreshMode
     backfill_order: Order = field(default_factory=dict)
     labels: Labels
+    place: Place = "views"
 
     @property
     def target(self) -> str:
-        """The view's name in the state store and under the warehouse: `views/<name>`."""
+        """The view's name in the state store and in commits: `views/<name>`."""
         return f"views/{self.name}"
+
+    @property
+    def folder(self) -> str:
+        """The view's folder in the warehouse: `views/<name>`, unless its table lies beside that."""
+        return f"{self.place}/{self.name}"
 
     @property
     def key(self) -> "AssetKey":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from backfill_assets.core.epoch.lives import SWITCH_STEPS
 from backfill_assets.core.epoch.protocol import STEPS
 
 __all__ = ["Crash", "CrashPoint"]
@@ -15,7 +16,7 @@ class CrashPoint:
     """An `on_step` hook that crashes once, the n-th time a step is reached.
 
     Args:
-        step: One of `protocol.STEPS`.
+        step: One of `protocol.STEPS`, or of `lives.SWITCH_STEPS`.
         at: Which time the step is reached, counted from 1.
         action: What crashing means. By default it raises `Crash`; tests of real processes pass, for example,
             `lambda: os.kill(os.getpid(), signal.SIGKILL)`.
@@ -32,8 +33,8 @@ class CrashPoint:
     """
 
     def __init__(self, step: str, *, at: int = 1, action: Callable[[], None] | None = None) -> None:
-        if step not in STEPS:
-            raise ValueError(f"step {step!r} does not exist: expected one of {', '.join(STEPS)}")
+        if step not in (known := (*STEPS, *SWITCH_STEPS)):
+            raise ValueError(f"step {step!r} does not exist: expected one of {', '.join(known)}")
         if at < 1:
             raise ValueError(f"at={at}: steps are counted from 1")
         self.step = step

@@ -11,9 +11,9 @@ from itertools import count
 from typing import Any
 
 from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.lives import begin_life, end_life
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import BronzeState, Decider, LogRecord, OnStep, Output, TopicState
-from backfill_assets.core.epoch.protocol import begin_life, end_life
 from backfill_assets.core.epoch.records import Plan, Staged, TableState, fingerprint
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
 from backfill_assets.core.epoch.skips import Offsets, OffsetSkip, left_out_of

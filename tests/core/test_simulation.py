@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.epoch.lives import restate
 from backfill_assets.core.epoch.parts import Parts
-from backfill_assets.core.epoch.protocol import STEPS, restate
+from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord
 from backfill_assets.core.epoch.skips import OffsetSkip, left_out_of
 from backfill_assets.core.progress.positions import IngestPosition

@@ -4,6 +4,7 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["CORE"]
 
+COMMIT = "backfill_assets/core/epoch/commit.py"
 PROTOCOL = "backfill_assets/core/epoch/protocol.py"
 EPOCH = "backfill_assets/core/epoch/records.py"
 RUN = "backfill_assets/core/epoch/run.py"
@@ -53,7 +54,7 @@ CORE: tuple[Mutation, ...] = (
         name="an epoch continues although the ledger refused its plan",
         file=PROTOCOL,
         old="""    if not parts.ledger.append(plan):
-        raise _fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
+        raise fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
     return plan""",
         new="""    parts.ledger.append(plan)
     return plan""",
@@ -137,14 +138,14 @@ CORE: tuple[Mutation, ...] = (
     # Verify
     Mutation(
         name="staged files are not verified",
-        file=PROTOCOL,
+        file=COMMIT,
         old="        _verify(parts, record, staged, look)\n",
         new="",
         tests=(OUTCOMES, f"{REAL_OUTCOMES}[VACUUM_without_retention]"),
     ),
     Mutation(
         name="staged files are verified once and not before every try",
-        file=PROTOCOL,
+        file=COMMIT,
         old="""    for _ in range(COMMIT_TRIES):
         _verify(parts, record, staged, look)
 """,
@@ -156,14 +157,14 @@ CORE: tuple[Mutation, ...] = (
     # Commit
     Mutation(
         name="an error of a commit is swallowed",
-        file=PROTOCOL,
+        file=COMMIT,
         old="            errors.append(error)\n",
         new="            errors.append(error)\n            return\n",
         tests=(OUTCOMES, f"{REAL_OUTCOMES}[OPTIMIZE_by_Spark]"),
     ),
     Mutation(
         name="an error of a commit is believed",
-        file=PROTOCOL,
+        file=COMMIT,
         old="            errors.append(error)\n",
         new="            raise\n",
         tests=(
@@ -173,14 +174,14 @@ CORE: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a commit that maintenance came before is not tried again",
-        file=PROTOCOL,
-        old="COMMIT_TRIES, STAGE_TRIES = 8, 3",
-        new="COMMIT_TRIES, STAGE_TRIES = 1, 3",
+        file=COMMIT,
+        old="COMMIT_TRIES = 8",
+        new="COMMIT_TRIES = 1",
         tests=(OUTCOMES, f"{REAL_OUTCOMES}[OPTIMIZE_by_Spark]"),
     ),
     Mutation(
         name="a life that went on is given up all the same",
-        file=PROTOCOL,
+        file=COMMIT,
         old="if gives_up and _epoch(found) != _epoch(look):",
         new="if gives_up and found.life != look.life:",
         tests=(
@@ -230,7 +231,7 @@ CORE: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="rows that a commit added beside an external write are taken for sound",
-        file=PROTOCOL,
+        file=COMMIT,
         old="if record.kind is CommitKind.EPOCH and found.external is not None:",
         new="if record.kind is CommitKind.RESTATE and found.external is not None:",
         tests=(

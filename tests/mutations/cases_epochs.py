@@ -4,6 +4,7 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["EPOCHS"]
 
+COMMIT = "backfill_assets/core/epoch/commit.py"
 PROTOCOL = "backfill_assets/core/epoch/protocol.py"
 SOURCE = "backfill_assets/core/strategies/source.py"
 AUDIT = "backfill_assets/core/audit.py"
@@ -61,7 +62,7 @@ EPOCHS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a run fails because a rival committed its epoch and swept",
-        file=PROTOCOL,
+        file=COMMIT,
         old="        _settled(parts.output.look(), record, look, [])\n        raise",
         new="        raise",
         tests=(f"{COMMITS}::test_a_run_whose_staged_files_a_rival_swept_after_it_committed_the_epoch_is_fenced",),

@@ -49,8 +49,8 @@ LOST: tuple[Mutation, ...] = (
     Mutation(
         name="a lost session is used again",
         file=RESOURCE,
-        old="            self._forget(abandon)\n",
-        new="",
+        old="            self._forget(abandon)\n            raise SparkLostError(",
+        new="            raise SparkLostError(",
         tests=(SESSIONS,),
     ),
     Mutation(
@@ -63,8 +63,8 @@ LOST: tuple[Mutation, ...] = (
     Mutation(
         name="a run ends with its server",
         file="backfill_assets/core/epoch/protocol.py",
-        old="COMMIT_TRIES, STAGE_TRIES = 8, 3",
-        new="COMMIT_TRIES, STAGE_TRIES = 8, 1",
+        old="STAGE_TRIES = 3",
+        new="STAGE_TRIES = 1",
         tests=(EPOCHS,),
     ),
     Mutation(

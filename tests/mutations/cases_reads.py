@@ -83,7 +83,7 @@ READS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a commit that nobody disturbed failed because of other writers",
-        file="backfill_assets/core/epoch/protocol.py",
+        file="backfill_assets/core/epoch/commit.py",
         old="alone=found.version == look.version)",
         new="alone=found.version != look.version)",
         tests=("tests/core/epoch/test_protocol_cases.py::test_every_commit_ends_as_its_case_says",),

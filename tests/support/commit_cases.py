@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from backfill_assets.core.epoch.commit import COMMIT_TRIES
+from backfill_assets.core.epoch.lives import restate
 from backfill_assets.core.epoch.parts import Parts
-from backfill_assets.core.epoch.protocol import COMMIT_TRIES, check_look, restate, run_epoch
+from backfill_assets.core.epoch.protocol import check_look, run_epoch
 from backfill_assets.errors import BackfillError, ExternalWriteError, FencedError, StagingError, UnsettledCommitError
 from backfill_assets.testing.simulated_table import Outcome
 from backfill_assets.testing.simulated_topic import Row, SimulatedTopic

@@ -22,6 +22,10 @@ def epochs(project: Project, name: str) -> list[int]:
 
 def losers(project: Project, name: str) -> list[str]:
     """Staged folders of attempts that were never committed."""
-    folder = Path(project.workspace().table(project.declared[name]).output.location.uri)
+    output = project.workspace().table(project.declared[name]).output
+    folder = Path(output.location.uri)
+    commits = commits_of(output.location, output.look().version)
+    added = (action["add"]["path"] for _, actions in commits for action in actions if "add" in action)
+    named = {path.partition("/")[0] for path in added}
     won = {f"{each['incarnation']}-{each['epoch']}-{each['attempt']}" for each in ours(project, name)}
-    return sorted({each.name for each in folder.glob("*-*-*") if each.is_dir()} - won)
+    return sorted({each.name for each in folder.glob("*-*-*") if each.is_dir()} - won - named)

@@ -3,8 +3,8 @@
 The argument: `root`, `servers`, `warehouse` and its `storage`, `topic` (empty: a Delta table instead), `base` (how that table
 is declared, unless it is below the root), and `jobs`: each names a view or source to refresh, with `chunk_rows` and where the
 process is to kill itself (`die`: the step and which occurrence of it), and of a Delta table's view the `strategy` and, unless
-it is that of `large`, the `query` and refresh `mode`; or one to `verify`, by all checks. With the argument `serve`, one such
-order a line comes in, and each is done by a fork.
+it is that of `large`, the `query` and refresh `mode`; or one to `verify`, by all checks, or to `replace`. With the argument
+`serve`, one such order a line comes in, and each is done by a fork.
 """
 
 import importlib
@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import traceback
+import uuid
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from backfill_assets import delta_table, kafka_source, materialized_view
+from backfill_assets.app.replacing import replace_view
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared, DeclaredStrategy, MaterializedView
@@ -86,9 +88,14 @@ def main(order: dict[str, Any]) -> None:
             assert isinstance(large, MaterializedView)
             given = {"query": job["query"], "upstreams": large.upstreams, "strategy": strategy}
             mode = job.get("mode", "auto")
-            project.declare(materialized_view(job["refresh"], **given, refresh_mode=mode))
+            project.declare(materialized_view(job.get("refresh", "large"), **given, refresh_mode=mode))
         if "verify" in job:
             _say({check: project.check(job["verify"], check).passed for check in CHECKS})
+            continue
+        if "replace" in job:
+            dying = CrashPoint(job["die"][0], at=job["die"][1], action=_die)
+            chunks = Limits(chunk_rows=job.get("chunk_rows", 1000))
+            replace_view(project.workspace(on_step=dying), job["replace"], chunks, run_id=uuid.uuid4().hex)
             continue
         hook = CrashPoint(job["die"][0], at=job["die"][1], action=_die) if "die" in job else lambda _step: None
         done = project.refresh(job["refresh"], Limits(chunk_rows=job.get("chunk_rows", 1000)), on_step=hook)

@@ -228,7 +228,7 @@ class DeltaOutput:
         table.create_write_transaction(
             [_add(each) for each in staged.files],
             "overwrite" if staged.replaces else "append",
-            Schema.from_json(self.schema()) if new_life else table.schema(),
+            Schema.from_json(staged.delta_schema or self.schema()) if new_life else table.schema(),
             commit_properties=self._properties(record),
             post_commithook_properties=_NO_CLEANUP,
         )
@@ -292,7 +292,8 @@ class DeltaOutput:
                 missing=missing,
             )
         if staged.files and self._table is not None:
-            check_columns(self.target, self._table, staged.files)
+            schema = staged.delta_schema or self._table.schema().to_json()
+            check_columns(self.target, schema, staged.files)
             if self.engine(staged) == "spark":
                 check_features(self.target, self._table)
 

@@ -18,7 +18,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
 from backfill_assets.adapters.delta.commits import commits_of, staged_folder_of
@@ -55,9 +54,9 @@ def collect(location: TableLocation, folder: str) -> tuple[StagedFile, ...]:
     return tuple(sorted((each for each in staged if each.rows), key=lambda each: each.path))
 
 
-def check_columns(target: str, table: DeltaTable, files: Iterable[StagedFile]) -> None:
-    """Check that staged files have exactly the columns of their table. Errors: `StagingError`."""
-    columns = columns_of_delta(table.schema().to_json())
+def check_columns(target: str, schema: str, files: Iterable[StagedFile]) -> None:
+    """Check that staged files have exactly the columns of a Delta schema (as JSON). Errors: `StagingError`."""
+    columns = columns_of_delta(schema)
     wrong = misfit(files, tuple((each.name, each.type) for each in columns))
     if wrong is not None:
         raise StagingError(
@@ -182,6 +181,9 @@ def _maybe_committed(location: TableLocation, target: str, folders: Sequence[Sta
     for version, actions in commits_of(location, table.version()):
         if names.issuperset(each.name for each in folders):
             return names
+        names |= {
+            action["add"]["path"].partition("/")[0] for action in actions if "add" in action
+        }  # also copied folders
         oldest, won = version, staged_folder_of(actions, target)
         if won is not None:
             names.add(won.name)

@@ -70,6 +70,12 @@ class ObjectFolder:
 
         obstore.put(self._store, path, content)
 
+    def copy(self, path: str, to: str) -> None:
+        """Copy an object within the folder; on a local disk, by another link to the same file."""
+        import obstore
+
+        obstore.copy(self._store, path, to)
+
     def get(self, path: str) -> bytes | None:
         """An object's content; None if it does not exist. Errors: `EnvironmentSetupError` if the store cannot be read."""
         import obstore

@@ -1,4 +1,4 @@
-"""The one protocol: everything is written by an epoch, or by `begin_life` and `end_life`.
+"""The one protocol: everything is written by an epoch, or by the functions of `lives`.
 
     1 look      load the table; its log alone says what the last epoch is, and that nobody else has written since
     2 plan      use the ledger's plan for the next epoch; or decide one, and store it unless another run has stored one
@@ -11,12 +11,11 @@ that nobody reads, which are deleted once another attempt has succeeded. After 4
 """
 
 import logging
-from collections.abc import Sequence
 
+from backfill_assets.core.epoch.commit import commit, fenced
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import (
     EVERYTHING,
-    InitialState,
     NextEpoch,
     P,
 )
@@ -26,10 +25,7 @@ from backfill_assets.core.epoch.records import (
     Plan,
     Staged,
     TableState,
-    Verdict,
     changed_parts,
-    judge,
-    nothing_known,
     spooled_parts,
 )
 from backfill_assets.core.epoch.staged_folders import StagedFolder
@@ -40,19 +36,16 @@ from backfill_assets.errors import (
     EnvironmentSetupError,
     ExternalWriteError,
     FencedError,
-    ReadMismatchError,
     SparkLostError,
-    StagingError,
     StateLostError,
-    UnsettledCommitError,
 )
 
-__all__ = ["STEPS", "begin_life", "check_look", "end_life", "restate", "run_epoch"]
+__all__ = ["STAGE_TRIES", "STEPS", "check_look", "run_epoch"]
 
 STEPS = ("looked", "planned", "staged", "verified", "committed")
 """The moments at which a test may kill the process, in order."""
 
-COMMIT_TRIES, STAGE_TRIES = 8, 3
+STAGE_TRIES = 3
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +98,7 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
         finished_at=parts.clock.now(),
         created_at=last.created_at,
     )
-    _commit(parts, record, staged, look)
+    commit(parts, record, staged, look)
     parts.on_step("committed")
     return record
 
@@ -160,57 +153,12 @@ def check_look(parts: Parts[P], look: TableState) -> TableState:
     if changed:
         raise DefinitionChangedError(
             f"{parts.decider.target}: {', '.join(changed)} changed since the table was built",
-            hint=f"`backfill reset {parts.name}` rebuilds it with the new declaration; or restore the old one; or "
-            "declare the new one under another name",
+            hint=f"`backfill replace {parts.name}` builds a view's new declaration beside it, and then switches; "
+            f"`backfill reset {parts.name}` empties the table and rebuilds it; or restore the old declaration; or declare "
+            "the new one under another name",
             changed=changed,
         )
     return look
-
-
-def begin_life(
-    parts: Parts[P], look: TableState, begin: InitialState[P], *, incarnation: str, gives_up: bool = False
-) -> CommitRecord:
-    """Give a table a new life: one commit that removes all data and is epoch 0 of a new incarnation. With `gives_up` it only
-    ends the life as it was looked at, not one that has continued since. Errors: `FencedError` if another run was faster."""
-    now = parts.clock.now()
-    record = CommitRecord(
-        kind=CommitKind.CREATE,
-        target=parts.decider.target,
-        incarnation=incarnation,
-        epoch=0,
-        attempt=parts.new_id(),
-        plan_hash="",
-        fingerprint=parts.decider.fingerprint,
-        position=begin.position,
-        live=begin.live,
-        columns=parts.decider.columns(),
-        total=begin.total,
-        started_at=now,
-        finished_at=now,
-        created_at=now,
-    )
-    _commit(parts, record, Staged(replaces=True), look, gives_up=gives_up)
-    return record
-
-
-def end_life(parts: Parts[P], look: TableState) -> CommitRecord:
-    """Drop a table: one commit that removes all data and marks the life as ended. The log itself remains. A
-    life whose commits cannot be read is ended too, by a commit without a position."""
-    decider, now = parts.decider, parts.clock.now()
-    last = look.record or nothing_known(decider.target, decider.fingerprint, incarnation=parts.new_id(), now=now)
-    record = last.model_copy(update={"kind": CommitKind.DROP, "attempt": parts.new_id(), "live": False})
-    _commit(parts, record, Staged(replaces=True), look)
-    return record
-
-
-def restate(parts: Parts[P], look: TableState) -> CommitRecord:
-    """Repeat the newest record in a commit of its own, so that log clean-up cannot remove it. The look is checked first,
-    because a repetition on top of an external write or a drop would hide it."""
-    check_look(parts, look)
-    assert look.record is not None
-    record = look.record.model_copy(update={"kind": CommitKind.RESTATE, "attempt": parts.new_id()})
-    _commit(parts, record, Staged(), look)
-    return record
 
 
 def _planned(parts: Parts[P], last: CommitRecord, budget: int) -> Plan | None:
@@ -239,7 +187,7 @@ def _left_behind(parts: Parts[P], last: CommitRecord, newest: int) -> FencedErro
     """The ledger is more than one epoch ahead of the look: other runs have continued since, or the table was restored."""
     found = parts.output.look()
     if found.life != (last.incarnation, True) or (found.record is not None and found.record.epoch > last.epoch):
-        return _fenced(last.target, f"epoch {last.epoch + 1} was committed by another run")
+        return fenced(last.target, f"epoch {last.epoch + 1} was committed by another run")
     return ExternalWriteError(
         f"{last.target}: the ledger planned epoch {newest}, but the table is only at epoch {last.epoch}: it was "
         "restored to an older version",
@@ -275,7 +223,7 @@ def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
         spooled=last.spooled,
     )
     if not parts.ledger.append(plan):
-        raise _fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
+        raise fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
     return plan
 
 
@@ -285,7 +233,7 @@ def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan) -> Plan | Non
     if step is None or step.after == refused.after:
         return None
     if parts.ledger.newest(refused.target, refused.incarnation, since=last.epoch) != refused.epoch:
-        raise _fenced(refused.target, f"epoch {refused.epoch} was planned or committed by another run")
+        raise fenced(refused.target, f"epoch {refused.epoch} was planned or committed by another run")
     return _entered(parts, last, step)
 
 
@@ -298,103 +246,7 @@ def _stage(parts: Parts[P], plan: Plan, attempt: str, look: TableState) -> Stage
     except Exception as error:
         found = parts.output.look()
         if found.life != look.life:
-            raise _fenced(plan.target, "the table was reset or dropped during this run") from error
+            raise fenced(plan.target, "the table was reset or dropped during this run") from error
         if found.record is not None and found.record.epoch >= plan.epoch:
-            raise _fenced(plan.target, f"epoch {plan.epoch} was committed by another run") from error
+            raise fenced(plan.target, f"epoch {plan.epoch} was committed by another run") from error
         raise
-
-
-def _commit(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableState, *, gives_up: bool = False) -> None:
-    """Step 4. Every error means "unknown" until a new look has judged it; only after maintenance is the commit repeated.
-    With `gives_up`, a commit that ends a life is not repeated on a later epoch of that life."""
-    errors: list[Exception] = []
-    for _ in range(COMMIT_TRIES):
-        _verify(parts, record, staged, look)
-        parts.on_step("verified")
-        try:
-            parts.output.commit(record, staged)
-        except ReadMismatchError:
-            raise  # nothing was committed
-        except Exception as error:
-            errors.append(error)
-        found = parts.output.look()
-        if _settled(found, record, look, errors):
-            return
-        if gives_up and _epoch(found) != _epoch(look):
-            raise _fenced(record.target, "the life that was to be given up has continued")
-    raise _unsettled(record, errors, alone=found.version == look.version)
-
-
-def _unsettled(record: CommitRecord, errors: Sequence[Exception], *, alone: bool) -> UnsettledCommitError:
-    """The error of a commit that was tried often enough; `alone` if nobody else has written to the table meanwhile."""
-    name = record.target.partition("/")[2]
-    hint = (
-        "no other writer has changed the table meanwhile. If the error names a file that cannot be read, restore it, or "
-        f"`backfill reset {name}` builds the table anew"
-        if alone
-        else "if it happens again, look for a job that keeps changing the table"
-    )
-    error = UnsettledCommitError(
-        f"{record.target}: the commit of epoch {record.epoch} failed {COMMIT_TRIES} times; the last error "
-        f"was: {errors[-1] if errors else 'none'}",
-        hint=f"nothing was lost; run it again; {hint}",
-    )
-    error.__cause__ = errors[-1] if errors else None
-    return error
-
-
-def _epoch(look: TableState) -> int | None:
-    return look.record.epoch if look.record is not None else None
-
-
-def _verify(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableState) -> None:
-    """Check the staged files. If they are gone because other runs continued and deleted them, report that instead."""
-    try:
-        parts.output.verify(staged)
-    except StagingError:
-        _settled(parts.output.look(), record, look, [])
-        raise
-
-
-def _settled(found: TableState, record: CommitRecord, look: TableState, errors: Sequence[Exception]) -> bool:
-    verdict = judge(found, record, look)
-    match verdict:
-        case Verdict.LANDED:
-            if errors:
-                _log.warning(
-                    "%s: epoch %d was committed although the commit reported an error: %s",
-                    record.target,
-                    record.epoch,
-                    errors[-1],
-                )
-            if record.kind is CommitKind.EPOCH and found.external is not None:
-                raise _external(record, found.external)
-            return True
-        case Verdict.RETRY:
-            return False
-        case Verdict.DONE_BY_OTHER:
-            raise _fenced(record.target, f"epoch {record.epoch} was committed by another run of the same plan")
-        case Verdict.FENCED:
-            there = found.record.incarnation if found.record else "none"
-            raise _fenced(
-                record.target,
-                f"expected incarnation {record.incarnation} before epoch {record.epoch}, found "
-                f"{there} at epoch {found.record.epoch if found.record else '-'}",
-            )
-        case Verdict.EXTERNAL:
-            raise _external(record, found.external)
-
-
-def _external(record: CommitRecord, version: int | None) -> ExternalWriteError:
-    return ExternalWriteError(
-        f"{record.target}: version {version} of the table changed data at the same time as epoch {record.epoch}, "
-        "but was not written by an epoch",
-        hint=f"`backfill reset {record.target.partition('/')[2]}` rebuilds the table",
-        version=version,
-    )
-
-
-def _fenced(target: str, what: str) -> FencedError:
-    return FencedError(
-        f"{target}: fenced: {what}", hint="nothing to do: the other run continues, and this one stopped without writing"
-    )

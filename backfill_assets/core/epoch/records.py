@@ -196,7 +196,7 @@ class Staged(Value):
 
     `key` is empty if the files are rows to append. Otherwise they are keyed changes: rows to insert, to replace
     (`rows_updated` of them) and to delete, in folders named after the action. With `replaces` they are all rows that the
-    table will have.
+    table will have. `delta_schema` is the Delta schema that the table gets with them, if it is not the one that it has.
     """
 
     files: tuple[StagedFile, ...] = ()
@@ -207,6 +207,7 @@ class Staged(Value):
     rows_bad: int = 0
     key: tuple[str, ...] = ()
     replaces: bool = False
+    delta_schema: str = ""
     rule: Rule = ""
     why_full: WhyFull = ""
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol
 
 from backfill_assets.core.epoch.limits import Limits, Stop, TokenBucket
+from backfill_assets.core.epoch.lives import begin_life
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Controls, NextEpoch, P
-from backfill_assets.core.epoch.protocol import begin_life, check_look, run_epoch
+from backfill_assets.core.epoch.protocol import check_look, run_epoch
 from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.progress.positions import SnapshotPosition, micros
 from backfill_assets.errors import ExternalWriteError, FencedError

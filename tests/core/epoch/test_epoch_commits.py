@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from backfill_assets.core.epoch.limits import Stop
+from backfill_assets.core.epoch.lives import restate
 from backfill_assets.core.epoch.ports import NextEpoch, PlannedEpoch
-from backfill_assets.core.epoch.protocol import restate, run_epoch
+from backfill_assets.core.epoch.protocol import run_epoch
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan, Staged, TableState, changed_parts
 from backfill_assets.core.progress.positions import Segment, SnapshotPosition, Spool, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead

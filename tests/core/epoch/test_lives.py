@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.epoch.protocol import begin_life, end_life, restate
-from backfill_assets.core.epoch.records import CommitKind, fingerprint
+from backfill_assets.core.epoch.lives import begin_life, end_life, restate, take_over
+from backfill_assets.core.epoch.records import CommitKind, Staged, StagedFile, fingerprint
 from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
@@ -205,3 +205,36 @@ def test_the_slower_of_two_runs_that_plan_at_the_same_time_is_fenced(world: Worl
     assert (report.stopped.value, report.epochs) == ("fenced", [])
     assert "planned by another run" in report.detail
     assert right(world)
+
+
+def test_a_life_that_takes_over_has_the_rows_and_the_position_of_another_table(world: World) -> None:
+    beside = World(world.topics["orders"])
+    beside.topics["orders"].append(0, "gh")
+    made = beside.refresh(SOURCE).record
+    taken = take_over(world.parts(SOURCE), world.table(SOURCE).look(), made, copied(beside, world), incarnation="taken")
+    assert (taken.kind, taken.epoch, taken.live, taken.rows_total) == (CommitKind.CREATE, 0, True, 6)
+    assert (taken.position, taken.fingerprint) == (made.position, made.fingerprint)
+    assert right(world)
+    world.topics["orders"].append(0, "ij")
+    assert [each.epoch for each in world.refresh(SOURCE).epochs] == [1]
+    assert right(world)
+
+
+def test_a_table_that_has_gone_on_is_not_taken_over(world: World) -> None:
+    beside = World(world.topics["orders"])
+    made, look, parts = beside.refresh(SOURCE).record, world.table(SOURCE).look(), world.parts(SOURCE)
+    parts.output.look()
+    world.topics["orders"].append(0, "ef")
+    world.refresh(SOURCE)
+    with pytest.raises(FencedError, match="has continued"):
+        take_over(parts, look, made, copied(beside, world), incarnation="taken")
+    assert world.table(SOURCE).commits[-1].epoch == 3
+    assert right(world)
+
+
+def copied(giver: World, taker: World) -> Staged:
+    """The rows of a table as a file beside another one's log."""
+    rows = giver.table(SOURCE).versions[-1].rows
+    taker.table(SOURCE).files["copy"] = rows
+    file = StagedFile(path="copy", size=1, rows=len(rows), modified_ms=0, stats="", columns=())
+    return Staged(files=(file,), rows_written=len(rows), replaces=True)

@@ -7,9 +7,9 @@ import pytest
 
 from backfill_assets.core.audit import conserved
 from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.lives import begin_life, restate
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, TableSize, UpstreamState
-from backfill_assets.core.epoch.protocol import begin_life, restate
 from backfill_assets.core.epoch.records import CommitRecord, Plan, Staged, UpstreamColumns, fingerprint
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
 from backfill_assets.core.progress.positions import SnapshotPosition

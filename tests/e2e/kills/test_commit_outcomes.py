@@ -12,8 +12,8 @@ from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.app.lifecycle import reset
 from backfill_assets.app.wiring.table import Table
+from backfill_assets.core.epoch.commit import COMMIT_TRIES
 from backfill_assets.core.epoch.limits import Limits, Stop
-from backfill_assets.core.epoch.protocol import COMMIT_TRIES
 from backfill_assets.core.epoch.records import CommitRecord, Plan, Staged
 from backfill_assets.errors import BackfillError, ExternalWriteError, StagingError, UnsettledCommitError
 from tests.support.project import Project

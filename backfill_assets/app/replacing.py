@@ -1,0 +1,195 @@
+"""Replaces the definition of a view while it is read: the new one is built beside it, and takes its place in one commit.
+
+    views/<name>          what everybody reads
+    replacements/<name>   the new definition, built by ordinary refreshes
+    replaced/<name>       what was read before, kept for the way back
+
+The commit names copies of the new table's files (on a local disk, links to them) and its position, and begins a new life. So
+a reader sees either all of the old rows or all of the new ones. A crash leaves one of the two, and what it left undone is
+done by the next call. Views over it find a new life, as after a reset, and are replaced in their turn.
+"""
+
+from dataclasses import dataclass, replace
+
+from backfill_assets.adapters.delta.copied_files import copy_files
+from backfill_assets.adapters.delta.output import create_table
+from backfill_assets.adapters.delta.staging import collect, delete_data, sweep
+from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
+from backfill_assets.app.refresh import refresh
+from backfill_assets.app.wiring.table import Table
+from backfill_assets.app.workspace import Workspace
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.core.epoch.lives import end_life, take_over
+from backfill_assets.core.epoch.records import CommitRecord, Staged, TableState, changed_parts
+from backfill_assets.core.epoch.run import RunReport
+from backfill_assets.core.epoch.staged_folders import StagedFolder
+from backfill_assets.declare.model import MaterializedView, Place
+from backfill_assets.errors import DeclarationError, DroppedError, FencedError
+
+__all__ = ["Replacement", "discard_beside", "forget_replaced", "replace_view", "undo_replacement"]
+
+TRIES = 5
+"""So often the files are copied while runs of the old definition go on with the table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replacement:
+    """What a call did: the run that built the new table; whether it has taken the old one's place (if it has not caught up,
+    the next call continues); and whether the old rows are kept for the way back."""
+
+    report: RunReport
+    switched: bool
+    kept: bool
+
+
+def replace_view(workspace: Workspace, name: str, limits: Limits, *, run_id: str) -> Replacement:
+    """Build a view by its present declaration, beside the table that is read, and put it in its place once it has caught up.
+
+    Errors: those of a refresh; `DroppedError` if there is no such table yet; `DeclarationError` for a source.
+    """
+    view = _view(workspace, name)
+    workspace.prepare_to_write()
+    serving = workspace.table(view)
+    if not serving.output.look_for_reset().exists:
+        raise DroppedError(
+            f"{view.target} does not exist, so there is nothing to replace",
+            hint=f"`backfill refresh {name}` creates it",
+        )
+    beside = _beside(workspace, view, "replacements")
+    building = beside.table(beside.registry.find(name))
+    begun = building.output.look_for_reset()
+    if begun.record is None or changed_parts(begun.record.fingerprint, building.parts.decider.fingerprint):
+        _discard(beside, building)  # built by a declaration that has changed since
+    report = refresh(beside, name, limits, run_id=run_id).report
+    workspace.on_step("built")
+    if report.stopped is not Stop.CAUGHT_UP or not report.record.live:
+        return Replacement(report=report, switched=False, kept=False)
+    kept = _keep(workspace, serving, report.record)
+    workspace.on_step("kept")
+    _switch(workspace, building, serving)
+    _discard(beside, building)
+    return Replacement(report=report, switched=True, kept=kept)
+
+
+def undo_replacement(workspace: Workspace, name: str) -> CommitRecord:
+    """Put what a view was before its last replacement back in its place. Errors: `DroppedError` if it was not kept."""
+    view = _view(workspace, name)
+    workspace.prepare_to_write()
+    beside = _beside(workspace, view, "replaced")
+    kept = beside.table(beside.registry.find(name))
+    if not kept.output.look().exists:
+        raise DroppedError(
+            f"{view.target}: what it was before is not kept",
+            hint="only what `backfill replace` has replaced can be put back, once, and until it is forgotten",
+        )
+    record = _switch(workspace, kept, workspace.table(view))
+    _discard(beside, kept)
+    return record
+
+
+def forget_replaced(workspace: Workspace, name: str) -> None:
+    """Delete what a view was before its last replacement."""
+    view = _view(workspace, name)
+    workspace.prepare_to_write()
+    beside = _beside(workspace, view, "replaced")
+    _discard(beside, beside.table(beside.registry.find(name)))
+
+
+def discard_beside(workspace: Workspace, view: MaterializedView) -> None:
+    """Delete everything that lies beside a view's table."""
+    places: tuple[Place, ...] = ("replacements", "replaced")
+    for place in places:
+        beside = _beside(workspace, view, place)
+        _discard(beside, beside.table(beside.registry.find(view.name)))
+
+
+def _view(workspace: Workspace, name: str) -> MaterializedView:
+    found = workspace.registry.find(name)
+    if isinstance(found, MaterializedView):
+        return found
+    raise DeclarationError(
+        f"{name!r} is a source; expected a view", hint=f"`backfill reset {name}` reads its topic again", argument="name"
+    )
+
+
+def _beside(workspace: Workspace, view: MaterializedView, place: Place) -> Workspace:
+    """The project with this view's table in another place."""
+    return replace(workspace, declared={**workspace.declared, view.name: replace(view, place=place)})
+
+
+def _keep(workspace: Workspace, serving: Table, new: CommitRecord) -> bool:
+    """Keep what is read now, unless it is built by the same definition, or is not what its epochs have written."""
+    look = serving.output.look_for_reset()
+    if look.record is None or look.external is not None or not changed_parts(look.record.fingerprint, new.fingerprint):
+        return False
+    assert isinstance(serving.declared, MaterializedView)
+    beside = _beside(workspace, serving.declared, "replaced")
+    kept = beside.table(beside.registry.find(serving.declared.name))
+    _discard(beside, kept)
+    if kept.output.look().version < 0:
+        create_table(kept.output.location, _schema(serving, look))
+    _take(workspace, serving, kept)
+    return True
+
+
+def _switch(workspace: Workspace, giver: Table, serving: Table) -> CommitRecord:
+    """Put a table in the place of the one that is read."""
+    record = _take(workspace, giver, serving)
+    workspace.on_step("switched")
+    serving.output.set_status("live")
+    sweep(serving.output.location, serving.output.look)
+    return record
+
+
+def _take(workspace: Workspace, giver: Table, taker: Table) -> CommitRecord:
+    """Give a table a new life with copies of another table's files. If runs of the old definition have gone on with it
+    meanwhile, they may have deleted the copies; so these are made again."""
+    before = taker.output.look_for_reset()
+    for left in reversed(range(TRIES)):
+        look, made = taker.output.look_for_reset(), giver.output.look()
+        staged = _copied(workspace.store.place, giver, made, taker.output.location, _folder(taker, look))
+        workspace.on_step("copied")
+        assert made.record is not None
+        try:
+            return take_over(taker.parts, look, made.record, staged, incarnation=taker.parts.new_id())
+        except FencedError:
+            if not left or taker.output.look_for_reset().life != before.life:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _folder(taker: Table, look: TableState) -> str:
+    """A staged folder that no run deletes as long as the table stays as it was looked at."""
+    life, epoch = (look.record.incarnation, look.record.epoch) if look.record else (taker.parts.new_id(), 0)
+    return StagedFolder(incarnation=life, epoch=epoch + 1, attempt=taker.parts.new_id()).name
+
+
+def _copied(place: Warehouse, giver: Table, made: TableState, taker: TableLocation, folder: str) -> Staged:
+    table = giver.output.location.load(version=made.version)
+    assert table is not None
+    assert made.record is not None
+    paths = [str(path) for path in table.get_add_actions().column("path").to_pylist()]
+    copy_files(place, paths, giver.output.location, taker, folder)
+    return Staged(
+        files=collect(taker, folder),
+        rows_written=made.record.rows_total,
+        replaces=True,
+        delta_schema=table.schema().to_json(),
+    )
+
+
+def _schema(table: Table, look: TableState) -> str:
+    loaded = table.output.location.load(version=look.version)
+    assert loaded is not None
+    return loaded.schema().to_json()
+
+
+def _discard(workspace: Workspace, table: Table) -> None:
+    """End the life of a table beside the one that is read, and delete its files and plans."""
+    look = table.output.look_for_reset()
+    if look.exists:
+        end_life(table.parts, look)
+    if look.record is not None:
+        table.output.set_status("dropped")
+        if delete_data(table.output.location, table.output.look):
+            workspace.state.ledger().remove(table.target, look.record.incarnation)

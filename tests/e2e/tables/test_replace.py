@@ -1,0 +1,162 @@
+"""A view is replaced by another definition while it is read: in one commit, with a way back."""
+
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backfill_assets import materialized_view
+from backfill_assets.app.lifecycle import drop
+from backfill_assets.app.replacing import Replacement, forget_replaced, replace_view, undo_replacement
+from backfill_assets.app.table_checks import CHECKS
+from backfill_assets.core.epoch.limits import Limits, Stop
+from backfill_assets.errors import DeclarationError, DefinitionChangedError, DroppedError, UpstreamChangedError
+from tests.support.lake import Lake
+from tests.support.project import Project
+
+pytestmark = pytest.mark.e2e
+
+OLD = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
+NEW = "SELECT id, CAST(v AS STRING) AS twice, v * 3 AS thrice FROM base WHERE v > 0"
+GROUPS = "SELECT v, count(*) AS n FROM base GROUP BY v"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A view by its old definition, with rows that have changed."""
+    made = Lake(tmp_path)
+    made.append("base", ({"id": at, "v": at % 5} for at in range(30)))
+    made.view("large", OLD, made.table("base"), strategy="snapshot")
+    made.project.refresh("large")
+    made.sql("base", "DELETE FROM {t} WHERE id = 4", "UPDATE {t} SET v = 9 WHERE id = 5")
+    made.project.refresh("large")
+    return made
+
+
+def redefine(lake: Lake, query: str) -> None:
+    lake.view("large", query, lake.table("base"), strategy="snapshot")
+
+
+def replaced(project: Project, limits: Limits = Limits(), **given: Any) -> Replacement:  # noqa: B008
+    return replace_view(project.workspace(**given), "large", limits, run_id=uuid.uuid4().hex)
+
+
+def rows(lake: Lake) -> Counter[tuple[Any, ...]]:
+    """All rows, with the names of their columns."""
+    found = lake.rows(lake.location("large"))
+    return Counter(tuple(sorted(row.asDict().items(), key=str)) for row in found.collect())
+
+
+def right(lake: Lake, query: str, *columns: str) -> bool:
+    expected = lake.expected("large", query, "base")
+    passed = [lake.project.check("large", check).passed for check in CHECKS]
+    return lake.found("large", columns) == expected and expected.total() > 0 and all(passed)
+
+
+def test_readers_see_all_old_rows_and_then_all_new_ones(lake: Lake) -> None:
+    before, seen = rows(lake), []
+    redefine(lake, NEW)
+    with pytest.raises(DefinitionChangedError, match="backfill replace large"):
+        lake.project.refresh("large")
+    lake.append("base", [{"id": 100, "v": 7}])
+    done = replaced(lake.project, Limits(chunk_rows=10), on_step=lambda step: seen.append((step, rows(lake))))
+    assert (done.switched, done.kept, done.report.totals.epochs > 1) == (True, True, True)
+    switched = [step for step, _ in seen].index("switched")
+    assert {"built", "kept", "copied"} <= {step for step, _ in seen[:switched]}
+    assert all(found == before for _, found in seen[:switched])
+    assert seen[switched][1] == rows(lake) != before
+    assert right(lake, NEW, "id", "twice", "thrice")
+    lake.sql("base", "DELETE FROM {t} WHERE id = 7", "UPDATE {t} SET v = 0 WHERE id = 8")
+    lake.append("base", [{"id": 101, "v": 3}])
+    lake.project.refresh("large")
+    assert right(lake, NEW, "id", "twice", "thrice")
+
+
+def test_what_was_replaced_comes_back_and_goes_on(lake: Lake) -> None:
+    before = rows(lake)
+    redefine(lake, GROUPS)
+    assert replaced(lake.project).kept
+    assert right(lake, GROUPS, "v", "n")
+    undo_replacement(lake.project.workspace(), "large")
+    assert rows(lake) == before
+    redefine(lake, OLD)
+    lake.append("base", [{"id": 102, "v": 4}])
+    lake.project.refresh("large")
+    assert right(lake, OLD, "id", "twice")
+    with pytest.raises(DroppedError, match="not kept"):
+        undo_replacement(lake.project.workspace(), "large")
+
+
+def test_a_replacement_that_stopped_early_goes_on_unless_it_was_changed_again(lake: Lake) -> None:
+    before = rows(lake)
+    redefine(lake, NEW)
+    first = replaced(lake.project, Limits(chunk_rows=5, max_rows=5))
+    assert (first.switched, first.report.stopped) == (False, Stop.MAX_ROWS)
+    assert rows(lake) == before
+    again = replaced(lake.project, Limits(chunk_rows=5, max_rows=5))
+    assert (again.report.record.incarnation, again.report.record.epoch) == (
+        first.report.record.incarnation,
+        first.report.record.epoch + 1,
+    )
+    redefine(lake, GROUPS)
+    assert replaced(lake.project).switched
+    assert right(lake, GROUPS, "v", "n")
+
+
+def test_runs_of_the_old_definition_may_go_on_until_the_switch(lake: Lake) -> None:
+    old = Project(root=lake.project.root, servers="")
+    old.declare(lake.declared("large"))
+    redefine(lake, NEW)
+    went_on: list[int] = []
+
+    def go_on(step: str) -> None:
+        if step == "copied" and len(went_on) < 3:  # the first copies are those that are kept
+            lake.append("base", [{"id": 200 + len(went_on), "v": 6}])
+            went_on.append(old.refresh("large").report.record.epoch)
+
+    assert replaced(lake.project, on_step=go_on).switched
+    assert len(went_on) == 3
+    lake.project.refresh("large")
+    assert right(lake, NEW, "id", "twice", "thrice")
+
+
+def test_a_view_over_it_finds_a_new_life(lake: Lake) -> None:
+    lake.view("over", "SELECT id FROM large", lake.declared("large"))
+    lake.project.refresh("over")
+    redefine(lake, NEW)
+    lake.view("over", "SELECT id FROM large", lake.declared("large"))
+    replaced(lake.project)
+    with pytest.raises(UpstreamChangedError, match="backfill reset over"):
+        lake.project.refresh("over")
+    assert replace_view(lake.project.workspace(), "over", Limits(), run_id=uuid.uuid4().hex).switched
+    assert lake.found("over", ["id"]) == lake.expected("over", "SELECT id FROM large", "large")
+
+
+def test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped(lake: Lake) -> None:
+    redefine(lake, NEW)
+    replaced(lake.project)
+    assert beside(lake) == {"replaced"}
+    forget_replaced(lake.project.workspace(), "large")
+    assert beside(lake) == set()
+    assert rows(lake).total() > 0
+    redefine(lake, GROUPS)
+    replaced(lake.project)
+    drop(lake.project.workspace(), "large")
+    assert beside(lake) == set()
+
+
+def beside(lake: Lake) -> set[str]:
+    """Where data files lie beside the table that is read."""
+    places = ("replacements", "replaced")
+    return {at for at in places if any((lake.project.root / "warehouse" / at / "large").rglob("*.parquet"))}
+
+
+def test_what_cannot_be_replaced_is_refused(lake: Lake) -> None:
+    redefine(lake, NEW)
+    lake.project.declare(materialized_view("never", query="SELECT id FROM base", upstreams=[lake.table("base")]))
+    with pytest.raises(DroppedError, match="backfill refresh never"):
+        replace_view(lake.project.workspace(), "never", Limits(), run_id="r")
+    with pytest.raises(DeclarationError, match="there is no source or view"):
+        replace_view(lake.project.workspace(), "unknown", Limits(), run_id="r")
