@@ -88,11 +88,10 @@ def undo_replacement(workspace: Workspace, name: str) -> CommitRecord:
 
 
 def forget_replaced(workspace: Workspace, name: str) -> None:
-    """Delete what a view was before its last replacement."""
+    """Delete what lies beside a view: what it was before its last replacement, and a replacement that is not finished."""
     view = _view(workspace, name)
     workspace.prepare_to_write()
-    beside = _beside(workspace, view, "replaced")
-    _discard(beside, beside.table(beside.registry.find(name)))
+    discard_beside(workspace, view)
 
 
 def discard_beside(workspace: Workspace, view: MaterializedView) -> None:

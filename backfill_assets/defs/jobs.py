@@ -1,5 +1,6 @@
 """Jobs: refresh and verify for each table, and the operator's controls with the table's name in their config."""
 
+import uuid
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
@@ -8,7 +9,9 @@ from pydantic import Field
 
 from backfill_assets.app.controls import set_controls
 from backfill_assets.app.lifecycle import drop, reset
+from backfill_assets.app.replacing import forget_replaced, replace_view, undo_replacement
 from backfill_assets.app.workspace import Workspace
+from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared
 from backfill_assets.defs.assets import OP_NAME, RESOURCE_KEYS, workspace_of
 from backfill_assets.defs.checks import CHEAP_TAG
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["QUIET", "TABLES_JOB", "build_jobs", "queued", "refresh_run_config"]
 
+_DESCRIPTIONS = {"replace": "Build a view's changed definition beside it, and switch in one commit; or undo that."}
+"""What control jobs do that do not take effect between two epochs."""
+
 TABLES_JOB = "backfill_tables"
 """The job over all tables, of which sensors and the command line select some."""
 
@@ -28,6 +34,13 @@ class ViewConfig(dg.Config):
     """The table of a control job."""
 
     view: str = Field(description="Name of the source or view.")
+
+
+class ReplaceConfig(ViewConfig):
+    """The view, and whether it is to become what it was before, or what it was is to be deleted."""
+
+    undo: bool = Field(default=False, description="Put back what the view was before its last replacement.")
+    forget: bool = Field(default=False, description="Delete what is kept for undo.")
 
 
 class ThrottleConfig(ViewConfig):
@@ -102,10 +115,23 @@ def _controls(declared: Mapping[str, Declared]) -> list[dg.JobDefinition]:
     def resume(workspace: Workspace, config: ViewConfig) -> None:
         set_controls(workspace, config.view, paused=False, by="job")
 
+    def replace(workspace: Workspace, config: ReplaceConfig) -> None:
+        if config.undo:
+            undo_replacement(workspace, config.view)
+        if config.forget:
+            forget_replaced(workspace, config.view)
+        if config.undo or config.forget:
+            return
+        done = replace_view(workspace, config.view, Limits(), run_id=uuid.uuid4().hex)
+        if not done.switched:
+            why = done.report.detail or done.report.stopped.value
+            raise dg.Failure(f"{config.view} is read as before: its replacement has not caught up: {why}")
+
     return [
         _control(declared, "pause", ViewConfig, pause),
         _control(declared, "resume", ViewConfig, resume),
         _control(declared, "throttle", ThrottleConfig, throttle),
+        _control(declared, "replace", ReplaceConfig, replace),
         _control(declared, "reset", ViewConfig, lambda workspace, config: reset(workspace, config.view)),
         _control(declared, "drop", ViewConfig, lambda workspace, config: drop(workspace, config.view)),
     ]
@@ -134,7 +160,7 @@ def _control(
     @dg.job(
         name=f"backfill_{verb}",
         executor_def=dg.in_process_executor,
-        description=f"{verb.capitalize()} a source or view; takes effect between two epochs.",
+        description=_DESCRIPTIONS.get(verb, f"{verb.capitalize()} a source or view; takes effect between two epochs."),
     )
     def control() -> None:
         carry_out()

@@ -51,6 +51,7 @@ def test_every_table_has_its_jobs(definitions: dg.Definitions) -> None:
     assert sorted(ours) == [
         "backfill_drop",
         "backfill_pause",
+        "backfill_replace",
         "backfill_reset",
         "backfill_resume",
         "backfill_tables",

@@ -27,7 +27,8 @@ GROUPS = "SELECT v, count(*) AS n FROM base GROUP BY v"
 def lake(tmp_path: Path) -> Lake:
     """A view by its old definition, with rows that have changed."""
     made = Lake(tmp_path)
-    made.append("base", ({"id": at, "v": at % 5} for at in range(30)))
+    for file in range(3):
+        made.append("base", ({"id": at, "v": at % 5} for at in range(10 * file, 10 * file + 10)))
     made.view("large", OLD, made.table("base"), strategy="snapshot")
     made.project.refresh("large")
     made.sql("base", "DELETE FROM {t} WHERE id = 4", "UPDATE {t} SET v = 9 WHERE id = 5")
@@ -92,10 +93,10 @@ def test_what_was_replaced_comes_back_and_goes_on(lake: Lake) -> None:
 def test_a_replacement_that_stopped_early_goes_on_unless_it_was_changed_again(lake: Lake) -> None:
     before = rows(lake)
     redefine(lake, NEW)
-    first = replaced(lake.project, Limits(chunk_rows=5, max_rows=5))
+    first = replaced(lake.project, Limits(chunk_rows=10, max_rows=10))
     assert (first.switched, first.report.stopped) == (False, Stop.MAX_ROWS)
     assert rows(lake) == before
-    again = replaced(lake.project, Limits(chunk_rows=5, max_rows=5))
+    again = replaced(lake.project, Limits(chunk_rows=10, max_rows=10))
     assert (again.report.record.incarnation, again.report.record.epoch) == (
         first.report.record.incarnation,
         first.report.record.epoch + 1,
