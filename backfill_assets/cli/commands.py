@@ -243,7 +243,10 @@ def replace(  # noqa: PLR0913, PLR0917  (options of a command)
     max_seconds: Annotated[float | None, typer.Option(min=0.001)] = None,
     chunk_rows: Annotated[int | None, typer.Option(min=1)] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Put back what it was before the last replacement.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Delete what is kept for --undo.")] = False,
+    forget: Annotated[
+        bool,
+        typer.Option("--forget", help="Delete what lies beside it: what is kept for --undo, and what is not finished."),
+    ] = False,
 ) -> None:
     """Build a view's changed definition beside it, and switch in one commit; readers see the old rows until then."""
     from backfill_assets.app import replacing
@@ -255,7 +258,9 @@ def replace(  # noqa: PLR0913, PLR0917  (options of a command)
     if undo or forget:
         (replacing.undo_replacement if undo else replacing.forget_replaced)(workspace, name)
         said = (
-            f"{name} is what it was before; restore its old declaration" if undo else f"{name} has no way back any more"
+            f"{name} is what it was before; restore its old declaration"
+            if undo
+            else f"nothing lies beside {name} any more"
         )
         _say({"name": name, "undone": undo}, as_json=as_json, text=lambda: said)
         return

@@ -37,10 +37,12 @@ class ViewConfig(dg.Config):
 
 
 class ReplaceConfig(ViewConfig):
-    """The view, and whether it is to become what it was before, or what it was is to be deleted."""
+    """The view, and whether it is to become what it was before, or what lies beside it is to be deleted."""
 
     undo: bool = Field(default=False, description="Put back what the view was before its last replacement.")
-    forget: bool = Field(default=False, description="Delete what is kept for undo.")
+    forget: bool = Field(
+        default=False, description="Delete what is kept for undo, and a replacement that is not finished."
+    )
 
 
 class ThrottleConfig(ViewConfig):
