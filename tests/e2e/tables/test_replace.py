@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from backfill_assets import materialized_view
-from backfill_assets.app.lifecycle import drop
+from backfill_assets.app.lifecycle import drop, maintain
 from backfill_assets.app.replacing import Replacement, forget_replaced, replace_view, undo_replacement
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
@@ -44,9 +44,9 @@ def replaced(project: Project, limits: Limits = Limits(), **given: Any) -> Repla
     return replace_view(project.workspace(**given), "large", limits, run_id=uuid.uuid4().hex)
 
 
-def rows(lake: Lake) -> Counter[tuple[Any, ...]]:
+def rows(lake: Lake, version: int | None = None) -> Counter[tuple[Any, ...]]:
     """All rows, with the names of their columns."""
-    found = lake.rows(lake.location("large"))
+    found = lake.rows(lake.location("large"), version)
     return Counter(tuple(sorted(row.asDict().items(), key=str)) for row in found.collect())
 
 
@@ -69,10 +69,14 @@ def test_readers_see_all_old_rows_and_then_all_new_ones(lake: Lake) -> None:
     assert all(found == before for _, found in seen[:switched])
     assert seen[switched][1] == rows(lake) != before
     assert right(lake, NEW, "id", "twice", "thrice")
+    switch, new = lake.project.workspace().table(lake.declared("large")).output.look().version, rows(lake)
     lake.sql("base", "DELETE FROM {t} WHERE id = 7", "UPDATE {t} SET v = 0 WHERE id = 8")
     lake.append("base", [{"id": 101, "v": 3}])
     lake.project.refresh("large")
     assert right(lake, NEW, "id", "twice", "thrice")
+    for _ in range(2):  # the first compacts what the second might sweep
+        maintain(lake.project.workspace(), "large")
+    assert rows(lake, switch) == new, "the copied files are a part of the table's history"
 
 
 def test_what_was_replaced_comes_back_and_goes_on(lake: Lake) -> None:
@@ -138,6 +142,9 @@ def test_a_view_over_it_finds_a_new_life(lake: Lake) -> None:
 def test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped(lake: Lake) -> None:
     redefine(lake, NEW)
     replaced(lake.project)
+    assert beside(lake) == {"replaced"}
+    again = replaced(lake.project)
+    assert (again.switched, again.kept) == (True, False), "the way back leads to another definition"
     assert beside(lake) == {"replaced"}
     forget_replaced(lake.project.workspace(), "large")
     assert beside(lake) == set()

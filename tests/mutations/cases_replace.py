@@ -1,0 +1,71 @@
+"""Faults of replacing a view's definition."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["REPLACE"]
+
+LIVES = "backfill_assets/core/epoch/lives.py"
+REPLACING = "backfill_assets/app/replacing.py"
+PURE = "tests/core/epoch/test_lives.py"
+REAL = "tests/e2e/tables/test_replace.py"
+SEEN = f"{REAL}::test_readers_see_all_old_rows_and_then_all_new_ones"
+GOES_ON = f"{REAL}::test_a_replacement_that_stopped_early_goes_on_unless_it_was_changed_again"
+
+REPLACE: tuple[Mutation, ...] = (
+    Mutation(
+        name="a table is taken over although a run has gone on with it",
+        file=LIVES,
+        old="    commit(parts, record, staged, look, gives_up=True)",
+        new="    commit(parts, record, staged, look)",
+        tests=(f"{PURE}::test_a_table_that_has_gone_on_is_not_taken_over",),
+    ),
+    Mutation(
+        name="a table that is taken over goes on from its own position",
+        file=LIVES,
+        old="        position=made.position,",
+        new="        position=look.record.position if look.record else made.position,",
+        tests=(f"{PURE}::test_a_life_that_takes_over_has_the_rows_and_the_position_of_another_table",),
+    ),
+    Mutation(
+        name="a replaced view keeps its columns",
+        file=REPLACING,
+        old="        delta_schema=table.schema().to_json(),\n",
+        new="",
+        tests=(SEEN,),
+    ),
+    Mutation(
+        name="copied files that a commit named are swept",
+        file="backfill_assets/adapters/delta/staging.py",
+        old="""        names |= {action["add"]["path"].partition("/")[0] for action in actions if "add" in action}""",
+        new="""        names |= set()""",
+        tests=(SEEN,),
+    ),
+    Mutation(
+        name="a view is switched before the new one has caught up",
+        file=REPLACING,
+        old="    if report.stopped is not Stop.CAUGHT_UP or not report.record.live:",
+        new="    if False:",
+        tests=(GOES_ON,),
+    ),
+    Mutation(
+        name="a replacement goes on by a definition that was changed again",
+        file=REPLACING,
+        old="        _discard(beside, building)  # built",
+        new="        pass  # built",
+        tests=(GOES_ON,),
+    ),
+    Mutation(
+        name="copies that a run of the old definition deleted are not made again",
+        file=REPLACING,
+        old="TRIES = 5\n",
+        new="TRIES = 1\n",
+        tests=(f"{REAL}::test_runs_of_the_old_definition_may_go_on_until_the_switch",),
+    ),
+    Mutation(
+        name="the way back leads to the same definition",
+        file=REPLACING,
+        old=" or not changed_parts(look.record.fingerprint, new.fingerprint):",
+        new=":",
+        tests=(f"{REAL}::test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped",),
+    ),
+)
