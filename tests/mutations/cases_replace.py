@@ -66,6 +66,6 @@ REPLACE: tuple[Mutation, ...] = (
         file=REPLACING,
         old=" or not changed_parts(look.record.fingerprint, new.fingerprint):",
         new=":",
-        tests=(f"{REAL}::test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped",),
+        tests=(f"{REAL}::test_runs_of_the_old_definition_may_go_on_until_the_switch",),
     ),
 )

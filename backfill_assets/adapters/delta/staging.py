@@ -181,9 +181,8 @@ def _maybe_committed(location: TableLocation, target: str, folders: Sequence[Sta
     for version, actions in commits_of(location, table.version()):
         if names.issuperset(each.name for each in folders):
             return names
-        names |= {
-            action["add"]["path"].partition("/")[0] for action in actions if "add" in action
-        }  # also copied folders
+        # Folders of copied files have names that no commit records.
+        names |= {action["add"]["path"].partition("/")[0] for action in actions if "add" in action}
         oldest, won = version, staged_folder_of(actions, target)
         if won is not None:
             names.add(won.name)

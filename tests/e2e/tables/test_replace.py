@@ -79,6 +79,7 @@ def test_readers_see_all_old_rows_and_then_all_new_ones(lake: Lake) -> None:
     assert rows(lake, switch) == new, "the copied files are a part of the table's history"
 
 
+@pytest.mark.full
 def test_what_was_replaced_comes_back_and_goes_on(lake: Lake) -> None:
     before = rows(lake)
     redefine(lake, GROUPS)
@@ -115,9 +116,11 @@ def test_runs_of_the_old_definition_may_go_on_until_the_switch(lake: Lake) -> No
     old.declare(lake.declared("large"))
     redefine(lake, NEW)
     went_on: list[int] = []
+    before: Counter[tuple[Any, ...]] = Counter()
 
     def go_on(step: str) -> None:
         if step == "copied" and len(went_on) < 3:  # the first copies are those that are kept
+            before.update(lake.found("large", ["id", "twice"]) if not went_on else {})
             lake.append("base", [{"id": 200 + len(went_on), "v": 6}])
             went_on.append(old.refresh("large").report.record.epoch)
 
@@ -125,8 +128,13 @@ def test_runs_of_the_old_definition_may_go_on_until_the_switch(lake: Lake) -> No
     assert len(went_on) == 3
     lake.project.refresh("large")
     assert right(lake, NEW, "id", "twice", "thrice")
+    again = replaced(lake.project)
+    assert (again.switched, again.kept) == (True, False), "the way back leads to another definition"
+    undo_replacement(lake.project.workspace(), "large")
+    assert lake.found("large", ["id", "twice"]) == before
 
 
+@pytest.mark.full
 def test_a_view_over_it_finds_a_new_life(lake: Lake) -> None:
     lake.view("over", "SELECT id FROM large", lake.declared("large"))
     lake.project.refresh("over")
@@ -139,12 +147,10 @@ def test_a_view_over_it_finds_a_new_life(lake: Lake) -> None:
     assert lake.found("over", ["id"]) == lake.expected("over", "SELECT id FROM large", "large")
 
 
+@pytest.mark.full
 def test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped(lake: Lake) -> None:
     redefine(lake, NEW)
     replaced(lake.project)
-    assert beside(lake) == {"replaced"}
-    again = replaced(lake.project)
-    assert (again.switched, again.kept) == (True, False), "the way back leads to another definition"
     assert beside(lake) == {"replaced"}
     forget_replaced(lake.project.workspace(), "large")
     assert beside(lake) == set()
