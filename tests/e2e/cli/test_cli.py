@@ -134,13 +134,17 @@ def test_a_refresh_reports_tables_and_checks_and_dagster_records_it(
     assert recorded(cli) == {"backfill_tables": [("SUCCESS", 2)]}
 
 
-def test_a_view_is_verified_maintained_rebuilt_reset_and_dropped(live: CommandLine) -> None:
+def test_a_view_is_verified_maintained_rebuilt_replaced_reset_and_dropped(live: CommandLine) -> None:
     cli = live
     verified = cli.json("verify", "even")
     assert (verified["tables"], [each["passed"] for each in verified["checks"]]) == ({}, [True] * len(CHECKS))
 
     assert cli.json("maintain", "even") == {"name": "even", "swept": []}
     assert cli.json("rebuild") == {"rebuilt": ["sources/orders", "views/even"]}
+    replaced = {"name": "even", "switched": True, "kept": False, "stopped_reason": "caught_up"}
+    assert cli.json("replace", "even") == replaced
+    assert "what it was before is not kept" in cli.call("replace", "even", "--undo", code=1)
+    assert "nothing lies beside even" in cli.call("replace", "even", "--forget")
     assert cli.json("reset", "even")["incarnation"]
     assert cli.json("drop", "even") == {"name": "even", "dropped": True}
     assert cli.json("status", "even")[0]["state"] == "dropped"
@@ -198,6 +202,8 @@ def test_pause_resume_and_throttle_hold_until_they_are_changed(cli: CommandLine)
         (("status", "revenue"), "there is no source or view 'revenue'; expected one of even, orders"),
         (("refresh", "orders", "revenue"), "there is no source or view 'revenue'"),
         (("throttle", "even", "fast"), "expected rows per second or 'off', found 'fast'"),
+        (("replace", "orders"), "'orders' is a source; expected a view"),
+        (("replace", "even", "--undo", "--forget"), "expected one of them"),
         (("status", "-m", "other"), "there is no module 'other'"),
         (("status", "-m", "json"), "module 'json' holds 0 Definitions objects"),
         (("refresh",), "Missing argument"),
