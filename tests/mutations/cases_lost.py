@@ -114,6 +114,15 @@ LOST: tuple[Mutation, ...] = (
         tests=("tests/adapters/compute/test_poison_errors.py",),
     ),
     Mutation(
+        name="keys without rights are an error of computing",
+        file="backfill_assets/adapters/compute/poison.py",
+        old="    if remedy := setup_remedy(error):",
+        new="    if (remedy := setup_remedy(error)) and False:",
+        tests=(
+            "tests/adapters/compute/test_poison_errors.py::test_what_sparks_set_up_causes_is_not_an_error_of_computing",
+        ),
+    ),
+    Mutation(
         name="a process that has used a server starts a Spark of its own",
         file="backfill_assets/adapters/spark/session.py",
         old="    if _CONNECT_MODE in os.environ:",

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 __all__ = ["Request", "S3Proxy", "before"]
 
-Mode = Literal["reply lost", "busy", "overwritten"]
-"""The request is done and its reply lost; it is refused with 503; a refusal to overwrite is reported as success."""
+Mode = Literal["reply lost", "busy", "denied", "overwritten"]
+"""The request is done and its reply lost; it is refused with 503, or 403; a refusal to overwrite is reported as success."""
 
 _CONTROL = "/-proxy-"
 _HOP = {"connection", "transfer-encoding", "content-length"}
@@ -129,7 +129,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         time.sleep(self.state.lag)
         fault = self.state.fault(self.command, self.path)
-        status, headers, content = (503, {}, b"") if fault == "busy" else self._asked(body)
+        refused = {"busy": 503, "denied": 403}.get(fault or "")
+        status, headers, content = (refused, {}, b"") if refused else self._asked(body)
         self.state.saw(method=self.command, address=self.path, status=status, at=time.time())
         if fault == "reply lost":
             self.close_connection = True

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from backfill_assets.adapters.compute.poison_search import Suspects
+from backfill_assets.adapters.compute.setup_errors import setup_remedy
 from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.records import Plan
-from backfill_assets.errors import BackfillError, ComputeError, PoisonRowError, SparkLostError
+from backfill_assets.errors import BackfillError, ComputeError, EnvironmentSetupError, PoisonRowError, SparkLostError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +56,8 @@ def computed(
 ) -> T:
     """Run a computation. Spark's errors become errors of this package, whose own errors are passed on.
 
-    If Spark refuses values, `search` returns the rows with these values. Errors: `PoisonRowError`, `ComputeError`.
+    If Spark refuses values, `search` returns the rows with these values. Errors: `PoisonRowError`, `EnvironmentSetupError`
+    where Spark's set-up is at fault, `ComputeError`.
     """
     try:
         return runner.run(action)
@@ -63,7 +65,7 @@ def computed(
         raise
     except Exception as error:
         if not is_of_values(error):
-            raise _not_computed(work, error, _remedy(work, error)) from error
+            raise _failed(work, error) from error
         suspects = _found(runner, search)
         if suspects is not None and suspects.culprits:
             raise _poison(work, suspects) from error
@@ -94,6 +96,16 @@ def _poison(work: Work, suspects: Suspects) -> PoisonRowError:
         rows=[{**each.skip.model_dump(mode="json"), "reason": each.reason} for each in suspects.culprits],
         complete=suspects.complete,
     )
+
+
+def _failed(work: Work, error: Exception) -> BackfillError:
+    """The error of a computation that fails for another reason than values."""
+    if remedy := setup_remedy(error):
+        return EnvironmentSetupError(
+            f"{work.target}: Spark could not compute {work.words} as it is set up: {reason_of(error)}",
+            hint=f"nothing was committed; {remedy}",
+        )
+    return _not_computed(work, error, _remedy(work, error))
 
 
 def _not_computed(work: Work, error: Exception, advice: str) -> ComputeError:

@@ -8,7 +8,7 @@ from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_o
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.culprits import Culprit
 from backfill_assets.core.epoch.skips import OffsetSkip
-from backfill_assets.errors import ComputeError, PoisonRowError, SparkLostError
+from backfill_assets.errors import ComputeError, EnvironmentSetupError, PoisonRowError, SparkLostError
 
 WORK = Work(target="views/large", words="epoch 3", epoch=3)
 DIVIDED = "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"
@@ -123,3 +123,27 @@ def test_where_no_row_can_be_named_the_hint_says_why(suspects: Suspects | Except
 
 def test_a_server_that_is_lost_during_the_search_is_not_a_failed_search() -> None:
     assert isinstance(failing(DIVIDED, SparkLostError("gone", hint="again")), SparkLostError)
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: kafka. SQLSTATE: 42K02", "jars"),
+        ("java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found", "jars"),
+        ('org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "abfss"', "jars"),
+        (
+            "[FAILED_READ_FILE] x\nsoftware.amazon.awssdk S3Exception: (Service: S3, Status Code: 403, Request ID: 4)",
+            "keys",
+        ),
+        ("java.nio.file.AccessDeniedException: s3a://lake/x: ExpiredToken", "keys"),
+        ("org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://lake/': NoSuchBucket", "bucket"),
+        ("java.io.IOException: No space left on device", "disks"),
+    ],
+)
+def test_what_sparks_set_up_causes_is_not_an_error_of_computing(text: str, remedy: str) -> None:
+    def fail(_: object) -> None:
+        raise WrappedError(text)
+
+    with pytest.raises(EnvironmentSetupError, match=remedy) as caught:
+        computed(runner(), WORK, fail, fail)  # type: ignore[arg-type]
+    assert "nothing was committed" in caught.value.hint

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -241,3 +242,20 @@ def staged_row(location: TableLocation, staged: Staged) -> tuple[str, int]:
 
 if __name__ == "__main__":
     write_among_others(int(sys.argv[1]))
+
+
+@pytest.mark.full
+def test_keys_that_lose_their_rights_are_told_from_rows_that_cannot_be_computed(on_s3: Project, proxy: S3Proxy) -> None:
+    project = replace(on_s3, storage={**on_s3.storage, "endpoint": proxy.endpoint})
+    topic = project.topic()
+    project.declare(*declared(topic))
+    project.produce(topic, [{"id": 1, "amount": 1.5}])
+    project.refresh("orders")
+    project.produce(topic, [{"id": 2, "amount": 2.5}])
+    proxy.fail("PUT", "/part-", "denied", times=100)
+    with pytest.raises(EnvironmentSetupError, match="Spark could not compute epoch 2 as it is set up") as found:
+        project.refresh("orders")
+    assert "check the keys that Spark uses" in found.value.hint
+    left = replace(project, storage=on_s3.storage)
+    left.refresh("orders")
+    assert left.rows("orders", "id", "amount") == Counter({(1, 1.5): 1, (2, 2.5): 1})
