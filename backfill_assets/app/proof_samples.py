@@ -126,7 +126,7 @@ def _of_bronze(case: Case, source: KafkaSource) -> list[Sampled]:
 def _sampled(name: str, location: TableLocation, case: Case, version: int | None = None) -> list[TableSample]:
     """Some rows of a table of this project, with all columns; none if its log no longer has the version."""
     try:
-        at = replay(location.files(), case.look.version if version is None else version)
+        at = replay(location, case.look.version if version is None else version)
     except LogGapError:
         return []
     return [sample_of(TableFiles(name=name, location=location, version=at, columns=_columns(at)), case.seed)]

@@ -64,8 +64,8 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="a table whose log was cleaned up is taken for a new one",
         file=DELTA,
-        old="and found.version >= 0 and read_commit(self.location.files(), 0) is None:",
-        new="and found.version >= 0 and read_commit(self.location.files(), found.version) is None:",
+        old="and found.version >= 0 and read_commit(self.location, 0) is None:",
+        new="and found.version >= 0 and read_commit(self.location, found.version) is None:",
         tests=(
             "tests/e2e/kills/test_survival.py::"
             "test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_without",

@@ -183,7 +183,7 @@ STORED: tuple[Mutation, ...] = (
     Mutation(
         name="every version is replayed from the beginning",
         file=REPLAY,
-        old="        commits = self._since(files, number)\n",
+        old="        commits = self._since(number)\n",
         new="        commits = None\n",
         tests=(SINCE,),
     ),

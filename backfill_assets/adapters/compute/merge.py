@@ -53,8 +53,9 @@ class _Merge:
 
     def merged(self) -> Merged:
         touched = sorted(self._touched())
-        # A file of many rows is worth a second task; more would leave ever more, ever smaller files.
-        tasks = max(len(touched), min(parallelism(self.spark), 2 * len(touched)))
+        # A file of many rows is worth a second task; more would leave ever more, ever smaller files. If no row of the view is
+        # found, the changes that ask for one do not add up, which is to be told.
+        tasks = max(1, len(touched), min(parallelism(self.spark), 2 * len(touched)))
         with kept(self._rows(touched)) as rows:
             files = self._written(_ROWS, self._result(rows), tasks)
             feed = self._written(_FEED, self._feed(rows), tasks)

@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow.fs as pafs
-
 from backfill_assets.adapters.storage.documents import COMMIT
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitRecord
@@ -33,9 +31,8 @@ Actions = list[dict[str, Any]]
 
 def commits_of(location: TableLocation, newest: int) -> Iterator[tuple[int, Actions]]:
     """The log's commits from `newest` back to the oldest that still exists."""
-    files = location.files()
     for version in range(newest, -1, -1):
-        actions = read_commit(files, version)
+        actions = read_commit(location, version)
         if actions is None:
             return
         yield version, actions
@@ -57,13 +54,10 @@ def commit_timestamp(actions: Sequence[Mapping[str, Any]]) -> int | None:
     return None if stated is None else int(stated)
 
 
-def read_commit(files: pafs.FileSystem, version: int) -> Actions | None:
+def read_commit(location: TableLocation, version: int) -> Actions | None:
     """The actions of one commit; None if the log no longer has it."""
-    try:
-        with files.open_input_stream(f"_delta_log/{version:020d}.json") as stream:
-            return [json.loads(line) for line in stream.read().splitlines() if line]
-    except FileNotFoundError:
-        return None
+    content = location.content(f"_delta_log/{version:020d}.json")
+    return None if content is None else [json.loads(line) for line in content.splitlines() if line]
 
 
 def ours_in(actions: Actions) -> dict[str, Any] | None:

@@ -61,7 +61,7 @@ def remove_inexact(location: TableLocation) -> bool:
     table = location.load()
     if table is None:
         return False
-    version = replay(location.files(), table.version())
+    version = replay(location, table.version())
     bounded = _bounded([file.stats for file in version.files], boundable(str(version.metadata["schemaString"])))
     properties = {BOUNDED_COLUMNS: naming(bounded)}
     if not may_write(table):

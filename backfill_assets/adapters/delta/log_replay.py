@@ -122,9 +122,9 @@ def is_plain(
     return simple and not partition_columns  # reader version 2 is column mapping
 
 
-def replay(files: pafs.FileSystem, version: int) -> Version:
+def replay(location: TableLocation, version: int) -> Version:
     """Read one version from the log. Errors: `LogGapError`."""
-    return _replayed(files, version).version()
+    return _replayed(location, version).version()
 
 
 @dataclass
@@ -170,11 +170,10 @@ class LogReplay:
 
     def version(self, number: int) -> Version:
         """Read one version. Errors: `LogGapError`."""
-        files = self.location.files()
         mark = self.location.commit_mark(number)
-        commits = self._since(files, number)
+        commits = self._since(number)
         if commits is None:
-            self._state = _replayed(files, number)
+            self._state = _replayed(self.location, number)
         else:
             self._state.apply(commits)
         self._at = number
@@ -182,29 +181,30 @@ class LogReplay:
         self._mark = mark if self.location.commit_mark(number) == mark else None
         return self._state.version()
 
-    def _since(self, files: pafs.FileSystem, number: int) -> Actions | None:
+    def _since(self, number: int) -> Actions | None:
         """The actions since the version that was read before; None if they are unknown or too many."""
         if self._mark is None or not 0 <= number - self._at <= MAX_COMMITS_AHEAD:
             return None
         try:
-            found = list(_commits(files, self._at + 1, number))
+            found = list(_commits(self.location, self._at + 1, number))
         except LogGapError:
             return None
         return found if self.location.commit_mark(self._at) == self._mark else None
 
 
-def _replayed(files: pafs.FileSystem, version: int) -> _State:
+def _replayed(location: TableLocation, version: int) -> _State:
+    files = location.files()
     start, parts = _newest_checkpoint(files, version)
     state = _State()
     for part in parts:
         state.apply(_checkpointed(files, part))
-    state.apply(_commits(files, start + 1, version))
+    state.apply(_commits(location, start + 1, version))
     return state
 
 
-def _commits(files: pafs.FileSystem, first: int, last: int) -> Iterator[dict[str, Any]]:
+def _commits(location: TableLocation, first: int, last: int) -> Iterator[dict[str, Any]]:
     for number in range(first, last + 1):
-        commit = read_commit(files, number)
+        commit = read_commit(location, number)
         if commit is None:
             raise LogGapError(f"version {number} is no longer in the log")
         yield from commit

@@ -129,7 +129,7 @@ class DeltaOutput:
         cannot be continued either. `StoredFormatError` if the newest commit has another format.
         """
         found = self._looked()
-        if found.record is None and found.version >= 0 and read_commit(self.location.files(), 0) is None:
+        if found.record is None and found.version >= 0 and read_commit(self.location, 0) is None:
             raise PositionsLostError(
                 f"{self.target}: the table is at version {found.version}, but its log was cleaned up and has none of its "
                 "epochs any more, so its position is unknown",
@@ -283,7 +283,7 @@ class DeltaOutput:
                 found=rows,
             )
         sizes = {each.path: each.size for each in staged.files}
-        found = {info.path: info.size for info in self.location.files().get_file_info(list(sizes))}
+        found = self.location.sizes(list(sizes))
         missing = sorted(path for path, size in sizes.items() if found.get(path) != size)
         if missing:
             raise StagingError(

@@ -193,7 +193,7 @@ class DeltaUpstream:
         """The commit time recorded in a version; None if the log no longer has the version, or it records none."""
 
         def read() -> int | None:
-            actions = read_commit(self.location.files(), number)
+            actions = read_commit(self.location, number)
             return None if actions is None else commit_timestamp(actions)
 
         return self._commit_timestamps.use(number, read)
@@ -249,7 +249,7 @@ class DeltaUpstream:
         return commit, changed(actions)
 
     def _actions(self, number: int) -> list[dict[str, Any]]:
-        actions = read_commit(self.location.files(), number)
+        actions = read_commit(self.location, number)
         if actions is None:
             raise self._lost(number, "it is no longer in the table's log")
         return actions

@@ -48,7 +48,7 @@ def wrong_statistics(
     runner: SparkRunner, table: TableLocation, number: int, *, among: set[str] | None = None
 ) -> list[str]:
     """The first wrong statistics of a version's files (`among` these; None: of all)."""
-    version = replay(table.files(), number)
+    version = replay(table, number)
     files = [file for file in version.files if file.stats and (among is None or file.path in among)]
     if not files:
         return []

@@ -23,6 +23,7 @@ RUNNING_SECONDS = 60.0
 SIGNS_OF_LIFE = {
     "grpc.keepalive_time_ms": 20_000,
     "grpc.keepalive_timeout_ms": 10_000,
+    "grpc.http2.ping_timeout_ms": 10_000,
     "grpc.min_reconnect_backoff_ms": 10_000,
 }
 """Options of a channel: after 20 seconds without data a server is asked whether it is there, and is to answer in 10, as it

@@ -88,6 +88,25 @@ class ObjectFolder:
         except FileNotFoundError:
             return None
 
+    def head(self, path: str) -> tuple[int, int] | None:
+        """The size of an object, and when it was written, in microseconds since 1970; None if it does not exist. Errors: as
+        `get`."""
+        import obstore
+
+        if self._is_missing:
+            return None
+        try:
+            with self._reading():
+                found = obstore.head(self._store, path)
+        except FileNotFoundError:
+            return None
+        return int(found["size"]), int(found["last_modified"].timestamp() * 1e6)
+
+    def head_all(self, paths: Sequence[str]) -> list[tuple[int, int] | None]:
+        """`head` of several objects, in the order of their paths; several requests run at the same time."""
+        with ThreadPoolExecutor(_REQUESTS) as requests:
+            return list(requests.map(self.head, paths))
+
     def get_all(self, paths: Sequence[str]) -> list[bytes | None]:
         """The contents of objects, in the order of their paths; several requests run at the same time."""
         with ThreadPoolExecutor(_REQUESTS) as requests:

@@ -1,8 +1,9 @@
 """The folder of all tables, and file access there: one warehouse on local disk or in an object store."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,29 @@ class TableLocation:
 
     def commit_mark(self, version: int) -> "Mark | None":
         """What distinguishes a commit from another one with the same version; None if the log does not have it."""
-        (info,) = self.files().get_file_info([f"_delta_log/{version:020d}.json"])
+        path = f"_delta_log/{version:020d}.json"
+        if not self.is_local:
+            head = self.objects().head(path)
+            return None if head is None else (version, *head)
+        (info,) = self.files().get_file_info([path])
         return (version, info.size, info.mtime_ns) if info.is_file else None
+
+    def content(self, path: str) -> bytes | None:
+        """What is in a small file; None if it does not exist."""
+        if not self.is_local:
+            return self.objects().get(path)
+        try:
+            with self.files().open_input_stream(path) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    def sizes(self, paths: Sequence[str]) -> dict[str, int]:
+        """The sizes of those of these files that exist."""
+        if self.is_local:
+            return {info.path: info.size for info in self.files().get_file_info(list(paths)) if info.is_file}
+        found = zip(paths, self.objects().head_all(paths), strict=True)
+        return {path: head[0] for path, head in found if head is not None}
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file into the table's folder."""
@@ -70,6 +92,11 @@ class TableLocation:
 
     def objects(self) -> ObjectFolder:
         """The folder's small objects, with put-if-absent."""
+        return self._objects
+
+    @cached_property
+    def _objects(self) -> ObjectFolder:
+        """Kept, as its client keeps connections."""
         return ObjectFolder(uri=self.uri, storage_options=self.storage_options)
 
     def child(self, path: str) -> str:

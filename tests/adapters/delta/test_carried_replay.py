@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
@@ -89,7 +88,7 @@ def told(read: Callable[[], Version]) -> list[Any]:
 
 
 def is_as_in_full(carried: LogReplay, version: int) -> None:
-    assert told(lambda: carried.version(version)) == told(lambda: replay(carried.location.files(), version))
+    assert told(lambda: carried.version(version)) == told(lambda: replay(carried.location, version))
 
 
 @settings(max_examples=examples(12))
@@ -113,9 +112,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The versions whose log entries are read."""
     found: list[int] = []
 
-    def noted(files: pafs.FileSystem, version: int) -> Any:
+    def noted(location: TableLocation, version: int) -> Any:
         found.append(version)
-        return read_commit(files, version)
+        return read_commit(location, version)
 
     monkeypatch.setattr(log_replay, "read_commit", noted)
     return found
@@ -153,11 +152,11 @@ def test_a_version_read_while_the_log_was_recreated_is_not_kept(
     append(uri)
     carried = LogReplay(TableLocation(uri=uri))
 
-    def make_again_first(files: pafs.FileSystem, version: int) -> Any:
+    def make_again_first(location: TableLocation, version: int) -> Any:
         if version == 1:
             monkeypatch.undo()
             make_again(uri)
-        return read_commit(files, version)
+        return read_commit(location, version)
 
     monkeypatch.setattr(log_replay, "read_commit", make_again_first)
     carried.version(1)

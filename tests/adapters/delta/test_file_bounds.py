@@ -202,14 +202,14 @@ def older(output: DeltaOutput) -> DeltaOutput:
 
 def forget(output: DeltaOutput) -> None:
     """Remove the property from a table, which delta-rs cannot do."""
-    found = replay(output.location.files(), version(output)).metadata
+    found = replay(output.location, version(output)).metadata
     kept = {name: value for name, value in found["configuration"].items() if name != BOUNDED_COLUMNS}
     put_commit(output.location, version(output) + 1, "UNSET", [{"metaData": {**found, "configuration": kept}}])
 
 
 def restate(output: DeltaOutput, path: str, said: Mapping[str, Any], **more: Any) -> None:
     """Add a file to the log once more."""
-    (file,) = (each for each in replay(output.location.files(), version(output)).files if each.path == path)
+    (file,) = (each for each in replay(output.location, version(output)).files if each.path == path)
     entry = {**file.action, **more, "dataChange": False, "stats": json.dumps(said)}
     put_commit(output.location, version(output) + 1, "COMPUTE STATS", [{"add": entry}])
 
@@ -277,7 +277,7 @@ def test_a_corrected_entry_keeps_everything_else_about_its_file(older: DeltaOutp
 
 
 def entry_of(output: DeltaOutput) -> dict[str, Any]:
-    (file,) = replay(output.location.files(), version(output)).files
+    (file,) = replay(output.location, version(output)).files
     return {name: value for name, value in file.action.items() if value is not None}
 
 

@@ -22,7 +22,7 @@ def rows(*numbers: int, part: str | None = "x") -> pa.Table:
 
 
 def replayed(uri: str, version: int) -> Version:
-    return replay(TableLocation(uri=uri).files(), version)
+    return replay(TableLocation(uri=uri), version)
 
 
 def assert_equal(uri: str, version: int) -> None:

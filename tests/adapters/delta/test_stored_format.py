@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable
 
@@ -10,6 +9,7 @@ from backfill_assets.adapters.delta import commits
 from backfill_assets.adapters.delta.commits import Actions, newest_record, read_commit
 from backfill_assets.adapters.delta.output import NO_MORE_EPOCHS, DeltaOutput
 from backfill_assets.adapters.delta.staging import sweep
+from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, app_id
 from backfill_assets.errors import StoredFormatError
 from tests.support.old_form import commits_as_stored_by
@@ -80,9 +80,9 @@ def test_no_more_of_a_log_is_read_than_is_needed_to_identify_folders(
         commit(output, record(CommitKind.EPOCH, OLD, epoch), stage(output, OLD, epoch, [epoch]))
     read: list[int] = []
 
-    def noted(files: pafs.FileSystem, version: int) -> Actions | None:
+    def noted(location: TableLocation, version: int) -> Actions | None:
         read.append(version)
-        return read_commit(files, version)
+        return read_commit(location, version)
 
     look = output.look()
     monkeypatch.setattr(commits, "read_commit", noted)

@@ -59,7 +59,7 @@ def describe(
     """Commit other columns, or another configuration, like any writer."""
     location = TableLocation(uri=uri)
     number = DeltaTable(uri).version()
-    found = dict(replay(location.files(), number).metadata)
+    found = dict(replay(location, number).metadata)
     if fields is not None:
         found["schemaString"] = json.dumps({"type": "struct", "fields": list(fields)})
     found["configuration"] = {**found["configuration"], **(configuration or {})}
@@ -172,7 +172,7 @@ def map_names(uri: str, *fields: dict[str, Any]) -> None:
     """Commit columns, all of which are mapped."""
     location = TableLocation(uri=uri)
     number = DeltaTable(uri).version()
-    found = {name: value for name, value in replay(location.files(), number).metadata.items() if value is not None}
+    found = {name: value for name, value in replay(location, number).metadata.items() if value is not None}
     found["configuration"] = {**found["configuration"], "delta.columnMapping.mode": "name"}
     found["schemaString"] = json.dumps({"type": "struct", "fields": list(fields)})
     put_commit(location, number + 1, "ALTER", [{"protocol": MAPPING}, {"metaData": found}])
@@ -211,7 +211,7 @@ def test_another_column_under_the_same_name_is_followed_where_every_row_was_repl
     location = TableLocation(uri=uri)
     map_names(uri, mapped("id", "c1"))
     (path,) = paths(uri, 0, "add")
-    described = {**replay(location.files(), 1).metadata}
+    described = {**replay(location, 1).metadata}
     described["schemaString"] = json.dumps({"type": "struct", "fields": [mapped("id", "c2")]})
     gone = {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}}
     described = {name: value for name, value in described.items() if value is not None}
