@@ -9,6 +9,7 @@ a reader sees either all of the old rows or all of the new ones. A crash leaves 
 done by the next call. Views over it find a new life, as after a reset, and are replaced in their turn.
 """
 
+import logging
 from dataclasses import dataclass, replace
 
 from backfill_assets.adapters.delta.copied_files import copy_files
@@ -24,9 +25,11 @@ from backfill_assets.core.epoch.records import CommitRecord, Staged, TableState,
 from backfill_assets.core.epoch.run import RunReport
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.declare.model import MaterializedView, Place
-from backfill_assets.errors import DeclarationError, DroppedError, FencedError
+from backfill_assets.errors import DeclarationError, DroppedError, ExternalWriteError, FencedError, StagingError
 
 __all__ = ["Replacement", "discard_beside", "forget_replaced", "replace_view", "undo_replacement"]
+
+_log = logging.getLogger(__name__)
 
 TRIES = 5
 """So often the files are copied while runs of the old definition go on with the table."""
@@ -117,9 +120,11 @@ def _beside(workspace: Workspace, view: MaterializedView, place: Place) -> Works
 
 
 def _keep(workspace: Workspace, serving: Table, new: CommitRecord) -> bool:
-    """Keep what is read now, unless it is built by the same definition, or is not what its epochs have written."""
+    """Keep what is read now, unless it is built by the same definition, is not live yet, or is not what epochs have written."""
     look = serving.output.look_for_reset()
-    if look.record is None or look.external is not None or not changed_parts(look.record.fingerprint, new.fingerprint):
+    if look.record is None or look.external is not None or not look.record.live:
+        return False
+    if not changed_parts(look.record.fingerprint, new.fingerprint):
         return False
     assert isinstance(serving.declared, MaterializedView)
     beside = _beside(workspace, serving.declared, "replaced")
@@ -127,7 +132,11 @@ def _keep(workspace: Workspace, serving: Table, new: CommitRecord) -> bool:
     _discard(beside, kept)
     if kept.output.look().version < 0:
         create_table(kept.output.location, _schema(serving, look))
-    _take(workspace, serving, kept)
+    try:
+        _take(workspace, serving, kept)
+    except StagingError as error:
+        _log.warning("%s: what it was is not kept, as it is not whole: %s", serving.target, error.message)
+        return False
     return True
 
 
@@ -141,20 +150,38 @@ def _switch(workspace: Workspace, giver: Table, serving: Table) -> CommitRecord:
 
 
 def _take(workspace: Workspace, giver: Table, taker: Table) -> CommitRecord:
-    """Give a table a new life with copies of another table's files. If runs of the old definition have gone on with it
-    meanwhile, they may have deleted the copies; so these are made again."""
+    """Give a table a new life with copies of another table's files. Where runs of the old definition have gone on meanwhile,
+    they may have deleted what is copied, or the copies; so these are made again."""
     before = taker.output.look_for_reset()
     for left in reversed(range(TRIES)):
-        look, made = taker.output.look_for_reset(), giver.output.look()
-        staged = _copied(workspace.store.place, giver, made, taker.output.location, _folder(taker, look))
-        workspace.on_step("copied")
+        look, made = taker.output.look_for_reset(), _sound(giver)
         assert made.record is not None
         try:
+            staged = _copied(workspace.store.place, giver, made, taker.output.location, _folder(taker, look))
+            workspace.on_step("copied")
             return take_over(taker.parts, look, made.record, staged, incarnation=taker.parts.new_id())
-        except FencedError:
+        except (FencedError, StagingError):
             if not left or taker.output.look_for_reset().life != before.life:
                 raise
     raise AssertionError("the last try returns or raises")
+
+
+def _sound(giver: Table) -> TableState:
+    """A table whose rows are to be taken, as its epochs have written it. Errors: `DroppedError`, `ExternalWriteError`."""
+    found = giver.output.look()
+    name = giver.declared.name
+    if not found.exists:
+        raise DroppedError(
+            f"{giver.target}: the table at {giver.output.location.uri} is gone: another call has used or deleted it",
+            hint=f"look at the view; `backfill replace {name}` builds it again if that is needed",
+        )
+    if found.external is not None:
+        raise ExternalWriteError(
+            f"{giver.target}: version {found.external} of the table at {giver.output.location.uri} was written by somebody else",
+            hint=f"`backfill replace {name} --forget` deletes that table; the view stays as it is",
+            version=found.external,
+        )
+    return found
 
 
 def _folder(taker: Table, look: TableState) -> str:
@@ -168,7 +195,14 @@ def _copied(place: Warehouse, giver: Table, made: TableState, taker: TableLocati
     assert table is not None
     assert made.record is not None
     paths = [str(path) for path in table.get_add_actions().column("path").to_pylist()]
-    copy_files(place, paths, giver.output.location, taker, folder)
+    try:
+        copy_files(place, paths, giver.output.location, taker, folder)
+    except FileNotFoundError as error:
+        raise StagingError(
+            f"{giver.target}: a file of the table at {giver.output.location.uri} is gone: {error}".partition("\n")[0],
+            hint="the view stays as it is. If another call deleted it, run it again; if the file is lost, "
+            f"`backfill replace {giver.declared.name} --forget` deletes what lies beside the view",
+        ) from error
     return Staged(
         files=collect(taker, folder),
         rows_written=made.record.rows_total,

@@ -6,13 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from backfill_assets import materialized_view
 from backfill_assets.app.lifecycle import drop, maintain
 from backfill_assets.app.replacing import Replacement, forget_replaced, replace_view, undo_replacement
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
-from backfill_assets.errors import DeclarationError, DefinitionChangedError, DroppedError, UpstreamChangedError
+from backfill_assets.errors import (
+    DeclarationError,
+    DefinitionChangedError,
+    DroppedError,
+    ExternalWriteError,
+    UpstreamChangedError,
+)
+from tests.support.conserved import newest
 from tests.support.lake import Lake
 from tests.support.project import Project
 
@@ -166,6 +174,26 @@ def beside(lake: Lake) -> set[str]:
     places = ("replacements", "replaced")
     files = {at: (lake.project.root / "warehouse" / at / "large").rglob("*.parquet") for at in places}
     return {at for at, found in files.items() if any(file.parent.name != "_delta_log" for file in found)}
+
+
+@pytest.mark.full
+def test_a_damaged_view_is_replaced_and_not_kept(lake: Lake) -> None:
+    newest(lake.location("large")).unlink()
+    redefine(lake, NEW)
+    done = replaced(lake.project)
+    assert (done.switched, done.kept) == (True, False)
+    assert right(lake, NEW, "id", "twice", "thrice")
+
+
+@pytest.mark.full
+def test_what_others_have_written_is_not_put_back(lake: Lake) -> None:
+    redefine(lake, NEW)
+    replaced(lake.project)
+    kept = str(lake.project.root / "warehouse" / "replaced" / "large")
+    DeltaTable(kept).delete("id = 1")
+    with pytest.raises(ExternalWriteError, match=r"written by somebody else(.|\n)*backfill replace large --forget"):
+        undo_replacement(lake.project.workspace(), "large")
+    assert right(lake, NEW, "id", "twice", "thrice")
 
 
 def test_what_cannot_be_replaced_is_refused(lake: Lake) -> None:
