@@ -120,7 +120,7 @@ def _beside(workspace: Workspace, view: MaterializedView, place: Place) -> Works
 
 
 def _keep(workspace: Workspace, serving: Table, new: CommitRecord) -> bool:
-    """Keep what is read now, unless it is built by the same definition, is not live yet, or is not what epochs have written."""
+    """Keep what is read now, unless it is built by the same definition, is not live, or is not what epochs have written."""
     look = serving.output.look_for_reset()
     if look.record is None or look.external is not None or not look.record.live:
         return False
@@ -177,7 +177,7 @@ def _sound(giver: Table) -> TableState:
         )
     if found.external is not None:
         raise ExternalWriteError(
-            f"{giver.target}: version {found.external} of the table at {giver.output.location.uri} was written by somebody else",
+            f"{giver.target}: version {found.external} of the table at {giver.output.location.uri} is not by an epoch",
             hint=f"`backfill replace {name} --forget` deletes that table; the view stays as it is",
             version=found.external,
         )

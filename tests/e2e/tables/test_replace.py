@@ -191,7 +191,7 @@ def test_what_others_have_written_is_not_put_back(lake: Lake) -> None:
     replaced(lake.project)
     kept = str(lake.project.root / "warehouse" / "replaced" / "large")
     DeltaTable(kept).delete("id = 1")
-    with pytest.raises(ExternalWriteError, match=r"written by somebody else(.|\n)*backfill replace large --forget"):
+    with pytest.raises(ExternalWriteError, match=r"is not by an epoch(.|\n)*backfill replace large --forget"):
         undo_replacement(lake.project.workspace(), "large")
     assert right(lake, NEW, "id", "twice", "thrice")
 
