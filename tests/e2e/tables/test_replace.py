@@ -20,7 +20,6 @@ from backfill_assets.errors import (
     ExternalWriteError,
     UpstreamChangedError,
 )
-from tests.support.conserved import newest
 from tests.support.lake import Lake
 from tests.support.project import Project
 
@@ -178,7 +177,8 @@ def beside(lake: Lake) -> set[str]:
 
 @pytest.mark.full
 def test_a_damaged_view_is_replaced_and_not_kept(lake: Lake) -> None:
-    newest(lake.location("large")).unlink()
+    (lost, *_) = DeltaTable(lake.location("large")).file_uris()
+    Path(lost).unlink()
     redefine(lake, NEW)
     done = replaced(lake.project)
     assert (done.switched, done.kept) == (True, False)
