@@ -25,7 +25,8 @@ STEPS = {
 @pytest.mark.parametrize("step", [*STEPS, "second copied"])
 def test_a_kill_leaves_the_old_rows_or_the_new_ones(tmp_path: Path, processes: Processes, step: str) -> None:
     lake = Lake(tmp_path)
-    lake.append("base", ({"id": at, "v": at % 4} for at in range(40)))
+    for file in range(4):
+        lake.append("base", ({"id": at, "v": at % 4} for at in range(10 * file, 10 * file + 10)))
     lake.project.declare(*over_lake(tmp_path, "snapshot"))
     lake.project.refresh("large")
     old = lake.found("large", ["id", "twice"])
