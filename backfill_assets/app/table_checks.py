@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from backfill_assets.adapters.compute.changes import DuplicateKey
 from backfill_assets.adapters.compute.spark_errors import is_of_spark, reason_of
 from backfill_assets.adapters.delta.commits import newest_record
@@ -23,7 +25,7 @@ from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.skips import left_out_words, rows_left_out
 from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.model import MaterializedView
-from backfill_assets.errors import ComputeError, StoredFormatError
+from backfill_assets.errors import BackfillError, ComputeError, StoredFormatError
 
 __all__ = ["CHECKS", "Outcome", "run_check"]
 
@@ -56,12 +58,14 @@ def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: 
 def _made(case: Case, check: str) -> Outcome:
     try:
         return CHECKS[check](case)
+    except BackfillError:
+        raise
     except Exception as error:
-        if not is_of_spark(error):
+        if not (is_of_spark(error) or isinstance(error, OSError | pa.ArrowException)):
             raise
-        target = case.table.target
+        reader = "Spark" if is_of_spark(error) else "a reader without Spark"
         raise ComputeError(
-            f"{target}: Spark could not make the check {check}: {type(error).__name__}: {reason_of(error)}",
+            f"{case.table.target}: {reader} could not make the check {check}: {type(error).__name__}: {reason_of(error)}",
             hint="this says nothing about the rows: run it again. If it names a file that cannot be read, restore that",
             check=check,
         ) from error

@@ -77,8 +77,15 @@ READS: tuple[Mutation, ...] = (
     Mutation(
         name="an error of Spark is passed on by a check as it is",
         file="backfill_assets/app/table_checks.py",
-        old="        if not is_of_spark(error):\n            raise",
-        new="        if error:\n            raise",
+        old="        if not (is_of_spark(error) or isinstance(error, OSError | pa.ArrowException)):",
+        new="        if not isinstance(error, OSError | pa.ArrowException):",
+        tests=(f"{AGAIN}::test_a_check_names_rows_that_are_missing_and_files_that_cannot_be_read",),
+    ),
+    Mutation(
+        name="an error of another reader is passed on by a check as it is",
+        file="backfill_assets/app/table_checks.py",
+        old="        if not (is_of_spark(error) or isinstance(error, OSError | pa.ArrowException)):",
+        new="        if not is_of_spark(error):",
         tests=(f"{AGAIN}::test_a_check_names_rows_that_are_missing_and_files_that_cannot_be_read",),
     ),
     Mutation(
