@@ -92,18 +92,18 @@ def _needed_since(read: TablePosition) -> tuple[int, int]:
 
 
 def _positions(workspace: Workspace, name: str) -> Iterator[tuple[MaterializedView, TablePosition]]:
-    """The views that read table `name`, each with its position in it."""
+    """The views that read table `name`, and their replacements that are not finished, each with its position in it."""
     for view in workspace.registry.readers(name):
-        record = _record(workspace, view)
-        if record is not None and isinstance(record.position, SnapshotPosition) and name in record.position.tables:
-            yield view, record.position.tables[name]
+        for record in (_record(workspace, view), _record(workspace.beside(view, "replacements"), view)):
+            if record is not None and isinstance(record.position, SnapshotPosition) and name in record.position.tables:
+                yield view, record.position.tables[name]
 
 
 def _record(workspace: Workspace, view: MaterializedView) -> CommitRecord | None:
     """The newest commit of an existing view; None if it does not exist or cannot be read. An error of the store is raised,
     because what the view needs is unknown then."""
     try:
-        look = workspace.upstream(view).output.look()
+        look = workspace.upstream(workspace.registry.find(view.name)).output.look()
     except EnvironmentSetupError:
         raise
     except BackfillError:  # a problem of a reader is reported by its own run, and stops nobody else

@@ -10,7 +10,9 @@ done by the next call. Views over it find a new life, as after a reset, and are 
 """
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import pyarrow as pa
 
 from backfill_assets.adapters.delta.copied_files import copy_files
 from backfill_assets.adapters.delta.output import create_table
@@ -25,7 +27,14 @@ from backfill_assets.core.epoch.records import CommitRecord, Staged, TableState,
 from backfill_assets.core.epoch.run import RunReport
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.declare.model import MaterializedView, Place
-from backfill_assets.errors import DeclarationError, DroppedError, ExternalWriteError, FencedError, StagingError
+from backfill_assets.errors import (
+    BackfillError,
+    DeclarationError,
+    DroppedError,
+    ExternalWriteError,
+    FencedError,
+    StagingError,
+)
 
 __all__ = ["Replacement", "discard_beside", "forget_replaced", "replace_view", "undo_replacement"]
 
@@ -58,18 +67,18 @@ def replace_view(workspace: Workspace, name: str, limits: Limits, *, run_id: str
             f"{view.target} does not exist, so there is nothing to replace",
             hint=f"`backfill refresh {name}` creates it",
         )
-    beside = _beside(workspace, view, "replacements")
+    beside = workspace.beside(view, "replacements")
     building = beside.table(beside.registry.find(name))
     begun = building.output.look_for_reset()
     if begun.record is None or changed_parts(begun.record.fingerprint, building.parts.decider.fingerprint):
         _discard(beside, building)  # built by a declaration that has changed since
-    report = refresh(beside, name, limits, run_id=run_id).report
+    report = _built(beside, name, limits, run_id=run_id)
     workspace.on_step("built")
     if report.stopped is not Stop.CAUGHT_UP or not report.record.live:
         return Replacement(report=report, switched=False, kept=False)
     kept = _keep(workspace, serving, report.record)
     workspace.on_step("kept")
-    _switch(workspace, building, serving)
+    _switch(workspace, building, serving, life=report.record.incarnation)
     _discard(beside, building)
     return Replacement(report=report, switched=True, kept=kept)
 
@@ -78,14 +87,15 @@ def undo_replacement(workspace: Workspace, name: str) -> CommitRecord:
     """Put what a view was before its last replacement back in its place. Errors: `DroppedError` if it was not kept."""
     view = _view(workspace, name)
     workspace.prepare_to_write()
-    beside = _beside(workspace, view, "replaced")
+    beside = workspace.beside(view, "replaced")
     kept = beside.table(beside.registry.find(name))
-    if not kept.output.look().exists:
+    found = kept.output.look()
+    if found.record is None or not found.exists:
         raise DroppedError(
             f"{view.target}: what it was before is not kept",
             hint="only what `backfill replace` has replaced can be put back, once, and until it is forgotten",
         )
-    record = _switch(workspace, kept, workspace.table(view))
+    record = _switch(workspace, kept, workspace.table(view), life=found.record.incarnation)
     _discard(beside, kept)
     return record
 
@@ -101,7 +111,7 @@ def discard_beside(workspace: Workspace, view: MaterializedView) -> None:
     """Delete everything that lies beside a view's table."""
     places: tuple[Place, ...] = ("replacements", "replaced")
     for place in places:
-        beside = _beside(workspace, view, place)
+        beside = workspace.beside(view, place)
         _discard(beside, beside.table(beside.registry.find(view.name)))
 
 
@@ -114,47 +124,57 @@ def _view(workspace: Workspace, name: str) -> MaterializedView:
     )
 
 
-def _beside(workspace: Workspace, view: MaterializedView, place: Place) -> Workspace:
-    """The project with this view's table in another place."""
-    return replace(workspace, declared={**workspace.declared, view.name: replace(view, place=place)})
+def _built(beside: Workspace, name: str, limits: Limits, *, run_id: str) -> RunReport:
+    """Refresh the new table. Its errors are about it, and not about the one that is read."""
+    try:
+        return refresh(beside, name, limits, run_id=run_id).report
+    except BackfillError as error:
+        error.hint = (
+            f"this is about the replacement of {name!r} that is being built; the view itself is read as before, and need "
+            f"not be reset: `backfill replace {name} --forget` gives the replacement up, and the next one begins anew. "
+            f"Otherwise: {error.hint}"
+        )
+        raise
 
 
 def _keep(workspace: Workspace, serving: Table, new: CommitRecord) -> bool:
     """Keep what is read now, unless it is built by the same definition, is not live, or is not what epochs have written."""
     look = serving.output.look_for_reset()
-    if look.record is None or look.external is not None or not look.record.live:
-        return False
-    if not changed_parts(look.record.fingerprint, new.fingerprint):
-        return False
+    if look.record is not None and not changed_parts(look.record.fingerprint, new.fingerprint):
+        return False  # what may be kept from before leads to another definition
     assert isinstance(serving.declared, MaterializedView)
-    beside = _beside(workspace, serving.declared, "replaced")
+    beside = workspace.beside(serving.declared, "replaced")
     kept = beside.table(beside.registry.find(serving.declared.name))
-    _discard(beside, kept)
+    if look.record is None or look.external is not None or not look.record.live:
+        _discard(beside, kept)
+        return False
     if kept.output.look().version < 0:
         create_table(kept.output.location, _schema(serving, look))
     try:
-        _take(workspace, serving, kept)
+        _take(workspace, serving, kept, life=look.record.incarnation)
     except StagingError as error:
         _log.warning("%s: what it was is not kept, as it is not whole: %s", serving.target, error.message)
+        _discard(beside, kept)
         return False
+    kept.output.vacuum(0)  # of what was kept before
     return True
 
 
-def _switch(workspace: Workspace, giver: Table, serving: Table) -> CommitRecord:
+def _switch(workspace: Workspace, giver: Table, serving: Table, *, life: str) -> CommitRecord:
     """Put a table in the place of the one that is read."""
-    record = _take(workspace, giver, serving)
+    record = _take(workspace, giver, serving, life=life)
     workspace.on_step("switched")
     serving.output.set_status("live")
     sweep(serving.output.location, serving.output.look)
     return record
 
 
-def _take(workspace: Workspace, giver: Table, taker: Table) -> CommitRecord:
-    """Give a table a new life with copies of another table's files. Where runs of the old definition have gone on meanwhile,
-    they may have deleted what is copied, or the copies; so these are made again."""
+def _take(workspace: Workspace, giver: Table, taker: Table, *, life: str) -> CommitRecord:
+    """Give a table a new life with copies of the files of another table, in its `life`. Where runs of the old definition have
+    gone on meanwhile, they may have deleted what is copied, or the copies; so these are made again."""
     before = taker.output.look_for_reset()
     for left in reversed(range(TRIES)):
-        look, made = taker.output.look_for_reset(), _sound(giver)
+        look, made = taker.output.look_for_reset(), _sound(giver, life)
         assert made.record is not None
         try:
             staged = _copied(workspace.store.place, giver, made, taker.output.location, _folder(taker, look))
@@ -166,18 +186,18 @@ def _take(workspace: Workspace, giver: Table, taker: Table) -> CommitRecord:
     raise AssertionError("the last try returns or raises")
 
 
-def _sound(giver: Table) -> TableState:
-    """A table whose rows are to be taken, as its epochs have written it. Errors: `DroppedError`, `ExternalWriteError`."""
-    found = giver.output.look()
-    name = giver.declared.name
-    if not found.exists:
-        raise DroppedError(
-            f"{giver.target}: the table at {giver.output.location.uri} is gone: another call has used or deleted it",
-            hint=f"look at the view; `backfill replace {name}` builds it again if that is needed",
+def _sound(giver: Table, life: str) -> TableState:
+    """A table whose rows are to be taken, as the epochs of this life have written it. Errors: `FencedError`,
+    `ExternalWriteError`."""
+    found, name, place = giver.output.look(), giver.declared.name, giver.output.location.uri
+    if found.life != (life, True) or found.record is None or not found.record.live:
+        raise FencedError(
+            f"{giver.target}: fenced: the table at {place} is gone, or was begun anew: another call has used or deleted it",
+            hint=f"nothing was switched; look at the view, and run `backfill replace {name}` again if that is needed",
         )
     if found.external is not None:
         raise ExternalWriteError(
-            f"{giver.target}: version {found.external} of the table at {giver.output.location.uri} is not by an epoch",
+            f"{giver.target}: version {found.external} of the table at {place} is not by an epoch",
             hint=f"`backfill replace {name} --forget` deletes that table; the view stays as it is",
             version=found.external,
         )
@@ -197,14 +217,16 @@ def _copied(place: Warehouse, giver: Table, made: TableState, taker: TableLocati
     paths = [str(path) for path in table.get_add_actions().column("path").to_pylist()]
     try:
         copy_files(place, paths, giver.output.location, taker, folder)
-    except FileNotFoundError as error:
+        files = collect(taker, folder)
+    except (OSError, pa.ArrowException) as error:
+        why = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise StagingError(
-            f"{giver.target}: a file of the table at {giver.output.location.uri} is gone: {error}".partition("\n")[0],
-            hint="the view stays as it is. If another call deleted it, run it again; if the file is lost, "
+            f"{giver.target}: a file of the table at {giver.output.location.uri} cannot be copied: {why}",
+            hint="the view stays as it is. Run it again; if the file is lost or damaged, "
             f"`backfill replace {giver.declared.name} --forget` deletes what lies beside the view",
         ) from error
     return Staged(
-        files=collect(taker, folder),
+        files=files,
         rows_written=made.record.rows_total,
         replaces=True,
         delta_schema=table.schema().to_json(),

@@ -5,7 +5,7 @@ It only connects parts: `core` decides what happens, and `adapters` carry it out
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.wiring.view_inputs import ViewInputs
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Compute, Decider, OnStep
-from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView, sources_of
+from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView, Place, sources_of
 from backfill_assets.query.query import Query
 
 __all__ = ["Workspace"]
@@ -64,6 +64,10 @@ class Workspace:
     def prepare_to_read(self) -> None:
         """Check, once for a run, that the store can be read. Errors: `EnvironmentSetupError`."""
         self._asked.check("the warehouse", self.store.place.objects(""))
+
+    def beside(self, view: MaterializedView, place: Place) -> "Workspace":
+        """The project with one view's table in another place."""
+        return replace(self, declared={**self.declared, view.name: replace(view, place=place)})
 
     @cached_property
     def state(self) -> State:

@@ -64,8 +64,15 @@ REPLACE: tuple[Mutation, ...] = (
     Mutation(
         name="the way back leads to the same definition",
         file=REPLACING,
-        old="    if not changed_parts(look.record.fingerprint, new.fingerprint):",
+        old="    if look.record is not None and not changed_parts(look.record.fingerprint, new.fingerprint):",
         new="    if False:",
         tests=(f"{REAL}::test_runs_of_the_old_definition_may_go_on_until_the_switch",),
+    ),
+    Mutation(
+        name="what another call began anew takes a view's place",
+        file=REPLACING,
+        old="    if found.life != (life, True) or found.record is None or not found.record.live:",
+        new="    if found.record is None:",
+        tests=(f"{REAL}::test_what_another_call_began_anew_does_not_take_the_place_of_a_view",),
     ),
 )

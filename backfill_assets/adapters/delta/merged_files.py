@@ -1,8 +1,10 @@
-"""The commit of a merge that Spark has computed: files go, files come, and the change feed says what became of rows.
+"""The commit of a merge that Spark has computed: files go, files come, and the change feed says what became of rows. And that
+of an append, where only files come.
 
 delta-rs commits no removes that were computed elsewhere, and Spark's own commits take the newest version that they find, and
 on S3 overwrite those of others. So the entry of the log is written here, as one object that is put only if it is absent.
-What a table may ask of its writers beyond this is refused by name.
+delta-rs could commit an append, but loads the table twice for it, which takes an object store some 30 requests. What a table
+may ask of its writers beyond this is refused by name for a merge; for an append it is left to delta-rs.
 """
 
 import logging
@@ -21,7 +23,7 @@ from backfill_assets.core.epoch.conservation import MergedRows, check_merged, to
 from backfill_assets.core.epoch.records import Staged, StagedFile
 from backfill_assets.errors import EnvironmentSetupError, TableFeatureError
 
-__all__ = ["MergeLarge", "Merged", "check_features", "check_rows", "commit_merged"]
+__all__ = ["MergeLarge", "Merged", "asks_more", "check_features", "check_rows", "commit_merged"]
 
 _LISTS_FEATURES = 7
 _UNTIL_SET = {
@@ -41,19 +43,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Merged:
-    """What a merge makes of a version: the paths that are not part of it any more, new files, and those of the feed."""
+    """What a commit makes of a version: the paths that are not part of it any more, new files, and those of the feed; and
+    what the table's history calls it."""
 
     removed: frozenset[str]
     files: tuple[StagedFile, ...]
     feed: tuple[StagedFile, ...]
+    operation: str = "MERGE"
 
 
 MergeLarge = Callable[[TableLocation, DeltaTable, Staged], Merged]
 """Computes what staged keyed changes make of a loaded version that does not fit in memory, and commits nothing."""
 
 
-def check_features(target: str, table: DeltaTable) -> None:
-    """Check that a merge may be committed here. Errors: `TableFeatureError` with the features that forbid it."""
+def asks_more(table: DeltaTable) -> list[str]:
+    """What a table asks of its writers beyond what is written here."""
     protocol, properties = table.protocol(), table.metadata().configuration
     features = sorted(protocol.writer_features or ())
     refused = [name for name in features if name not in _HARMLESS and not _is_unset(name, properties)]
@@ -62,6 +66,12 @@ def check_features(target: str, table: DeltaTable) -> None:
     ]
     if protocol.min_writer_version < _LISTS_FEATURES:
         refused.append(f"writer version {protocol.min_writer_version}")
+    return refused
+
+
+def check_features(target: str, table: DeltaTable) -> None:
+    """Check that a merge may be committed here. Errors: `TableFeatureError` with the features that forbid it."""
+    refused = asks_more(table)
     if refused:
         raise TableFeatureError(
             f"{target}: the table has {', '.join(refused)}, with which large changes cannot be merged: expected none of it",
@@ -100,18 +110,22 @@ def commit_merged(
         metadata: Further keys of the commit's own information.
     """
     version, now = table.version() + 1, int(time.time() * 1000)
-    files = pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pydict()
-    sizes = dict(zip(files["path"], files["size_bytes"], strict=True))
+    sizes = _sizes(table) if merged.removed else {}
     actions = [
         *({"txn": {"appId": app, "version": number, "lastUpdated": now}} for app, number in numbers.items()),
         *(_removed(path, sizes[path], now) for path in sorted(merged.removed)),
         *map(_added, merged.files),
         *map(_changed, merged.feed),
     ]
-    written = put_commit(location, version, "MERGE", actions, {**metadata, "readVersion": version - 1})
+    written = put_commit(location, version, merged.operation, actions, {**metadata, "readVersion": version - 1})
     if written:
         _checkpoint(location, table, version)
     return written
+
+
+def _sizes(table: DeltaTable) -> dict[str, int]:
+    files = pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pydict()
+    return dict(zip(files["path"], files["size_bytes"], strict=True))
 
 
 def _is_unset(feature: str, properties: Mapping[str, str | None]) -> bool:

@@ -12,8 +12,6 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
@@ -31,9 +29,16 @@ from backfill_assets.adapters.delta.commits import (
 )
 from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statistics, remove_inexact, suit
 from backfill_assets.adapters.delta.maintenance import set_properties
-from backfill_assets.adapters.delta.merged_files import Merged, MergeLarge, check_features, check_rows, commit_merged
+from backfill_assets.adapters.delta.merged_files import (
+    Merged,
+    MergeLarge,
+    asks_more,
+    check_features,
+    check_rows,
+    commit_merged,
+)
 from backfill_assets.adapters.delta.same_key import column, same_key
-from backfill_assets.adapters.delta.staging import check_columns
+from backfill_assets.adapters.delta.staging import changed_rows, check_columns
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, boundable, naming
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
@@ -225,6 +230,12 @@ class DeltaOutput:
 
     def _append(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         new_life = record.kind is CommitKind.CREATE
+        if not new_life and not staged.replaces and not asks_more(table):
+            numbers, metadata = self._numbers(record), metadata_of(record)
+            made = Merged(removed=frozenset(), files=staged.files, feed=(), operation="WRITE")
+            if not commit_merged(self.location, table, made, numbers=numbers, metadata=metadata):
+                raise CommitFailedError(f"{self.location.uri}: there is a version {table.version() + 1} already")
+            return
         table.create_write_transaction(
             [_add(each) for each in staged.files],
             "overwrite" if staged.replaces else "append",
@@ -381,18 +392,6 @@ class DeltaOutput:
 def _described(at: int, actions: Actions) -> list[tuple[int, str]]:
     """The version of a commit with each schema that it sets for the table."""
     return [(at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action]
-
-
-def changed_rows(location: TableLocation, staged: Staged) -> pa.Table:
-    """The staged keyed changes, with the action in `__op`: the name of each file's folder."""
-    filesystem = location.files()
-    parts = []
-    for file in staged.files:
-        with filesystem.open_input_file(file.path) as stream:
-            rows = pq.ParquetFile(stream).read()
-        operation = file.path.rpartition("/")[0].rpartition("__op=")[2]
-        parts.append(rows.append_column("__op", pa.array([operation] * len(rows), pa.string())))
-    return pa.concat_tables(parts)
 
 
 def _add(file: StagedFile) -> AddAction:

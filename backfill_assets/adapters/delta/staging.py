@@ -24,7 +24,7 @@ from backfill_assets.adapters.delta.commits import commits_of, staged_folder_of
 from backfill_assets.adapters.storage.s3_markers import delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import restated
-from backfill_assets.core.epoch.records import CommitKind, StagedFile, TableState
+from backfill_assets.core.epoch.records import CommitKind, Staged, StagedFile, TableState
 from backfill_assets.core.epoch.staged_columns import misfit
 from backfill_assets.core.epoch.staged_folders import SPOOL, StagedFolder, leftovers, sweepable
 from backfill_assets.declare.stores import bucket_of
@@ -33,6 +33,7 @@ from backfill_assets.query.ddl import columns_of_delta
 
 __all__ = [
     "INPUTS",
+    "changed_rows",
     "check_columns",
     "collect",
     "delete_data",
@@ -68,6 +69,18 @@ def check_columns(target: str, schema: str, files: Iterable[StagedFile]) -> None
             expected=wrong.expected,
             found=wrong.found,
         )
+
+
+def changed_rows(location: TableLocation, staged: Staged) -> pa.Table:
+    """The staged keyed changes, with the action in `__op`: the name of each file's folder."""
+    filesystem = location.files()
+    parts = []
+    for file in staged.files:
+        with filesystem.open_input_file(file.path) as stream:
+            rows = pq.ParquetFile(stream).read()
+        operation = file.path.rpartition("/")[0].rpartition("__op=")[2]
+        parts.append(rows.append_column("__op", pa.array([operation] * len(rows), pa.string())))
+    return pa.concat_tables(parts)
 
 
 def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:

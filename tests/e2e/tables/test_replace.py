@@ -1,5 +1,6 @@
 """A view is replaced by another definition while it is read: in one commit, with a way back."""
 
+import shutil
 import uuid
 from collections import Counter
 from pathlib import Path
@@ -139,6 +140,58 @@ def test_runs_of_the_old_definition_may_go_on_until_the_switch(lake: Lake) -> No
     assert (again.switched, again.kept) == (True, False), "the way back leads to another definition"
     undo_replacement(lake.project.workspace(), "large")
     assert lake.found("large", ["id", "twice"]) == before
+
+
+def test_what_another_call_began_anew_does_not_take_the_place_of_a_view(lake: Lake) -> None:
+    before, other = rows(lake), Project(root=lake.project.root, servers="")
+    redefine(lake, GROUPS)
+    other.declare(lake.declared("large"))
+    redefine(lake, NEW)
+    begun: list[bool] = []
+
+    def begin(step: str) -> None:
+        if step == "built":
+            begun.append(replaced(other, Limits(chunk_rows=10, max_rows=10)).switched)
+
+    with pytest.raises(FencedError, match="begun anew"):
+        replaced(lake.project, on_step=begin)
+    assert begun == [False]
+    assert rows(lake) == before
+    assert replaced(lake.project).switched
+    assert right(lake, NEW, "id", "twice", "thrice")
+
+
+@pytest.mark.full
+def test_errors_of_a_replacement_say_how_to_give_it_up(lake: Lake) -> None:
+    redefine(lake, NEW)
+    half = replaced(lake.project, Limits(chunk_rows=10, max_rows=10))
+    plans = lake.project.root / "warehouse" / "_state" / "plans" / "views" / "large" / half.report.record.incarnation
+    shutil.rmtree(plans)
+    with pytest.raises(StateLostError) as found:
+        replaced(lake.project)
+    assert "backfill replace large --forget" in found.value.hint
+    forget_replaced(lake.project.workspace(), "large")
+    assert replaced(lake.project).switched
+    assert right(lake, NEW, "id", "twice", "thrice")
+
+
+@pytest.mark.full
+def test_a_view_that_a_replacement_is_still_to_read_is_not_vacuumed(lake: Lake) -> None:
+    for text in ("SELECT id, twice FROM large", "SELECT id FROM large"):
+        lake.view("over", text, lake.declared("large"), strategy="snapshot")
+        if text.endswith("id FROM large"):
+            half = replace_view(lake.project.workspace(), "over", Limits(chunk_rows=1, max_rows=1), run_id="half")
+            assert not half.switched
+        else:
+            lake.project.refresh("over")
+    lake.sql("base", "UPDATE {t} SET v = 8 WHERE id < 20")
+    lake.project.refresh("large")
+    lake.view("over", "SELECT id, twice FROM large", lake.declared("large"), strategy="snapshot")
+    lake.project.refresh("over")
+    with pytest.raises(StillNeededError):
+        maintain(lake.project.workspace(), "large", vacuum_hours=0)
+    forget_replaced(lake.project.workspace(), "over")
+    maintain(lake.project.workspace(), "large", vacuum_hours=0)
 
 
 @pytest.mark.full
