@@ -19,6 +19,9 @@ from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
     ExternalWriteError,
+    FencedError,
+    StateLostError,
+    StillNeededError,
     UpstreamChangedError,
 )
 from tests.support.lake import Lake
