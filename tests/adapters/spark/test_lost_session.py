@@ -111,6 +111,7 @@ def test_an_interrupt_ends_an_action_of_a_server_that_hangs(
     runner.on_wait = interrupt
     with pytest.raises(KeyboardInterrupt):
         runner.run(action)
+    assert sessions[0].client._channel.closed.is_set(), "what the run waited for has ended"
     hanging.clear()
     runner.on_wait = do_nothing
     assert runner.run(id) == id(sessions[1])
