@@ -39,8 +39,8 @@ GROUPS = "SELECT v, count(*) AS n FROM base GROUP BY v"
 def lake(tmp_path: Path) -> Lake:
     """A view by its old definition, with rows that have changed."""
     made = Lake(tmp_path)
-    for file in range(3):
-        made.append("base", ({"id": at, "v": at % 5} for at in range(10 * file, 10 * file + 10)))
+    for file in range(6):
+        made.append("base", ({"id": at, "v": at % 5} for at in range(5 * file, 5 * file + 5)))
     made.view("large", OLD, made.table("base"), strategy="snapshot")
     made.project.refresh("large")
     made.sql("base", "DELETE FROM {t} WHERE id = 4", "UPDATE {t} SET v = 9 WHERE id = 5")
@@ -110,14 +110,13 @@ def test_what_was_replaced_comes_back_and_goes_on(lake: Lake) -> None:
 def test_a_replacement_that_stopped_early_goes_on_unless_it_was_changed_again(lake: Lake) -> None:
     before = rows(lake)
     redefine(lake, NEW)
-    first = replaced(lake.project, Limits(chunk_rows=10, max_rows=10))
+    first = replaced(lake.project, Limits(chunk_rows=5, max_rows=5))
     assert (first.switched, first.report.stopped) == (False, Stop.MAX_ROWS)
     assert rows(lake) == before
-    again = replaced(lake.project, Limits(chunk_rows=10, max_rows=10))
-    assert (again.report.record.incarnation, again.report.record.epoch) == (
-        first.report.record.incarnation,
-        first.report.record.epoch + 1,
-    )
+    again = replaced(lake.project, Limits(chunk_rows=5, max_rows=5))
+    assert not again.switched
+    assert again.report.record.incarnation == first.report.record.incarnation
+    assert again.report.record.epoch > first.report.record.epoch
     redefine(lake, GROUPS)
     assert replaced(lake.project).switched
     assert right(lake, GROUPS, "v", "n")
@@ -155,7 +154,7 @@ def test_what_another_call_began_anew_does_not_take_the_place_of_a_view(lake: La
 
     def begin(step: str) -> None:
         if step == "built":
-            begun.append(replaced(other, Limits(chunk_rows=10, max_rows=10)).switched)
+            begun.append(replaced(other, Limits(chunk_rows=5, max_rows=5)).switched)
 
     with pytest.raises(FencedError, match="begun anew"):
         replaced(lake.project, on_step=begin)
@@ -168,7 +167,7 @@ def test_what_another_call_began_anew_does_not_take_the_place_of_a_view(lake: La
 @pytest.mark.full
 def test_errors_of_a_replacement_say_how_to_give_it_up(lake: Lake) -> None:
     redefine(lake, NEW)
-    half = replaced(lake.project, Limits(chunk_rows=10, max_rows=10))
+    half = replaced(lake.project, Limits(chunk_rows=5, max_rows=5))
     plans = lake.project.root / "warehouse" / "_state" / "plans" / "views" / "large" / half.report.record.incarnation
     shutil.rmtree(plans)
     with pytest.raises(StateLostError) as found:
