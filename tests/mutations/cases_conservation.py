@@ -375,4 +375,18 @@ CONSERVATION: tuple[Mutation, ...] = (
         new="""uuid.uuid4().hex[:12]) if not full else""",
         tests=(HIDDEN,),
     ),
+    Mutation(
+        name="a file that another one has replaced is counted as if it were the first",
+        file="backfill_assets/adapters/delta/footers.py",
+        old="if (found := stream.size()) != (sizes.get(path) or found):",
+        new="if (found := stream.size()) < 0:",
+        tests=("tests/adapters/delta/test_footers.py",),
+    ),
+    Mutation(
+        name="the log's size of a file of the feed is not known",
+        file="backfill_assets/adapters/delta/logged_changes.py",
+        old="""int(each["cdc"]["size"]) for each""",
+        new="""0 for each""",
+        tests=("tests/adapters/delta/test_table_changes.py",),
+    ),
 )

@@ -178,7 +178,7 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="missing change files are not noticed",
         file=LOGGED,
-        old="return self.feed or tuple(path",
+        old="return tuple(self.feed) or tuple(path",
         new="return tuple(path",
         tests=(MISSED,),
     ),

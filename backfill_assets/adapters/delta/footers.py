@@ -1,7 +1,8 @@
 """How many rows Parquet files have, as their own footers say: for files of which no log says it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -18,13 +19,16 @@ _AT_ONCE = 16
 """So many footers are read at the same time: each takes an object store two requests."""
 
 
-def footer_rows(table: TableLocation, paths: Iterable[str]) -> int:
-    """The rows of files of a table, by their paths in its log. Errors: `ReadMismatchError` for a file that cannot be read."""
+def footer_rows(table: TableLocation, paths: Iterable[str], sizes: Mapping[str, int] = MappingProxyType({})) -> int:
+    """The rows of files of a table, by their paths in its log, which states their `sizes` in bytes (0: unknown). Errors:
+    `ReadMismatchError` for a file that cannot be read, or has another size: somebody has written another one in its place."""
     files = table.files()
 
     def rows(path: str) -> int:
         try:
             with files.open_input_file(unquote(path)) as stream:
+                if (found := stream.size()) != (sizes.get(path) or found):
+                    raise _overwritten(table, path, sizes[path], found)
                 return int(pq.read_metadata(stream).num_rows)
         except (OSError, pa.ArrowException) as error:
             raise _unreadable(table, path, error) from error
@@ -42,19 +46,19 @@ def held_rows(table: TableLocation, files: Iterable[DataFile]) -> int | None:
             unknown.append(file)
         else:
             held += file.stated_rows
-    paths = [file.path for file in unknown]
-    if any(map(is_elsewhere, paths)):
+    sizes = {file.path: int(file.action.get("size") or 0) for file in unknown}
+    if any(map(is_elsewhere, sizes)):
         return None
-    return held + footer_rows(table, paths) - sum(file.deleted for file in unknown)
+    return held + footer_rows(table, sizes, sizes) - sum(file.deleted for file in unknown)
 
 
 def fed_rows(table: TableLocation, versions: Iterable[Changed]) -> int | None:
     """The rows that a change data feed has for versions. None as for `held_rows`, or if a restored version hides other rows
     of a file than before. Errors: `ReadMismatchError` for a file that cannot be read."""
-    feed, whole, hidden = list[str](), list[DataFile](), 0
+    feed, whole, hidden = dict[str, int](), list[DataFile](), 0
     for each in versions:
         if each.feed:
-            feed += each.feed
+            feed |= each.feed
             continue
         gone = {file.path: file for file in each.removed}
         kept = {file.path: file for file in each.added if file.path in gone}
@@ -63,7 +67,19 @@ def fed_rows(table: TableLocation, versions: Iterable[Changed]) -> int | None:
         hidden += sum(abs(file.deleted - gone[path].deleted) for path, file in kept.items())
         whole += [file for file in (*each.added, *each.removed) if file.path not in kept]
     held = held_rows(table, whole)
-    return None if held is None else held + hidden + footer_rows(table, feed)
+    return None if held is None else held + hidden + footer_rows(table, feed, feed)
+
+
+def _overwritten(table: TableLocation, path: str, expected: int, found: int) -> ReadMismatchError:
+    return ReadMismatchError(
+        f"file {path} of the table at {table.uri} has {found} bytes, expected {expected} as the log says: another file was "
+        "written in its place",
+        hint="nothing was committed. Restore the file and refresh again: the epoch is repeated",
+        table=table.uri,
+        file=path,
+        expected=expected,
+        found=found,
+    )
 
 
 def _unreadable(table: TableLocation, path: str, error: Exception) -> ReadMismatchError:

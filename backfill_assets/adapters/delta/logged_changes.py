@@ -15,10 +15,11 @@ BYTES_OF_ROW = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """What a version's log entry says about changed rows; `described` if it has a protocol or metadata action, `restored` if
+    """What a version's log entry says about changed rows; `feed` are the files of the change data feed, each with its size;
+    `described` if it has a protocol or metadata action, `restored` if
     it brought an older version back."""
 
-    feed: tuple[str, ...]
+    feed: Mapping[str, int]
     added: tuple[DataFile, ...]
     removed: tuple[DataFile, ...]
     described: bool
@@ -27,7 +28,7 @@ class Changed:
     @property
     def needed(self) -> Iterable[str]:
         """The files with the changes: its change files if there are any, otherwise those that it added and removed."""
-        return self.feed or tuple(path for each in (*self.added, *self.removed) for path in each.needed)
+        return tuple(self.feed) or tuple(path for each in (*self.added, *self.removed) for path in each.needed)
 
     @property
     def is_plain(self) -> bool:
@@ -73,7 +74,7 @@ def _stated(action: Mapping[str, Any]) -> int:
 def changed(actions: Sequence[Mapping[str, Any]]) -> Changed:
     """What a version's log entry says about changed rows."""
     return Changed(
-        feed=tuple(each["cdc"]["path"] for each in actions if "cdc" in each),
+        feed={each["cdc"]["path"]: int(each["cdc"]["size"]) for each in actions if "cdc" in each},
         added=tuple(DataFile(each["add"]) for each in actions if is_data_change(each, "add")),
         removed=tuple(DataFile(each["remove"]) for each in actions if is_data_change(each, "remove")),
         described=any("metaData" in each or "protocol" in each for each in actions),

@@ -66,11 +66,11 @@ KEPT_COMMITS = 5000
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeFiles:
-    """The Parquet files with the changes of versions, relative to the table: `feed` with the columns of the table and
-    `_change_type`, `added` with inserted rows only. `schema` is the table's schema, as JSON."""
+    """The Parquet files with the changes of versions, relative to the table: `feed`, each with its size, with the columns of
+    the table and `_change_type`, `added` with inserted rows only. `schema` is the table's schema, as JSON."""
 
     schema: str
-    feed: tuple[str, ...]
+    feed: Mapping[str, int]
     added: tuple[DataFile, ...]
 
 
@@ -162,7 +162,7 @@ class DeltaUpstream:
         Source: the Delta protocol, "Reader Requirements for CDC": if a version has change files, they are all changes.
         """
         versions = self.changes(read)
-        feed = tuple(path for each in versions for path in each.feed)
+        feed = {path: size for each in versions for path, size in each.feed.items()}
         added = tuple(file for each in versions if not each.feed for file in each.added)
         paths = (*feed, *(file.path for file in added))
         if not all(map(is_plain_path, paths)) or not all(each.is_plain for each in versions):

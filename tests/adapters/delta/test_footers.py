@@ -42,3 +42,14 @@ def test_footers_say_what_the_log_does_not_and_hidden_rows_do_not_count(table: T
     assert held_rows(table, [stated]) == 5
     assert held_rows(table, [silent, hidden, stated]) == 3 + 2 + 5
     assert held_rows(table, [stated, DataFile({"path": "s3://other/f.parquet"})]) is None
+
+
+def test_a_file_that_was_written_in_the_place_of_another_is_told_by_its_size(table: TableLocation) -> None:
+    paths = ["of%203.parquet", "of%204.parquet"]
+    sizes = {path: Path(table.uri, path.replace("%20", " ")).stat().st_size for path in paths}
+    assert footer_rows(table, paths, sizes) == footer_rows(table, paths, {paths[0]: 0}) == 7
+    pq.write_table(pa.table({"id": range(300)}), Path(table.uri, "of 3.parquet"))
+    with pytest.raises(ReadMismatchError, match=rf"of%203.parquet .* expected {sizes[paths[0]]} as the log says"):
+        footer_rows(table, paths, sizes)
+    with pytest.raises(ReadMismatchError, match="written in its place"):
+        held_rows(table, [DataFile({"path": path, "size": sizes[path]}) for path in paths])

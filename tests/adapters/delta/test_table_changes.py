@@ -78,7 +78,8 @@ def test_of_a_version_with_change_files_these_are_read_and_of_others_what_they_a
     assert paths(uri, 2, "add")
     found = upstream(uri).change_files(read(1, 3))
     assert found is not None
-    assert found.feed == paths(uri, 2, "cdc")
+    assert tuple(found.feed) == paths(uri, 2, "cdc")
+    assert found.feed == {path: Path(uri, path).stat().st_size for path in found.feed}
     assert [each.path for each in found.added] == [*paths(uri, 1, "add"), *paths(uri, 3, "add")]
 
 
