@@ -29,7 +29,10 @@ class Guard:
         self.folder = tempfile.mkdtemp(prefix="backfill-servers-")
         os.environ[FOLDER] = self.folder  # processes of the same run inherit it
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, self.folder], cwd=Path(__file__).parents[2], stdin=subprocess.PIPE
+            [sys.executable, "-m", __name__, self.folder],
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+            start_new_session=True,  # it outlives a run whose process group is killed
         )
 
     def close(self) -> None:
