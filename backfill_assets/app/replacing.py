@@ -151,7 +151,7 @@ def _keep(workspace: Workspace, serving: Table, new: CommitRecord) -> bool:
     if kept.output.look().version < 0:
         create_table(kept.output.location, _schema(serving, look))
     try:
-        _take(workspace, serving, kept, life=look.record.incarnation)
+        _install(workspace, serving, kept, life=look.record.incarnation)
     except StagingError as error:
         _log.warning("%s: what it was is not kept, as it is not whole: %s", serving.target, error.message)
         _discard(beside, kept)
@@ -160,70 +160,72 @@ def _keep(workspace: Workspace, serving: Table, new: CommitRecord) -> bool:
     return True
 
 
-def _switch(workspace: Workspace, giver: Table, serving: Table, *, life: str) -> CommitRecord:
+def _switch(workspace: Workspace, origin: Table, serving: Table, *, life: str) -> CommitRecord:
     """Put a table in the place of the one that is read."""
-    record = _take(workspace, giver, serving, life=life)
+    record = _install(workspace, origin, serving, life=life)
     workspace.on_step("switched")
     serving.output.set_status("live")
     sweep(serving.output.location, serving.output.look)
     return record
 
 
-def _take(workspace: Workspace, giver: Table, taker: Table, *, life: str) -> CommitRecord:
+def _install(workspace: Workspace, origin: Table, destination: Table, *, life: str) -> CommitRecord:
     """Give a table a new life with copies of the files of another table, in its `life`. Where runs of the old definition have
     gone on meanwhile, they may have deleted what is copied, or the copies; so these are made again."""
-    before = taker.output.look_for_reset()
+    before = destination.output.look_for_reset()
     for left in reversed(range(TRIES)):
-        look, made = taker.output.look_for_reset(), _sound(giver, life)
+        look, made = destination.output.look_for_reset(), _sound(origin, life)
         assert made.record is not None
         try:
-            staged = _copied(workspace.store.place, giver, made, taker.output.location, _folder(taker, look))
+            staged = _copied(
+                workspace.store.place, origin, made, destination.output.location, _folder(destination, look)
+            )
             workspace.on_step("copied")
-            return take_over(taker.parts, look, made.record, staged, incarnation=taker.parts.new_id())
+            return take_over(destination.parts, look, made.record, staged, incarnation=destination.parts.new_id())
         except (FencedError, StagingError):
-            if not left or taker.output.look_for_reset().life != before.life:
+            if not left or destination.output.look_for_reset().life != before.life:
                 raise
     raise AssertionError("the last try returns or raises")
 
 
-def _sound(giver: Table, life: str) -> TableState:
+def _sound(origin: Table, life: str) -> TableState:
     """A table whose rows are to be taken, as the epochs of this life have written it. Errors: `FencedError`,
     `ExternalWriteError`."""
-    found, name, place = giver.output.look(), giver.declared.name, giver.output.location.uri
+    found, name, place = origin.output.look(), origin.declared.name, origin.output.location.uri
     if found.life != (life, True) or found.record is None or not found.record.live:
         raise FencedError(
-            f"{giver.target}: fenced: the table at {place} is gone, or was begun anew: another call has used or deleted it",
+            f"{origin.target}: fenced: the table at {place} is gone, or was begun anew: another call has used or deleted it",
             hint=f"nothing was switched; look at the view, and run `backfill replace {name}` again if that is needed",
         )
     if found.external is not None:
         raise ExternalWriteError(
-            f"{giver.target}: version {found.external} of the table at {place} is not by an epoch",
+            f"{origin.target}: version {found.external} of the table at {place} is not by an epoch",
             hint=f"`backfill replace {name} --forget` deletes that table; the view stays as it is",
             version=found.external,
         )
     return found
 
 
-def _folder(taker: Table, look: TableState) -> str:
+def _folder(destination: Table, look: TableState) -> str:
     """A staged folder that no run deletes as long as the table stays as it was looked at."""
-    life, epoch = (look.record.incarnation, look.record.epoch) if look.record else (taker.parts.new_id(), 0)
-    return StagedFolder(incarnation=life, epoch=epoch + 1, attempt=taker.parts.new_id()).name
+    life, epoch = (look.record.incarnation, look.record.epoch) if look.record else (destination.parts.new_id(), 0)
+    return StagedFolder(incarnation=life, epoch=epoch + 1, attempt=destination.parts.new_id()).name
 
 
-def _copied(place: Warehouse, giver: Table, made: TableState, taker: TableLocation, folder: str) -> Staged:
-    table = giver.output.location.load(version=made.version)
+def _copied(place: Warehouse, origin: Table, made: TableState, destination: TableLocation, folder: str) -> Staged:
+    table = origin.output.location.load(version=made.version)
     assert table is not None
     assert made.record is not None
     paths = [str(path) for path in table.get_add_actions().column("path").to_pylist()]
     try:
-        copy_files(place, paths, giver.output.location, taker, folder)
-        files = collect(taker, folder)
+        copy_files(place, paths, origin.output.location, destination, folder)
+        files = collect(destination, folder)
     except (OSError, pa.ArrowException) as error:
         why = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise StagingError(
-            f"{giver.target}: a file of the table at {giver.output.location.uri} cannot be copied: {why}",
+            f"{origin.target}: a file of the table at {origin.output.location.uri} cannot be copied: {why}",
             hint="the view stays as it is. Run it again; if the file is lost or damaged, "
-            f"`backfill replace {giver.declared.name} --forget` deletes what lies beside the view",
+            f"`backfill replace {origin.declared.name} --forget` deletes what lies beside the view",
         ) from error
     return Staged(
         files=files,

@@ -378,7 +378,7 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="a file that another one has replaced is counted as if it were the first",
         file="backfill_assets/adapters/delta/footers.py",
-        old="if (found := stream.size()) != (sizes.get(path) or found):",
+        old="if (found := stream.size()) != (sizes[path] or found):",
         new="if (found := stream.size()) < 0:",
         tests=("tests/adapters/delta/test_footers.py",),
     ),

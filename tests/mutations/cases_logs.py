@@ -241,8 +241,8 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="rows that are hidden count where the log does not state how many there are",
         file=UPSTREAM,
-        old="return footer_rows(self.location, [file.path]) - file.deleted",
-        new="return footer_rows(self.location, [file.path])",
+        old="return footer_rows(self.location, {file.path: file.size}) - file.deleted",
+        new="return footer_rows(self.location, {file.path: file.size})",
         tests=(f"{CHANGED}::test_rows_of_a_file_are_those_that_a_reader_sees_though_the_log_does_not_state_them",),
     ),
     Mutation(

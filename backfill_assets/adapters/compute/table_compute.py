@@ -328,7 +328,7 @@ class TableCompute:
         names = [f"{read.source}/{first}" for first in read.segments]
         paths = segment_files(self.output, attempt.plan.spooled, names)
         rows = parquet_files(attempt.spark, map(self.output.child, paths), ddl((*columns, CHANGE)))
-        return attempt.scans.by(partial(scan_of, read))(rows, lambda: footer_rows(self.output, paths))
+        return attempt.scans.by(partial(scan_of, read))(rows, lambda: footer_rows(self.output, dict.fromkeys(paths, 0)))
 
     def _skipped(self, attempt: Attempt, read: SkipRead, place: Scratch) -> "DataFrame":
         """The rows of keys that are left out from now on, as deletes, and of those that are taken in again, as inserts."""

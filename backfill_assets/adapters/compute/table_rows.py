@@ -232,7 +232,7 @@ def _known_rows(upstream: DeltaUpstream, version: int, count: Count) -> Count:
 def _held(upstream: DeltaUpstream, files: ChangeFiles) -> int | None:
     """The rows of files with changes. The log does not say how many rows are in the files of a change data feed."""
     added = held_rows(upstream.location, files.added)
-    return None if added is None else added + footer_rows(upstream.location, files.feed, files.feed)
+    return None if added is None else added + footer_rows(upstream.location, files.feed)
 
 
 def parquet_rows(

@@ -11,11 +11,13 @@ __all__ = ["copy_files"]
 _AT_ONCE = 16
 
 
-def copy_files(place: Warehouse, paths: Iterable[str], giver: TableLocation, taker: TableLocation, folder: str) -> None:
-    """Copy data files, given by their paths in the giver's log, into a staged folder of the taker."""
+def copy_files(
+    place: Warehouse, paths: Iterable[str], origin: TableLocation, destination: TableLocation, folder: str
+) -> None:
+    """Copy data files, given by their paths in the origin's log, into a staged folder of the destination."""
     within = place.objects("")
     root = f"{place.uri}/"
-    source, target = giver.uri.removeprefix(root), taker.uri.removeprefix(root)
+    source, target = origin.uri.removeprefix(root), destination.uri.removeprefix(root)
 
     def copy(numbered: tuple[int, str]) -> None:
         number, path = numbered

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from types import MappingProxyType
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,22 +18,22 @@ _AT_ONCE = 16
 """So many footers are read at the same time: each takes an object store two requests."""
 
 
-def footer_rows(table: TableLocation, paths: Iterable[str], sizes: Mapping[str, int] = MappingProxyType({})) -> int:
-    """The rows of files of a table, by their paths in its log, which states their `sizes` in bytes (0: unknown). Errors:
+def footer_rows(table: TableLocation, sizes: Mapping[str, int]) -> int:
+    """The rows of files of a table, by their paths in its log, each with the bytes that the log states (0: unknown). Errors:
     `ReadMismatchError` for a file that cannot be read, or has another size: somebody has written another one in its place."""
     files = table.files()
 
     def rows(path: str) -> int:
         try:
             with files.open_input_file(unquote(path)) as stream:
-                if (found := stream.size()) != (sizes.get(path) or found):
+                if (found := stream.size()) != (sizes[path] or found):
                     raise _overwritten(table, path, sizes[path], found)
                 return int(pq.read_metadata(stream).num_rows)
         except (OSError, pa.ArrowException) as error:
             raise _unreadable(table, path, error) from error
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return sum(pool.map(rows, paths))
+        return sum(pool.map(rows, sizes))
 
 
 def held_rows(table: TableLocation, files: Iterable[DataFile]) -> int | None:
@@ -46,10 +45,10 @@ def held_rows(table: TableLocation, files: Iterable[DataFile]) -> int | None:
             unknown.append(file)
         else:
             held += file.stated_rows
-    sizes = {file.path: int(file.action.get("size") or 0) for file in unknown}
+    sizes = {file.path: file.size for file in unknown}
     if any(map(is_elsewhere, sizes)):
         return None
-    return held + footer_rows(table, sizes, sizes) - sum(file.deleted for file in unknown)
+    return held + footer_rows(table, sizes) - sum(file.deleted for file in unknown)
 
 
 def fed_rows(table: TableLocation, versions: Iterable[Changed]) -> int | None:
@@ -67,7 +66,7 @@ def fed_rows(table: TableLocation, versions: Iterable[Changed]) -> int | None:
         hidden += sum(abs(file.deleted - gone[path].deleted) for path, file in kept.items())
         whole += [file for file in (*each.added, *each.removed) if file.path not in kept]
     held = held_rows(table, whole)
-    return None if held is None else held + hidden + footer_rows(table, feed, feed)
+    return None if held is None else held + hidden + footer_rows(table, feed)
 
 
 def _overwritten(table: TableLocation, path: str, expected: int, found: int) -> ReadMismatchError:

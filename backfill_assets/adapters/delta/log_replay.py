@@ -76,6 +76,11 @@ class DataFile:
         return found
 
     @property
+    def size(self) -> int:
+        """Its bytes, as the log says; 0 if it does not."""
+        return int(self.action.get("size") or 0)
+
+    @property
     def stated_rows(self) -> int | None:
         """The number of rows that a reader sees, if it is in the log."""
         records = self.stats.get("numRecords")

@@ -3,7 +3,7 @@ of an append, where only files come.
 
 delta-rs commits no removes that were computed elsewhere, and Spark's own commits take the newest version that they find, and
 on S3 overwrite those of others. So the entry of the log is written here, as one object that is put only if it is absent.
-delta-rs could commit an append, but loads the table twice for it, which takes an object store some 30 requests. What a table
+delta-rs could commit an append, but loads the table twice for it, which takes an object store many requests. What a table
 may ask of its writers beyond this is refused by name for a merge; for an append it is left to delta-rs.
 """
 

@@ -349,7 +349,7 @@ class DeltaUpstream:
     def _rows_of(self, file: DataFile) -> int:
         if file.stated_rows is not None:
             return file.stated_rows
-        return footer_rows(self.location, [file.path]) - file.deleted
+        return footer_rows(self.location, {file.path: file.size}) - file.deleted
 
     def _lost(self, number: int, what: str) -> VersionsLostError:
         return VersionsLostError(

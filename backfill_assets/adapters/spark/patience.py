@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["ATTACHING_SECONDS", "RUNNING_SECONDS", "SIGNS_OF_LIFE", "is_lost", "reason_of_loss", "wait_at_most"]
+__all__ = ["ATTACHING_SECONDS", "KEEPALIVE", "RUNNING_SECONDS", "is_lost", "reason_of_loss", "wait_at_most"]
 
 ATTACHING_SECONDS = 10.0
 """How long a run that begins waits for a server."""
 RUNNING_SECONDS = 60.0
 """How long a run waits for a server that has answered before: long enough to start it again."""
-SIGNS_OF_LIFE = {
+KEEPALIVE = {
     "grpc.keepalive_time_ms": 20_000,
     "grpc.keepalive_timeout_ms": 10_000,
     "grpc.http2.ping_timeout_ms": 10_000,

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from backfill_assets.adapters.runtime.java import java_home
 from backfill_assets.adapters.runtime.session_settings import CLOSED, Unsettled, changes, pinned, unsettled
 from backfill_assets.adapters.runtime.tcp_ports import HOST
-from backfill_assets.adapters.spark.patience import ATTACHING_SECONDS, RUNNING_SECONDS, SIGNS_OF_LIFE, wait_at_most
+from backfill_assets.adapters.spark.patience import ATTACHING_SECONDS, KEEPALIVE, RUNNING_SECONDS, wait_at_most
 from backfill_assets.errors import EnvironmentSetupError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _channel(url: str) -> Any:
             return self._secure_channel(f"ipv4:{self.endpoint}", credentials)
 
     channel = Channel(url)
-    for name, value in SIGNS_OF_LIFE.items():
+    for name, value in KEEPALIVE.items():
         channel.setChannelOption(name, value)
     return channel
 

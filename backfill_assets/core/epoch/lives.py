@@ -1,5 +1,7 @@
 """The lives of a table: how one begins, ends, or is taken over from another table, each by one commit."""
 
+from typing import Any
+
 from backfill_assets.core.epoch.commit import commit
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import InitialState, P
@@ -17,22 +19,14 @@ def begin_life(
 ) -> CommitRecord:
     """Give a table a new life: one commit that removes all data and is epoch 0 of a new incarnation. With `gives_up` it only
     ends the life as it was looked at, not one that has continued since. Errors: `FencedError` if another run was faster."""
-    now = parts.clock.now()
-    record = CommitRecord(
-        kind=CommitKind.CREATE,
-        target=parts.decider.target,
-        incarnation=incarnation,
-        epoch=0,
-        attempt=parts.new_id(),
-        plan_hash="",
+    record = _epoch_zero(
+        parts,
+        incarnation,
         fingerprint=parts.decider.fingerprint,
         position=begin.position,
         live=begin.live,
         columns=parts.decider.columns(),
         total=begin.total,
-        started_at=now,
-        finished_at=now,
-        created_at=now,
     )
     commit(parts, record, Staged(replaces=True), look, gives_up=gives_up)
     return record
@@ -44,14 +38,9 @@ def take_over(
     """Give a table a new life that begins with the rows of another table: one commit removes what it held and adds `staged`,
     copies of the other's files, and epoch 0 has the position of `made`, the other's newest commit. Errors: `FencedError` if
     the table has continued since the look, as a run that continues deletes the copies."""
-    now = parts.clock.now()
-    record = CommitRecord(
-        kind=CommitKind.CREATE,
-        target=parts.decider.target,
-        incarnation=incarnation,
-        epoch=0,
-        attempt=parts.new_id(),
-        plan_hash="",
+    record = _epoch_zero(
+        parts,
+        incarnation,
         fingerprint=made.fingerprint,
         position=made.position,
         live=made.live,
@@ -61,9 +50,6 @@ def take_over(
         columns=made.columns,
         total=made.total,
         done=made.done,
-        started_at=now,
-        finished_at=parts.clock.now(),
-        created_at=now,
     )
     commit(parts, record, staged, look, gives_up=True)
     return record
@@ -87,3 +73,20 @@ def restate(parts: Parts[P], look: TableState) -> CommitRecord:
     record = look.record.model_copy(update={"kind": CommitKind.RESTATE, "attempt": parts.new_id()})
     commit(parts, record, Staged(), look)
     return record
+
+
+def _epoch_zero(parts: Parts[P], incarnation: str, **given: Any) -> CommitRecord:
+    """The record of the commit with which a life begins."""
+    now = parts.clock.now()
+    return CommitRecord(
+        kind=CommitKind.CREATE,
+        target=parts.decider.target,
+        incarnation=incarnation,
+        epoch=0,
+        attempt=parts.new_id(),
+        plan_hash="",
+        started_at=now,
+        finished_at=now,
+        created_at=now,
+        **given,
+    )

@@ -271,7 +271,8 @@ def test_a_version_that_only_hides_rows_of_a_file_has_changed_some(before: int, 
 
 def test_rows_of_a_file_are_those_that_a_reader_sees_though_the_log_does_not_state_them(uri: str) -> None:
     location, (path,) = TableLocation(uri=uri), paths(uri, 0, "add")
-    described = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": False}
+    size = Path(uri, path).stat().st_size
+    described = {"path": path, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": False}
     put_commit(location, 1, "COMPUTE STATS", [{"add": described}])
     put_commit(location, 2, "DELETE", [{"add": {**described, "deletionVector": vector(1)["deletionVector"]}}])
     table = upstream(uri)

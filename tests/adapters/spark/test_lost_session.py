@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from backfill_assets.adapters.spark import resource
-from backfill_assets.adapters.spark.patience import SIGNS_OF_LIFE
+from backfill_assets.adapters.spark.patience import KEEPALIVE
 from backfill_assets.adapters.spark.resource import SparkRunner, do_nothing
 from backfill_assets.adapters.spark.session import _channel
 from backfill_assets.errors import SparkLostError
@@ -128,4 +128,4 @@ def test_another_error_keeps_the_session(runner: SparkRunner, sessions: list[Any
 
 def test_a_server_is_asked_for_signs_of_life() -> None:
     for url in ("sc://127.0.0.1:1/;token=t", "sc://elsewhere:1/;use_ssl=true"):
-        assert SIGNS_OF_LIFE.items() <= dict(_channel(url)._channel_options).items()
+        assert KEEPALIVE.items() <= dict(_channel(url)._channel_options).items()

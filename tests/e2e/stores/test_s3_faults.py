@@ -125,6 +125,20 @@ def test_a_store_that_cannot_be_written_is_refused_with_its_reason(
     assert found.value.__cause__ is None
 
 
+def test_an_epoch_that_only_adds_rows_is_committed_by_one_request(proxy: S3Proxy, warehouse: Warehouse) -> None:
+    output = output_of(warehouse)
+    commit(output, record(CommitKind.CREATE, LIFE, 0))
+    staged = stage(output, 1, [1, 2])
+    output.look()
+    proxy.requests()
+    output.commit(record(CommitKind.EPOCH, LIFE, 1), staged)
+    asked = proxy.requests()
+    version = output.look().version
+    assert [each.address.rpartition("/")[2] for each in asked if each.method == "PUT"] == [f"{version:020d}.json"]
+    assert [each for each in asked if "list-type" in each.address] == [], "the log was loaded again"
+    assert rows(output) == [1, 2]
+
+
 def test_a_commit_whose_reply_was_lost_is_known_by_what_it_says(proxy: S3Proxy, warehouse: Warehouse) -> None:
     output = output_of(warehouse)
     commit(output, record(CommitKind.CREATE, LIFE, 0))
