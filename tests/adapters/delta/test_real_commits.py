@@ -40,6 +40,16 @@ def test_each_commit_carries_the_number_of_its_epoch_and_a_new_life_uses_up_thos
     assert number(output, SECOND) == NO_MORE_EPOCHS
 
 
+def test_rows_are_added_by_delta_rs_where_a_table_asks_more_of_its_writers(output: DeltaOutput) -> None:
+    commit(output, record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1]))
+    table = DeltaTable(output.location.uri)
+    assert table.history(1)[0]["engineInfo"] == "backfill-assets"
+    table.alter.add_constraint({"positive": "id > 0"})
+    commit(output, record(CommitKind.EPOCH, FIRST, 2), stage(output, FIRST, 2, [2]))
+    assert DeltaTable(output.location.uri).history(1)[0]["engineInfo"].startswith("delta-rs")
+    assert rows(output) == [1, 2]
+
+
 def test_a_commit_on_a_version_that_is_not_the_newest_any_more_fails_and_leaves_no_row(output: DeltaOutput) -> None:
     staged = stage(output, FIRST, 1, [1])
     output.look()
