@@ -21,6 +21,7 @@ from backfill_assets.core.epoch.records import TableState
 from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
 from backfill_assets.core.epoch.skips import LeftOut, rows_left_out
+from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.declare.model import KafkaSource
 from backfill_assets.errors import LeaseHeldError, StoredFormatError
 
@@ -100,7 +101,7 @@ def _at_work_on(table: Table) -> TableState:
     """The table, created if necessary, with status `creating` as long as it is not live, and with only exact bounds in
     its log."""
     look = create_if_missing(table.parts, table)
-    if look.record is not None and (look.record.epoch == 0 or spooled_folders(table.output.location) - _spooled(look)):
+    if look.record is not None and (look.record.epoch == 0 or _drained(table, look)):
         # staged by a creation that was given up, or drained by a run that died
         sweep(table.output.location, table.output.look)
         look = check_look(table.parts, table.output.look())
@@ -158,6 +159,12 @@ def _held(workspace: Workspace, table: Table, holder: str) -> Refresh:
         raise LeaseHeldError(f"{table.target}: run {holder} is creating it now", hint="wait for that run, or end it")
     report = RunReport(record=look.record, stopped=Stop.LEASE_HELD, detail=f"run {holder} is working on it")
     return _refresh(workspace, table, report, first_live=False)
+
+
+def _drained(table: Table, look: TableState) -> set[str]:
+    """The staged folders in the view's spool that its newest commit does not need; only views over tables have a spool."""
+    over_tables = look.record is not None and isinstance(look.record.position, SnapshotPosition)
+    return spooled_folders(table.output.location) - _spooled(look) if over_tables else set()
 
 
 def _spooled(look: TableState) -> set[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from backfill_assets.adapters.delta.copied_files import copy_files
-from backfill_assets.adapters.delta.output import create_table
+from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.staging import collect, delete_data, sweep
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
 from backfill_assets.app.refresh import refresh

@@ -49,6 +49,7 @@ class Workspace:
     _asked: AskedStores = field(default_factory=AskedStores, init=False)
     _read: dict[str, Table] = field(default_factory=dict, init=False)
     _inputs: dict[str, ViewInputs] = field(default_factory=dict, init=False)
+    _places: dict[str, TableLocation] = field(default_factory=dict, init=False)
 
     @cached_property
     def registry(self) -> Registry:
@@ -86,7 +87,9 @@ class Workspace:
 
     def table(self, declared: Declared) -> Table:
         """A declared table with its parts."""
-        location = self.store.place.table(declared.folder)
+        return self._table(declared, self.store.place.table(declared.folder))
+
+    def _table(self, declared: Declared, location: TableLocation) -> Table:
         output = DeltaOutput(
             location=location,
             target=declared.target,
@@ -108,8 +111,12 @@ class Workspace:
     def upstream(self, declared: Declared) -> Table:
         """A table that others read, kept for the run: when it is read again, only its newer commits are loaded."""
         if declared.name not in self._read:
-            self._read[declared.name] = self.table(declared)
+            self._read[declared.name] = self._table(declared, self._place_of_upstream(declared))
         return self._read[declared.name]
+
+    def _place_of_upstream(self, declared: Declared) -> TableLocation:
+        """One location for all that read a table, so that its log is followed by one."""
+        return self._places.setdefault(declared.name, self.store.place.table(declared.folder))
 
     def inputs(self, view: MaterializedView) -> ViewInputs:
         """The inputs of a view over Delta tables, kept for the run."""
@@ -146,7 +153,7 @@ class Workspace:
             bronze_columns=source.bronze_columns,
             record_format=source.format,
             kafka_options=lambda: self.sources.client(source).spark_options(),
-            bronze=self.store.place.table(source.folder),
+            bronze=self._place_of_upstream(source),
         )
 
     def _decider(self, declared: Declared) -> Decider[Any]:

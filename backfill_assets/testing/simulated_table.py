@@ -98,9 +98,7 @@ class SimulatedTable:
             if record is not None:
                 later = range(at + 1, self.version + 1)
                 external = next((each for each in later if self.versions[each].data_change), None)
-                return TableState(
-                    version=self.version, record=record, at=at, transaction=record.epoch, external=external
-                )
+                return TableState(version=self.version, record=record, at=at, external=external)
         changed = next((at for at, each in enumerate(self.versions) if each.data_change), None)
         return TableState(version=self.version, external=changed)
 

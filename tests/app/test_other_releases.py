@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable, Schema
 
-from backfill_assets.adapters.delta.output import create_table
+from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.dependents import awaited_view

@@ -61,7 +61,7 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="rows of a view over sources are not counted",
         file="backfill_assets/adapters/compute/source_compute.py",
-        old="old = rows_at(spark, self.output, at, counts)",
+        old="old = rows_at(spark, self.output, at, count)",
         new="old = rows_at(spark, self.output, at)",
         tests=(OWN_GROUPS,),
     ),

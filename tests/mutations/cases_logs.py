@@ -106,8 +106,8 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="tables whose bounds need not be exact are compacted",
         file=DELTA,
-        old="if table is None or len(table.file_uris()) < files or not are_exact(table):",
-        new="if table is None or len(table.file_uris()) < files:",
+        old="if looked is None or len(looked.file_uris()) < files or not are_exact(looked):",
+        new="if looked is None or len(looked.file_uris()) < files:",
         tests=(f"{BOUNDS}::test_files_are_not_compacted_while_the_table_asks_for_other_bounds_than_exact_ones",),
     ),
     Mutation(
@@ -255,8 +255,8 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a log that was recreated is followed from where the old one was",
         file="backfill_assets/adapters/storage/warehouse.py",
-        old="self._commit(known[0]) == known:",
-        new="self._commit(known[0]) is not None:",
+        old="self._commit(known[0]) != known:",
+        new="self._commit(known[0]) is None:",
         tests=(f"{CHANGED}::test_a_log_that_was_recreated_is_not_followed_from_where_the_old_one_was",),
     ),
     # Ledger and leases

@@ -93,7 +93,7 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="a version is read as it is by now",
         file="backfill_assets/adapters/compute/version_rows.py",
-        old="return location.load(version=version)",
+        old="return location.at(version)",
         new="return location.load()",
         tests=(
             "tests/e2e/tables/test_version_rows.py::test_every_version_of_a_plain_table_is_read_by_its_files",
@@ -200,8 +200,8 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="a view that is recomputed accepts a duplicate key",
         file=TABLE_COMPUTE,
-        old="""{OPERATION}=insert"]))""",
-        new="""{OPERATION}=insert"]).limit(1))""",
+        old="parquet_files(attempt.spark, [staged]))",
+        new="parquet_files(attempt.spark, [staged]).limit(1))",
         tests=("tests/e2e/tables/test_full_refresh.py::test_a_duplicate_key_is_refused_until_it_is_corrected",),
     ),
     # A view that is recomputed

@@ -6,7 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 
-from backfill_assets.adapters.delta.output import DeltaOutput, create_table
+from backfill_assets.adapters.delta.created_table import create_table
+from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged

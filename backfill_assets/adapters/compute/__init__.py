@@ -18,6 +18,7 @@
 - `rules`: what changes of tables do to a view whose query has a rule for them
 - `scans`: counts the rows that Spark reads of an epoch's inputs
 - `setup_errors`: errors of Spark that its set-up causes, not the data
+- `staged_rows`: stages the rows of an epoch as files, and counts them
 - `source_compute`: carries out a plan's reads with Spark and stages the rows
 - `spark_errors`: what Spark's errors say
 - `table_compute`: carries out a plan over Delta tables with Spark

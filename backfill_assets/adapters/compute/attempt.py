@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from backfill_assets.adapters.compute.changes import ROWS
 from backfill_assets.adapters.compute.scans import Scans
+from backfill_assets.adapters.compute.staged_rows import StagingFolder
 from backfill_assets.adapters.compute.table_rows import Scratch
 from backfill_assets.adapters.delta.staging import INPUTS
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -19,12 +19,12 @@ __all__ = ["Attempt"]
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """An attempt at a plan, with the view at version `at`. `folder` is its own, staged one; `scans` count what it reads."""
+    """An attempt at a plan, with the view at version `at`. `staging` is its own folder; `scans` count what it reads."""
 
     spark: "SparkSession"
     plan: Plan
     view: TableLocation
-    folder: str
+    staging: StagingFolder
     at: int
     scans: Scans
 
@@ -34,11 +34,6 @@ class Attempt:
         consumed = dict(enumerate(self.plan.consumed))
         return {at: each for at, each in consumed.items() if not isinstance(each, ChangesRead) or each.rows}
 
-    @property
-    def place(self) -> str:
-        """Where keyed changes are written."""
-        return self.view.child(f"{self.folder}/{ROWS}")
-
     def scratch(self, name: str) -> Scratch:
         """A folder for one read."""
-        return Scratch(table=self.view, path=f"{self.folder}/{INPUTS}/{name}", scans=self.scans)
+        return Scratch(table=self.view, path=f"{self.staging.name}/{INPUTS}/{name}", scans=self.scans)

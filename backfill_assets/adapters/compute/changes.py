@@ -13,7 +13,6 @@ from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.bounds import MAX_TEXT
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
 from backfill_assets.query.query import Query
@@ -35,17 +34,11 @@ __all__ = [
     "kept",
     "signed",
     "view_columns",
-    "write_changes",
-    "write_new",
-    "write_observed",
 ]
 
 OPERATION = "__op"
 ROWS = "rows"
 """The folder, inside a staged one, for keyed changes."""
-_FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
-"""Bounds of long strings are cut to this number of bytes (a maximum is rounded up). Otherwise a file would have none.
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,60 +118,12 @@ def duplicate_keys(
 
 def view_columns(view: TableLocation) -> list[str]:
     """The view's own columns, each as an expression with the type that it has in the table."""
-    table = view.load()
+    table = view.last()
     assert table is not None
     return [
         f"CAST({backquoted(column.name)} AS {column.type}) AS {backquoted(column.name)}"
         for column in columns_of_delta(table.schema().to_json())
     ]
-
-
-def write_new(rows: "DataFrame", folder: str, *, tasks: int, scans: Scans) -> dict[str, int]:
-    """Write rows of a view that are all to be inserted: as `write_changes`, without the sorting that its folders take."""
-    counts = {"insert": "count(1)"}
-    found = write_observed(rows, f"{folder}/{OPERATION}=insert", counts, tasks=tasks, scans=scans)
-    return {**found, "update": 0, "delete": 0}
-
-
-def write_changes(
-    rows: "DataFrame", folder: str, *flags: str, tasks: int, scans: Scans, more: Mapping[str, str] | None = None
-) -> dict[str, int]:
-    """Write rows that have `__op`; how many of each kind, for how many each of the `flags`, columns left out, holds, and
-    what else is to be told of them: aggregates by name, in SQL. `scans` are those that the rows come from."""
-    counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
-    counts |= {flag: f"count_if({flag})" for flag in flags}
-    counted, seen = _counted(rows.coalesce(tasks), counts | dict(more or {}))
-    written = counted.drop(*flags)
-    written.write.options(**_FOOTERS).partitionBy(OPERATION).parquet(folder, mode="error")
-    scans.computed(written)
-    return seen()
-
-
-def write_observed(
-    rows: "DataFrame",
-    folder: str,
-    counts: Mapping[str, str],
-    *,
-    tasks: int,
-    scans: Scans | None = None,
-) -> dict[str, int]:
-    """Write rows, which may come from `scans`, as Parquet files with this number of tasks, and count them; `counts` are
-    aggregates by name, in SQL."""
-    counted, seen = _counted(rows.coalesce(tasks), counts)
-    counted.write.options(**_FOOTERS).parquet(folder, mode="error")
-    if scans is not None:
-        scans.computed(counted)
-    return seen()
-
-
-def _counted(rows: "DataFrame", counts: Mapping[str, str]) -> "tuple[DataFrame, Callable[[], dict[str, int]]]":
-    """Rows that Spark counts by its own observation while they are written, so that nothing is read twice."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F  # noqa: N812
-
-    seen = Observation("staged")
-    wanted = [F.expr(sql).alias(name) for name, sql in counts.items()]
-    return rows.observe(seen, *wanted), lambda: {name: int(value or 0) for name, value in seen.get.items()}
 
 
 @contextmanager

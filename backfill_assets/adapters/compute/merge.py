@@ -13,8 +13,9 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from backfill_assets.adapters.compute.changes import OPERATION, kept, write_observed
+from backfill_assets.adapters.compute.changes import OPERATION, kept
 from backfill_assets.adapters.compute.parquet_files import parquet_files
+from backfill_assets.adapters.compute.staged_rows import write_by_spark
 from backfill_assets.adapters.compute.tasks import parallelism
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
 from backfill_assets.adapters.delta.merged_files import Merged
@@ -127,7 +128,7 @@ class _Merge:
         folder = f"{self._attempt}/merged-{self.table.version()}/{part}"
         place = self.location.child(folder)
         delete_folder(self.location, folder)  # what an attempt left that was cut off
-        counted = write_observed(rows, place, {_COUNT: "count(1)"}, tasks=tasks)[_COUNT]
+        counted = write_by_spark(rows, place, {_COUNT: "count(1)"}, tasks=tasks)[_COUNT]
         files = collect(self.location, folder)
         found = sum(each.rows for each in files)
         if found != counted:

@@ -16,23 +16,20 @@ import pyarrow as pa
 
 from backfill_assets.adapters.compute.changes import (
     OPERATION,
-    ROWS,
     batch,
     changed_groups,
     empty_batch,
     kept,
     signed,
     view_columns,
-    write_changes,
-    write_observed,
 )
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import poison_records
 from backfill_assets.adapters.compute.scans import Count, Inputs, Scans, uncounted
+from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_rows
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
-from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.offset_ranges import among, within
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -91,7 +88,8 @@ class SparkCompute:
         Errors: `PoisonRowError` where records cannot be computed; `ReadMismatchError` where Spark did not read what there is;
         else `ComputeError`.
         """
-        folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        name = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        folder = StagingFolder(table=self.output, name=name)
         counts = computed(
             self.runner,
             Work.of(plan),
@@ -102,7 +100,7 @@ class SparkCompute:
         )
         updated = counts.get("update", 0)
         return Staged(
-            files=collect(self.output, folder),
+            files=folder.files(),
             rows_read=counts["insert"] if self.query is None else plan.offsets,
             rows_bad=counts.get("bad", 0),
             rows_written=counts["insert"] + updated,
@@ -110,32 +108,30 @@ class SparkCompute:
             key=() if self.query is None else self.query.key_columns,
         )
 
-    def _compute(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> dict[str, int]:
+    def _compute(self, spark: "SparkSession", plan: Plan, folder: StagingFolder, at: int) -> dict[str, int]:
         """Stage what a plan reads, if it was read as it is."""
         scans = Scans(plan=plan)
         with scans.checked():
             return self._write(spark, plan, folder, at, scans)
 
-    def _write(self, spark: "SparkSession", plan: Plan, folder: str, at: int, scans: Scans) -> dict[str, int]:
+    def _write(self, spark: "SparkSession", plan: Plan, folder: StagingFolder, at: int, scans: Scans) -> dict[str, int]:
         tasks = tasks_for(spark, plan.offsets)
         inputs = self._inputs(spark, plan, scans)
-        place = self.output.child(folder)
         match self.query:
             case None:
                 (rows,) = inputs.values()
-                return write_observed(
-                    rows, place, {"insert": "count(1)", "bad": "count(_error)"}, tasks=tasks, scans=scans
-                )
+                counts = {"insert": "count(1)", "bad": "count(_error)"}
+                return write_rows(rows, folder, counts, tasks=tasks, scans=scans)
             case AggregateQuery() as query:
                 with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
-                    counts = replace(scans, every_value=True).by(partial(scan_of_version, plan.target, at))
-                    old = rows_at(spark, self.output, at, counts)
+                    count = replace(scans, every_value=True).by(partial(scan_of_version, plan.target, at))
+                    old = rows_at(spark, self.output, at, count)
                     rows = changed_groups(query, changes, old, rows=plan.offsets)
                     chosen = rows.selectExpr(*view_columns(self.output), OPERATION)
-                    return write_changes(chosen, f"{place}/{ROWS}", tasks=tasks, scans=scans)
+                    return write_changes(chosen, folder, tasks=tasks, scans=scans)
             case query:
                 rows = batch(query, inputs).selectExpr(*view_columns(self.output))
-                return write_observed(rows, place, {"insert": "count(1)"}, tasks=tasks, scans=scans)
+                return write_rows(rows, folder, {"insert": "count(1)"}, tasks=tasks, scans=scans)
 
     def _inputs(self, spark: "SparkSession", plan: Plan, scans: Scans) -> Inputs:
         return bronze_inputs(spark, plan.reads, self.sources, left_out_of(plan.after), scans)
@@ -204,11 +200,13 @@ def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader, c
 
 
 def bronze_files(source: SourceReader, read: BronzeRead) -> list[BronzeFile]:
-    """The data files of the newest bronze version whose statistics overlap the ranges.
+    """The data files of a bronze version whose statistics overlap the ranges.
 
     Rows stay in bronze as long as that life, so any version from the planned one on gives the same rows.
     """
-    table = source.bronze.load()
+    table = source.bronze.last()
+    if table is None or table.version() < read.version:
+        table = source.bronze.load()
     if table is None or table.version() < read.version:
         raise UpstreamChangedError(
             f"source {source.name!r}: expected its table at version {read.version} or later, found "

@@ -13,14 +13,13 @@ from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import key_bytes
 from backfill_assets.adapters.compute.changes import (
     OPERATION,
+    ROWS,
     DuplicateKey,
     batch,
     changed_groups,
     kept,
     signed,
     view_columns,
-    write_changes,
-    write_new,
 )
 from backfill_assets.adapters.compute.consolidated import DUPLICATE, consolidated
 from backfill_assets.adapters.compute.differences import differences, mostly_differ
@@ -46,12 +45,13 @@ from backfill_assets.adapters.compute.relational_changes import (
 )
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Inputs, Scans
+from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_new
 from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.footers import footer_rows
 from backfill_assets.adapters.delta.spool import capture, keep_version, segment_files
-from backfill_assets.adapters.delta.staging import INPUTS, collect, delete_folder
+from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.keys import among_keys
@@ -108,7 +108,8 @@ class TableCompute:
         Errors: `DuplicateKeyError`; `VersionsLostError` where Spark fails or reads too little, and what it read is gone;
         `ReadMismatchError` where it is not; `PoisonRowError` where rows cannot be computed; else `ComputeError`.
         """
-        folder = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        name = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        folder = StagingFolder(table=self.output, name=name)
         try:
             steps, why_full = self._steps(plan)
             counts = computed(
@@ -121,9 +122,9 @@ class TableCompute:
             self._check_there(plan)
             raise
         finally:
-            delete_folder(self.output, f"{folder}/{INPUTS}")
+            delete_folder(self.output, f"{name}/{INPUTS}")
         return Staged(
-            files=collect(self.output, folder),
+            files=folder.files(),
             rows_read=plan.offsets,
             rows_written=counts["insert"] + counts["update"],
             rows_updated=counts["update"],
@@ -165,16 +166,16 @@ class TableCompute:
             if whole and isinstance(read, ChangesRead | SpoolRead):
                 self.upstreams[read.source].check_whole(read.last)  # groups that lose an extreme are read again
 
-    def _poison(self, spark: "SparkSession", plan: Plan, folder: str) -> Suspects:
+    def _poison(self, spark: "SparkSession", plan: Plan, folder: StagingFolder) -> Suspects:
         """The rows of a plan's input that cannot be computed."""
         inputs = self._inputs(self._attempt(spark, plan, folder, -1))
         columns = view_columns(self.output)
         return poison_rows(self.query(plan), inputs, self.upstreams, columns, rows=plan.offsets)
 
-    def _attempt(self, spark: "SparkSession", plan: Plan, folder: str, at: int) -> Attempt:
+    def _attempt(self, spark: "SparkSession", plan: Plan, folder: StagingFolder, at: int) -> Attempt:
         query = self.query(plan)
         scans = Scans(plan=plan, ends_early=isinstance(query, RelationalQuery) and query.ends_early)
-        return Attempt(spark=spark, plan=plan, view=self.output, folder=folder, at=at, scans=scans)
+        return Attempt(spark=spark, plan=plan, view=self.output, staging=folder, at=at, scans=scans)
 
     def _compute(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         """Stage what a plan does to the view, from inputs that were read as they are."""
@@ -197,17 +198,16 @@ class TableCompute:
         result = apply_rowwise(query, self._inputs(attempt))
         if not may_meet_old_rows(plan) or not query.key_columns:
             rows = result.selectExpr(*view_columns(self.output))
-            return write_new(rows, attempt.place, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans)
+            return write_new(rows, attempt.staging, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans)
         return self._changes(attempt, consolidated(result, *unique_keys(query)))
 
     def _changes(self, attempt: Attempt, rows: "DataFrame") -> dict[str, int]:
         """Stage changes, netted by key, that are to be merged into the view at a version."""
-        plan, place = attempt.plan, attempt.place
-        query = self.query(plan)
+        plan, query = attempt.plan, self.query(attempt.plan)
         chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
         tasks = tasks_for(attempt.spark, plan.offsets)
-        counts = write_changes(chosen, place, DUPLICATE, MOVED, tasks=tasks, scans=attempt.scans, more=width)
+        counts = write_changes(chosen, attempt.staging, DUPLICATE, MOVED, tasks=tasks, scans=attempt.scans, more=width)
         if isinstance(query, AggregateQuery) or not is_constrained(query):
             return counts
         if counts[DUPLICATE]:
@@ -215,13 +215,13 @@ class TableCompute:
             found = [DuplicateKey(key=tuple(row), rows=2) for row in named_rows(twice)]
             raise duplicate(plan, query, query.key_columns, found)
         if counts["insert"] or counts[MOVED]:
-            check_changes(attempt, query, parquet_files(attempt.spark, [place]), partial(self._old, attempt), counts)
+            staged = parquet_files(attempt.spark, [attempt.staging.child(ROWS)])
+            check_changes(attempt, query, staged, partial(self._old, attempt), counts)
         return counts
 
     def _in_full(self, attempt: Attempt) -> dict[str, int]:
         """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
-        plan, place = attempt.plan, attempt.place
-        query = self.query(plan)
+        plan, query = attempt.plan, self.query(attempt.plan)
         held = sum(each.held for each in plan.reads if isinstance(each, FullRead))
         # Groups are few beside the rows that they are made of.
         few = 0 if isinstance(query, AggregateQuery) else held
@@ -230,9 +230,10 @@ class TableCompute:
             if query.key_columns and not mostly_differ(new, uncounted, query.key_columns, rows=few):
                 feed = differences(new, self._old(attempt))
                 return self._changes(attempt, consolidated(feed, *unique_keys(query)))
-            counts = write_new(new, place, tasks=tasks_for(attempt.spark, held), scans=attempt.scans)
+            counts = write_new(new, attempt.staging, tasks=tasks_for(attempt.spark, held), scans=attempt.scans)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
-            check_rows(plan, query, parquet_files(attempt.spark, [f"{place}/{OPERATION}=insert"]))
+            staged = attempt.staging.child(f"{ROWS}/{OPERATION}=insert")
+            check_rows(plan, query, parquet_files(attempt.spark, [staged]))
         return {**counts, REPLACED: 1}
 
     def _followed(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
@@ -244,7 +245,7 @@ class TableCompute:
             if OPERATION in changes.columns:
                 chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
                 return write_changes(
-                    chosen, attempt.place, tasks=tasks_for(attempt.spark, work.rows), scans=attempt.scans
+                    chosen, attempt.staging, tasks=tasks_for(attempt.spark, work.rows), scans=attempt.scans
                 )
             return self._changes(attempt, consolidated(changes, *unique_keys(query)))
 
@@ -353,7 +354,7 @@ class TableCompute:
 
     def _spool(self, attempt: Attempt) -> None:
         """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
-        plan, folder = attempt.plan, attempt.folder
+        plan, folder = attempt.plan, attempt.staging.name
         for read in plan.table_reads:
             if isinstance(read, CaptureRead) and read.rows:
                 segment = f"{read.source}/{read.first}"
@@ -380,7 +381,7 @@ class TableCompute:
             changed = changed_groups(query, changes, self._old(attempt), whole, rows=plan.offsets)
             chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
             return write_changes(
-                chosen, attempt.place, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans
+                chosen, attempt.staging, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans
             )
 
     def _whole(self, attempt: Attempt, name: str) -> "DataFrame":

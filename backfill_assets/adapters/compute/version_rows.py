@@ -57,7 +57,7 @@ def delta_rows_at(spark: "SparkSession", table: TableLocation, version: int) -> 
 def loaded_at(location: TableLocation, version: int) -> DeltaTable | None:
     """A version of a table as delta-rs loads it; None where it cannot."""
     try:
-        return location.load(version=version)
+        return location.at(version)
     except DeltaError:
         return None
 

@@ -1,9 +1,11 @@
 """Delta tables through their logs, without Spark: outputs, upstreams, staged files, the spool.
 
+- `arrow_files`: writes rows that this process holds as a Parquet file of a table
 - `arrow_types`: Arrow types of Parquet footers, spelled like the types of a Delta table in `query.ddl`
 - `column_metadata`: what the log says about a Delta table's columns besides their names and types
 - `commits`: reads the commits in a Delta table's log
 - `copied_files`: copies of a table's data files in the folder of another one
+- `created_table`: creates the empty table of an output
 - `file_bounds`: keeps only exact bounds in the log of an output
 - `footers`: how many rows Parquet files have, as their own footers say
 - `key_statistics`: keys of Delta tables, according to the statistics in the log

@@ -4,11 +4,8 @@ The metadata of a commit is in `userMetadata`, where Spark's DESCRIBE HISTORY sh
 computed; `staging` describes the files that are committed here.
 """
 
-import json
 import logging
 import math
-import time
-import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +24,7 @@ from backfill_assets.adapters.delta.commits import (
     record_of,
     staged_folder_of,
 )
+from backfill_assets.adapters.delta.created_table import STATUS_PROPERTY
 from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statistics, remove_inexact, suit
 from backfill_assets.adapters.delta.maintenance import set_properties
 from backfill_assets.adapters.delta.merged_files import (
@@ -39,31 +37,12 @@ from backfill_assets.adapters.delta.merged_files import (
 )
 from backfill_assets.adapters.delta.same_key import column, same_key
 from backfill_assets.adapters.delta.staging import changed_rows, check_columns
-from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
-from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, boundable, naming
+from backfill_assets.adapters.storage.warehouse import LoadedTable, Mark, TableLocation
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
 from backfill_assets.core.progress.retention import retention_of
 from backfill_assets.errors import PositionsLostError, StagingError, StoredFormatError, TableFeatureError
 
-__all__ = ["STATUS_PROPERTY", "DeltaOutput", "create_table"]
-
-STATUS_PROPERTY = "backfill.status"
-
-_PROPERTIES = {
-    "delta.enableChangeDataFeed": "true",
-    # Positions are in commit metadata, and views read the log: only `expire_log` may expire it, no other commit.
-    "delta.enableExpiredLogCleanup": "false",
-    "delta.logRetentionDuration": "interval 30 days",
-    "delta.checkpointInterval": "10",
-    STATUS_PROPERTY: "creating",
-}
-_PROTOCOL = {
-    "minReaderVersion": 3,
-    "minWriterVersion": 7,
-    # A later life may have a column of this type, and the commit that adds the column cannot change the protocol.
-    "readerFeatures": ["timestampNtz"],
-    "writerFeatures": ["appendOnly", "changeDataFeed", "invariants", "timestampNtz"],
-}
+__all__ = ["DeltaOutput"]
 
 _log = logging.getLogger(__name__)
 _NO_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
@@ -82,35 +61,6 @@ def _no_merge(location: TableLocation, _table: DeltaTable, _staged: Staged) -> M
     raise AssertionError(f"{location.uri} accepts no keyed changes")
 
 
-def create_table(location: TableLocation, schema: str) -> None:
-    """Create an empty output table, unless a table exists already.
-
-    Its first log entry is written directly: delta-rs cannot create a table with the features and properties that are
-    needed here, and Spark takes a second, and uses the defaults of whoever configured it.
-
-    Args:
-        location: Where to create it.
-        schema: The Delta schema, as JSON; all columns are nullable.
-    """
-    now = int(time.time() * 1000)
-    metadata = {
-        "id": str(uuid.uuid4()),
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema,
-        "partitionColumns": [],
-        "configuration": {**_PROPERTIES, BOUNDED_COLUMNS: naming(boundable(schema))},
-        "createdTime": now,
-    }
-    created = {
-        "timestamp": now,
-        "operation": "CREATE TABLE",
-        "operationParameters": {},
-        "engineInfo": "backfill-assets",
-    }
-    actions = [{"commitInfo": created}, {"protocol": _PROTOCOL}, {"metaData": metadata}]
-    location.objects().put_if_absent(f"_delta_log/{0:020d}.json", "\n".join(map(json.dumps, actions)).encode())
-
-
 @dataclass
 class DeltaOutput:
     """`ports.Output` on Delta. `schema` returns the Delta schema (as JSON) of the table's next life."""
@@ -123,6 +73,7 @@ class DeltaOutput:
     _life: str = field(default="", init=False)
     _log: LoadedTable = field(init=False)
     _table: DeltaTable | None = field(default=None, init=False)
+    _seen: tuple[Mark | None, TableState] = field(default=(None, TableState(version=-1)), init=False)
 
     def __post_init__(self) -> None:
         self._log = LoadedTable(self.location)
@@ -156,7 +107,13 @@ class DeltaOutput:
         self._table = table = self._newest()
         if table is None:
             return TableState(version=-1)
-        version = table.version()
+        mark = self._log.mark
+        if mark is None or mark != self._seen[0]:
+            self._seen = (mark, self._state(table.version()))
+        return self._seen[1]
+
+    def _state(self, version: int) -> TableState:
+        """What the log says from this version back."""
         external = None
         described: list[tuple[int, str]] = []
         for at, actions in commits_of(self.location, version):
@@ -166,8 +123,7 @@ class DeltaOutput:
             if record is not None:
                 found = (external, self._reshaped(at, described))
                 external = min((each for each in found if each is not None), default=None)
-                number = table.transaction_version(app_id(self.target, record.incarnation))
-                return TableState(version=version, record=record, at=at, transaction=number, external=external)
+                return TableState(version=version, record=record, at=at, external=external)
             if changes_data(actions):
                 external = at
             described += _described(at, actions)
@@ -309,7 +265,12 @@ class DeltaOutput:
                 check_features(self.target, self._table)
 
     def set_status(self, status: str) -> bool:
-        """Set `creating`, `live` or `dropped` in the table's properties; returns whether anything changed."""
+        """Set `creating`, `live` or `dropped` in the table's properties; returns whether anything changed.
+
+        A table that had the status at the last `look` is not asked again.
+        """
+        if self._table is not None and self._table.metadata().configuration.get(STATUS_PROPERTY) == status:
+            return False
         return set_properties(self.location, {STATUS_PROPERTY: status})
 
     def keep_bounds(self, *, thoroughly: bool) -> bool:
@@ -324,9 +285,13 @@ class DeltaOutput:
         return table is not None and STATUS_PROPERTY in table.metadata().configuration
 
     def compact(self, files: int) -> None:
-        """Compact small files if there are at least `files` of them. Changes no data, and yields to any other writer."""
+        """Compact small files if the last `look` found at least `files` of them. Changes no data, and yields to any other
+        writer."""
+        looked = self._table
+        if looked is None or len(looked.file_uris()) < files or not are_exact(looked):
+            return
         table = self.location.load()
-        if table is None or len(table.file_uris()) < files or not are_exact(table):
+        if table is None:
             return
         try:
             table.optimize.compact(writer_properties=parquet_statistics(table))
@@ -362,8 +327,9 @@ class DeltaOutput:
         return [record for record, _ in self.timed_records(count)]
 
     def timed_records(self, count: int) -> list[tuple[CommitRecord, float]]:
-        """The newest `count` commits of this project, newest first, each with its time in seconds since 1970."""
-        table = self.location.load()
+        """The newest `count` commits of this project, newest first, each with its time in seconds since 1970; as of the last
+        `look`, if there was one."""
+        table = self._table or self.location.load()
         found: list[tuple[CommitRecord, float]] = []
         if table is None or count <= 0:
             return found

@@ -94,6 +94,25 @@ class TableLocation:
         """The folder's small objects, with put-if-absent."""
         return self._objects
 
+    def remember(self, table: DeltaTable | None) -> None:
+        """Keep what was loaded for all that hold this object, so that they need not load it again."""
+        self._kept[:] = [] if table is None else [table]
+
+    def last(self) -> DeltaTable | None:
+        """The table at the version that was loaded last, without a request; if none was, the newest. Errors: as `load`."""
+        if not self._kept:
+            self.remember(self.load())
+        return self._kept[0] if self._kept else None
+
+    def at(self, version: int) -> DeltaTable | None:
+        """The table at a version, without a request if this was loaded last. Errors: as `load`."""
+        kept = self._kept[0] if self._kept else None
+        return kept if kept is not None and kept.version() == version else self.load(version)
+
+    @cached_property
+    def _kept(self) -> list[DeltaTable]:
+        return []
+
     @cached_property
     def _objects(self) -> ObjectFolder:
         """Kept, as its client keeps connections."""
@@ -112,8 +131,9 @@ class LoadedTable:
     """
 
     location: TableLocation
+    mark: Mark | None = field(default=None, init=False)
+    """The commit of the version that is known, by which another log in the table's place is noticed."""
     _table: DeltaTable | None = field(default=None, init=False)
-    _known: Mark | None = field(default=None, init=False)
 
     def newest(self) -> DeltaTable | None:
         """The table at its newest version; None if it does not exist. Errors: as `TableLocation.load`."""
@@ -123,14 +143,20 @@ class LoadedTable:
             raise self.location.cannot_be_read(error) from None
 
     def _newest(self) -> DeltaTable | None:
-        known = self._known
-        if self._table is not None and known is not None and self._commit(known[0]) == known:
-            # Reading one file avoids listing the whole log, as delta-rs does to find newer versions.
-            if self.has_newer():
-                self._table.update_incremental()
+        known = self.mark
+        if self._table is None or known is None or self._commit(known[0]) != known:
+            self._table, known = self.location.load(), None
+        # Asking for one entry avoids listing the whole log, as delta-rs does to find newer versions.
+        elif newer := self._commit(self._table.version() + 1):
+            self._table.update_incremental()
+            known = newer
+        if self._table is None:
+            self.mark = None
+        elif known is None or known[0] != self._table.version():
+            self.mark = self._commit(self._table.version())
         else:
-            self._table = self.location.load()
-        self._known = None if self._table is None else self._commit(self._table.version())
+            self.mark = known
+        self.location.remember(self._table)
         return self._table
 
     def has_newer(self) -> bool:
@@ -139,7 +165,7 @@ class LoadedTable:
 
     def forget(self) -> None:
         """Load the table again next time, because it is unknown what happened to it."""
-        self._known = None
+        self.mark = None
 
     def _commit(self, version: int) -> Mark | None:
         return self.location.commit_mark(version)

@@ -23,13 +23,16 @@ from backfill_assets.errors import NoStrategyError
 __all__ = ["Chooser", "learned_costs"]
 
 EPOCHS_LEARNED_FROM = 50
+"""When a strategy is chosen, which happens once in a life."""
+EPOCHS_PREDICTED_FROM = 5
+"""When a run says how long its epochs will take. Each is one more file to read."""
 
 _log = logging.getLogger(__name__)
 
 
-def learned_costs(output: DeltaOutput) -> Costs:
-    """The costs measured in a table's newest epochs, in any of its lives."""
-    return Costs.learned(epochs_ran(output.timed_records(EPOCHS_LEARNED_FROM)))
+def learned_costs(output: DeltaOutput, epochs: int = EPOCHS_PREDICTED_FROM) -> Costs:
+    """The costs measured in the newest `epochs` of a table, in any of its lives."""
+    return Costs.learned(epochs_ran(output.timed_records(epochs)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +53,7 @@ class Chooser:
         view, facts = self.view, self._facts(chunk_rows)
         return choose(
             facts,
-            costs=learned_costs(self.output),
+            costs=learned_costs(self.output, EPOCHS_LEARNED_FROM),
             chunk_rows=chunk_rows,
             memory_bytes=self.spark.memory_bytes,
             spool_bytes=spool_bytes(),

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from backfill_assets.adapters.delta.output import DeltaOutput, create_table
+from backfill_assets.adapters.delta.created_table import create_table
+from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.declare.model import Declared, MaterializedView

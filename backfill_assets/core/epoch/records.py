@@ -225,15 +225,13 @@ class Staged(Value):
 class TableState(Value):
     """What one loaded version of a table's log says.
 
-    `record` is the newest commit of this project (None if there is none yet), found at version `at`. `transaction` is the
-    transaction number of its incarnation. `external` is the first version by somebody else that changed data after that
-    commit.
+    `record` is the newest commit of this project (None if there is none yet), found at version `at`. `external` is the first
+    version by somebody else that changed data after that commit.
     """
 
     version: int
     record: CommitRecord | None = None
     at: int = -1
-    transaction: int | None = None
     external: int | None = None
 
     @property

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.adapters.delta.output import STATUS_PROPERTY, create_table
+from backfill_assets.adapters.delta.created_table import STATUS_PROPERTY, create_table
 from backfill_assets.adapters.storage.object_store import ObjectFolder
 from backfill_assets.adapters.storage.warehouse import TableLocation
 

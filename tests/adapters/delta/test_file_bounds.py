@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, Schema
 
+from backfill_assets.adapters.delta.created_table import STATUS_PROPERTY
 from backfill_assets.adapters.delta.log_replay import replay
 from backfill_assets.adapters.delta.maintenance import put_commit, set_properties
-from backfill_assets.adapters.delta.output import STATUS_PROPERTY, DeltaOutput
+from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, named
 from backfill_assets.core.epoch.records import CommitKind, Staged
@@ -119,6 +120,7 @@ def test_bounds_are_exact_after_appends_merges_an_overwrite_and_compaction(outpu
     texts = ["a" * 2_000, "\U0001f600" * 100]
     merge(output, 4, update=rows(2, 4, word=texts), delete=rows(7), insert=rows(9))
     assert_true(output, [2, 3, 4, 5, 6, 9])
+    output.look()
     output.compact(2)
     assert len(stated(output.location.uri)) == 1
     assert_true(output, [2, 3, 4, 5, 6, 9])
@@ -167,6 +169,7 @@ def test_days_that_delta_rs_cannot_name_are_merged_and_compacted(output: DeltaOu
     commit(output, made, keyed)
     commit(output, made, keyed)
     append(output, 3, rows(4))
+    output.look()
     output.compact(2)
     assert len(stated(output.location.uri)) == 1
     dataset = DeltaTable(output.location.uri).to_pyarrow_dataset()
@@ -295,10 +298,11 @@ def test_files_are_not_compacted_while_the_table_asks_for_other_bounds_than_exac
     for epoch in (1, 2):
         append(output, epoch, rows(epoch))
     set_properties(output.location, {BOUNDED_COLUMNS: "id,key"})
+    output.look()
     output.compact(2)
     assert len(stated(output.location.uri)) == 2
-    output.look()
     assert output.keep_bounds(thoroughly=False)
+    output.look()
     output.compact(2)
     assert len(stated(output.location.uri)) == 1
     assert_true(output, [1, 2])

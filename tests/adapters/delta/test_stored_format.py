@@ -60,6 +60,7 @@ def test_a_new_life_begins_on_such_a_table_and_uses_up_the_numbers_of_the_old_on
     assert (rows(begun), begun.look().life) == ([], (NEW, True))
     assert DeltaTable(output.location.uri).transaction_version(app_id(TARGET, OLD)) == NO_MORE_EPOCHS
     commit(begun, record(CommitKind.EPOCH, NEW, 1), stage(begun, NEW, 1, [7]))
+    begun.look()
     assert [each.epoch for each in begun.life(since=0)] == [0, 1]
     assert [each.incarnation for each in begun.records(9)] == [NEW, NEW], "as far back as they can be read"
 

@@ -17,8 +17,9 @@ import pytest
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError
 
+from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.merged_files import Merged
-from backfill_assets.adapters.delta.output import DeltaOutput, create_table
+from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.storage.put_if_absent import MARKER, check_store
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse

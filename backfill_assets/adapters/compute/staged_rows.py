@@ -1,0 +1,198 @@
+"""Stages the rows of an epoch as Parquet files, in a folder of one attempt alone, and counts them.
+
+Spark writes them, and counts what it writes by its own observation, so that nothing is read twice. Few rows for an object
+store are computed and counted by Spark, and written by this process, with one request for each file: Spark makes some fifty,
+as its committer renames files, and a store can only copy them.
+
+Rows to be merged have their operation in `__op` (insert, update, delete): the name of the folder in which they are staged.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from backfill_assets.adapters.compute.changes import OPERATION, ROWS, kept
+from backfill_assets.adapters.compute.scans import Scans
+from backfill_assets.adapters.delta.arrow_files import put_rows
+from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.bounds import MAX_TEXT
+from backfill_assets.core.epoch.records import StagedFile
+from backfill_assets.query.spelling import backquoted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["FEW_BYTES", "StagingFolder", "write_by_spark", "write_changes", "write_new", "write_rows"]
+
+FEW_BYTES = 32 * 2**20
+"""The bytes of rows that this process may write itself, as they are in memory."""
+_FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
+"""Bounds of long strings are cut to this number of bytes (a maximum is rounded up). Otherwise a file would have none."""
+_BYTES = "__bytes"
+_WIDE = 16
+"""Bytes of a value of fixed length, at most; and what a text takes besides its own."""
+_FIXED = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "decimal")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagingFolder:
+    """The folder of an attempt inside a table's, and which files are known to be in it."""
+
+    table: TableLocation
+    name: str
+    _written: list[tuple[StagedFile, ...] | None] = field(default_factory=list)
+    """What each write has put there; None for one of Spark, whose files are to be looked for."""
+
+    def child(self, inside: str) -> str:
+        """The address of a folder inside it, or its own, in Spark's form."""
+        return self.table.child("/".join(filter(None, (self.name, inside))))
+
+    def files(self) -> tuple[StagedFile, ...]:
+        """The staged files with rows, each with rows, columns and statistics, sorted by path."""
+        if not self._written or None in self._written:
+            return collect(self.table, self.name)
+        return tuple(sorted((each for part in self._written if part for each in part), key=lambda each: each.path))
+
+    def put(self, parts: "Mapping[str, pa.Table]") -> None:
+        """Write the rows for each folder inside; none where there are none."""
+        self._written.append(
+            tuple(
+                put_rows(self.table, "/".join(filter(None, (self.name, inside, f"part-{uuid.uuid4()}.parquet"))), rows)
+                for inside, rows in parts.items()
+                if rows.num_rows
+            )
+        )
+
+    def written_by_spark(self) -> None:
+        """Take note that Spark has written into it."""
+        self._written.append(None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Output:
+    """Rows to be staged: what to count of them (aggregates by name, in SQL), columns that are left out then, where in the
+    folder of the attempt the rest goes, and whether into a folder for each operation there."""
+
+    rows: "DataFrame"
+    counts: Mapping[str, str]
+    flags: tuple[str, ...] = ()
+    inside: str = ""
+    by_operation: bool = False
+
+
+def write_rows(
+    rows: "DataFrame", folder: StagingFolder, counts: Mapping[str, str], *, tasks: int, scans: Scans
+) -> dict[str, int]:
+    """Write rows that are committed as they are.
+
+    Args:
+        rows: The rows, which come from `scans`.
+        folder: The folder of the attempt.
+        counts: What to count: aggregates by name, in SQL.
+        tasks: How many tasks write them, each a file.
+        scans: What the rows are read from.
+
+    Returns:
+        The counts.
+    """
+    return _staged(_Output(rows=rows, counts=counts), folder, tasks=tasks, scans=scans)
+
+
+def write_new(rows: "DataFrame", folder: StagingFolder, *, tasks: int, scans: Scans) -> dict[str, int]:
+    """Write rows of a view that are all to be inserted: as `write_changes`, without the sorting that its folders take."""
+    given = _Output(rows=rows, counts={"insert": "count(1)"}, inside=f"{ROWS}/{OPERATION}=insert")
+    return {**_staged(given, folder, tasks=tasks, scans=scans), "update": 0, "delete": 0}
+
+
+def write_changes(
+    rows: "DataFrame",
+    folder: StagingFolder,
+    *flags: str,
+    tasks: int,
+    scans: Scans,
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, int]:
+    """Write rows that have `__op`; how many of each kind, for how many each of the `flags`, columns left out, holds, and
+    what else is to be told of them: aggregates by name, in SQL. `scans` are those that the rows come from."""
+    counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
+    counts |= {flag: f"count_if({flag})" for flag in flags} | dict(more)
+    given = _Output(rows=rows, counts=counts, flags=flags, inside=ROWS, by_operation=True)
+    return _staged(given, folder, tasks=tasks, scans=scans)
+
+
+def write_by_spark(rows: "DataFrame", place: str, counts: Mapping[str, str], *, tasks: int) -> dict[str, int]:
+    """Have Spark write rows to an address with this number of tasks, and count them."""
+    counted, seen = _counted(rows.coalesce(tasks), counts)
+    _write(counted, place)
+    return seen()
+
+
+def _staged(given: _Output, folder: StagingFolder, *, tasks: int, scans: Scans) -> dict[str, int]:
+    if tasks == 1 and not folder.table.is_local:
+        return _staged_here(given, folder, scans)
+    counted, seen = _counted(given.rows.coalesce(tasks), given.counts)
+    written = counted.drop(*given.flags)
+    _write(written, folder.child(given.inside), by_operation=given.by_operation)
+    folder.written_by_spark()
+    scans.computed(written)
+    return seen()
+
+
+def _staged_here(given: _Output, folder: StagingFolder, scans: Scans) -> dict[str, int]:
+    """Count rows, which Spark keeps meanwhile, and write them here; if their bytes turn out to be many, Spark does."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    with kept(given.rows.coalesce(1)) as once:
+        wanted = {**given.counts, _BYTES: f"sum({_bytes_of(once.dtypes)})"}
+        counted = once.agg(*(F.expr(sql).alias(name) for name, sql in wanted.items()))
+        (row,) = counted.collect()
+        scans.computed(counted)
+        found = {name: int(row[name] or 0) for name in wanted}
+        rows = once.drop(*given.flags)
+        if found.pop(_BYTES) > FEW_BYTES:
+            _write(rows, folder.child(given.inside), by_operation=given.by_operation)
+            folder.written_by_spark()
+        else:
+            table = rows.toArrow()
+            folder.put(_by_operation(table, given.inside) if given.by_operation else {given.inside: table})
+    return found
+
+
+def _by_operation(rows: "pa.Table", inside: str) -> "dict[str, pa.Table]":
+    """The rows of each operation, by the folder in which they are staged."""
+    kinds = pc.unique(rows.column(OPERATION)).to_pylist()
+    parts = {kind: rows.filter(pc.equal(rows.column(OPERATION), kind)) for kind in kinds}
+    return {f"{inside}/{OPERATION}={kind}": part.drop_columns(OPERATION) for kind, part in parts.items()}
+
+
+def _bytes_of(columns: Iterable[tuple[str, str]]) -> str:
+    """SQL for the bytes of a row of these columns, which have these types."""
+    return " + ".join(
+        str(_WIDE) if kind.startswith(_FIXED) else _long(backquoted(name), kind) for name, kind in columns
+    )
+
+
+def _long(name: str, kind: str) -> str:
+    value = name if kind in {"string", "binary"} else f"CAST({name} AS STRING)"
+    return f"{_WIDE} + coalesce(octet_length({value}), 0)"
+
+
+def _write(rows: "DataFrame", place: str, *, by_operation: bool = False) -> None:
+    writer = rows.write.options(**_FOOTERS)
+    (writer.partitionBy(OPERATION) if by_operation else writer).parquet(place, mode="error")
+
+
+def _counted(rows: "DataFrame", counts: Mapping[str, str]) -> "tuple[DataFrame, Callable[[], dict[str, int]]]":
+    """Rows that Spark counts by its own observation while they are written, so that nothing is read twice."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F  # noqa: N812
+
+    seen = Observation("staged")
+    wanted = [F.expr(sql).alias(name) for name, sql in counts.items()]
+    return rows.observe(seen, *wanted), lambda: {name: int(value or 0) for name, value in seen.get.items()}
