@@ -49,7 +49,7 @@ class Workspace:
     _asked: AskedStores = field(default_factory=AskedStores, init=False)
     _read: dict[str, Table] = field(default_factory=dict, init=False)
     _inputs: dict[str, ViewInputs] = field(default_factory=dict, init=False)
-    _places: dict[str, TableLocation] = field(default_factory=dict, init=False)
+    _locations: dict[str, TableLocation] = field(default_factory=dict, init=False)
 
     @cached_property
     def registry(self) -> Registry:
@@ -87,9 +87,7 @@ class Workspace:
 
     def table(self, declared: Declared) -> Table:
         """A declared table with its parts."""
-        return self._table(declared, self.store.place.table(declared.folder))
-
-    def _table(self, declared: Declared, location: TableLocation) -> Table:
+        location = self._location(declared)
         output = DeltaOutput(
             location=location,
             target=declared.target,
@@ -111,12 +109,12 @@ class Workspace:
     def upstream(self, declared: Declared) -> Table:
         """A table that others read, kept for the run: when it is read again, only its newer commits are loaded."""
         if declared.name not in self._read:
-            self._read[declared.name] = self._table(declared, self._place_of_upstream(declared))
+            self._read[declared.name] = self.table(declared)
         return self._read[declared.name]
 
-    def _place_of_upstream(self, declared: Declared) -> TableLocation:
-        """One location for all that read a table, so that its log is followed by one."""
-        return self._places.setdefault(declared.name, self.store.place.table(declared.folder))
+    def _location(self, declared: Declared) -> TableLocation:
+        """Where a table is: one object for a run, so that its log is loaded once."""
+        return self._locations.setdefault(declared.folder, self.store.place.table(declared.folder))
 
     def inputs(self, view: MaterializedView) -> ViewInputs:
         """The inputs of a view over Delta tables, kept for the run."""
@@ -153,7 +151,7 @@ class Workspace:
             bronze_columns=source.bronze_columns,
             record_format=source.format,
             kafka_options=lambda: self.sources.client(source).spark_options(),
-            bronze=self._place_of_upstream(source),
+            bronze=self._location(source),
         )
 
     def _decider(self, declared: Declared) -> Decider[Any]:

@@ -17,7 +17,7 @@ __all__ = ["table_metadata"]
 def table_metadata(workspace: Workspace, declared: Declared, done: Refresh) -> dict[str, Any]:
     """Metadata of a materialization under Dagster's own names: row count, column schema, column lineage, and place."""
     location = workspace.table(declared).output.location
-    table = location.load()
+    table = location.last()
     columns = () if table is None else _visible(columns_of_delta(table.schema().to_json()))
     schema = dg.TableSchema(columns=[dg.TableColumn(each.name, each.type.lower()) for each in columns])
     lineage = _lineage(workspace, declared, columns) if isinstance(declared, MaterializedView) else None

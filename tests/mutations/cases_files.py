@@ -11,6 +11,12 @@ REPLAYED = "tests/adapters/delta/test_log_replay.py"
 ALL_PARTS = f"{REPLAYED}::test_all_parts_of_a_checkpoint_are_read_and_an_incomplete_one_is_ignored"
 BY_NAME = f"{REPLAYED}::test_a_deletion_vector_is_found_by_its_name_as_the_protocol_of_delta_has_it"
 PLAIN = f"{REPLAYED}::test_files_are_plain_only_if_every_feature_of_the_protocol_is_known"
+HERE = "backfill_assets/adapters/delta/arrow_files.py"
+OUTPUT = "backfill_assets/adapters/delta/output.py"
+STAGED = "backfill_assets/adapters/compute/staged_rows.py"
+COMMITS = "tests/adapters/delta/test_real_commits.py"
+WRITTEN_HERE = "tests/adapters/delta/test_arrow_files.py"
+ALIKE = "tests/e2e/stores/test_s3_requests.py::test_rows_are_staged_alike_by_spark_and_by_this_process"
 CUT = "tests/core/epoch/test_bounds.py::test_a_string_that_is_too_long_is_cut_and_its_last_character_raised"
 
 FILES: tuple[Mutation, ...] = (
@@ -123,5 +129,62 @@ FILES: tuple[Mutation, ...] = (
         old="return chr(_SURROGATES.stop if code in _SURROGATES else code)",
         new="return chr(code)",
         tests=(CUT,),
+    ),
+    # Files that this process writes, and what a run has loaded
+    Mutation(
+        name="files of this process have bounds of floats",
+        file=HERE,
+        old="return not (pa.types.is_nested(kind) or pa.types.is_floating(kind))",
+        new="return not pa.types.is_nested(kind)",
+        tests=(f"{WRITTEN_HERE}::test_a_reader_gets_back_every_value_and_no_statistics_of_floats",),
+    ),
+    Mutation(
+        name="pages of files of this process have no checksums",
+        file=HERE,
+        old="write_page_checksum=True",
+        new="write_page_checksum=False",
+        tests=(f"{WRITTEN_HERE}::test_a_page_that_is_damaged_later_is_noticed",),
+    ),
+    Mutation(
+        name="a few rows for a store are written by Spark",
+        file=STAGED,
+        old="if tasks == 1 and not folder.table.is_local:",
+        new="if tasks == 0:",
+        tests=("tests/e2e/stores/test_s3_requests.py::test_a_refresh_of_a_thousand_records_takes_few_requests",),
+    ),
+    Mutation(
+        name="rows are collected however large they are",
+        file=STAGED,
+        old="if found.pop(_BYTES) > FEW_BYTES:",
+        new="if found.pop(_BYTES) < 0:",
+        tests=(ALIKE,),
+    ),
+    Mutation(
+        name="each operation has the rows of all",
+        file=STAGED,
+        old="rows.filter(pc.equal(rows.column(OPERATION), kind))",
+        new="rows",
+        tests=(ALIKE,),
+    ),
+    Mutation(
+        name="a commit is made on a version that was not looked at",
+        file=OUTPUT,
+        old="if table.version() != self._at:",
+        new="if table.version() < self._at:",
+        tests=(f"{COMMITS}::test_a_commit_is_made_on_the_version_of_the_last_look_whoever_has_read_the_table_since",),
+    ),
+    Mutation(
+        name="a log that has changed is taken for what was seen before",
+        file=OUTPUT,
+        old="if mark is None or mark != self._seen[0]:",
+        new="if mark is None or self._seen[0] is None:",
+        tests=(f"{COMMITS}::test_a_commit_is_made_on_the_version_of_the_last_look_whoever_has_read_the_table_since",),
+    ),
+    Mutation(
+        name="a version that was loaded stands for any other",
+        file="backfill_assets/adapters/storage/warehouse.py",
+        old="return loaded if loaded is not None and loaded.version() == version else",
+        new="return loaded if loaded is not None else",
+        tests=(f"{COMMITS}::test_what_one_part_of_a_run_has_loaded_another_one_need_not_load",),
     ),
 )

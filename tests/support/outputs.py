@@ -1,5 +1,6 @@
 """An output on a real Delta log, without Spark: its commits, and files staged for them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.positions import IngestPosition
 
-__all__ = ["SCHEMA", "TARGET", "commit", "output_at", "record", "rows", "stage"]
+__all__ = ["SCHEMA", "TARGET", "commit", "output_at", "record", "reopened", "rows", "stage"]
 
 TARGET = "sources/orders"
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
@@ -25,6 +26,11 @@ def output_at(folder: Path, schema: pa.Schema = SCHEMA) -> DeltaOutput:
     location = TableLocation(uri=str(folder / "table"))
     create_table(location, Schema.from_arrow(schema).to_json())
     return DeltaOutput(location=location, target=TARGET, schema=lambda: DeltaTable(location.uri).schema().to_json())
+
+
+def reopened(output: DeltaOutput) -> DeltaOutput:
+    """The same table as another process opens it."""
+    return DeltaOutput(location=replace(output.location), target=TARGET, schema=output.schema)
 
 
 def record(kind: CommitKind, incarnation: str, epoch: int, attempt: str = "aaaaaaaa") -> CommitRecord:

@@ -73,10 +73,11 @@ class DeltaOutput:
     _life: str = field(default="", init=False)
     _log: LoadedTable = field(init=False)
     _table: DeltaTable | None = field(default=None, init=False)
+    _at: int = field(default=-1, init=False)
     _seen: tuple[Mark | None, TableState] = field(default=(None, TableState(version=-1)), init=False)
 
     def __post_init__(self) -> None:
-        self._log = LoadedTable(self.location)
+        self._log = self.location.followed
 
     def look(self) -> TableState:
         """Load the newest version, and read its log back to the newest commit of this project.
@@ -105,6 +106,7 @@ class DeltaOutput:
 
     def _looked(self) -> TableState:
         self._table = table = self._newest()
+        self._at = -1 if table is None else table.version()
         if table is None:
             return TableState(version=-1)
         mark = self._log.mark
@@ -153,6 +155,8 @@ class DeltaOutput:
         """
         table = self._table
         assert table is not None
+        if table.version() != self._at:
+            raise CommitFailedError(f"{self.location.uri}: version {table.version()} was read since version {self._at}")
         try:
             if staged.files and not self._bounds_suit(table, staged.files):
                 self._log.forget()

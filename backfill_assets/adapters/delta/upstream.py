@@ -92,7 +92,7 @@ class DeltaUpstream:
     _commit_timestamps: LeastRecentlyUsed[int, int | None] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._log = LoadedTable(self.location)
+        self._log = self.location.followed
         self._replay = LogReplay(self.location)
         self._versions, self._rows = LeastRecentlyUsed(KEPT_VERSIONS), LeastRecentlyUsed(KEPT_VERSIONS)
         self._commits, self._commit_timestamps = LeastRecentlyUsed(KEPT_COMMITS), LeastRecentlyUsed(KEPT_COMMITS)

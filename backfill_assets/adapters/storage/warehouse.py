@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pyarrow.fs as pafs
@@ -94,24 +95,19 @@ class TableLocation:
         """The folder's small objects, with put-if-absent."""
         return self._objects
 
-    def remember(self, table: DeltaTable | None) -> None:
-        """Keep what was loaded for all that hold this object, so that they need not load it again."""
-        self._kept[:] = [] if table is None else [table]
+    @cached_property
+    def followed(self) -> "LoadedTable":
+        """The table as all that hold this object follow it: what one of them has loaded, the others need not load again."""
+        return LoadedTable(self)
 
     def last(self) -> DeltaTable | None:
         """The table at the version that was loaded last, without a request; if none was, the newest. Errors: as `load`."""
-        if not self._kept:
-            self.remember(self.load())
-        return self._kept[0] if self._kept else None
+        return self.followed.loaded or self.followed.newest()
 
     def at(self, version: int) -> DeltaTable | None:
         """The table at a version, without a request if this was loaded last. Errors: as `load`."""
-        kept = self._kept[0] if self._kept else None
-        return kept if kept is not None and kept.version() == version else self.load(version)
-
-    @cached_property
-    def _kept(self) -> list[DeltaTable]:
-        return []
+        loaded = self.followed.loaded
+        return loaded if loaded is not None and loaded.version() == version else self.load(version)
 
     @cached_property
     def _objects(self) -> ObjectFolder:
@@ -127,41 +123,45 @@ class TableLocation:
 class LoadedTable:
     """A table that is loaded once and then follows its log: only new commits are read.
 
-    If the log was restored or replaced, the commit of the known version differs, and the table is loaded again.
+    If the log was restored or replaced, the commit of the known version differs, and the table is loaded again. Whoever needs
+    it at the version of a moment has to see whether it still is.
     """
 
     location: TableLocation
     mark: Mark | None = field(default=None, init=False)
     """The commit of the version that is known, by which another log in the table's place is noticed."""
-    _table: DeltaTable | None = field(default=None, init=False)
+    loaded: DeltaTable | None = field(default=None, init=False)
+    """The table at the version that was loaded last; None if none was."""
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def newest(self) -> DeltaTable | None:
         """The table at its newest version; None if it does not exist. Errors: as `TableLocation.load`."""
         try:
-            return self._newest()
+            with self._lock:
+                return self._newest()
         except OSError as error:
             raise self.location.cannot_be_read(error) from None
 
     def _newest(self) -> DeltaTable | None:
-        known = self.mark
-        if self._table is None or known is None or self._commit(known[0]) != known:
-            self._table, known = self.location.load(), None
+        known, table = self.mark, self.loaded
+        if table is None or known is None or self._commit(known[0]) != known:
+            self.loaded, known = self.location.load(), None
         # Asking for one entry avoids listing the whole log, as delta-rs does to find newer versions.
-        elif newer := self._commit(self._table.version() + 1):
-            self._table.update_incremental()
+        elif newer := self._commit(table.version() + 1):
+            table.update_incremental()
             known = newer
-        if self._table is None:
-            self.mark = None
-        elif known is None or known[0] != self._table.version():
-            self.mark = self._commit(self._table.version())
-        else:
-            self.mark = known
-        self.location.remember(self._table)
-        return self._table
+        self.mark = self._mark(known)
+        return self.loaded
+
+    def _mark(self, known: Mark | None) -> Mark | None:
+        """The commit of the loaded version, which is asked for unless it is known."""
+        if self.loaded is None or (known is not None and known[0] == self.loaded.version()):
+            return known
+        return self._commit(self.loaded.version())
 
     def has_newer(self) -> bool:
         """Whether the log has a newer version than the one that was loaded."""
-        return self._table is not None and self._commit(self._table.version() + 1) is not None
+        return self.loaded is not None and self._commit(self.loaded.version() + 1) is not None
 
     def forget(self) -> None:
         """Load the table again next time, because it is unknown what happened to it."""

@@ -24,7 +24,7 @@ from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, named
 from backfill_assets.core.epoch.records import CommitKind, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from tests.support.bounds import longest_bound, stated, untrue
-from tests.support.outputs import TARGET, commit, output_at, record
+from tests.support.outputs import commit, output_at, record, reopened
 
 LIFE = "11111111"
 KEY = 1580661436132757506
@@ -181,7 +181,7 @@ def test_commits_of_other_runs_are_read_before_fewer_columns_are_named(output: D
     day = pa.array([AGES], pa.int32()).view(pa.date32())
     odd = staged(output, 1, {"insert": rows(1, day=day)}, attempt="bbbbbbbb")
     output.look()
-    rival = DeltaOutput(location=output.location, target=TARGET, schema=output.schema)
+    rival = reopened(output)
     append(rival, 1, rows(9))
     output.commit(record(CommitKind.EPOCH, LIFE, 1, attempt="bbbbbbbb"), odd)
     assert names(output) == BOUNDED

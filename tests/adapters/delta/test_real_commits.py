@@ -11,7 +11,7 @@ from backfill_assets.adapters.delta.commits import commit_timestamp, metadata_of
 from backfill_assets.adapters.delta.output import MEMORY_OF_BYTE, NO_MORE_EPOCHS, DeltaOutput
 from backfill_assets.core.epoch.records import CommitKind, Staged, app_id
 from backfill_assets.errors import StagingError
-from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, rows, stage
+from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, reopened, rows, stage
 
 FIRST, SECOND = "11111111", "22222222"
 
@@ -48,6 +48,35 @@ def test_rows_are_added_by_delta_rs_where_a_table_asks_more_of_its_writers(outpu
     commit(output, record(CommitKind.EPOCH, FIRST, 2), stage(output, FIRST, 2, [2]))
     assert DeltaTable(output.location.uri).history(1)[0]["engineInfo"].startswith("delta-rs")
     assert rows(output) == [1, 2]
+
+
+def test_a_commit_is_made_on_the_version_of_the_last_look_whoever_has_read_the_table_since(output: DeltaOutput) -> None:
+    reader = DeltaOutput(location=output.location, target=TARGET, schema=output.schema)
+    staged = stage(output, FIRST, 1, [1])
+    look = output.look()
+    assert reader.look() == look
+    commit(reopened(output), record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [2], attempt="bbbbbbbb"))
+    assert reader.look().version == look.version + 1
+    with pytest.raises(CommitFailedError, match=f"version {look.version + 1} was read since version {look.version}"):
+        output.commit(record(CommitKind.EPOCH, FIRST, 1), staged)
+    assert rows(output) == [2]
+
+
+def test_what_one_part_of_a_run_has_loaded_another_one_need_not_load(output: DeltaOutput) -> None:
+    reader = DeltaOutput(location=output.location, target=TARGET, schema=output.schema)
+    output.look()
+    loaded = output.location.last()
+    assert loaded is not None
+    reader.look()
+    assert output.location.last() is loaded is output.location.at(loaded.version())
+    commit(reopened(output), record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1]))
+    before = loaded.version()
+    reader.look()
+    assert output.location.last() is loaded
+    assert loaded.version() == before + 1
+    old = output.location.at(before)
+    assert old is not None
+    assert (old.version(), len(old.file_uris()), len(loaded.file_uris())) == (before, 0, 1)
 
 
 def test_a_commit_on_a_version_that_is_not_the_newest_any_more_fails_and_leaves_no_row(output: DeltaOutput) -> None:

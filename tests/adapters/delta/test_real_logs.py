@@ -19,7 +19,7 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.ports import TableSize
 from backfill_assets.core.epoch.records import CommitKind, TableState
-from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, rows, stage
+from tests.support.outputs import SCHEMA, commit, output_at, record, reopened, rows, stage
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_two_runs_can_expire_a_log_at_the_same_time(output: DeltaOutput) -> None
     commit(output, record(CommitKind.CREATE, "11111111", 0))
     for epoch in range(1, 200):
         commit(output, record(CommitKind.EPOCH, "11111111", epoch), stage(output, "11111111", epoch, [epoch]))
-    both = [DeltaOutput(location=output.location, target=TARGET, schema=output.schema) for _ in range(4)]
+    both = [reopened(output) for _ in range(4)]
     for each in both:
         assert each.look().record is not None
     with ThreadPoolExecutor(len(both)) as threads:

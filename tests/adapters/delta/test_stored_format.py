@@ -13,7 +13,7 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, app_id
 from backfill_assets.errors import StoredFormatError
 from tests.support.old_form import commits_as_stored_by
-from tests.support.outputs import TARGET, commit, output_at, record, rows, stage
+from tests.support.outputs import TARGET, commit, output_at, record, reopened, rows, stage
 
 OLD, NEW = "11111111", "22222222"
 
@@ -24,10 +24,6 @@ def output(tmp_path: Path) -> DeltaOutput:
     commit(made, record(CommitKind.CREATE, OLD, 0))
     commit(made, record(CommitKind.EPOCH, OLD, 1), stage(made, OLD, 1, [1, 2]))
     return made
-
-
-def reopened(output: DeltaOutput) -> DeltaOutput:
-    return DeltaOutput(location=output.location, target=TARGET, schema=output.schema)
 
 
 def begin(output: DeltaOutput, incarnation: str) -> None:

@@ -20,8 +20,8 @@ from tests.support.servers import FOLDER
 
 pytestmark = pytest.mark.e2e
 
-MOST = {"orders": 62, "large": 95, "sums": 112}
-"""Requests of a refresh with one epoch of 1,000 records, in a process of its own, on logs of some entries."""
+MOST = {"orders": 60, "large": 86, "sums": 104}
+"""Requests of a refresh with one epoch of 1,000 records, in a process of its own, on young logs."""
 
 
 @pytest.fixture
@@ -35,7 +35,10 @@ def counted(on_s3: Project, s3: dict[str, str]) -> Iterator[tuple[Project, S3Pro
         yield replace(on_s3, warehouse=f"s3://{bucket}/warehouse", storage=storage), proxy
 
 
-def test_a_refresh_of_a_thousand_records_takes_few_requests(counted: tuple[Project, S3Proxy], remote: str) -> None:
+@pytest.mark.parametrize("names", [["orders"], pytest.param([*MOST], marks=pytest.mark.full)], ids=["source", "views"])
+def test_a_refresh_of_a_thousand_records_takes_few_requests(
+    counted: tuple[Project, S3Proxy], remote: str, names: list[str]
+) -> None:
     project, proxy = counted
     runs = Processes(remote)
     topic = project.topic()
@@ -44,15 +47,14 @@ def test_a_refresh_of_a_thousand_records_takes_few_requests(counted: tuple[Proje
     took: dict[str, int] = {}
     for first in (0, 1000):
         project.produce(topic, [{"id": number, "amount": number / 4} for number in range(first, first + 1000)])
-        for name in MOST:
+        for name in names:
             proxy.requests()
             assert runs.run(order, {"refresh": name, "chunk_rows": 10_000})[0] == 0
             took[name] = len(proxy.requests())
     runs.close()
     assert project.rows("orders", "id") == Counter((number,) for number in range(2000))
-    assert project.rows("sums", "n") == Counter([(667,), (667,), (666,)])
-    print(took)
-    assert all(took[name] <= most for name, most in MOST.items()), took
+    assert "sums" not in took or project.rows("sums", "n") == Counter([(667,), (667,), (666,)])
+    assert all(took[name] <= MOST[name] for name in names), took
 
 
 def test_rows_are_staged_alike_by_spark_and_by_this_process(on_s3: Project, remote: str) -> None:
