@@ -24,6 +24,7 @@ from benchmarks import (
     refresh,
     situations,
     start,
+    store,
     tables,
 )
 from benchmarks.measure import Comparison, machine
@@ -37,6 +38,7 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "refresh": refresh.run,
     "epochs": epochs.run,
     "idle": idle.run,
+    "store": store.run,
     "tables": tables.run,
     "changes": changes.run,
     "queries": queries.run,
@@ -62,8 +64,9 @@ def main(
     found: dict[str, Any] = {"machine": machine(), "comparisons": []}
     console = Console()
     table = _empty_table()
-    with world() as place:
-        for each in _measured(place, names or list(BENCHMARKS), rows, repetitions):
+    chosen = names or list(BENCHMARKS)
+    with world(s3="store" in chosen) as place:
+        for each in _measured(place, chosen, rows, repetitions):
             summary = each.summary()
             found["comparisons"].append(summary)
             table.add_row(*_cells(summary))

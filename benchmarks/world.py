@@ -55,15 +55,18 @@ VIEW_SCHEMA = "order_id LONG, customer STRING, total DOUBLE, day DATE"
 
 @dataclass
 class World:
-    """One broker and one Spark session for a whole run of benchmarks; `root` is removed afterwards."""
+    """One broker and one Spark session for a whole run of benchmarks; `root` is removed afterwards. `s3`: whether the session
+    reaches tables on S3."""
 
     root: Path
     servers: str
+    s3: bool = False
 
     @cached_property
     def spark(self) -> "SparkSession":
         """The session that both sides use."""
-        session: SparkSession = self.workspace(self.root, {}).runner.run(lambda spark: spark)
+        place = StateStore(root=str(self.root)).place
+        session: SparkSession = self.resource(self.root).runner(place, s3=self.s3).run(lambda spark: spark)
         return session
 
     @cached_property
@@ -76,8 +79,12 @@ class World:
             declared=declared,
             store=StateStore(root=str(folder)),
             kafka=KafkaConnector(bootstrap_servers=self.servers, root=str(folder)),
-            spark=SparkResource(root=str(folder), driver_memory="2g"),
+            spark=self.resource(folder),
         )
+
+    def resource(self, folder: Path) -> SparkResource:
+        """Spark as every benchmark starts it, or finds it started."""
+        return SparkResource(root=str(folder), driver_memory="2g")
 
     def refresh(
         self, folder: Path, declared: Mapping[str, Declared], name: str, limits: Limits | None = None
@@ -162,13 +169,13 @@ def parsed(raw: "DataFrame") -> "DataFrame":
 
 
 @contextmanager
-def world() -> Iterator[World]:
-    """A broker of its own on free ports, stopped in the end."""
+def world(*, s3: bool = False) -> Iterator[World]:
+    """A broker of its own on free ports, stopped in the end; with `s3`, its Spark session reaches tables on S3."""
     root = Path(tempfile.mkdtemp(prefix="backfill-bench-"))
     try:
         servers = up(root, spark=False).bootstrap_servers
         assert servers is not None
-        yield World(root=root, servers=servers)
+        yield World(root=root, servers=servers, s3=s3)
     finally:
         down(root)
         shutil.rmtree(root, ignore_errors=True)

@@ -1,5 +1,8 @@
 """The benchmarks run and are fair: each of them checks that both sides produced the same rows."""
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,3 +87,16 @@ def test_a_choice_is_measured_against_every_strategy_that_could_be_taken(small_w
         "measured_arrangement",
         "measured_rearranged",
     }
+
+
+def test_both_sides_make_the_same_views_in_a_store_and_their_requests_are_counted(tmp_path: Path) -> None:
+    """In a process of its own, as the session of this one does not reach tables on S3."""
+    said = tmp_path / "found.json"
+    subprocess.run(
+        [sys.executable, "-m", "benchmarks", "store", "--repetitions", "1", "--json", str(said)],
+        cwd=Path(__file__).parents[3],
+        check=True,
+    )
+    (found,) = json.loads(said.read_text())["comparisons"]
+    assert (found["benchmark"], len(found["ours"]), len(found["theirs"])) == ("store", 1, 1)
+    assert 0 < found["details"]["requests of ours"] < found["details"]["requests of theirs"]
