@@ -66,7 +66,7 @@ def main() -> None:
 
 
 @app.command()
-def up(
+def up(  # noqa: PLR0913, PLR0917  (options of a command)
     as_json: AsJson = False,
     kafka: Annotated[bool, typer.Option(help="Start the broker.")] = True,
     spark: Annotated[bool, typer.Option(help="Start the Spark server.")] = True,
@@ -74,13 +74,17 @@ def up(
     s3_tables: Annotated[
         bool, typer.Option("--s3-tables", help="Let Spark read tables on S3, wherever the warehouse is.")
     ] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Run Spark's tasks on a cluster: a master and two workers.")
+    ] = False,
 ) -> None:
     """Start the embedded broker and Spark server, if they are not running."""
     from backfill_assets.adapters.local.servers import SparkNeeds
     from backfill_assets.adapters.local.servers import up as start
     from backfill_assets.declare.stores import bucket_of
 
-    needs = SparkNeeds(s3=s3 or s3_tables or bucket_of(warehouse_place()) is not None)
+    on_s3 = s3 or s3_tables or bucket_of(warehouse_place()) is not None
+    needs = SparkNeeds(s3=on_s3, cluster=cluster)
     found = start(project_root(Path.cwd()), kafka=kafka, spark=spark, s3=s3, needs=needs)
     _say(asdict(found), as_json=as_json, text=lambda: servers_text(found))
 

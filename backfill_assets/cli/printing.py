@@ -32,6 +32,8 @@ MAX_ROWS = 20
 def servers_text(found: "Endpoints") -> str:
     """The address of each server."""
     lines = [f"Kafka: {found.bootstrap_servers or 'down'}", f"Spark: {found.spark_remote or 'down'}"]
+    if found.spark_master:
+        lines.append(f"Spark cluster: {found.spark_master}")
     if found.s3_endpoint:
         lines.append(f"S3: {found.s3_endpoint} (`set -a; . .backfill/s3/environment` makes it this shell's warehouse)")
     return "\n".join(lines)

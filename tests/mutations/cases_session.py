@@ -112,6 +112,15 @@ SESSION: tuple[Mutation, ...] = (
         tests=(f"{CLOSED}::test_the_token_is_in_its_file_alone",),
     ),
     Mutation(
+        name="the secret of a cluster is among the arguments of the Spark server",
+        file=SERVER,
+        old="""**{name: value for name, value in settings.items() if name != SECRET},""",
+        new="""**settings,""",
+        tests=(
+            "tests/adapters/local/test_spark_cluster.py::test_the_secret_is_in_a_file_of_its_owner_and_not_among_arguments",
+        ),
+    ),
+    Mutation(
         name="the token is shown with the addresses",
         file="backfill_assets/adapters/local/servers.py",
         old="""spark_remote=f"sc://{at[_SPARK]}" if _SPARK in at else None,""",

@@ -1,31 +1,19 @@
 """The embedded Spark Connect server: one local Spark that many runs connect to, instead of each starting its own."""
 
-import os
 import shutil
-import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
-from backfill_assets.adapters.runtime.java import java_home
+from backfill_assets.adapters.local.spark_programs import spark_environment, spark_home, write_settings
 from backfill_assets.adapters.runtime.processes import Process, start, wait_until
 from backfill_assets.adapters.runtime.tcp_ports import HOST, accepts
 
-__all__ = ["start_spark_server", "wait_for_spark_server"]
+__all__ = ["SECRET", "start_spark_server", "wait_for_spark_server"]
 
+SECRET = "spark.authenticate.secret"
+"""The setting with the secret that all parts of one Spark share."""
 _START_LIMIT = 120.0
 _LOG = "server.log"
-_CONF = "conf"
-_LOG4J = """\
-status = error
-appender.out.type = Console
-appender.out.name = out
-appender.out.target = SYSTEM_ERR
-appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d{ISO8601} %p %c{1}: %m%n
-rootLogger.level = warn
-rootLogger.appenderRef.out.ref = out
-"""
 
 
 def start_spark_server(
@@ -33,26 +21,23 @@ def start_spark_server(
 ) -> Process:
     """Start the server on `port` with Spark's `settings` and further environment `variables`; its own files stay in `folder`.
 
-    It serves clients that send `token`. The token is in its environment, because others can see arguments and settings.
-    Returns at once; `wait_for_spark_server` waits until it is ready.
+    It serves clients that send `token`. The token is in its environment, and a secret among the settings in a file, because
+    others can see arguments. Returns at once; `wait_for_spark_server` waits until it is ready.
     """
-    (folder / _CONF).mkdir(parents=True, exist_ok=True)
-    (folder / _CONF / "log4j2.properties").write_text(_LOG4J)
+    write_settings(folder, {name: value for name, value in settings.items() if name == SECRET})
     # A server that was killed leaves its shuffle files behind.
     shutil.rmtree(folder / "local", ignore_errors=True)
     settings = {
-        **settings,
+        **{name: value for name, value in settings.items() if name != SECRET},
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
     }
-    home = _spark_home()
-    command = [str(home / "bin" / "spark-submit")]
+    command = [str(spark_home() / "bin" / "spark-submit")]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    return start(
-        command, folder=folder, log=folder / _LOG, environment={**_environment(folder, home, token), **variables}
-    )
+    environment = {**spark_environment(folder), "SPARK_CONNECT_AUTHENTICATE_TOKEN": token, **variables}
+    return start(command, folder=folder, log=folder / _LOG, environment=environment)
 
 
 def wait_for_spark_server(folder: Path, *, port: int, process: Process) -> None:
@@ -64,25 +49,3 @@ def wait_for_spark_server(folder: Path, *, port: int, process: Process) -> None:
         log=folder / _LOG,
         limit=_START_LIMIT,
     )
-
-
-def _environment(folder: Path, home: Path, token: str) -> dict[str, str]:
-    """The caller's environment without its Spark settings, which are for another Spark."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
-    return {
-        **kept,
-        "TZ": "UTC",
-        "JAVA_HOME": java_home(),
-        "SPARK_HOME": str(home),
-        "SPARK_CONF_DIR": str(folder / _CONF),
-        "SPARK_LOCAL_IP": HOST,
-        "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
-        "PYSPARK_PYTHON": sys.executable,
-    }
-
-
-def _spark_home() -> Path:
-    spec = find_spec("pyspark")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent

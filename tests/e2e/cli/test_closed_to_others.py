@@ -2,9 +2,7 @@
 
 import json
 import os
-import socket
 import stat
-import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,10 +15,10 @@ from backfill_assets.adapters.local.servers import down, endpoints, spark_token,
 from backfill_assets.adapters.runtime.private_files import private_folder, write_private
 from backfill_assets.errors import EnvironmentSetupError
 from tests.support.commands import Commands
+from tests.support.strangers import refuses_strangers
 
 pytestmark = pytest.mark.e2e
 
-RPC_REQUEST, RPC_FAILURE = 3, 5
 USE_SPARK = """
 from pathlib import Path
 from backfill_assets.adapters.spark.resource import SparkResource
@@ -89,18 +87,7 @@ def test_no_other_port_of_the_spark_server_takes_messages_from_strangers(root: P
     listening = {each.laddr.port for each in process.net_connections() if each.status == psutil.CONN_LISTEN}
     assert all(each.laddr.ip.endswith("127.0.0.1") for each in process.net_connections())
     for port in listening - {int(address(root).rpartition(":")[2])}:
-        kind, answer = asked(port, b"a message of a stranger")
-        assert kind == RPC_FAILURE
-        assert b"Expected SaslMessage" in answer, "it was read as if it came from Spark itself"
-
-
-def asked(port: int, body: bytes) -> tuple[int, bytes]:
-    """The answer of Spark's own protocol to an unauthenticated request: its kind, and its text."""
-    message = struct.pack(">BqI", RPC_REQUEST, 7, len(body)) + body
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as stranger:
-        stranger.sendall(struct.pack(">q", 8 + len(message)) + message)
-        size, kind = struct.unpack(">qB", stranger.recv(9, socket.MSG_WAITALL))
-        return kind, stranger.recv(size - 9, socket.MSG_WAITALL)
+        assert refuses_strangers(port)
 
 
 def test_the_token_is_in_its_file_alone(root: Path) -> None:

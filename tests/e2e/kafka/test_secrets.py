@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.adapters.local import servers, spark_server
+from backfill_assets.adapters.local import servers, spark_programs
 from backfill_assets.adapters.local.servers import down, spark_token, up
 from backfill_assets.adapters.runtime.spark_conf import spark_conf
 from backfill_assets.adapters.runtime.tcp_ports import free_port
@@ -21,7 +21,7 @@ from tests.support.watched import KEY, PASSWORD, kept_in
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).parents[3]
-VERBOSE = spark_server._LOG4J.replace("rootLogger.level = warn", "rootLogger.level = info")
+VERBOSE = spark_programs._LOG4J.replace("rootLogger.level = warn", "rootLogger.level = info")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def environment(
         yield {"WATCHED_CONFIG": json.dumps(settings)}
         return
     monkeypatch.setattr(servers, "spark_conf", lambda **given: {**spark_conf(**given), **settings})
-    monkeypatch.setattr(spark_server, "_LOG4J", VERBOSE)
+    monkeypatch.setattr(spark_programs, "_LOG4J", VERBOSE)
     address = up(project.root, kafka=False).spark_remote
     assert address is not None
     yield {"SPARK_REMOTE": Remote(url=address, token=spark_token(project.root)).full, "WATCHED_CONFIG": "{}"}

@@ -1,0 +1,95 @@
+"""A cluster on this machine, without starting one: who may see its secret, and what is refused."""
+
+import json
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from backfill_assets.adapters.local import spark_cluster, spark_server
+from backfill_assets.adapters.local.servers import SparkNeeds, endpoints, up
+from backfill_assets.adapters.local.spark_cluster import Master, new_secret, page_headers, saved_secret
+from backfill_assets.adapters.runtime.processes import Process
+from backfill_assets.errors import EnvironmentSetupError
+
+SECRET = "c2VjcmV0LW9mLXRoaXJ0eS10d28tYnl0ZXMtZXhhY3Q"
+MASTER = Master(port=7077, pages=8080, secret=SECRET)
+ME = Process(pid=psutil.Process().pid, created=psutil.Process().create_time())
+
+
+class Started:
+    """Records how a program would be started."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def __call__(self, command: Sequence[str], *, folder: Path, log: Path, environment: Mapping[str, str]) -> Process:
+        """Start nothing."""
+        assert log.parent == folder
+        self.shown = [*command, *environment.values()]
+        return ME
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Started:
+    found = Started()
+    for module in (spark_cluster, spark_server):
+        monkeypatch.setattr(module, "start", found)
+    return found
+
+
+def start(program: str, folder: Path) -> Process:
+    if program == "master":
+        return spark_cluster.start_master(folder, MASTER)
+    if program == "worker":
+        return spark_cluster.start_worker(folder, MASTER, port=7078, variables={})
+    settings = MASTER.driver_settings()
+    return spark_server.start_spark_server(folder, port=15002, token="token", settings=settings, variables={})
+
+
+@pytest.mark.parametrize("program", ["master", "worker", "server"])
+def test_the_secret_is_in_a_file_of_its_owner_and_not_among_arguments(
+    program: str, tmp_path: Path, started: Started
+) -> None:
+    assert start(program, tmp_path) == ME
+    assert not [word for word in started.shown if SECRET in word]
+    file = tmp_path / "conf" / "spark-defaults.conf"
+    assert f"spark.authenticate.secret {SECRET}\n" in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert SECRET not in repr(MASTER)
+
+
+def test_a_server_without_a_cluster_forgets_the_secret_of_one(tmp_path: Path, started: Started) -> None:
+    start("server", tmp_path)
+    spark_server.start_spark_server(tmp_path, port=15002, token="token", settings={}, variables={})
+    assert started.shown
+    assert not (tmp_path / "conf" / "spark-defaults.conf").read_text()
+
+
+def test_the_secret_of_a_cluster_is_new_at_each_start(tmp_path: Path) -> None:
+    first = new_secret(tmp_path)
+    assert new_secret(tmp_path) == saved_secret(tmp_path) != first
+
+
+def test_the_token_of_pages_is_signed_with_the_secret() -> None:
+    head, claims, signature = page_headers(SECRET)["Authorization"].split(".")
+    assert (head, claims) == ("Bearer eyJhbGciOiAiSFMyNTYifQ", "eyJzdWIiOiAiYmFja2ZpbGwifQ")
+    assert signature == "1X6vAORfCS5h12j5PapF5Ee7PlQ5qMSmeS3LA5Z3gvc"
+
+
+def test_a_cluster_is_not_added_to_a_server_that_runs_without_one(tmp_path: Path) -> None:
+    folder = tmp_path / ".backfill"
+    folder.mkdir()
+    running = {"ports": {"spark": 15002}, "processes": {"spark": {"pid": ME.pid, "created": ME.created}}}
+    (folder / "endpoints.json").write_text(json.dumps(running))
+    with pytest.raises(EnvironmentSetupError, match=r"has no cluster\.(?s:.*)backfill down"):
+        up(tmp_path, kafka=False, needs=SparkNeeds(cluster=True))
+    found = endpoints(tmp_path)
+    assert found is not None
+    assert found.spark_remote == "sc://127.0.0.1:15002", "it is not stopped either"
+
+
+def test_a_master_that_does_not_answer_counts_on_no_workers() -> None:
+    assert Master(port=1, pages=1, secret=SECRET).workers() == frozenset()
