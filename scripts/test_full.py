@@ -23,6 +23,8 @@ PARTS = {
         name: (*PYTEST, f"tests/e2e/{name}")
         for name in ("kafka", "tables", "kills", "damage", "dagster", "cli", "stores")
     },
+    # In one process: tests kill parts of the cluster that all of them use.
+    "cluster": ("-m", "pytest", "--durations", "10", "tests/e2e/cluster"),
     "mutations": ("-m", "tests.mutations"),
     "demo": ("-m", "examples.demo"),
 }

@@ -1,16 +1,21 @@
-"""Spark sessions that tests share: a session in this process, and a server for the runs that are killed."""
+"""What tests share: Spark in this process, a server for the runs that are killed, and a project in an object store."""
 
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.processes import Processes
-from tests.support.servers import spark_remote
+from tests.support.project import Project
+from tests.support.servers import s3_store, spark_remote
 from tests.support.settings import SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+STORAGE = {"provider": "s3", "access_key_id": "env:S3_TEST_KEY", "secret_access_key": "env:S3_TEST_SECRET"}
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +43,18 @@ def processes(remote: str) -> Iterator[Processes]:
     started = Processes(remote)
     yield started
     started.close()
+
+
+@pytest.fixture(scope="session")
+def s3() -> dict[str, str]:
+    """The variables of a real S3 server."""
+    return s3_store()
+
+
+@pytest.fixture
+def on_s3(s3: dict[str, str], broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """An empty project on the broker with its warehouse on S3; the names of its keys are declared, not the keys."""
+    monkeypatch.setenv("S3_TEST_KEY", s3["AWS_ACCESS_KEY_ID"])
+    monkeypatch.setenv("S3_TEST_SECRET", s3["AWS_SECRET_ACCESS_KEY"])
+    storage = {**STORAGE, "endpoint": s3["AWS_ENDPOINT_URL"], "region": s3["AWS_REGION"]}
+    return Project(root=tmp_path, servers=broker, warehouse=f"s3a://lake/{uuid.uuid4().hex}", storage=storage)

@@ -3,8 +3,8 @@
 The argument: `root`, `servers`, `warehouse` and its `storage`, `topic` (empty: a Delta table instead), `base` (how that table
 is declared, unless it is below the root), and `jobs`: each names a view or source to refresh, with `chunk_rows` and where the
 process is to kill itself (`die`: the step and which occurrence of it), and of a Delta table's view the `strategy` and, unless
-it is that of `large`, the `query` and refresh `mode`; or one to `verify`, by all checks, or to `replace`. With the argument
-`serve`, one such order a line comes in, and each is done by a fork.
+it is that of `large`, the `query`, its `upstreams` unless they are those of `large`, and the refresh `mode`; or one to
+`verify`, by all checks, or to `replace`. With the argument `serve`, one such order a line comes in, each done by a fork.
 """
 
 import importlib
@@ -86,7 +86,8 @@ def main(order: dict[str, Any]) -> None:
         if "query" in job:
             large = project.declared["large"]
             assert isinstance(large, MaterializedView)
-            given = {"query": job["query"], "upstreams": large.upstreams, "strategy": strategy}
+            read = [project.declared[name] for name in job["upstreams"]] if "upstreams" in job else large.upstreams
+            given = {"query": job["query"], "upstreams": read, "strategy": strategy}
             mode = job.get("mode", "auto")
             project.declare(materialized_view(job.get("refresh", "large"), **given, refresh_mode=mode))
         if "verify" in job:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from backfill_assets.adapters.local.servers import Endpoints
 
-__all__ = ["FOLDER", "Guard", "s3_store", "servers", "spark_remote"]
+__all__ = ["FOLDER", "Guard", "cluster_root", "remote_of", "s3_store", "servers", "spark_remote"]
 
 FOLDER = "BACKFILL_TEST_SERVERS"
 """The environment variable with the folder in which the servers' addresses are stored, for all processes of a run."""
+_CLUSTER = "cluster"
 
 
 class Guard:
@@ -58,12 +59,28 @@ def s3_store() -> dict[str, str]:
 
 def spark_remote() -> str:
     """The address of the run's Spark server, with its token, in the form of SPARK_REMOTE."""
-    from backfill_assets.adapters.local.servers import spark_token
+    servers(spark=True)
+    return remote_of(Path(os.environ[FOLDER]))
+
+
+def remote_of(root: Path) -> str:
+    """The same of the Spark server that runs for a project."""
+    from backfill_assets.adapters.local.servers import endpoints, spark_token
     from backfill_assets.adapters.spark.session import Remote
 
-    address = servers(spark=True).spark_remote
-    assert address is not None
-    return Remote(url=address, token=spark_token(Path(os.environ[FOLDER]))).full
+    running = endpoints(root)
+    assert running is not None
+    assert running.spark_remote is not None
+    return Remote(url=running.spark_remote, token=spark_token(root)).full
+
+
+def cluster_root() -> Path:
+    """Where the run's Spark cluster is; what of it is not running is started."""
+    from backfill_assets.adapters.local.servers import SparkNeeds, up
+
+    root = Path(os.environ[FOLDER]) / _CLUSTER
+    up(root, kafka=False, needs=SparkNeeds(s3=True, cluster=True))
+    return root
 
 
 def _guard(folder: Path) -> None:
@@ -71,7 +88,8 @@ def _guard(folder: Path) -> None:
     if any(folder.iterdir()):
         from backfill_assets.adapters.local.servers import down
 
-        down(folder)
+        for root in (folder / _CLUSTER, folder):
+            down(root)
     shutil.rmtree(folder, ignore_errors=True)
 
 

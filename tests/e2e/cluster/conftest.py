@@ -1,0 +1,24 @@
+"""Runs on a Spark whose tasks are done by the workers of a cluster, over a warehouse in an object store."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.processes import Processes
+from tests.support.project import Project
+from tests.support.spark_workers import Cluster
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """A master and two workers, each with an executor."""
+    return Cluster.whole()
+
+
+@pytest.fixture
+def runs(on_s3: Project, cluster: Cluster) -> Iterator[Processes]:
+    """Runs of their own on the cluster, which find the store's keys in their environment."""
+    assert on_s3.storage
+    started = Processes(cluster.remote)
+    yield started
+    started.close()
