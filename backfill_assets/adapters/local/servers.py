@@ -205,6 +205,9 @@ def _start_cluster(folder: Path, needs: SparkNeeds) -> None:
 
 def _start_master(folder: Path) -> None:
     state = _read(folder)
+    # Workers of a master that is gone know another secret.
+    stop([state.processes[name] for name in _WORKERS if name in state.processes])
+    state = _read(folder)
     port = choose_port("the Spark master", variable="BACKFILL_SPARK_MASTER_PORT", last=state.ports.get(_MASTER))
     master = Master(port=port, pages=free_port(other_than=[port]), secret=new_secret(folder / _MASTER))
     state = replace(state, ports={**state.ports, _PAGES: master.pages})
@@ -231,10 +234,10 @@ def _wait_until_ready(folder: Path) -> None:
     """Wait for every running server; an interrupted call may have left one that is still starting."""
     state = _read(folder)
     for name, process in state.processes.items():
-        if name in _WORKERS:
-            wait_for_worker(folder / name, _master(folder), port=state.ports[name], process=process)
-        else:
+        if name not in _WORKERS:
             _WAITING[name](folder / name, port=state.ports[name], process=process)
+        elif _MASTER in state.processes:
+            wait_for_worker(folder / name, _master(folder), port=state.ports[name], process=process)
 
 
 def _stop(folder: Path, *, spared: Collection[str] = ()) -> tuple[str, ...]:

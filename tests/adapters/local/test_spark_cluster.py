@@ -1,14 +1,17 @@
 """A cluster on this machine, without starting one: who may see its secret, and what is refused."""
 
 import json
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 
-from backfill_assets.adapters.local import spark_cluster, spark_server
+from backfill_assets.adapters.local import servers, spark_cluster, spark_server
 from backfill_assets.adapters.local.servers import SparkNeeds, endpoints, up
 from backfill_assets.adapters.local.spark_cluster import Master, new_secret, page_headers, saved_secret
 from backfill_assets.adapters.runtime.processes import Process
@@ -89,6 +92,24 @@ def test_a_cluster_is_not_added_to_a_server_that_runs_without_one(tmp_path: Path
     found = endpoints(tmp_path)
     assert found is not None
     assert found.spark_remote == "sc://127.0.0.1:15002", "it is not stopped either"
+
+
+def test_workers_of_a_master_that_is_gone_are_stopped_before_another_one_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_started(*_: object) -> Process:
+        raise EnvironmentSetupError("no master is needed to see this")
+
+    monkeypatch.setattr(servers, "start_master", not_started)
+    folder = tmp_path / ".backfill"
+    folder.mkdir()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as orphan:
+        entry = {"pid": orphan.pid, "created": psutil.Process(orphan.pid).create_time()}
+        running = {"ports": {"spark-worker-1": 7078}, "processes": {"spark-worker-1": entry}}
+        (folder / "endpoints.json").write_text(json.dumps(running))
+        with pytest.raises(EnvironmentSetupError, match="to see this"):
+            up(tmp_path, kafka=False, needs=SparkNeeds(cluster=True))
+        assert orphan.wait(20) == -signal.SIGTERM
 
 
 def test_a_master_that_does_not_answer_counts_on_no_workers() -> None:
