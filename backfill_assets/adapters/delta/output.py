@@ -289,9 +289,9 @@ class DeltaOutput:
         return table is not None and STATUS_PROPERTY in table.metadata().configuration
 
     def compact(self, files: int) -> None:
-        """Compact small files if the last `look` found at least `files` of them. Changes no data, and yields to any other
-        writer."""
-        looked = self._table
+        """Compact small files if the last `look` (one is made if there was none) found at least `files` of them. Changes no
+        data, and yields to any other writer."""
+        looked = self._table or self._newest()
         if looked is None or len(looked.file_uris()) < files or not are_exact(looked):
             return
         table = self.location.load()

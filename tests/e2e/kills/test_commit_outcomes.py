@@ -79,7 +79,6 @@ def set_property_quickly(m: Meddler) -> None:
 
 def compact(m: Meddler) -> None:
     before = m.version
-    m.table.output.look()
     m.table.output.compact(2)
     assert m.version == before + 1
 
