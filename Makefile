@@ -9,10 +9,10 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-full lint ui bench api lock clean
+.PHONY: help setup demo demo-cluster test test-fast test-full lint ui bench api lock clean
 
 help: ## list the commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r n t; do printf '  make %-10s %s\n' "$$n" "$$t"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r n t; do printf '  make %-12s %s\n' "$$n" "$$t"; done
 
 setup: ## make .venv with all packages and jars (once; runs by itself before the others)
 	@test -n "$(PYTHON)" || { echo "No Python was found: install Python 3.11 or newer and put it on PATH." >&2; exit 1; }
@@ -20,6 +20,9 @@ setup: ## make .venv with all packages and jars (once; runs by itself before the
 
 demo: setup ## see it work, with a real broker, Spark and Dagster
 	$(BIN)/python -m examples.demo
+
+demo-cluster: setup ## the same on a Spark cluster and an object store, of which an executor is killed, too
+	$(BIN)/python -m examples.demo --cluster
 
 # Two processes: one for each core of a small machine. Tests of a file share fixtures, so they stay together.
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile

@@ -1,7 +1,8 @@
 """The demo: flights arrive on a real broker while two views are backfilled, and one run is killed in the middle.
 
 Half of the flights are on the topic before the views exist; the rest keeps arriving. Ingest and view run in processes of
-their own, each a run of the same Dagster instance that `make ui` shows.
+their own, each a run of the same Dagster instance that `make ui` shows. With `--cluster`, the tables are in an object store
+and computed by the workers of a cluster, of which one loses its executor.
 """
 
 import os
@@ -28,7 +29,8 @@ from confluent_kafka.cimpl import NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from backfill_assets.adapters.local.servers import down, up
+from backfill_assets.adapters.local.s3_server import BUCKET
+from backfill_assets.adapters.local.servers import SparkNeeds, down, s3_variables, up
 from backfill_assets.app.lifecycle import drop
 from backfill_assets.app.status import Status, status
 from backfill_assets.app.workspace import Workspace
@@ -51,28 +53,32 @@ console = Console(soft_wrap=True)
 
 def main(
     short: Annotated[bool, typer.Option("--short", help="A few flights in a folder of its own, for tests.")] = False,
+    cluster: Annotated[bool, typer.Option("--cluster", help="On an object store and a Spark cluster.")] = False,
 ) -> None:
     """Backfill two views from a live topic, kill a run, resume, prove the result."""
     if not short:
-        demo(REPOSITORY, flights=ALL_FLIGHTS)
+        demo(REPOSITORY, flights=ALL_FLIGHTS, cluster=cluster)
         return
     with tempfile.TemporaryDirectory(prefix="backfill-demo-") as folder:
         (Path(folder) / ".dagster").mkdir()
         for name in ("definitions.py", "workspace.yaml", ".dagster/dagster.yaml"):
             shutil.copy(REPOSITORY / name, Path(folder) / name)
-        demo(Path(folder), flights=SHORT_FLIGHTS)
+        demo(Path(folder), flights=SHORT_FLIGHTS, cluster=cluster)
 
 
-def demo(root: Path, *, flights: int) -> None:
+def demo(root: Path, *, flights: int, cluster: bool) -> None:
     """Run the demo in the project at `root`; its servers are stopped at the end."""
     started = time.monotonic()
     os.chdir(root)
     os.environ.pop("KAFKA_BOOTSTRAP_SERVERS", None)
     os.environ.pop("SPARK_REMOTE", None)
     os.environ["DAGSTER_HOME"] = str(root / ".dagster")
-    say("Starting a Kafka broker and a Spark server on this machine")
-    servers = up(root)
+    say(f"Starting a Kafka broker and a Spark server{', its cluster and an S3 server' * cluster} on this machine")
+    servers = up(root, s3=cluster, needs=SparkNeeds(s3=cluster, cluster=cluster))
     console.print(f"Kafka {servers.bootstrap_servers}, Spark {servers.spark_remote}")
+    if cluster:
+        os.environ |= {**s3_variables(root), "BACKFILL_WAREHOUSE": f"s3://{BUCKET}/warehouse"}
+        console.print(f"Spark master {servers.spark_master}, S3 {servers.s3_endpoint}")
     try:
         with memory_watch(root) as memory:
             run = Demo(root=root, servers=str(servers.bootstrap_servers), flights=flights)
@@ -125,6 +131,10 @@ class Demo:
         ingest = threading.Thread(target=self.ingest_while, args=(rest,))
         ingest.start()
         view = self.start("refresh", VIEWS[0], "--chunk-rows", str(self.flights // 12))
+        wait_for("the view's first epoch", lambda: self.epoch(VIEWS[0]) >= 1 or view.poll() is not None)
+        for executor in islice(executors(self.root), 1):
+            executor.kill()
+            say("An executor of the cluster was killed with SIGKILL; the run goes on")
         wait_for("the view's second epoch", lambda: self.epoch(VIEWS[0]) >= 2 or view.poll() is not None)
         view.send_signal(signal.SIGKILL)
         view.wait()
@@ -260,6 +270,14 @@ def wait_for(what: str, holds: Callable[[], bool]) -> None:
         if time.monotonic() > until:
             raise SystemExit(f"waited {LIMIT_SECONDS} s for {what}")
         time.sleep(0.1)
+
+
+def executors(root: Path) -> Iterator[psutil.Process]:
+    """The executors of a cluster of this demo."""
+    for process in psutil.process_iter(["cmdline"]):
+        words = " ".join(process.info["cmdline"] or [])
+        if "CoarseGrainedExecutorBackend" in words and str(root / ".backfill") in words:
+            yield process
 
 
 def _memory(process: psutil.Process, root: Path) -> int:

@@ -27,6 +27,7 @@ PARTS = {
     "cluster": ("-m", "pytest", "--durations", "10", "tests/e2e/cluster"),
     "mutations": ("-m", "tests.mutations"),
     "demo": ("-m", "examples.demo"),
+    "demo-cluster": ("-m", "examples.demo", "--cluster"),
 }
 
 
@@ -53,7 +54,7 @@ def main() -> int:
         ended = (
             f"passed in {passed[name] / 60:.1f} min" if name in passed else "FAILED" if name in failed else "not run"
         )
-        print(f"{name:10} {ended}")
+        print(f"{name:12} {ended}")
     print(f"on commit {commit}")
     return 1 if failed else 0
 
