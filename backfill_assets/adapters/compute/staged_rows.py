@@ -19,9 +19,11 @@ from backfill_assets.adapters.compute.changes import OPERATION, ROWS, kept
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.delta.arrow_files import put_rows
 from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import MAX_TEXT
 from backfill_assets.core.epoch.records import StagedFile
+from backfill_assets.errors import EnvironmentSetupError
 from backfill_assets.query.spelling import backquoted
 
 if TYPE_CHECKING:
@@ -60,14 +62,21 @@ class StagingFolder:
         return tuple(sorted((each for part in self._written if part for each in part), key=lambda each: each.path))
 
     def put(self, parts: "Mapping[str, pa.Table]") -> None:
-        """Write the rows for each folder inside; none where there are none."""
-        self._written.append(
-            tuple(
-                put_rows(self.table, "/".join(filter(None, (self.name, inside, f"part-{uuid.uuid4()}.parquet"))), rows)
-                for inside, rows in parts.items()
-                if rows.num_rows
-            )
-        )
+        """Write the rows for each folder inside; none where there are none. Errors: `EnvironmentSetupError` if the store refuses
+        them."""
+        self._written.append(tuple(self._put(inside, rows) for inside, rows in parts.items() if rows.num_rows))
+
+    def _put(self, inside: str, rows: "pa.Table") -> StagedFile:
+        from obstore.exceptions import BaseError
+
+        path = "/".join(filter(None, (self.name, inside, f"part-{uuid.uuid4()}.parquet")))
+        try:
+            return put_rows(self.table, path, rows)
+        except (BaseError, OSError) as error:
+            raise EnvironmentSetupError(
+                f"the store of the table {self.table.uri} refused a staged file: {said(error, self.table.storage_options)}",
+                hint="nothing was committed; check rights, keys and bucket, and run it again",
+            ) from None
 
     def written_by_spark(self) -> None:
         """Take note that Spark has written into it."""

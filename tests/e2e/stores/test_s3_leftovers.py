@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from backfill_assets import materialized_view
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import delete_folder, sweep, sweep_leftovers
 from backfill_assets.adapters.storage.object_store import ObjectFolder
@@ -29,6 +30,8 @@ pytestmark = pytest.mark.e2e
 DEAD = f"{LIFE}-2-bbbbbbbb"
 COMING = f"{LIFE}-3-cccccccc"
 LIMIT = 120
+WIDE = {"refresh": "wide", "query": "SELECT id, repeat('x', 200000) AS wide FROM orders"}
+"""A view whose rows are too large for the planning process to write them."""
 
 
 @pytest.fixture
@@ -90,22 +93,23 @@ def test_what_a_killed_spark_left_of_its_job_is_gone_after_the_next_run_and_main
     on_s3: Project, remote: str
 ) -> None:
     topic = on_s3.topic()
-    on_s3.declare(*declared(topic))
+    orders, *_ = declared(topic)
+    on_s3.declare(orders, materialized_view("wide", query=WIDE["query"], upstreams=[orders]))
     on_s3.produce(topic, [{"id": number, "amount": 1.0} for number in range(200)])
     order, runs = order_of(on_s3, topic), Processes(remote)
-    assert runs.run(order, {"refresh": "orders"}, {"refresh": "slow", "chunk_rows": 2})[0] == 0
-    folder = on_s3.workspace().table(on_s3.declared["slow"]).output.location.objects()
+    assert runs.run(order, {"refresh": "orders"}, {**WIDE, "chunk_rows": 200})[0] == 0
+    folder = on_s3.workspace().table(on_s3.declared["wide"]).output.location.objects()
     mark(folder, "_change_data")
     on_s3.produce(topic, [{"id": number, "amount": 1.0} for number in range(400)])
     assert runs.run(order, {"refresh": "orders"})[0] == 0
     kill_in_a_job(order, folder)
     assert any("_temporary" in path for path in empty(folder)), "S3A has left marks"
-    assert runs.run(order, {"refresh": "slow"})[0] == 0
-    maintain(on_s3.workspace(), "slow")
+    assert runs.run(order, WIDE)[0] == 0
+    maintain(on_s3.workspace(), "wide")
     runs.close()
     assert empty(folder) == set()
     assert not [path for path in folder.names("") if "_temporary" in path]
-    assert sum(on_s3.rows("slow", "id").values()) == 600
+    assert sum(on_s3.rows("wide", "id").values()) == 600
 
 
 def kill_in_a_job(order: dict[str, object], folder: ObjectFolder) -> None:
@@ -113,7 +117,7 @@ def kill_in_a_job(order: dict[str, object], folder: ObjectFolder) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
     before = temporary(folder)
     run = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.runner", json.dumps({**order, "jobs": [{"refresh": "slow"}]})],
+        [sys.executable, "-m", "tests.support.runner", json.dumps({**order, "jobs": [WIDE]})],
         cwd=Path(__file__).parents[3],
         env=environment,
     )
