@@ -62,8 +62,8 @@ class StagingFolder:
         return tuple(sorted((each for part in self._written if part for each in part), key=lambda each: each.path))
 
     def put(self, parts: "Mapping[str, pa.Table]") -> None:
-        """Write the rows for each folder inside; none where there are none. Errors: `EnvironmentSetupError` if the store refuses
-        them."""
+        """Write the rows for each folder inside; none where there are none. Errors: `EnvironmentSetupError` if the store
+        refuses them."""
         self._written.append(tuple(self._put(inside, rows) for inside, rows in parts.items() if rows.num_rows))
 
     def _put(self, inside: str, rows: "pa.Table") -> StagedFile:
