@@ -16,6 +16,7 @@ from benchmarks.world import World
 __all__ = ["COLUMNS", "FEED", "FILES", "copy_of", "make_table", "run"]
 
 CHUNKS = 8
+CHANGED = 1_000
 FILES = 16
 COLUMNS = ("id", "customer", "amount", "at")
 QUERY = f"SELECT {', '.join(COLUMNS)} FROM orders"
@@ -27,16 +28,17 @@ def run(world: World, *, rows: int = 20_000_000, repetitions: int = 3, warmups: 
     with world.folder() as folder:
         yield _history(world, folder, rows, repetitions, warmups)
     sizes = (rows // 100, rows // 10, rows)
-    taken = [_refreshes(world, size, repetitions) for size in sizes]
-    for size, seconds in zip(sizes[1:], taken[1:], strict=True):
-        yield Comparison(
-            benchmark="growth",
-            case=f"1,000 changed rows, view of {size:,}",
-            peer=f"view of {sizes[0]:,}",
-            rows=1_000,
-            ours=seconds,
-            theirs=taken[0],
-        )
+    for where in ("scattered", "next to each other"):
+        taken = [_refreshes(world, size, repetitions, apart=where == "scattered") for size in sizes]
+        for size, seconds in zip(sizes[1:], taken[1:], strict=True):
+            yield Comparison(
+                benchmark="growth",
+                case=f"{CHANGED:,} changed rows, {where}, view of {size:,}",
+                peer=f"view of {sizes[0]:,}",
+                rows=CHANGED,
+                ours=seconds,
+                theirs=taken[0],
+            )
 
 
 def make_table(world: World, place: Path, rows: int) -> None:
@@ -95,15 +97,17 @@ class _Copies:
         return seconds
 
 
-def _refreshes(world: World, rows: int, repetitions: int) -> tuple[float, ...]:
-    """Refreshes of a thousand changed rows, spread over the whole view of so many rows."""
+def _refreshes(world: World, rows: int, repetitions: int, *, apart: bool) -> tuple[float, ...]:
+    """Refreshes of a thousand changed rows of a view of so many: spread over the whole view, or next to each other."""
     with world.folder() as folder:
         make_table(world, folder / "orders", rows)
         declared = {"copy": copy_of(folder / "orders")}
         world.refresh(folder, declared, "copy")
         taken = []
         for number in range(repetitions):
-            step = max(1, rows // 1_000)
-            DeltaTable(str(folder / "orders")).update({"amount": "amount + 1.0"}, predicate=f"id % {step} = {number}")
+            step = max(1, rows // CHANGED)
+            first = rows // 3 + number * CHANGED
+            changed = f"id % {step} = {number}" if apart else f"id >= {first} AND id < {first + CHANGED}"
+            DeltaTable(str(folder / "orders")).update({"amount": "amount + 1.0"}, predicate=changed)
             taken.append(timed(lambda: world.refresh(folder, declared, "copy")))
     return tuple(taken)

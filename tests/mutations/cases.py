@@ -29,6 +29,7 @@ from tests.mutations.cases_stored import STORED
 from tests.mutations.cases_stores import STORES
 from tests.mutations.cases_tables import OVER_TABLES
 from tests.mutations.cases_texts import TEXTS
+from tests.mutations.cases_touched import TOUCHED
 from tests.mutations.cases_values import VALUES
 from tests.mutations.mutation import Mutation
 
@@ -37,5 +38,5 @@ __all__ = ["MUTATIONS"]
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
-    *STORES, *DOCS, *LOST, *ODD, *REPLACE,
+    *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED,
 )  # fmt: skip

@@ -7,6 +7,7 @@ It commits nothing: `delta.merged_files` does, on exactly the version that was r
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -20,6 +21,7 @@ from backfill_assets.adapters.compute.tasks import parallelism
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
 from backfill_assets.adapters.delta.merged_files import Merged
 from backfill_assets.adapters.delta.staging import collect, delete_folder
+from backfill_assets.adapters.delta.touched_files import changes_of_files, touched_values
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import Staged, StagedFile
@@ -81,6 +83,10 @@ class _Merge:
         from pyspark.sql import functions as F  # noqa: N812
 
         old = delta_rows_at(self.spark, self.location, self.table.version())
+        spans = touched_values(self.table, changes_of_files(self.table, self.staged.key, self.staged.files))
+        for name, each in spans.items():
+            within = (F.col(quoted(name)).between(F.lit(low), F.lit(high)) for low, high in each)
+            old = old.where(reduce(lambda some, more: some | more, within))
         named = old.select(*map(quoted, self.staged.key), F.col("_metadata.file_path").alias(_FILE))
         found = self._joined(named, self._changes, "left_semi").select(_FILE).distinct().collect()
         return _in_log((row[_FILE] for row in found), self.location, self.table)

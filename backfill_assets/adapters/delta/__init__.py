@@ -18,5 +18,6 @@
 - `spool`: the spool of a view
 - `staging`: files that Spark wrote into a table's folder and no reader sees yet
 - `table_facts`: facts about a Delta table from its log and properties, for the choice of a strategy
+- `touched_files`: which files of an output a merge may touch, and where it has to look
 - `upstream`: Delta tables as upstreams
 """

@@ -35,8 +35,14 @@ from backfill_assets.adapters.delta.merged_files import (
     check_rows,
     commit_merged,
 )
-from backfill_assets.adapters.delta.same_key import column, same_key
+from backfill_assets.adapters.delta.same_key import column, lies_in, same_key
 from backfill_assets.adapters.delta.staging import changed_rows, check_columns
+from backfill_assets.adapters.delta.touched_files import (
+    changes_of_files,
+    changes_of_rows,
+    touched_bytes,
+    touched_values,
+)
 from backfill_assets.adapters.storage.warehouse import LoadedTable, Mark, TableLocation
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
 from backfill_assets.core.progress.retention import retention_of
@@ -184,7 +190,7 @@ class DeltaOutput:
         if staged.appends:
             return "append"
         table = self._table
-        held = 0 if table is None else sum(table.get_add_actions().column("size_bytes").to_pylist())
+        held = 0 if table is None else touched_bytes(table, changes_of_files(table, staged.key, staged.files))
         needed = MEMORY_OF_BYTE * (held + sum(each.size for each in staged.files))
         return "delta-rs" if needed <= self.merge_memory else "spark"
 
@@ -207,9 +213,11 @@ class DeltaOutput:
     def _merge(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         names = [each.name for each in table.schema().fields]
         values = {column("t", name): column("s", name) for name in names}
+        rows = changed_rows(self.location, staged)
+        spans = touched_values(table, changes_of_rows(table, staged.key, rows))
         table.merge(
-            changed_rows(self.location, staged),
-            same_key(table.schema(), staged.key),
+            rows,
+            " AND ".join([same_key(table.schema(), staged.key), *lies_in("t", spans)]),
             source_alias="s",
             target_alias="t",
             writer_properties=parquet_statistics(table),

@@ -1,11 +1,16 @@
-"""Whether two rows have the same key, in the SQL of delta-rs (DataFusion), with the same result as in Spark."""
+"""Which rows have the same key, and where in a table they lie, in the SQL of delta-rs (DataFusion), with the same result as
+in Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
 
 from deltalake import Schema
 from deltalake.schema import PrimitiveType
 
-__all__ = ["column", "same_key"]
+from backfill_assets.core.epoch.touched_spans import Span
+
+__all__ = ["column", "lies_in", "same_key"]
 
 _FLOATING = {"float": "FLOAT", "double": "DOUBLE"}
 
@@ -21,6 +26,11 @@ def same_key(schema: Schema, key: Sequence[str]) -> str:
     )
 
 
+def lies_in(side: str, spans: Mapping[str, Sequence[Span]]) -> list[str]:
+    """SQL for whether a row of one side has its values within these spans, for each column."""
+    return [f"({' OR '.join(_between(column(side, name), span) for span in each)})" for name, each in spans.items()]
+
+
 def column(side: str, name: str) -> str:
     """A column of one side in DataFusion's SQL."""
     escaped = name.replace('"', '""')
@@ -33,3 +43,20 @@ def _one_form(value: str, kind: str | None) -> str:
         return value
     nan, zero = (f"CAST('{number}' AS {_FLOATING[kind]})" for number in ("NaN", "0"))
     return f"(CASE WHEN isnan({value}) THEN {nan} WHEN {value} = {zero} THEN {zero} ELSE {value} END)"
+
+
+def _between(column: str, span: Span) -> str:
+    low, high = map(_literal, span)
+    return f"({column} >= {low} AND {column} <= {high})"
+
+
+def _literal(value: Any) -> str:
+    """A whole number, a text or a day."""
+    match value:
+        case str():
+            escaped = value.replace("'", "''")
+            return f"'{escaped}'"
+        case date():
+            return f"CAST('{value.isoformat()}' AS DATE)"
+        case _:
+            return str(int(value))

@@ -16,4 +16,5 @@
 - `skips`: rows that a view leaves out because an operator decided so
 - `staged_columns`: whether staged files have exactly the columns of their table
 - `staged_folders`: names of staged folders, and the rule that says which of them may be deleted
+- `touched_spans`: between which values of a key a merge has to look for rows
 """

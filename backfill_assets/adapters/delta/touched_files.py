@@ -1,0 +1,109 @@
+"""Which files of an output a merge may touch, by the bounds of its key's columns in the log, and where it has to look.
+
+Only columns whose bounds are exact are used, and only those in which no changed row has a null. Of columns that the table's
+property does not list (`core.epoch.bounds`), delta-rs gives no bounds.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from backfill_assets.core.epoch.bounds import boundable
+from backfill_assets.core.epoch.records import StagedFile
+from backfill_assets.core.epoch.touched_spans import Span, apart, blocks, may_touch, touched_spans
+
+__all__ = ["Changes", "changes_of_files", "changes_of_rows", "touched_bytes", "touched_values"]
+
+Changes = Mapping[str, Sequence[Span]]
+"""For columns of a key, the spans in which changed rows have their values, sorted and apart."""
+
+_MOST_FILES = 10_000
+"""The bounds of no more files are compared with the changes in this process."""
+
+
+def changes_of_rows(table: DeltaTable, key: Iterable[str], rows: pa.Table) -> Changes:
+    """The values that changed rows have in the key's columns."""
+    found = {name: _values(rows.column(name)) for name in _bounded_columns(table, key)}
+    return {name: blocks(values) for name, values in found.items() if values}
+
+
+def changes_of_files(table: DeltaTable, key: Iterable[str], files: Sequence[StagedFile]) -> Changes:
+    """The same for staged rows, by the bounds in which their files are described."""
+    described = [json.loads(each.stats) for each in files]
+    found = {
+        name: [_stated(each, name, kind) for each in described] for name, kind in _bounded_columns(table, key).items()
+    }
+    return {
+        name: apart(span for span in spans if span is not None)
+        for name, spans in found.items()
+        if spans and None not in spans
+    }
+
+
+def touched_values(table: DeltaTable, changes: Changes) -> dict[str, list[Span]]:
+    """Between which values of columns the rows of a table lie that have the key of a changed row; only columns by which some
+    file is spared."""
+    found = {name: touched_spans(changes[name], bounds) for name, bounds in _bounds(table, changes).items()}
+    return {name: spans for name, spans in found.items() if spans is not None}
+
+
+def touched_bytes(table: DeltaTable, changes: Changes) -> int:
+    """The size of all files that may have a changed row."""
+    sizes = pa.table(table.get_add_actions()).column("size_bytes").to_pylist()
+    touched = [True] * len(sizes)
+    for name, bounds in _bounds(table, changes).items():
+        touched = [every and may_touch(changes[name], file) for every, file in zip(touched, bounds, strict=True)]
+    return sum(size for size, is_touched in zip(sizes, touched, strict=True) if is_touched)
+
+
+def _bounded_columns(table: DeltaTable, names: Iterable[str]) -> dict[str, str]:
+    """Those of these columns whose bounds are exact, with their types."""
+    kinds = boundable(table.schema().to_json())
+    return {name: kinds[name] for name in names if name in kinds}
+
+
+def _bounds(table: DeltaTable, names: Iterable[str]) -> dict[str, list[Span | None]]:
+    """The bounds of these columns in each file, in the order of the log's entries."""
+    files = pa.table(table.get_add_actions())
+    if len(files) > _MOST_FILES or not {"min", "max"} <= set(files.column_names):
+        return {}
+    low, high = ({each.name for each in files.schema.field(end).type} for end in ("min", "max"))
+    return {
+        name: list(map(_span, *(_plain(files.column(end), name) for end in ("min", "max"))))
+        for name in names
+        if name in low & high
+    }
+
+
+def _plain(bounds: pa.ChunkedArray, name: str) -> list[Any]:
+    try:
+        return list(pc.struct_field(bounds, [bounds.type.get_field_index(name)]).to_pylist())
+    except (ValueError, OverflowError):  # what Python cannot represent
+        return [None] * len(bounds)
+
+
+def _span(low: Any, high: Any) -> Span | None:
+    return None if low is None or high is None else (low, high)
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column, each once, sorted; none if there is a null, or one that Python cannot represent."""
+    if column.null_count:
+        return []
+    try:
+        return sorted(pc.unique(column).to_pylist())
+    except (ValueError, OverflowError):
+        return []
+
+
+def _stated(stats: Mapping[str, Any], name: str, kind: str) -> Span | None:
+    """The bounds of a column in a file's statistics; None if they are missing, or the column has nulls."""
+    low, high = ((stats.get(end) or {}).get(name) for end in ("minValues", "maxValues"))
+    if low is None or high is None or (stats.get("nullCount") or {}).get(name) != 0:
+        return None
+    return (date.fromisoformat(low), date.fromisoformat(high)) if kind == "date" else (low, high)
