@@ -1,6 +1,6 @@
 """What the command line prints for people: tables of status, plans and runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, assert_never
 
 from rich.console import Group
@@ -41,22 +41,10 @@ def servers_text(found: "Endpoints") -> str:
 
 def status_text(found: "Sequence[Status]", *, partitions: bool) -> Group:
     """One line for each table, and one for each partition if requested; empty columns are left out."""
-    throttled = any(each.controls.rows_per_second is not None for each in found)
-    troubled = any(each.problem for each in found)
-    short = any(each.left_out for each in found)
-    names = ("name", "state", "phase", "epoch", "done", "of", "percent", "rows/s", "ETA s", "lag")
-    more = [*(["left out"] if short else []), *(["throttle"] if throttled else []), *(["problem"] if troubled else [])]
-    table = _table(*names, *more)
+    more = {name: cell for name, cell in _MORE.items() if any(map(cell, found))}
+    table = _table("name", "state", "phase", "epoch", "done", "of", "percent", "rows/s", "ETA s", "lag", *more)
     for each in found:
-        rate = "" if each.controls.rows_per_second is None else f"{each.controls.rows_per_second:g}"
-        table.add_row(
-            each.name,
-            each.state,
-            *_numbers(each),
-            *([f"{sum(row.is_out for row in each.left_out):,}"] if short else []),
-            *([rate] if throttled else []),
-            *([each.problem] if troubled else []),
-        )
+        table.add_row(each.name, each.state, *_numbers(each), *(cell(each) for cell in more.values()))
     parts: list[Any] = [table]
     if partitions:
         detail = _table("source", "partition", "phase", "next offset", "lag")
@@ -82,9 +70,32 @@ def status_text(found: "Sequence[Status]", *, partitions: bool) -> Group:
             )
         if upstreams.row_count:
             parts.append(upstreams)
-        if short:
+        if any(each.left_out for each in found):
             parts.append(left_out_text([row for each in found for row in each.left_out]))
     return Group(*parts)
+
+
+def _rule(of: "Status") -> str:
+    """By which rule the newest epoch followed changes, or why it was computed in full."""
+    progress = of.progress
+    return "" if progress is None else " ".join(filter(None, (progress.rule, progress.why_full)))
+
+
+def _left_out(of: "Status") -> str:
+    return f"{sum(row.is_out for row in of.left_out):,}" if of.left_out else ""
+
+
+def _throttle(of: "Status") -> str:
+    return "" if of.controls.rows_per_second is None else f"{of.controls.rows_per_second:g}"
+
+
+_MORE: "Mapping[str, Callable[[Status], str]]" = {
+    "rule": _rule,
+    "left out": _left_out,
+    "throttle": _throttle,
+    "problem": lambda of: of.problem,
+}
+"""Columns that are shown where some table has something to tell there."""
 
 
 def left_out_text(rows: "Sequence[LeftOut]") -> Group:

@@ -29,10 +29,13 @@ def epoch_metadata(record: CommitRecord) -> dict[str, Any]:
     }
 
 
-def _rule(record: CommitRecord) -> dict[str, str]:
-    """By which rule a query over whole tables was computed, and why in full if it was."""
-    told = {"rule": record.rule, "why_full": record.why_full}
-    return {name: value for name, value in told.items() if value}
+def _rule(record: CommitRecord) -> dict[str, Any]:
+    """By which rule a query over whole tables was computed, why in full if it was, and what it touched."""
+    if not record.rule:
+        return {}
+    why = {"why_full": record.why_full} if record.why_full else {}
+    touched = {"keys_touched": record.keys_touched, "rows_reached": record.rows_reached}
+    return {"rule": record.rule, **why, **touched}
 
 
 def refresh_metadata(done: Refresh) -> dict[str, Any]:

@@ -134,8 +134,8 @@ FILES: tuple[Mutation, ...] = (
     Mutation(
         name="files of this process have bounds of floats",
         file=HERE,
-        old="return not (pa.types.is_nested(kind) or pa.types.is_floating(kind))",
-        new="return not pa.types.is_nested(kind)",
+        old="is_plain = not (pa.types.is_nested(column.type) or pa.types.is_floating(column.type))",
+        new="is_plain = not pa.types.is_nested(column.type)",
         tests=(f"{WRITTEN_HERE}::test_a_reader_gets_back_every_value_and_no_statistics_of_floats",),
     ),
     Mutation(

@@ -85,8 +85,8 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a byte of data takes a byte of memory to merge",
         file=DELTA,
-        old="needed = MEMORY_OF_BYTE * (held + sum(each.size for each in staged.files))",
-        new="needed = held + sum(each.size for each in staged.files)",
+        old="needed = MEMORY_OF_BYTE * (sum(each.size for each in touched)",
+        new="needed = 1 * (sum(each.size for each in touched)",
         tests=(f"{REAL}::test_a_merge_is_made_in_memory_as_far_as_table_and_changes_fit",),
     ),
     Mutation(

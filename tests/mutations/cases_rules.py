@@ -340,8 +340,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="rows that are left out come back by a rule",
         file="backfill_assets/core/strategies/rule_choice.py",
-        old="    if changes.left_out:",
-        new="    if not changes.rows:",
+        old='(changes.left_out, "rows_left_out")',
+        new='(False, "rows_left_out")',
         tests=("tests/core/strategies/test_rule_choice.py",),
     ),
     Mutation(

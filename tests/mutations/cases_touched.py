@@ -1,4 +1,4 @@
-"""Faults in which files a merge opens."""
+"""Faults in merges that open few files, and in what is learned of the reach of keys."""
 
 from typing import Final
 
@@ -11,6 +11,14 @@ FILES: Final = "backfill_assets/adapters/delta/touched_files.py"
 SAME: Final = "backfill_assets/adapters/delta/same_key.py"
 PURE: Final = "tests/core/epoch/test_touched_spans.py"
 REAL: Final = "tests/adapters/delta/test_touched_files.py"
+
+MERGED: Final = "backfill_assets/adapters/delta/merged_rows.py"
+ARROW: Final = "backfill_assets/adapters/delta/arrow_files.py"
+CHOICE: Final = "backfill_assets/core/strategies/rule_choice.py"
+HERE: Final = "tests/adapters/delta/test_merged_rows.py"
+WRITTEN: Final = "tests/adapters/delta/test_arrow_files.py"
+LEARNED: Final = "tests/core/strategies/test_rule_choice.py"
+REACH: Final = "tests/e2e/tables/test_reach.py"
 
 TOUCHED: Final = (
     Mutation(
@@ -82,5 +90,138 @@ TOUCHED: Final = (
         old="""escaped = value.replace("'", "''")""",
         new="escaped = value",
         tests=(REAL,),
+    ),
+    Mutation(
+        name="rows of a later group are looked for in the first",
+        file=MERGED,
+        old="begins += len(old)",
+        new="begins += 0",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="a row that is replaced stays",
+        file=MERGED,
+        old="stays[rows] = False",
+        new="stays[rows] = True",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="the feed of a merge lacks what rows became",
+        file=MERGED,
+        old='_feed(feed, after.filter(kept), "update_postimage")',
+        new='_feed(feed, after.filter(deleted), "update_postimage")',
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="the feed of a merge lacks new rows",
+        file=MERGED,
+        old='_feed(feed, new, "insert")',
+        new='_feed(feed, new.slice(0, 0), "insert")',
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="floats are compared by their bits",
+        file=MERGED,
+        old="return pc.if_else(pc.is_nan(values), nan, pc.add(values, zero))",
+        new="return values if nan and zero else values",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="a row is found by the last column of its key",
+        file=MERGED,
+        old="pc.index_in(pc.add(pc.multiply(codes, len(values)), value), value_set=seen)",
+        new="pc.index_in(pc.add(pc.multiply(codes, 0), value), value_set=seen)",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="of two changes of a key one is taken",
+        file=MERGED,
+        old="if len(pc.unique(codes)) < len(keys):",
+        new="if len(pc.unique(codes)) < 0:",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="a damaged page of a view is taken for what it was",
+        file=MERGED,
+        old="pq.ParquetFile(source, page_checksum_verification=True)",
+        new="pq.ParquetFile(source)",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="a merge in this process commits what does not add up",
+        file="backfill_assets/adapters/delta/output.py",
+        old="        check_rows(self.target, table, staged, merged)\n",
+        new="",
+        tests=(HERE, "tests/adapters/delta/test_merged_files.py"),
+    ),
+    Mutation(
+        name="a constraint is passed over",
+        file="backfill_assets/adapters/delta/output.py",
+        old='return "delta-rs" if asks_more(table) or not',
+        new='return "delta-rs" if not',
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="nested keys are compared by Arrow",
+        file="backfill_assets/adapters/delta/output.py",
+        old='asks_more(table) or not are_findable(table, staged.key) else "arrow"',
+        new='asks_more(table) else "arrow"',
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="the bounds of a file are those of its first rows",
+        file=ARROW,
+        old='max(part["maxValues"][name] for part in having)',
+        new='max(part["maxValues"][name] for part in having[:1])',
+        tests=(WRITTEN,),
+    ),
+    Mutation(
+        name="a group without bounds is left out of those of its file",
+        file=ARROW,
+        old='if having and all(name in part["minValues"] for part in having):',
+        new='having = [part for part in having if name in part["minValues"]]\n        if having:',
+        tests=(WRITTEN,),
+    ),
+    Mutation(
+        name="a dot in a name gives statistics to floats",
+        file=ARROW,
+        old='return is_plain and "." not in column.name',
+        new="return is_plain",
+        tests=(WRITTEN,),
+    ),
+    Mutation(
+        name="reach is learned from changes of other tables, too",
+        file=CHOICE,
+        old="_changed(before, after) == set(changed)",
+        new="_changed(before, after) >= set(changed)",
+        tests=(LEARNED,),
+    ),
+    Mutation(
+        name="reach is learned from epochs that went by no key",
+        file=CHOICE,
+        old="if after.keys_touched and after.rows_read and",
+        new="if after.rows_read and",
+        tests=(LEARNED,),
+    ),
+    Mutation(
+        name="reach is learned across lives",
+        file=CHOICE,
+        old="after.kind is CommitKind.EPOCH and after.incarnation == before.incarnation",
+        new="after.kind is CommitKind.EPOCH",
+        tests=(LEARNED,),
+    ),
+    Mutation(
+        name="keys that reach much are followed",
+        file=CHOICE,
+        old="MOST_CHANGED * changes.rows * changes.reach > changes.held",
+        new="MOST_CHANGED * changes.rows > changes.held",
+        tests=(LEARNED, REACH),
+    ),
+    Mutation(
+        name="what keys reach is not counted",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old="REACHED: rows + scans.measured(REACHED)}",
+        new="REACHED: rows}",
+        tests=(REACH,),
     ),
 )

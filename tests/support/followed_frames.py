@@ -45,7 +45,14 @@ def after(
     held = apply_relational(query, old).persist()
     steps = query.steps(changed)
     view = Counter(map(_known, held.collect()))
-    work = TableChanges(new=new.__getitem__, changed=found, held=lambda: held, spark=held.sparkSession, rows=100)
+    work = TableChanges(
+        new=new.__getitem__,
+        changed=found,
+        held=lambda: held,
+        spark=held.sparkSession,
+        rows=100,
+        measure=lambda rows, _name: rows,
+    )
     with followed(query, steps, work) as changes:
         if steps.rule == "additive":
             _merge(query, view, held.columns, changes.collect())

@@ -3,6 +3,7 @@
 - `attempt`: one attempt at computing a plan over Delta tables
 - `broadcast_memory`: the memory that a Spark session has for broadcasts, and the memory that keys would take
 - `changes`: runs a view's query of any kind: all of it in batch, or the keyed changes of an epoch
+- `chosen_steps`: by which rule an epoch follows what changed
 - `consolidated`: the effect of a change log on a view, one change for each key
 - `differences`: how the result of a recomputed view differs from its present rows
 - `doubtful_bounds`: reads tables of other writers without relying on bounds in their files that may not be exact

@@ -6,12 +6,14 @@ inserted and to the deleted rows, and the places after it to the old rows. A tab
 The sum of all these is exactly the change of the view (the telescoping rule of incremental view maintenance).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
+from backfill_assets.adapters.compute.changes import kept
 from backfill_assets.adapters.compute.differences import differences
 from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
@@ -53,14 +55,15 @@ class Changed:
 @dataclass(frozen=True, kw_only=True)
 class TableChanges:
     """What gives all rows of a table, by name, and is called for those that are read; what became of those that `changed`,
-    about so many `rows`; and what gives the rows that the view has `held`, anew for each place that reads them. `first`: the
-    view has no rows yet."""
+    about so many `rows`; what gives the rows that the view has `held`, anew for each place that reads them; and what has
+    rows counted for reports, under a name. `first`: the view has no rows yet."""
 
     new: "Callable[[str], DataFrame]"
     changed: Mapping[str, Changed]
     held: "Callable[[], DataFrame]"
     spark: "SparkSession"
     rows: int
+    measure: "Callable[[DataFrame, str], DataFrame]"
     first: bool = False
 
 
@@ -169,9 +172,10 @@ def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
     ]
 
 
-def by_copies(changes: "DataFrame", held: "Callable[[], DataFrame]", *, rows: int) -> "DataFrame":
+@contextmanager
+def by_copies(changes: "DataFrame", held: "DataFrame", *, rows: int) -> "Iterator[DataFrame]":
     """Changes of a view whose rows are identified by hash and copy, from the changes of its visible rows (about
-    `rows`).
+    `rows`). The rows that it has `held` are read once.
 
     For each touched hash, the present rows and the changes give the final rows. These are numbered again, and the
     difference from the present rows is the change.
@@ -188,10 +192,12 @@ def by_copies(changes: "DataFrame", held: "Callable[[], DataFrame]", *, rows: in
     net = hashed(came.where("__n <> 0"), visible)
     touched = net.select(ROW_HASH).distinct()
     few = touched_fit(touched, most=rows)
-    before, old = (semi_join(held(), touched, {ROW_HASH: ROW_HASH}, few=few) for _ in range(2))
-    both = before.select(*columns, F.lit(1).cast("bigint").alias("__n")).unionByName(net.select(*columns, "__n"))
-    left = grouped(both, visible, F.sum("__n").alias("__n")).where("__n <> 0")
-    gone = F.raise_error(F.lit("a row would be deleted from the view that is not in it"))
-    times = F.sequence(F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint")))
-    copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)
-    return differences(numbered(copies, visible), old.select(*columns, ROW_HASH, COPY))
+    with kept(semi_join(held, touched, {ROW_HASH: ROW_HASH}, few=few).select(*columns, ROW_HASH, COPY)) as old:
+        both = old.select(*columns, F.lit(1).cast("bigint").alias("__n")).unionByName(net.select(*columns, "__n"))
+        left = grouped(both, visible, F.sum("__n").alias("__n")).where("__n <> 0")
+        gone = F.raise_error(F.lit("a row would be deleted from the view that is not in it"))
+        times = F.sequence(
+            F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint"))
+        )
+        copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)
+        yield differences(numbered(copies, visible), old)

@@ -18,7 +18,10 @@ from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery, St
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["restricted_changes", "signed_changes"]
+__all__ = ["KEYS", "REACHED", "restricted_changes", "signed_changes"]
+
+KEYS, REACHED = "keys", "reached"
+"""What is measured: the values that changes touch, and the rows that have them."""
 
 VALUE = "__value"
 """The hash of a class's value, in rows of a table and of the view, and in those that name what is touched."""
@@ -52,8 +55,10 @@ def restricted_changes(query: RelationalQuery, steps: Steps, work: TableChanges)
     rows alone do (`steps.linear`) counts where no value is touched: there it does not matter whether the other places hold
     new rows or old ones.
     """
+    from backfill_assets.adapters.sql.apply_relational import result_rows
+
     with _touched(query, steps, work) as classes:
-        come = _parts(classes, [_computed(query, each, at_once(query, work, ())) for each in classes])
+        come = _parts(classes, [result_rows(query, _reached(each, at_once(query, work, ()), work)) for each in classes])
         go = _parts(classes, [each.only(work.held(), each.key.carrier) for each in classes])
         feed = differences(come, go.drop(COPY, ROW_HASH).select(come.columns))
         if steps.linear:
@@ -68,6 +73,8 @@ def signed_changes(query: RelationalQuery, steps: Steps, work: TableChanges) -> 
     For each class the rows of the touched values come as they are now, and go as they were before. Places are taken from old
     to new one after the other: the linear ones first, then those of each class.
     """
+    from backfill_assets.adapters.sql.apply_relational import result_rows
+
     with _touched(query, steps, work) as classes:
         parts = []
         if steps.linear:
@@ -75,8 +82,9 @@ def signed_changes(query: RelationalQuery, steps: Steps, work: TableChanges) -> 
             parts.append(relational_changes(query, work, steps.linear, later=later))
         for number, each in enumerate(classes, 1):
             left = [place for other in classes[number:] for place in other.places]
-            come = _computed(query, each, at_once(query, work, left))
-            parts.append(differences(come, _computed(query, each, at_once(query, work, [*each.places, *left]))))
+            come = result_rows(query, _reached(each, at_once(query, work, left), work))
+            before = _touched_rows(each, at_once(query, work, [*each.places, *left]))
+            parts.append(differences(come, result_rows(query, before)))
         yield reduce(lambda some, more: some.unionByName(more), parts)
 
 
@@ -87,7 +95,7 @@ def _touched(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
         found = []
         for number, places in steps.by_class.items():
             key = query.classes.classes[number]
-            values = stack.enter_context(kept(_values(query, key, places, work.changed)))
+            values = stack.enter_context(kept(work.measure(_values(query, key, places, work.changed), KEYS)))
             found.append(_Touched(key=key, places=places, values=values, few=touched_fit(values, most=work.rows)))
         yield found
 
@@ -110,15 +118,20 @@ def _values(
     return reduce(lambda some, more: some.unionAll(more), found).distinct()
 
 
-def _computed(query: RelationalQuery, touched: _Touched, rows: "Sequence[DataFrame]") -> "DataFrame":
-    """What the query gives for the values that are touched, of these rows of its places."""
-    from backfill_assets.adapters.sql.apply_relational import result_rows
-
-    bound = [
+def _touched_rows(touched: _Touched, rows: "Sequence[DataFrame]") -> "list[DataFrame]":
+    """The rows of each place that have a touched value, and all rows of those places that are not of the class."""
+    return [
         touched.only(each, touched.key.of_occurrence(at)) if at in touched.key.columns else each
         for at, each in enumerate(rows)
     ]
-    return result_rows(query, bound)
+
+
+def _reached(touched: _Touched, rows: "Sequence[DataFrame]", work: TableChanges) -> "list[DataFrame]":
+    """The same, and how many rows have a touched value is to be told."""
+    return [
+        work.measure(each, REACHED) if at in touched.key.columns else each
+        for at, each in enumerate(_touched_rows(touched, rows))
+    ]
 
 
 def _parts(touched: Sequence[_Touched], parts: "Sequence[DataFrame]") -> "DataFrame":

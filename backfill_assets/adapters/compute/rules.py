@@ -33,7 +33,9 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
         else:
             feed = relational_changes(query, work, steps.linear)
         changes = stack.enter_context(kept(feed))
-        yield by_copies(changes, work.held, rows=work.rows) if query.by_copies else changes
+        if query.by_copies:
+            changes = stack.enter_context(by_copies(changes, work.held(), rows=work.rows))
+        yield changes
 
 
 @contextmanager

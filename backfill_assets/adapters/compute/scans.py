@@ -73,7 +73,7 @@ class _Observed:
 @dataclass(frozen=True, kw_only=True)
 class Scans:
     """What Spark reads to compute one epoch. `by` makes what counts a scan, `computed` is told of each action that wrote
-    something, and `check` compares.
+    something, and `check` compares. What else is to be told of the epoch can be measured in the same pass.
 
     `implied`: what is read may be left out by Spark, as other scans decide whether there is anything to read it for.
     `ends_early`: Spark may stop reading, as the query has a LIMIT or looks for one row.
@@ -88,6 +88,7 @@ class Scans:
     every_value: bool = False
     _observed: dict[str, _Observed] = field(default_factory=dict)
     _sent: dict[str, Found] = field(default_factory=dict)
+    _measured: dict[str, tuple[str, "Observation"]] = field(default_factory=dict)
 
     def by(self, scan: Callable[[int], Scan]) -> Count:
         """Counts rows that are read as the scan that `scan` makes of how many there are; none if that is not known."""
@@ -98,13 +99,31 @@ class Scans:
 
         return count
 
+    def measure(self, rows: "DataFrame", name: str) -> "DataFrame":
+        """Has rows counted for reports alone; `measured` tells how many there were."""
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F  # noqa: N812
+
+        place = f"measured_{len(self._measured)}"
+        self._measured[place] = (name, Observation(place))
+        return rows.observe(self._measured[place][1], F.count(F.lit(1)).alias(_ROWS))
+
+    def measured(self, name: str) -> int:
+        """How many rows were measured under a name, all together; rows that Spark left out count for nothing."""
+        found = (
+            self._sent.get(place) or _in_process(at) for place, (given, at) in self._measured.items() if given == name
+        )
+        return sum(each.rows for each in found if each is not None)
+
     def computed(self, written: "DataFrame") -> None:
         """Take over the counts of an action that is done. A Spark Connect server sends them with its answer, to its frame: of
         what lies below SQL text, nowhere else."""
         if is_remote(written.sparkSession):
             flows = written.executionInfo.flows if written.executionInfo is not None else ()
             self._sent.update(
-                (name, _found(found)) for name, found in flows if name in self._observed and _ROWS in found
+                (name, _found(found))
+                for name, found in flows
+                if name in self._observed.keys() | self._measured.keys() and _ROWS in found
             )
 
     @contextmanager

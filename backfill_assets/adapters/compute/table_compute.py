@@ -21,6 +21,7 @@ from backfill_assets.adapters.compute.changes import (
     signed,
     view_columns,
 )
+from backfill_assets.adapters.compute.chosen_steps import StepChoice, changed_reads, held_rows
 from backfill_assets.adapters.compute.consolidated import DUPLICATE, consolidated
 from backfill_assets.adapters.compute.differences import differences, mostly_differ
 from backfill_assets.adapters.compute.key_checks import (
@@ -40,15 +41,15 @@ from backfill_assets.adapters.compute.relational_changes import (
     Changed,
     TableChanges,
     changed_rows,
-    changes_readable,
-    check_changes_readable,
 )
+from backfill_assets.adapters.compute.restricted import KEYS, REACHED
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Inputs, Scans
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_new
 from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.delta.commits import recent_records
 from backfill_assets.adapters.delta.footers import footer_rows
 from backfill_assets.adapters.delta.spool import capture, keep_version, segment_files
 from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
@@ -58,7 +59,7 @@ from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import scan_of, scan_of_version
-from backfill_assets.core.epoch.records import Plan, Staged, WhyFull, spooled_parts
+from backfill_assets.core.epoch.records import Plan, Staged, spooled_parts
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
 from backfill_assets.core.progress.reads import (
@@ -71,8 +72,7 @@ from backfill_assets.core.progress.reads import (
     SpoolRead,
     TableRead,
 )
-from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule
-from backfill_assets.core.strategies.table_plans import chunk_places, is_first_chunk, may_meet_old_rows
+from backfill_assets.core.strategies.table_plans import is_first_chunk, may_meet_old_rows
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
@@ -111,7 +111,9 @@ class TableCompute:
         name = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         folder = StagingFolder(table=self.output, name=name)
         try:
-            steps, why_full = self._steps(plan)
+            records = partial(recent_records, self.output, at, plan.target)
+            choice = StepChoice(upstreams=self.upstreams, mode=self.mode, records=records)
+            steps, why_full = choice.of(self.query(plan), plan)
             counts = computed(
                 self.runner,
                 Work.of(plan),
@@ -133,29 +135,19 @@ class TableCompute:
             replaces=bool(counts.get(REPLACED)),
             rule=steps.rule if isinstance(self.query(plan), RelationalQuery) else "",
             why_full=why_full,
+            keys_touched=counts.get(KEYS, 0),
+            rows_reached=counts.get(REACHED, 0),
         )
 
-    def _steps(self, plan: Plan) -> tuple[Steps, WhyFull]:
-        """How the view follows what changed, and why it is computed in full if it is."""
-        query = self.query(plan)
-        if not isinstance(query, RelationalQuery):
-            return Steps("full"), ""
-        if not plan.replaces:
-            return query.chunk_steps(chunk_places(plan)), ""
-        reads = [each for each in plan.reads if isinstance(each, FullRead)]
-        changed = [each for each in reads if each.first <= each.last and each.rows]
-        steps = query.steps([each.source for each in changed])
-        before = steps.rule != "restricted" or bool(steps.linear)
-        if changed and steps.rule != "full" and self.mode == "incremental_strict":
-            check_changes_readable(self.upstreams, changed, before=before)
-        changes = Changes(
-            rows=sum(each.rows for each in changed),
-            held=sum(each.held for each in reads),
-            left_out=any(keys_left_out(plan, each.source) for each in reads),
-            readable=lambda: changes_readable(self.upstreams, changed, before=before),
-        )
-        rule, why_full = chosen_rule(steps.rule, self.mode, changes)
-        return (steps if rule == steps.rule else Steps("full")), why_full
+    def _reach(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
+        """What an epoch touched of tables that it follows by a rule or reads in full, for reports."""
+        plan, scans = attempt.plan, attempt.scans
+        if not isinstance(self.query(plan), RelationalQuery) or not plan.replaces:
+            return {}
+        if steps.rule == "full":
+            return {REACHED: held_rows(plan)}
+        rows = sum(each.rows for each in changed_reads(plan))
+        return {KEYS: scans.measured(KEYS), REACHED: rows + scans.measured(REACHED)}
 
     def _check_there(self, plan: Plan) -> None:
         """Check that all files exist that Spark may have read. Before it reads, only those that it reads in any case
@@ -181,7 +173,8 @@ class TableCompute:
         """Stage what a plan does to the view, from inputs that were read as they are."""
         self._spool(attempt)
         with attempt.scans.checked():
-            return self._write(attempt, steps) if attempt.plan.consumed else {"insert": 0, "update": 0, "delete": 0}
+            counts = self._write(attempt, steps) if attempt.plan.consumed else {"insert": 0, "update": 0, "delete": 0}
+        return counts | self._reach(attempt, steps)
 
     def _write(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
@@ -222,7 +215,7 @@ class TableCompute:
     def _in_full(self, attempt: Attempt) -> dict[str, int]:
         """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
         plan, query = attempt.plan, self.query(attempt.plan)
-        held = sum(each.held for each in plan.reads if isinstance(each, FullRead))
+        held = held_rows(plan)
         # Groups are few beside the rows that they are made of.
         few = 0 if isinstance(query, AggregateQuery) else held
         with kept(batch(query, self._inputs(attempt)).selectExpr(*view_columns(self.output))) as new:
@@ -251,8 +244,7 @@ class TableCompute:
 
     def _changes_of(self, attempt: Attempt, steps: Steps) -> TableChanges:
         """What changed in the tables that a plan reads."""
-        reads = [each for each in attempt.plan.reads if isinstance(each, FullRead)]
-        changed = [each for each in reads if each.first <= each.last and each.rows]
+        changed = changed_reads(attempt.plan)
         # What groups are computed again from is read only if there are such groups.
         reading = replace(attempt, scans=replace(attempt.scans, implied=steps.rule == "additive"))
         return TableChanges(
@@ -261,6 +253,7 @@ class TableCompute:
             held=partial(self._old, attempt),
             spark=attempt.spark,
             rows=sum(each.rows for each in changed),
+            measure=attempt.scans.measure,
         )
 
     def _chunk(self, attempt: Attempt) -> TableChanges:
@@ -276,6 +269,7 @@ class TableCompute:
             held=partial(self._old, attempt),
             spark=attempt.spark,
             rows=plan.offsets,
+            measure=attempt.scans.measure,
             first=is_first_chunk(plan),
         )
 

@@ -12,7 +12,8 @@
 - `log_replay`: the protocol, metadata and files of a version of a Delta table, replayed from its log
 - `logged_changes`: what one commit of a Delta table changed, as its entry in the log says
 - `maintenance`: commits that change no rows of an output
-- `merged_files`: the commit of a merge that Spark has computed
+- `merged_files`: the commit of a merge
+- `merged_rows`: merges keyed changes in this process
 - `output`: one Delta table that only epochs change
 - `same_key`: when two rows have the same key, in the SQL of delta-rs (DataFusion)
 - `spool`: the spool of a view

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from backfill_assets.adapters.storage.documents import COMMIT
@@ -21,12 +22,15 @@ __all__ = [
     "ours_in",
     "read_commit",
     "readable_records",
+    "recent_records",
     "record_of",
     "staged_folder_of",
 ]
 
 Actions = list[dict[str, Any]]
 """What one commit does, in the format of the Delta protocol."""
+
+_FEW = 6
 
 
 def commits_of(location: TableLocation, newest: int) -> Iterator[tuple[int, Actions]]:
@@ -105,6 +109,12 @@ def readable_records(location: TableLocation, newest: int, target: str) -> Itera
             return
         if record is not None:
             yield version, actions, record
+
+
+def recent_records(location: TableLocation, newest: int, target: str) -> list[CommitRecord]:
+    """The records of the last few commits of this project from version `newest` back, newest first: what is learned from them
+    should cost few reads."""
+    return [record for _, _, record in islice(readable_records(location, newest, target), _FEW)]
 
 
 def newest_record(location: TableLocation, version: int, target: str) -> CommitRecord | None:

@@ -35,12 +35,13 @@ from backfill_assets.adapters.delta.merged_files import (
     check_rows,
     commit_merged,
 )
+from backfill_assets.adapters.delta.merged_rows import are_findable, merge_rows
 from backfill_assets.adapters.delta.same_key import column, lies_in, same_key
 from backfill_assets.adapters.delta.staging import changed_rows, check_columns
 from backfill_assets.adapters.delta.touched_files import (
     changes_of_files,
     changes_of_rows,
-    touched_bytes,
+    touched_files,
     touched_values,
 )
 from backfill_assets.adapters.storage.warehouse import LoadedTable, Mark, TableLocation
@@ -170,8 +171,9 @@ class DeltaOutput:
                 self._append(table, record, staged)
             elif record.engine == "delta-rs":
                 self._merge(table, record, staged)
-            elif not self._log.has_newer():  # otherwise Spark would work for nothing
-                self._merge_large(table, record, staged)
+            elif not self._log.has_newer():  # otherwise it would be computed for nothing
+                merge = merge_rows if record.engine == "arrow" else self.merge_large
+                self._merge_and_put(table, record, staged, merge)
         except Exception:
             self._log.forget()  # only a new load shows the outcome of the commit
             raise
@@ -190,9 +192,13 @@ class DeltaOutput:
         if staged.appends:
             return "append"
         table = self._table
-        held = 0 if table is None else touched_bytes(table, changes_of_files(table, staged.key, staged.files))
-        needed = MEMORY_OF_BYTE * (held + sum(each.size for each in staged.files))
-        return "delta-rs" if needed <= self.merge_memory else "spark"
+        if table is None:
+            return "arrow"
+        touched = touched_files(table, changes_of_files(table, staged.key, staged.files))
+        needed = MEMORY_OF_BYTE * (sum(each.size for each in touched) + sum(each.size for each in staged.files))
+        if needed > self.merge_memory:
+            return "spark"
+        return "delta-rs" if asks_more(table) or not are_findable(table, staged.key) else "arrow"
 
     def _append(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         new_life = record.kind is CommitKind.CREATE
@@ -227,9 +233,10 @@ class DeltaOutput:
             values, "s.__op <> 'delete'"
         ).when_not_matched_insert(values, "s.__op <> 'delete'").execute()
 
-    def _merge_large(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
-        merged = self.merge_large(self.location, table, staged)
+    def _merge_and_put(self, table: DeltaTable, record: CommitRecord, staged: Staged, merge: MergeLarge) -> None:
+        merged = merge(self.location, table, staged)
         check_rows(self.target, table, staged, merged)
+        check_columns(self.target, table.schema().to_json(), merged.files)
         self._log.forget()
         if self._bounds_suit(table, [*merged.files]):
             numbers, metadata = self._numbers(record), metadata_of(record)

@@ -6,8 +6,10 @@ property does not list (`core.epoch.bounds`), delta-rs gives no bounds.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,13 +19,27 @@ from backfill_assets.core.epoch.bounds import boundable
 from backfill_assets.core.epoch.records import StagedFile
 from backfill_assets.core.epoch.touched_spans import Span, apart, blocks, may_touch, touched_spans
 
-__all__ = ["Changes", "changes_of_files", "changes_of_rows", "touched_bytes", "touched_values"]
+__all__ = ["Changes", "LoggedFile", "changes_of_files", "changes_of_rows", "touched_files", "touched_values"]
 
 Changes = Mapping[str, Sequence[Span]]
 """For columns of a key, the spans in which changed rows have their values, sorted and apart."""
 
 _MOST_FILES = 10_000
 """The bounds of no more files are compared with the changes in this process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoggedFile:
+    """A data file of a version: its path as the log names it, its size, and how many rows the log says it has."""
+
+    path: str
+    size: int
+    rows: int | None
+
+    @property
+    def stored(self) -> str:
+        """Where the file is, relative to the table."""
+        return unquote(self.path)
 
 
 def changes_of_rows(table: DeltaTable, key: Iterable[str], rows: pa.Table) -> Changes:
@@ -52,13 +68,17 @@ def touched_values(table: DeltaTable, changes: Changes) -> dict[str, list[Span]]
     return {name: spans for name, spans in found.items() if spans is not None}
 
 
-def touched_bytes(table: DeltaTable, changes: Changes) -> int:
-    """The size of all files that may have a changed row."""
-    sizes = pa.table(table.get_add_actions()).column("size_bytes").to_pylist()
-    touched = [True] * len(sizes)
+def touched_files(table: DeltaTable, changes: Changes) -> list[LoggedFile]:
+    """The files that may have a changed row."""
+    listed = pa.table(table.get_add_actions()).select(["path", "size_bytes", "num_records"]).to_pylist()
+    touched = [True] * len(listed)
     for name, bounds in _bounds(table, changes).items():
         touched = [every and may_touch(changes[name], file) for every, file in zip(touched, bounds, strict=True)]
-    return sum(size for size, is_touched in zip(sizes, touched, strict=True) if is_touched)
+    return [
+        LoggedFile(path=each["path"], size=each["size_bytes"], rows=each["num_records"])
+        for each, is_touched in zip(listed, touched, strict=True)
+        if is_touched
+    ]
 
 
 def _bounded_columns(table: DeltaTable, names: Iterable[str]) -> dict[str, str]:

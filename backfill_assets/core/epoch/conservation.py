@@ -157,7 +157,7 @@ def check_merged(view: str, staged: Staged, found: MergedRows) -> None:
     fed = inserted + 2 * staged.rows_updated + staged.rows_deleted
     if (found.added, found.fed) != (expected, fed):
         raise ReadMismatchError(
-            f"{view}: Spark merged {inserted} inserts, {staged.rows_updated} updates and {staged.rows_deleted} deletes into "
+            f"{view}: a merge put {inserted} inserts, {staged.rows_updated} updates and {staged.rows_deleted} deletes into "
             f"files of {found.removed} rows, which gave {found.added} rows and {found.fed} in the change feed, expected "
             f"{expected} and {fed}",
             hint=_HINT,

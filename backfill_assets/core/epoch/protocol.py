@@ -89,6 +89,8 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
         engine=parts.output.engine(staged),
         rule=staged.rule,
         why_full=staged.why_full,
+        keys_touched=staged.keys_touched,
+        rows_reached=staged.rows_reached,
         columns=last.columns or parts.decider.columns(),
         spooled={part: plan.spooled.get(part, mine) for part in spooled_parts(plan.after)},
         total=last.total,

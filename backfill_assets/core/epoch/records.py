@@ -105,9 +105,12 @@ def spooled_parts(position: Position) -> list[str]:
 Rule = Literal["", "additive", "full", "linear", "restricted"]
 """How an epoch of a query over whole tables was computed."""
 
-WhyFull = Literal["", "changes_lost", "first", "many_changes", "no_rule", "refresh_mode", "rows_left_out"]
+WhyFull = Literal[
+    "", "changes_lost", "first", "keys_reach_many", "many_changes", "no_rule", "refresh_mode", "rows_left_out"
+]
 """Why it was computed in full: files of changes, or a change feed, are missing; it is history, or nothing but versions moved;
-more than a third of all rows changed; there is no rule for these changes; the view asks for it; rows are left out."""
+the keys of changed rows are expected to reach more than a third of all rows, or so many changed; there is no rule for these
+changes; the view asks for it; rows are left out."""
 
 
 class CommitKind(StrEnum):
@@ -127,8 +130,10 @@ class CommitRecord(Value):
     or replaced (`rows_updated` of them were replaced), `rows_deleted` the deleted ones, `rows_total` the rows in the table
     afterwards. `rule` says how a query over whole tables was computed: `full`, `linear` from the changes alone, `additive`
     from these and the groups that are there, or `restricted` to the values of a key that they touch; empty for other
-    queries. `why_full` says why no rule was taken. `engine` says how the commit was made: `append` of staged files,
-    `overwrite` with them, or a merge by key in `delta-rs` or `spark`.
+    queries. `why_full` says why no rule was taken. `keys_touched` counts the values of keys that changed rows have, where a
+    rule goes by keys, and `rows_reached` the rows of all tables that the epoch was computed from: those that changed, and
+    those that have such a value; or all rows. `engine` says how the commit was made: `append` of staged files, `overwrite`
+    with them, or a merge by key in `delta-rs` or `spark`.
     `columns` are the columns of the upstreams when this life began, as far as the query may refer to them.
     `spooled` says in which staged folder each part of the spool is that the position needs.
     """
@@ -151,6 +156,8 @@ class CommitRecord(Value):
     engine: str = "append"
     rule: Rule = ""
     why_full: WhyFull = ""
+    keys_touched: int = 0
+    rows_reached: int = 0
     columns: UpstreamColumns = Field(default_factory=dict)
     spooled: dict[str, str] = Field(default_factory=dict)
     total: int = 0
@@ -210,6 +217,8 @@ class Staged(Value):
     delta_schema: str = ""
     rule: Rule = ""
     why_full: WhyFull = ""
+    keys_touched: int = 0
+    rows_reached: int = 0
 
     @property
     def rows(self) -> int:

@@ -6,7 +6,7 @@ The total is frozen when a life begins, and the part that is done only grows, so
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from backfill_assets.core.epoch.records import CommitRecord, Position
+from backfill_assets.core.epoch.records import CommitRecord, Position, Rule, WhyFull
 from backfill_assets.core.progress.lag import CountBound, converging, converging_commits
 from backfill_assets.core.progress.positions import IngestPosition, SnapshotPosition, ViewPosition
 
@@ -15,7 +15,9 @@ __all__ = ["PartitionProgress", "Progress", "TableProgress", "lag_numbers", "par
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """The progress of a table. Rows are offsets of its upstreams; None means not known (or, of `eta_seconds`, done)."""
+    """The progress of a table. Rows are offsets of its upstreams; None means not known (or, of `eta_seconds`, done).
+
+    Of the newest epoch of a view over whole tables: its rule, why it was computed in full if it was, and what it touched."""
 
     phase: str
     epoch: int
@@ -25,6 +27,10 @@ class Progress:
     rows_per_second: float
     eta_seconds: float | None
     lag_rows: int | None
+    rule: Rule = ""
+    why_full: WhyFull = ""
+    keys_touched: int = 0
+    rows_reached: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +117,10 @@ def progress_of(records: Sequence[CommitRecord], lag: Mapping[str, int] | None) 
         rows_per_second=round(rate, 1),
         eta_seconds=round(behind / rate, 1) if behind and rate > 0 else None,
         lag_rows=behind,
+        rule=newest.rule,
+        why_full=newest.why_full,
+        keys_touched=newest.keys_touched,
+        rows_reached=newest.rows_reached,
     )
 
 

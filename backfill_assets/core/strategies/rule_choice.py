@@ -1,11 +1,14 @@
 """Which rule a view over whole tables takes for the changes of an epoch, and why it is computed in full where it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
-from backfill_assets.core.epoch.records import Rule, WhyFull
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Rule, WhyFull
+from backfill_assets.core.progress.positions import SnapshotPosition
 
-__all__ = ["MOST_CHANGED", "Changes", "chosen_rule"]
+__all__ = ["MOST_CHANGED", "Changes", "chosen_rule", "reach_of_changes"]
 
 MOST_CHANGED = 3
 """Changes are followed where all tables hold this many times their rows. Beyond a third, computing everything costs less."""
@@ -14,12 +17,14 @@ MOST_CHANGED = 3
 @dataclass(frozen=True, kw_only=True)
 class Changes:
     """What there is to follow: `rows` that changed, in tables that have `held` so many; whether rows are `left_out` of what
-    is read; and whether files and feeds tell what changed, which is asked last."""
+    is read; how many rows of the tables each changed row is expected to `reach` by its keys; and whether files and feeds tell
+    what changed, which is asked last."""
 
     rows: int
     held: int
     left_out: bool
     readable: Callable[[], bool]
+    reach: float = 1.0
 
 
 def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]:
@@ -30,14 +35,43 @@ def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]
         >>> chosen_rule("linear", "auto", few), chosen_rule("linear", "full", few)
         (('linear', ''), ('full', 'refresh_mode'))
     """
-    if mode == "full":
-        return "full", "refresh_mode"
-    if not changes.rows:
-        return "full", "first"
-    if rule == "full":
-        return "full", "no_rule"
-    if changes.left_out:
-        return "full", "rows_left_out"
-    if mode == "auto" and MOST_CHANGED * changes.rows > changes.held:
-        return "full", "many_changes"
+    is_auto = mode == "auto"
+    against: tuple[tuple[bool, WhyFull], ...] = (
+        (mode == "full", "refresh_mode"),
+        (not changes.rows, "first"),
+        (rule == "full", "no_rule"),
+        (changes.left_out, "rows_left_out"),
+        (is_auto and MOST_CHANGED * changes.rows > changes.held, "many_changes"),
+        (is_auto and MOST_CHANGED * changes.rows * changes.reach > changes.held, "keys_reach_many"),
+    )
+    for holds, why in against:
+        if holds:
+            return "full", why
     return (rule, "") if changes.readable() else ("full", "changes_lost")
+
+
+def reach_of_changes(records: Sequence[CommitRecord], changed: Collection[str]) -> float:
+    """How many rows of all tables each changed row has reached by its keys, the median of earlier epochs with changes of just
+    the same tables. 1 if there was none: then the rule is tried.
+
+    Args:
+        records: A table's newest commits, newest first.
+        changed: The upstreams that changed.
+    """
+    found = [
+        after.rows_reached / after.rows_read
+        for after, before in pairwise(records)
+        if after.keys_touched and after.rows_read and _changed(before, after) == set(changed)
+    ]
+    return max(1.0, median(found)) if found else 1.0
+
+
+def _changed(before: CommitRecord, after: CommitRecord) -> set[str]:
+    """The upstreams of which an epoch consumed versions; none if the records do not follow each other."""
+    old, new = before.position, after.position
+    follows = after.kind is CommitKind.EPOCH and after.incarnation == before.incarnation
+    if not (follows and isinstance(old, SnapshotPosition) and isinstance(new, SnapshotPosition)):
+        return set()
+    return {
+        name for name, table in new.tables.items() if name in old.tables and table.version > old.tables[name].version
+    }

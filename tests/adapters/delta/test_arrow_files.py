@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from backfill_assets.adapters.delta.arrow_files import put_rows
+from backfill_assets.adapters.delta import arrow_files
+from backfill_assets.adapters.delta.arrow_files import FileWriter, put_rows
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import MAX_TEXT
@@ -92,3 +93,37 @@ def test_a_page_that_is_damaged_later_is_noticed(location: TableLocation) -> Non
     path.write_bytes(content[:at] + b"X" + content[at + 1 :])
     with pytest.raises(OSError, match="CRC"):
         pq.read_table(path, page_checksum_verification=True)
+
+
+def test_a_name_with_a_dot_gives_no_statistics_to_floats_inside_of_another_column(location: TableLocation) -> None:
+    numbers = pa.array([1, 2], pa.int64())
+    inside = {"a": [{"b": 1.5}, {"b": float("nan")}], "c": [[0.5], [float("nan")]]}
+    made = put(location, pa.table({"a.b": numbers, "c.list.element": numbers, "id": numbers, **inside}))
+    footer = pq.read_metadata(Path(location.child(made.path))).row_group(0)
+    columns = [footer.column(at) for at in range(footer.num_columns)]
+    assert {each.path_in_schema for each in columns if each.statistics is not None} == {"id"}
+    assert json.loads(made.stats)["maxValues"] == {"a.b": 2, "c.list.element": 2, "id": 2}
+
+
+def test_a_file_of_several_groups_is_described_as_if_it_were_one(
+    location: TableLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = put(location)
+    monkeypatch.setattr(arrow_files, "_GROUP_ROWS", 1)
+    writer = FileWriter(location, "22222222-1-aaaaaaaa/part.parquet", ROWS.schema)
+    for at in range(len(ROWS)):
+        writer.write(ROWS.slice(at, 1))
+    made = writer.close()
+    assert json.loads(made.stats) == json.loads(whole.stats)
+    assert (made.rows, made.columns) == (whole.rows, whole.columns)
+    assert pq.ParquetFile(location.child(made.path)).num_row_groups == len(ROWS)
+
+
+def test_a_column_has_no_bounds_if_one_of_the_groups_has_none(
+    location: TableLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(arrow_files, "_GROUP_ROWS", 1)
+    writer = FileWriter(location, "22222222-1-aaaaaaaa/part.parquet", pa.schema({"day": pa.date32()}))
+    for days in (1, 4_000_000, None):
+        writer.write(pa.table({"day": pa.array([days], pa.int32()).view(pa.date32())}))
+    assert json.loads(writer.close().stats) == {"numRecords": 3, "nullCount": {"day": 1}}

@@ -150,6 +150,6 @@ def test_a_merge_is_made_in_memory_as_far_as_table_and_changes_fit(output: Delta
     changes = stage(output, FIRST, 2, [1]).model_copy(update={"rows_updated": 1, "key": ("id",)})
     (held,) = pa.table(DeltaTable(output.location.uri).get_add_actions())["size_bytes"].to_pylist()
     output.merge_memory = MEMORY_OF_BYTE * (held + changes.files[0].size)
-    assert output.engine(changes) == "delta-rs"
+    assert output.engine(changes) == "arrow"
     output.merge_memory -= 1
     assert output.engine(changes) == "spark"

@@ -22,6 +22,7 @@ from backfill_assets.core.epoch.staged_folders import StagedFolder
 from tests.support.outputs import commit, output_at, record, stage
 
 LIFE = "11111111"
+ENGINES = ("arrow", "delta-rs")
 KINDS: Mapping[str, tuple[pa.DataType, Sequence[Any]]] = {
     "long": (pa.int64(), (-(2**63), -1, 0, 7, 2**63 - 1)),
     "byte": (pa.int8(), (-128, -1, 0, 5, 127)),
@@ -66,11 +67,12 @@ def staged_changes(output: DeltaOutput, epoch: int, changes: Mapping[str, pa.Tab
     )
 
 
-def merge(output: DeltaOutput, epoch: int, changes: Mapping[str, pa.Table]) -> None:
+def merge(output: DeltaOutput, epoch: int, changes: Mapping[str, pa.Table], engine: str) -> None:
     staged = staged_changes(output, epoch, changes)
     output.look()
-    made = record(CommitKind.EPOCH, LIFE, epoch).model_copy(update={"engine": "delta-rs"})
+    made = record(CommitKind.EPOCH, LIFE, epoch).model_copy(update={"engine": engine})
     output.commit(made, staged)
+    assert output.look().record == made
 
 
 def content(output: DeltaOutput) -> dict[Any, int]:
@@ -106,40 +108,49 @@ def histories(draw: st.DrawFn) -> tuple[str, list[dict[Any, int | None]], list[d
     return kind, files, merges
 
 
-@given(histories())
+@pytest.mark.parametrize("engine", ENGINES)
+@given(history=histories())
 def test_merges_leave_what_the_changes_say_whatever_files_they_open(
     tmp_path_factory: pytest.TempPathFactory,
+    engine: str,
     history: tuple[str, list[dict[Any, int | None]], list[dict[str, dict[Any, int]]]],
 ) -> None:
     kind, files, merges = history
     output = output_with(tmp_path_factory.mktemp("merged"), kind, files)
     expected = {key: value for each in files for key, value in each.items()}
     for epoch, changes in enumerate(merges, len(files) + 1):
-        merge(output, epoch, {name: held(rows, kind) for name, rows in changes.items() if rows})
+        merge(output, epoch, {name: held(rows, kind) for name, rows in changes.items() if rows}, engine)
         expected |= changes["insert"] | changes["update"]
         expected = {key: value for key, value in expected.items() if key not in changes["delete"]}
         assert content(output) == expected
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_file_that_can_have_no_changed_row_is_not_opened(tmp_path: Path, kind: str) -> None:
+def test_a_file_that_can_have_no_changed_row_is_not_opened(tmp_path: Path, kind: str, engine: str) -> None:
     first, second, third, *_ = sorted(KINDS[kind][1])
     output = output_with(tmp_path, kind, [{first: 1}, {second: 1}, {third: 1}])
     for epoch in (1, 3):
         file_of(output, epoch).rename(tmp_path / f"{epoch}")
-    merge(output, 4, {"update": held({second: 5}, kind)})
+    merge(output, 4, {"update": held({second: 5}, kind)}, engine)
     for epoch in (1, 3):
         (tmp_path / f"{epoch}").rename(file_of(output, epoch))
     assert content(output) == {first: 1, second: 5, third: 1}
 
 
-@pytest.mark.parametrize("fault", ["a null among the changes", "a file without bounds"])
-def test_every_file_is_opened_where_bounds_do_not_tell(tmp_path: Path, fault: str) -> None:
-    output = output_with(tmp_path, "long", [{1: 1}, {5: 1}, {None: 1} if fault == "a file without bounds" else {9: 1}])
-    file_of(output, 2).rename(tmp_path / "away")
-    changed = {1: 7} if fault == "a file without bounds" else {1: 7, None: 7}
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("away", "last", "changed"),
+    [(2, 9, {1: 7, None: 7}), (3, None, {1: 7})],
+    ids=["a null among the changes", "a file without bounds"],
+)
+def test_a_file_is_opened_where_bounds_do_not_tell(
+    tmp_path: Path, away: int, last: int | None, changed: Mapping[Any, int], engine: str
+) -> None:
+    output = output_with(tmp_path, "long", [{1: 1}, {5: 1}, {last: 1}])
+    file_of(output, away).rename(tmp_path / "away")
     with pytest.raises(Exception, match=r"part\.parquet"):
-        merge(output, 4, {"update": held(changed, "long")})
+        merge(output, 4, {"update": held(changed, "long")}, engine)
 
 
 def test_the_memory_of_a_merge_is_that_of_the_files_it_opens(tmp_path: Path) -> None:
@@ -148,7 +159,7 @@ def test_the_memory_of_a_merge_is_that_of_the_files_it_opens(tmp_path: Path) -> 
     output.look()
     size = file_of(output, 2).stat().st_size
     output.merge_memory = MEMORY_OF_BYTE * (size + staged.files[0].size)
-    assert output.engine(staged) == "delta-rs"
+    assert output.engine(staged) == "arrow"
     output.merge_memory -= 1
     assert output.engine(staged) == "spark"
 

@@ -137,7 +137,7 @@ def test_a_merge_adds_up_only_if_all_rows_were_read(
     short = [rows - hidden for rows in table]
     for found in (merged(table, short), merged(short, table), merged(short, short)):
         if found != merged(table, table):
-            with pytest.raises(ReadMismatchError, match="views/v: Spark merged"):
+            with pytest.raises(ReadMismatchError, match="views/v: a merge put"):
                 check_merged("views/v", staged, found)
 
 

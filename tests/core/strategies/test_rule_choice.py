@@ -4,23 +4,27 @@ from typing import get_args
 
 import pytest
 
-from backfill_assets.core.epoch.records import Rule, WhyFull
-from backfill_assets.core.strategies.rule_choice import MOST_CHANGED, Changes, chosen_rule
+from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Rule, WhyFull
+from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
+from backfill_assets.core.strategies.rule_choice import MOST_CHANGED, Changes, chosen_rule, reach_of_changes
 from backfill_assets.declare.model import RefreshMode
 
 ROWS = 10
 
 
 def changes(
-    *, rows: int = ROWS, held: int = MOST_CHANGED * ROWS, left_out: bool = False, lost: bool = False
+    *, rows: int = ROWS, held: int = MOST_CHANGED * ROWS, left_out: bool = False, lost: bool = False, reach: float = 1.0
 ) -> Changes:
-    return Changes(rows=rows, held=held, left_out=left_out, readable=lambda: not lost)
+    return Changes(rows=rows, held=held, left_out=left_out, readable=lambda: not lost, reach=reach)
 
 
 CASES: list[tuple[Rule, RefreshMode, Changes, Rule, WhyFull]] = [
     ("linear", "auto", changes(), "linear", ""),
     ("linear", "auto", changes(held=MOST_CHANGED * ROWS - 1), "full", "many_changes"),
     ("linear", "incremental", changes(held=ROWS), "linear", ""),
+    ("restricted", "auto", changes(held=MOST_CHANGED * ROWS * 4, reach=4), "restricted", ""),
+    ("restricted", "auto", changes(held=MOST_CHANGED * ROWS * 4, reach=4.1), "full", "keys_reach_many"),
+    ("restricted", "incremental", changes(reach=100), "restricted", ""),
     ("restricted", "incremental_strict", changes(held=ROWS), "restricted", ""),
     ("additive", "full", changes(), "full", "refresh_mode"),
     ("full", "auto", changes(), "full", "no_rule"),
@@ -36,6 +40,46 @@ def test_a_rule_is_taken_if_nothing_stands_against_it(
     rule: Rule, mode: RefreshMode, given: Changes, chosen: Rule, why: WhyFull
 ) -> None:
     assert chosen_rule(rule, mode, given) == (chosen, why)
+
+
+def record(epoch: int, *, keys: int = 1, reached: int = 0, rows: int = 1, **versions: int) -> CommitRecord:
+    """A commit after which tables were read up to these versions."""
+    tables = {
+        name: TablePosition(table_id=name, pinned=0, version=at, commit_ms=0, buckets={})
+        for name, at in versions.items()
+    }
+    return CommitRecord(
+        kind=CommitKind.EPOCH, target="views/v", incarnation="1", epoch=epoch, attempt="", plan_hash="", fingerprint={},
+        position=SnapshotPosition(tables=tables), live=True, rows_read=rows, keys_touched=keys, rows_reached=reached,
+        started_at=0, finished_at=0, created_at=0,
+    )  # fmt: skip
+
+
+def test_what_keys_reach_is_learned_from_epochs_with_changes_of_just_the_same_tables() -> None:
+    records = [
+        record(6, reached=9_000, rows=3, a=5, b=3),  # a: 3,000 for each row
+        record(5, reached=50, rows=10, a=4, b=3),  # b: 5
+        record(4, reached=700, rows=7, a=4, b=2),  # both
+        record(3, reached=20, rows=10, a=3, b=1),  # a: 2
+        record(2, keys=0, reached=10**9, a=2, b=1),  # by no key
+        record(1, a=1, b=1),
+    ]
+    assert reach_of_changes(records, ["a"]) == (3_000 + 2) / 2
+    assert reach_of_changes(records, ["b"]) == 5
+    assert reach_of_changes(records, ["b", "a"]) == 100
+    assert reach_of_changes(records, ["c"]) == 1
+    assert reach_of_changes(records[:1], ["a"]) == 1
+
+
+def test_an_epoch_of_another_life_teaches_nothing() -> None:
+    first, second = record(1, a=1), record(2, reached=900, a=2)
+    assert reach_of_changes([second, first], ["a"]) == 900
+    assert reach_of_changes([second.model_copy(update={"incarnation": "2"}), first], ["a"]) == 1
+    assert reach_of_changes([second.model_copy(update={"kind": CommitKind.CREATE}), first], ["a"]) == 1
+
+
+def test_keys_that_reach_less_than_what_changed_count_as_what_changed() -> None:
+    assert reach_of_changes([record(2, reached=1, rows=10, a=2), record(1, a=1)], ["a"]) == 1
 
 
 def test_every_reason_has_a_case() -> None:

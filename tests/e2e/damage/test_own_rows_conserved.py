@@ -90,7 +90,7 @@ def test_a_file_of_a_view_that_is_damaged_while_a_merge_begins_is_missed(tmp_pat
     with ExitStack() as until_then:
         workspace = large(lake, lambda: until_then.enter_context(damaged(own_file)))
         said = refused(lake.project, "rows", workspace=workspace)
-    assert "views/rows: Spark merged " in said
+    assert "views/rows: a merge put " in said
     lake.project.refresh("rows")
     assert lake.project.check("rows").passed
 

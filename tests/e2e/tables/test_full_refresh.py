@@ -112,7 +112,7 @@ def test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_re
         assert refreshed(lake, view).engine != "overwrite", "a table that was overwritten once is followed"
         assert_right(lake, query, "large", view=view, checks=())
     lake.sql("base", "DELETE FROM {t} WHERE id < 3", "UPDATE {t} SET v = 7 WHERE id = 5")
-    assert refreshed(lake).engine == "delta-rs"
+    assert refreshed(lake).engine == "arrow"
     assert_right(lake, LAKE_QUERY, "base", checks=())
     assert refreshed(lake, "child").rows_deleted == 3
     assert_right(lake, doubled, "large", view="child")
@@ -135,7 +135,7 @@ def test_readers_see_only_differences_if_few_rows_differ(
         monkeypatch.setattr(differences, "COUNTED_ROWS", 0)
     change_few(lake)
     record = refreshed(lake)
-    assert (record.engine, record.rows_written, record.rows_updated, record.rows_deleted) == ("delta-rs", 2, 1, 1)
+    assert (record.engine, record.rows_written, record.rows_updated, record.rows_deleted) == ("arrow", 2, 1, 1)
     plan = lake.project.workspace().state.ledger().plan(record.target, record.incarnation, record.epoch)
     assert plan is not None
     assert all(isinstance(each, FullRead) for each in plan.reads), "they were not followed"
@@ -154,7 +154,7 @@ def test_groups_that_differ_are_replaced_and_no_others(lake: Lake) -> None:
     lake.project.refresh("sums")
     touch(lake)
     lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id = 5", "DELETE FROM {t} WHERE id % 100 = 7")
-    assert refreshed(lake, "sums").engine == "delta-rs"
+    assert refreshed(lake, "sums").engine == "arrow"
     assert told(lake, "sums") == Counter({("update_preimage", 5): 1, ("update_postimage", 5): 1, ("delete", 7): 1})
     assert_right(lake, sums, "base", view="sums", columns=("id", "twice", "most"))
 
@@ -227,10 +227,10 @@ def test_a_view_that_is_incremental_or_would_take_long_follows(lake: Lake) -> No
     lake.view("steady", LAKE_QUERY, lake.table("base"), refresh_mode="incremental")
     lake.project.refresh("steady")
     rewrite(lake)
-    assert refreshed(lake, "steady").engine == "delta-rs"
+    assert refreshed(lake, "steady").engine == "arrow"
     assert_right(lake, LAKE_QUERY, "base", view="steady", checks=())
     done = lake.project.refresh("large", Limits(chunk_rows=ROWS // 10)).report
-    assert [each.engine for each in done.epochs] == ["delta-rs"] * REWRITES
+    assert [each.engine for each in done.epochs] == ["arrow"] * REWRITES
     assert_right(lake, LAKE_QUERY, "base", checks=())
 
 

@@ -54,7 +54,7 @@ def test_history_is_read_in_chunks_and_changes_of_every_kind_follow(lake: Lake) 
         "OPTIMIZE {t}",
     )
     done = lake.project.refresh("large")
-    assert done.report.record.engine == "delta-rs"
+    assert done.report.record.engine == "arrow"
     assert sum(lake.found("large", COLUMNS).values()) == done.report.record.rows_total
     assert lake.found("large", COLUMNS) == lake.expected("large", QUERY, "orders")
     check(lake, *CHECKS)

@@ -55,7 +55,7 @@ def test_composite_hidden_keys_with_null_nan_negative_zero_and_keywords_by_eithe
     lake.view("large", ODD, lake.table("odd", key=["Key", "x"]))
     lake.project.refresh("large")
     assert lake.project.record("large").rows_total == 61
-    for engine, workspace in (("delta-rs", lake.project.workspace()), ("spark", large(lake))):
+    for engine, workspace in (("arrow", lake.project.workspace()), ("spark", large(lake))):
         table = DeltaTable(lake.path("odd"))
         table.update({"name": f"'{engine}'"}, predicate='isnan(x) OR "Key" IS NULL OR "Key" = \'zero\'')
         table.delete('x IS NULL AND ("Key" IS NULL OR "Key" = \'k3\')')

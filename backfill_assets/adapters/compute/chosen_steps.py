@@ -1,0 +1,59 @@
+"""How an epoch of a query over whole tables follows what changed: by the rule of its query, if nothing stands against it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from backfill_assets.adapters.compute.relational_changes import changes_readable, check_changes_readable
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.core.epoch.records import CommitRecord, Plan, WhyFull
+from backfill_assets.core.progress.reads import FullRead
+from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule, reach_of_changes
+from backfill_assets.core.strategies.table_plans import chunk_places
+from backfill_assets.core.strategies.table_skips import keys_left_out
+from backfill_assets.query.query import Query
+from backfill_assets.query.relational import RelationalQuery, Steps
+
+__all__ = ["StepChoice", "changed_reads", "held_rows"]
+
+
+def changed_reads(plan: Plan) -> list[FullRead]:
+    """The reads of tables that changed."""
+    return [each for each in plan.reads if isinstance(each, FullRead) and each.first <= each.last and each.rows]
+
+
+def held_rows(plan: Plan) -> int:
+    """How many rows all tables have that a plan reads in full."""
+    return sum(each.held for each in plan.reads if isinstance(each, FullRead))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepChoice:
+    """Chooses the steps of a view's epochs. `mode` is its refresh mode; `records` gives its newest commits, newest first."""
+
+    upstreams: Mapping[str, DeltaUpstream]
+    mode: str
+    records: Callable[[], Sequence[CommitRecord]]
+
+    def of(self, query: Query, plan: Plan) -> tuple[Steps, WhyFull]:
+        """How the view follows what changed, and why it is computed in full if it is. Errors: `VersionsLostError` where it
+        may only follow changes, and these are gone."""
+        if not isinstance(query, RelationalQuery):
+            return Steps("full"), ""
+        if not plan.replaces:
+            return query.chunk_steps(chunk_places(plan)), ""
+        changed = changed_reads(plan)
+        names = [each.source for each in changed]
+        steps = query.steps(names)
+        before = steps.rule != "restricted" or bool(steps.linear)
+        if changed and steps.rule != "full" and self.mode == "incremental_strict":
+            check_changes_readable(self.upstreams, changed, before=before)
+        by_keys = self.mode == "auto" and bool(steps.by_class)
+        changes = Changes(
+            rows=sum(each.rows for each in changed),
+            held=held_rows(plan),
+            left_out=any(keys_left_out(plan, each.source) for each in plan.reads if isinstance(each, FullRead)),
+            readable=lambda: changes_readable(self.upstreams, changed, before=before),
+            reach=reach_of_changes(self.records(), names) if by_keys else 1.0,
+        )
+        rule, why_full = chosen_rule(steps.rule, self.mode, changes)
+        return (steps if rule == steps.rule else Steps("full")), why_full

@@ -1,0 +1,242 @@
+"""Merges keyed changes in this process: finds the rows that they replace or delete, and writes the files with these again.
+
+It opens the files that may have a changed row by the bounds of their keys, reads just the keys of these, and all rows only of
+files in which a row was found. It commits nothing: `merged_files` does, on exactly the version that was read.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from backfill_assets.adapters.delta.arrow_files import FileWriter
+from backfill_assets.adapters.delta.merged_files import Merged
+from backfill_assets.adapters.delta.staging import changed_rows, delete_folder
+from backfill_assets.adapters.delta.touched_files import LoggedFile, changes_of_rows, touched_files
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.records import Staged, StagedFile
+from backfill_assets.errors import ReadMismatchError, StagingError
+
+__all__ = ["are_findable", "merge_rows"]
+
+_OPERATION, _CHANGE_TYPE = "__op", "_change_type"
+_SMALL_BYTES: Final = 16 * 2**20
+"""Files up to this size are written again together, up to this size; and new rows with them."""
+
+
+def are_findable(table: DeltaTable, key: Iterable[str]) -> bool:
+    """Whether rows of a table can be found by these columns: Arrow compares no nested values."""
+    schema = pa.schema(table.schema().to_arrow())
+    return not any(pa.types.is_nested(schema.field(name).type) for name in key)
+
+
+def merge_rows(location: TableLocation, table: DeltaTable, staged: Staged) -> Merged:
+    """What staged changes make of a loaded version: its new files, and that of the change feed, in the attempt's folder.
+
+    Args:
+        location: The table.
+        table: The loaded version.
+        staged: Keyed changes. Rows of the same key are those that Spark groups together.
+
+    Returns:
+        What is to be committed. That rows add up is for the caller to see.
+
+    Raises:
+        ReadMismatchError: A file of the table is missing or damaged.
+        StagingError: Two changes have the same key.
+    """
+    return _Merge(location, table, staged).merged()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A file in which rows were found: which of them, and the number of the change for each."""
+
+    file: LoggedFile
+    rows: np.ndarray
+    changes: pa.Array
+
+
+class _Merge:
+    """One merge."""
+
+    def __init__(self, location: TableLocation, table: DeltaTable, staged: Staged) -> None:
+        self._location, self._table, self._key = location, table, staged.key
+        self._schema = pa.schema(table.schema().to_arrow())
+        rows = changed_rows(location, staged)
+        self._operations = rows.column(_OPERATION).combine_chunks()
+        self._changes = rows.select(self._schema.names).cast(self._schema)
+        attempt = staged.files[0].path.partition("/")[0]
+        self._folder = f"{attempt}/merged-{table.version()}"
+        self._contents: dict[str, bytes] = {}
+
+    def merged(self) -> Merged:
+        delete_folder(self._location, self._folder)  # what an attempt left that was cut off
+        found = list(self._found())
+        feed = FileWriter(self._location, f"{self._folder}/feed.parquet", self._schema.append(_change_type()))
+        groups = _groups(found)
+        new = self._changes.filter(pc.equal(self._operations, "insert"))
+        parts = [new.slice(0, 0)] * (len(groups) - 1) + [new]
+        files = [
+            self._written(group, part, f"rows-{number}.parquet", feed)
+            for number, (group, part) in enumerate(zip(groups, parts, strict=True))
+            if group or len(part)
+        ]
+        _feed(feed, new, "insert")
+        removed = frozenset(each.file.path for each in found)
+        return Merged(removed=removed, files=tuple(each for each in files if each.rows), feed=(feed.close(),))
+
+    def _found(self) -> Iterator[_Found]:
+        """The files with rows that are replaced or deleted."""
+        keys = _Keys(self._changes.select(self._key))
+        for file in touched_files(self._table, changes_of_rows(self._table, self._key, self._changes)):
+            rows, changes = keys.found_in(pa.concat_tables([self._none(self._key), *self._read(file, self._key)]))
+            if len(rows):
+                yield _Found(file, rows.to_numpy(), changes)
+            else:
+                self._contents.pop(file.path, None)
+
+    def _written(self, group: Sequence[_Found], new: pa.Table, name: str, feed: FileWriter) -> StagedFile:
+        """The rows of some files as they are after the merge, and new rows, in a file."""
+        writer = FileWriter(self._location, f"{self._folder}/{name}", self._schema)
+        for each in group:
+            self._rewrite(each, writer, feed)
+        writer.write(new)
+        return writer.close()
+
+    def _rewrite(self, found: _Found, writer: FileWriter, feed: FileWriter) -> None:
+        begins = 0
+        for old in self._read(found.file, self._schema.names):
+            inside = slice(*np.searchsorted(found.rows, (begins, begins + len(old))))
+            self._replace(old, found.rows[inside] - begins, found.changes[inside], (writer, feed))
+            begins += len(old)
+
+    def _replace(self, old: pa.Table, rows: np.ndarray, changes: pa.Array, into: tuple[FileWriter, FileWriter]) -> None:
+        """Write what becomes of old rows, of which these are changed, and tell the feed."""
+        writer, feed = into
+        stays = np.ones(len(old), dtype=bool)
+        stays[rows] = False
+        before, after = old.take(pa.array(rows)), self._changes.take(changes)
+        deleted = pc.equal(self._operations.take(changes), "delete")
+        kept = pc.invert(deleted)
+        writer.write(old.filter(pa.array(stays)))
+        writer.write(after.filter(kept))
+        _feed(feed, before.filter(deleted), "delete")
+        _feed(feed, before.filter(kept), "update_preimage")
+        _feed(feed, after.filter(kept), "update_postimage")
+
+    def _read(self, file: LoggedFile, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """These columns of all rows of a file, one group after the other."""
+        none = self._none(columns)
+        with self._opened(file) as opened:
+            for number in range(opened.num_row_groups):
+                yield opened.read_row_group(number, none.column_names).select(none.column_names).cast(none.schema)
+
+    def _none(self, columns: Sequence[str]) -> pa.Table:
+        """No rows of these columns."""
+        return pa.schema([self._schema.field(name) for name in columns]).empty_table()
+
+    @contextmanager
+    def _opened(self, file: LoggedFile) -> Iterator[pq.ParquetFile]:
+        """A file of the table. Errors: `ReadMismatchError` if it is missing or damaged; those of a store that fails."""
+        with ExitStack() as stack:
+            try:
+                source = self._content(file) or stack.enter_context(self._location.files().open_input_file(file.stored))
+                yield pq.ParquetFile(source, page_checksum_verification=True)
+            except (FileNotFoundError, pa.ArrowException) as error:
+                raise self._unreadable(file, error) from None
+            except OSError as error:  # also what Arrow says of a damaged page; a store that fails is asked again
+                if not self._location.is_local and file.size > _SMALL_BYTES:
+                    raise
+                raise self._unreadable(file, error) from None
+
+    def _content(self, file: LoggedFile) -> pa.BufferReader | None:
+        """A small file of an object store, by one request, which is remembered."""
+        if self._location.is_local or file.size > _SMALL_BYTES:
+            return None
+        if file.path not in self._contents:
+            content = self._location.objects().get(file.stored)
+            if content is None:
+                raise FileNotFoundError(file.stored)
+            self._contents[file.path] = content
+        return pa.BufferReader(self._contents[file.path])
+
+    def _unreadable(self, file: LoggedFile, error: Exception) -> ReadMismatchError:
+        return ReadMismatchError(
+            f"{self._location.uri}: its file {file.stored} cannot be read: {' '.join(str(error).split())}",
+            hint="nothing was committed; restore the file, or `backfill reset` builds the table anew",
+            table=self._location.uri,
+            expected=(file.rows, file.rows),
+            found=0,
+        )
+
+
+class _Keys:
+    """Finds rows by the keys of changes: column by column, with numbers that stand for the changes' values."""
+
+    def __init__(self, keys: pa.Table) -> None:
+        self._columns = [_one_form(column) for column in keys.columns]
+        self._sets: list[tuple[pa.Array, pa.Array]] = []
+        codes = _zeros(len(keys))
+        for column in self._columns:
+            values = pc.unique(column)
+            both = pc.add(pc.multiply(codes, len(values)), pc.index_in(column, value_set=values).cast(pa.int64()))
+            seen = pc.unique(both)
+            self._sets.append((values, seen))
+            codes = pc.index_in(both, value_set=seen).cast(pa.int64())
+        if len(pc.unique(codes)) < len(keys):
+            raise StagingError(
+                f"{len(keys)} changes of a merge have {len(pc.unique(codes))} keys, expected a key for each",
+                hint="nothing was committed; run it again",
+            )
+
+    def found_in(self, rows: pa.Table) -> tuple[pa.Array, pa.Array]:
+        """The numbers of the rows that have a change's key, and those of their changes."""
+        at, codes = pa.array(np.arange(len(rows))), _zeros(len(rows))
+        for column, (values, seen) in zip(rows.columns, self._sets, strict=True):
+            value = pc.index_in(_one_form(column).take(at), value_set=values).cast(pa.int64())
+            at, codes, value = (each.filter(pc.is_valid(value)) for each in (at, codes, value))
+            code = pc.index_in(pc.add(pc.multiply(codes, len(values)), value), value_set=seen).cast(pa.int64())
+            at, codes = at.filter(pc.is_valid(code)), code.filter(pc.is_valid(code))
+        return at, codes
+
+
+def _zeros(count: int) -> pa.Array:
+    return pa.array(np.zeros(count, dtype=np.int64))
+
+
+def _one_form(column: pa.ChunkedArray) -> pa.Array:
+    """Values in the one form for all that are equal as keys: Arrow compares the bits of NaN, and of zero."""
+    values = column.combine_chunks()
+    if not pa.types.is_floating(values.type):
+        return values
+    nan, zero = (pa.scalar(number, values.type) for number in (float("nan"), 0.0))
+    return pc.if_else(pc.is_nan(values), nan, pc.add(values, zero))
+
+
+def _groups(found: Sequence[_Found]) -> list[list[_Found]]:
+    """Files that are written as one; at least one group, for rows that are new."""
+    groups: list[list[_Found]] = [[]]
+    size = 0
+    for each in found:
+        if groups[-1] and size + each.file.size > _SMALL_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(each)
+        size += each.file.size
+    return groups if size <= _SMALL_BYTES else [*groups, []]
+
+
+def _change_type() -> pa.Field:
+    return pa.field(_CHANGE_TYPE, pa.string())
+
+
+def _feed(feed: FileWriter, rows: pa.Table, kind: str) -> None:
+    if len(rows):
+        feed.write(rows.append_column(_change_type(), pa.array([kind] * len(rows), pa.string())))
