@@ -126,6 +126,15 @@ def test_merges_leave_what_the_changes_say_whatever_files_they_open(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("kind", "value"), [(kind, value) for kind in sorted(KINDS) for value in KINDS[kind][1]])
+def test_a_row_is_found_by_any_value(tmp_path: Path, kind: str, value: Any, engine: str) -> None:
+    other = next(each for each in KINDS[kind][1] if each != value)
+    output = output_with(tmp_path, kind, [{value: 1}, {other: 1}])
+    merge(output, 3, {"update": held({value: 5}, kind)}, engine)
+    assert content(output) == {value: 5, other: 1}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_a_file_that_can_have_no_changed_row_is_not_opened(tmp_path: Path, kind: str, engine: str) -> None:
     first, second, third, *_ = sorted(KINDS[kind][1])

@@ -128,7 +128,7 @@ def test_floats_inside_of_a_key_have_one_form_too(lake: Lake) -> None:
     query = "SELECT k, v FROM deep"
     lake.view("copy", query, lake.table("deep", key="k"))
     lake.project.refresh("copy")
-    for engine, workspace in (("arrow", lake.project.workspace()), ("spark", large(lake))):
+    for engine, workspace in (("delta-rs", lake.project.workspace()), ("spark", large(lake))):
         DeltaTable(lake.path("deep")).update({"v": f"'{engine}'"})
         assert refresh(workspace, "copy", Limits(), run_id=engine).report.record.engine == engine
         assert lake.found("copy", ["v", "to_json(k)"]) == Counter([
