@@ -92,9 +92,16 @@ TOUCHED: Final = (
         tests=(REAL,),
     ),
     Mutation(
-        name="rows of a later group are looked for in the first",
+        name="rows of a later part of a file are replaced in the first",
         file=MERGED,
         old="begins += len(old)",
+        new="begins += 0",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="rows of a later part of a file are found in the first",
+        file=MERGED,
+        old="begins += len(part)",
         new="begins += 0",
         tests=(HERE,),
     ),

@@ -7,7 +7,7 @@ It commits nothing: `delta.merged_files` does, on exactly the version that was r
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -19,8 +19,8 @@ from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.staged_rows import write_by_spark
 from backfill_assets.adapters.compute.tasks import parallelism
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
-from backfill_assets.adapters.delta.merged_files import Merged
-from backfill_assets.adapters.delta.staging import collect, delete_folder
+from backfill_assets.adapters.delta.merged_files import Merged, merged_folder
+from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.delta.touched_files import changes_of_files, touched_values
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -64,9 +64,9 @@ class _Merge:
             feed = self._written(_FEED, self._feed(rows), tasks)
         return Merged(removed=frozenset(touched), files=files, feed=feed)
 
-    @property
-    def _attempt(self) -> str:
-        return self.staged.files[0].path.partition("/")[0]
+    @cached_property
+    def _folder(self) -> str:
+        return merged_folder(self.staged, self.table)
 
     @property
     def _columns(self) -> list[str]:
@@ -131,10 +131,8 @@ class _Merge:
         return left.join(named, same, how)
 
     def _written(self, part: str, rows: "DataFrame", tasks: int) -> tuple[StagedFile, ...]:
-        folder = f"{self._attempt}/merged-{self.table.version()}/{part}"
-        place = self.location.child(folder)
-        delete_folder(self.location, folder)  # what an attempt left that was cut off
-        counted = write_by_spark(rows, place, {_COUNT: "count(1)"}, tasks=tasks)[_COUNT]
+        folder = f"{self._folder}/{part}"
+        counted = write_by_spark(rows, self.location.child(folder), {_COUNT: "count(1)"}, tasks=tasks)[_COUNT]
         files = collect(self.location, folder)
         found = sum(each.rows for each in files)
         if found != counted:

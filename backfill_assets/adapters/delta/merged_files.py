@@ -1,5 +1,5 @@
-"""The commit of a merge that Spark has computed: files go, files come, and the change feed says what became of rows. And that
-of an append, where only files come.
+"""The commit of a merge: files go, files come, and the change feed says what became of rows. And that of an append, where
+only files come.
 
 delta-rs commits no removes that were computed elsewhere, and Spark's own commits take the newest version that they find, and
 on S3 overwrite those of others. So the entry of the log is written here, as one object that is put only if it is absent.
@@ -9,6 +9,7 @@ may ask of its writers beyond this is refused by name for a merge; for an append
 
 import logging
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ from backfill_assets.core.epoch.conservation import MergedRows, check_merged, to
 from backfill_assets.core.epoch.records import Staged, StagedFile
 from backfill_assets.errors import EnvironmentSetupError, TableFeatureError
 
-__all__ = ["MergeLarge", "Merged", "asks_more", "check_features", "check_rows", "commit_merged"]
+__all__ = ["MergeLarge", "Merged", "asks_more", "check_features", "check_rows", "commit_merged", "merged_folder"]
 
 _LISTS_FEATURES = 7
 _UNTIL_SET = {
@@ -54,6 +55,13 @@ class Merged:
 
 MergeLarge = Callable[[TableLocation, DeltaTable, Staged], Merged]
 """Computes what staged keyed changes make of a loaded version that does not fit in memory, and commits nothing."""
+
+
+def merged_folder(staged: Staged, table: DeltaTable) -> str:
+    """A folder for what one try to merge writes, in that of the attempt. No two tries share one: a commit of unknown outcome
+    may still be made, and needs its files."""
+    attempt = staged.files[0].path.partition("/")[0]
+    return f"{attempt}/merged-{table.version()}-{uuid.uuid4().hex[:8]}"
 
 
 def asks_more(table: DeltaTable) -> list[str]:

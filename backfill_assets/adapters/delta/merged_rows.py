@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.delta.arrow_files import FileWriter
-from backfill_assets.adapters.delta.merged_files import Merged
-from backfill_assets.adapters.delta.staging import changed_rows, delete_folder
+from backfill_assets.adapters.delta.merged_files import Merged, merged_folder
+from backfill_assets.adapters.delta.staging import changed_rows
 from backfill_assets.adapters.delta.touched_files import LoggedFile, changes_of_rows, touched_files
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import Staged, StagedFile
@@ -26,6 +26,7 @@ from backfill_assets.errors import ReadMismatchError, StagingError
 __all__ = ["are_findable", "merge_rows"]
 
 _OPERATION, _CHANGE_TYPE = "__op", "_change_type"
+_BATCH_ROWS: Final = 2**17
 _SMALL_BYTES: Final = 16 * 2**20
 """Files up to this size are written again together, up to this size; and new rows with them."""
 
@@ -72,12 +73,10 @@ class _Merge:
         rows = changed_rows(location, staged)
         self._operations = rows.column(_OPERATION).combine_chunks()
         self._changes = rows.select(self._schema.names).cast(self._schema)
-        attempt = staged.files[0].path.partition("/")[0]
-        self._folder = f"{attempt}/merged-{table.version()}"
+        self._folder = merged_folder(staged, table)
         self._contents: dict[str, bytes] = {}
 
     def merged(self) -> Merged:
-        delete_folder(self._location, self._folder)  # what an attempt left that was cut off
         found = list(self._found())
         feed = FileWriter(self._location, f"{self._folder}/feed.parquet", self._schema.append(_change_type()))
         groups = _groups(found)
@@ -96,9 +95,14 @@ class _Merge:
         """The files with rows that are replaced or deleted."""
         keys = _Keys(self._changes.select(self._key))
         for file in touched_files(self._table, changes_of_rows(self._table, self._key, self._changes)):
-            rows, changes = keys.found_in(pa.concat_tables([self._none(self._key), *self._read(file, self._key)]))
-            if len(rows):
-                yield _Found(file, rows.to_numpy(), changes)
+            begins, rows, changes = 0, [], []
+            for part in self._read(file, self._key):
+                found, changed = keys.found_in(part)
+                rows.append(found.to_numpy() + begins)
+                changes.append(changed)
+                begins += len(part)
+            if any(map(len, rows)):
+                yield _Found(file, np.concatenate(rows), pa.concat_arrays(changes))
             else:
                 self._contents.pop(file.path, None)
 
@@ -132,15 +136,11 @@ class _Merge:
         _feed(feed, after.filter(kept), "update_postimage")
 
     def _read(self, file: LoggedFile, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """These columns of all rows of a file, one group after the other."""
-        none = self._none(columns)
+        """These columns of all rows of a file, one part after the other."""
+        schema = pa.schema([self._schema.field(name) for name in columns])
         with self._opened(file) as opened:
-            for number in range(opened.num_row_groups):
-                yield opened.read_row_group(number, none.column_names).select(none.column_names).cast(none.schema)
-
-    def _none(self, columns: Sequence[str]) -> pa.Table:
-        """No rows of these columns."""
-        return pa.schema([self._schema.field(name) for name in columns]).empty_table()
+            for batch in opened.iter_batches(_BATCH_ROWS, columns=schema.names):
+                yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
 
     @contextmanager
     def _opened(self, file: LoggedFile) -> Iterator[pq.ParquetFile]:

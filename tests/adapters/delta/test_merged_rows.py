@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.adapters.delta import arrow_files, merged_rows
+from backfill_assets.adapters.delta.merged_files import commit_merged
 from backfill_assets.adapters.delta.merged_rows import merge_rows
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import collect
@@ -166,9 +167,10 @@ def test_small_files_with_changed_rows_become_one_with_the_new_rows_and_others_s
     assert content(output) == expected_of([("a", 1, 7), ROWS[1], ROWS[2], ("e", 1, 8)])
 
 
-def test_large_files_stay_apart_and_are_read_in_groups_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_stay_apart_and_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merged_rows, "_SMALL_BYTES", 0)
     monkeypatch.setattr(arrow_files, "_GROUP_ROWS", 2)
+    monkeypatch.setattr(merged_rows, "_BATCH_ROWS", 3)
     output = output_with(tmp_path, "text", [ROWS, [("x", 1, 1)]])
     changes: list[Change] = [("update", ("b", 1, 9)), ("update", ("d", 1, 9)), ("delete", ("x", 1, None))]
     merged(output, 3, "text", [*changes, ("insert", ("e", 1, 8))])
@@ -254,3 +256,14 @@ def test_a_table_that_asks_more_of_its_writers_is_merged_by_delta_rs(tmp_path: P
     assert output.engine(staged) == "delta-rs"
     output.commit(record(CommitKind.EPOCH, LIFE, 2).model_copy(update={"engine": "delta-rs"}), staged)
     assert content(output) == expected_of([("a", 1, 50), *ROWS[1:]])
+
+
+def test_a_commit_that_is_made_after_the_next_try_has_begun_finds_its_files(tmp_path: Path) -> None:
+    output = output_with(tmp_path, "text", [ROWS])
+    staged = staged_as(output, 2, "text", [("update", ("a", 1, 9)), ("delete", ("b", 1, None))])
+    table = output.location.load()
+    assert table is not None
+    first, _ = merge_rows(output.location, table, staged), merge_rows(output.location, table, staged)
+    assert commit_merged(output.location, table, first, numbers={}, metadata={})
+    assert content(output) == expected_of([("a", 1, 9), *ROWS[2:]])
+    assert fed(output).total() == 3
