@@ -12,11 +12,13 @@ from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.errors import StoredFormatError
 
 __all__ = [
+    "ENGINE",
     "Actions",
     "changes_data",
     "commit_timestamp",
     "commits_of",
     "committed_at",
+    "is_made_here",
     "metadata_of",
     "newest_record",
     "ours_in",
@@ -26,6 +28,9 @@ __all__ = [
     "record_of",
     "staged_folder_of",
 ]
+
+ENGINE = "backfill-assets"
+"""How commits that are written here name their writer."""
 
 Actions = list[dict[str, Any]]
 """What one commit does, in the format of the Delta protocol."""
@@ -121,6 +126,11 @@ def newest_record(location: TableLocation, version: int, target: str) -> CommitR
     """The record of this project's newest commit at or below a version; None if the log has none (any more)."""
     records = (record_of(actions, target, at) for at, actions in commits_of(location, version))
     return next((record for record in records if record is not None), None)
+
+
+def is_made_here(actions: Actions) -> bool:
+    """Whether this project wrote a commit's entry itself."""
+    return any(action["commitInfo"].get("engineInfo") == ENGINE for action in actions if "commitInfo" in action)
 
 
 def changes_data(actions: Actions) -> bool:

@@ -4,6 +4,7 @@ import json
 import time
 import uuid
 
+from backfill_assets.adapters.delta.commits import ENGINE
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, boundable, naming
 
@@ -51,7 +52,7 @@ def create_table(location: TableLocation, schema: str) -> None:
         "timestamp": now,
         "operation": "CREATE TABLE",
         "operationParameters": {},
-        "engineInfo": "backfill-assets",
+        "engineInfo": ENGINE,
     }
     actions = [{"commitInfo": created}, {"protocol": _PROTOCOL}, {"metaData": metadata}]
     location.objects().put_if_absent(f"_delta_log/{0:020d}.json", "\n".join(map(json.dumps, actions)).encode())

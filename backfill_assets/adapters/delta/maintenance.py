@@ -13,6 +13,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
+from backfill_assets.adapters.delta.commits import ENGINE
 from backfill_assets.adapters.storage.warehouse import TableLocation
 
 __all__ = ["may_write", "put_commit", "put_properties", "set_properties"]
@@ -69,7 +70,7 @@ def put_commit(
         "timestamp": int(time.time() * 1000),
         "operation": operation,
         "operationParameters": {},
-        "engineInfo": "backfill-assets",
+        "engineInfo": ENGINE,
         **more,
     }
     lines = [json.dumps(each) for each in ({"commitInfo": described}, *actions)]

@@ -18,6 +18,7 @@ from backfill_assets.adapters.delta.commits import (
     changes_data,
     commits_of,
     committed_at,
+    is_made_here,
     metadata_of,
     read_commit,
     readable_records,
@@ -237,10 +238,12 @@ class DeltaOutput:
         merged = merge(self.location, table, staged)
         check_rows(self.target, table, staged, merged)
         check_columns(self.target, table.schema().to_json(), merged.files)
-        self._log.forget()
-        if self._bounds_suit(table, [*merged.files]):
-            numbers, metadata = self._numbers(record), metadata_of(record)
-            commit_merged(self.location, table, merged, numbers=numbers, metadata=metadata)
+        if not self._bounds_suit(table, [*merged.files]):
+            self._log.forget()
+            return
+        numbers, metadata = self._numbers(record), metadata_of(record)
+        if not commit_merged(self.location, table, merged, numbers=numbers, metadata=metadata):
+            self._log.forget()
 
     def _properties(self, record: CommitRecord) -> CommitProperties:
         """Numbers and metadata of a commit."""
@@ -375,7 +378,10 @@ class DeltaOutput:
 
 
 def _described(at: int, actions: Actions) -> list[tuple[int, str]]:
-    """The version of a commit with each schema that it sets for the table."""
+    """The version of a commit with each schema that it sets for the table. What this project sets beside its epochs are
+    properties."""
+    if is_made_here(actions):
+        return []
     return [(at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action]
 
 

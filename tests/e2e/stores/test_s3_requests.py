@@ -20,7 +20,7 @@ from tests.support.servers import FOLDER
 
 pytestmark = pytest.mark.e2e
 
-MOST = {"orders": 60, "large": 86, "sums": 104}
+MOST = {"orders": 51, "large": 78, "sums": 92}
 """Requests of a refresh with one epoch of 1,000 records, in a process of its own, on young logs."""
 
 
