@@ -101,8 +101,8 @@ TOUCHED: Final = (
     Mutation(
         name="rows of a later part of a file are found in the first",
         file=MERGED,
-        old="begins += len(part)",
-        new="begins += 0",
+        old="begins, size = begins + len(part), size + len(part)",
+        new="begins, size = 0, size + len(part)",
         tests=(HERE,),
     ),
     Mutation(
@@ -150,8 +150,8 @@ TOUCHED: Final = (
     Mutation(
         name="a damaged page of a view is taken for what it was",
         file=MERGED,
-        old="pq.ParquetFile(source, page_checksum_verification=True)",
-        new="pq.ParquetFile(source)",
+        old="pq.ParquetFile(source, page_checksum_verification=True,",
+        new="pq.ParquetFile(source,",
         tests=(HERE,),
     ),
     Mutation(
@@ -159,7 +159,7 @@ TOUCHED: Final = (
         file="backfill_assets/adapters/delta/output.py",
         old="        check_rows(self.target, table, staged, merged)\n",
         new="",
-        tests=(HERE, "tests/adapters/delta/test_merged_files.py"),
+        tests=("tests/adapters/delta/test_merged_files.py",),
     ),
     Mutation(
         name="a constraint is passed over",
@@ -230,5 +230,61 @@ TOUCHED: Final = (
         old="REACHED: rows + scans.measured(REACHED)}",
         new="REACHED: rows}",
         tests=(REACH,),
+    ),
+    Mutation(
+        name="letters are escaped in the log",
+        file="backfill_assets/adapters/delta/commits.py",
+        old="text = json.dumps(value, ensure_ascii=False)",
+        new="text = json.dumps(value)",
+        tests=(REAL, "tests/adapters/delta/test_file_bounds.py"),
+    ),
+    Mutation(
+        name="letters that are escaped in the log stay so",
+        file="backfill_assets/adapters/delta/file_bounds.py",
+        old='return odd or bool(_PAIR.search(file.action.get("stats") or ""))',
+        new="return odd",
+        tests=("tests/adapters/delta/test_file_bounds.py",),
+    ),
+    Mutation(
+        name="timestamps of another writer are read in nanoseconds",
+        file=MERGED,
+        old=', coerce_int96_timestamp_unit="us")',
+        new=")",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="a row that is not there makes up for one that is there twice",
+        file=MERGED,
+        old="        self._check_found(found)\n",
+        new="",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="a new row may be there already",
+        file=MERGED,
+        old="if missing or several or there:",
+        new="if missing or several:",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="fields of structs may not be null",
+        file="backfill_assets/adapters/delta/arrow_types.py",
+        old="return pa.struct([pa.field(part.name, _wide(part.type)) for part in kind])",
+        new="return kind",
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="a constraint that came before a commit is passed over",
+        file="backfill_assets/adapters/delta/output.py",
+        old='(record.engine == "arrow" and asks_more(table)):',
+        new='record.engine == "":',
+        tests=(HERE,),
+    ),
+    Mutation(
+        name="a comment on a column counts as a write",
+        file="backfill_assets/adapters/delta/output.py",
+        old="return [(each.name, each.type, each.nullable) for each in schema.fields]",
+        new="return [(each.name, each.type, each.nullable, str(each.metadata)) for each in schema.fields]",
+        tests=("tests/adapters/delta/test_real_commits.py",),
     ),
 )

@@ -4,7 +4,6 @@ The file is as Spark and delta-rs write them here: no statistics of floats, whos
 the statistics for the log are those of the rows themselves.
 """
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
+from backfill_assets.adapters.delta.arrow_types import columns_of_arrow, widest
+from backfill_assets.adapters.delta.commits import log_text
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import restated
 from backfill_assets.core.epoch.records import StagedFile
@@ -47,7 +47,7 @@ class FileWriter:
 
     def __init__(self, location: TableLocation, path: str, schema: pa.Schema) -> None:
         self._location, self._path = location, path
-        self._schema = pa.schema([each.with_nullable(True) for each in schema])
+        self._schema = widest(schema)
         self._sink = pa.BufferOutputStream()
         self._parts: list[dict[str, Any]] = []
         self._waiting: list[pa.Table] = []
@@ -88,7 +88,7 @@ class FileWriter:
             size=content.size,
             rows=footer.num_rows,
             modified_ms=int(time.time() * 1000),
-            stats=json.dumps(restated(_together(self._parts), _kinds(self._schema))),
+            stats=log_text(restated(_together(self._parts), _kinds(self._schema))),
             columns=columns_of_arrow(footer.schema.to_arrow_schema()),
         )
 

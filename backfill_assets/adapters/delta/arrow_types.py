@@ -7,7 +7,7 @@ import pyarrow as pa
 from backfill_assets.core.epoch.records import Columns
 from backfill_assets.query.ddl import quoted
 
-__all__ = ["columns_of_arrow"]
+__all__ = ["columns_of_arrow", "widest"]
 
 _SIMPLE: Mapping[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
@@ -56,3 +56,23 @@ def _nested(kind: pa.DataType) -> str:
     if pa.types.is_struct(kind):
         return f"STRUCT<{', '.join(f'{quoted(part.name)}: {_spelled(part.type)}' for part in kind)}>"
     return str(kind)
+
+
+def widest(schema: pa.Schema) -> pa.Schema:
+    """The same columns in types that hold whatever Delta may have in them: any value may be null, in structs and lists, too,
+    and texts may be more than 2 GiB together. Parquet stores both alike."""
+    return pa.schema([pa.field(each.name, _wide(each.type)) for each in schema])
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(kind):
+        return pa.large_string()
+    if pa.types.is_binary(kind):
+        return pa.large_binary()
+    if pa.types.is_map(kind):
+        return pa.map_(_wide(kind.key_type), _wide(kind.item_type))
+    if any(is_list(kind) for is_list in _LISTS):
+        return pa.list_(_wide(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(part.name, _wide(part.type)) for part in kind])
+    return kind

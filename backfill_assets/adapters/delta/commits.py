@@ -19,6 +19,7 @@ __all__ = [
     "commits_of",
     "committed_at",
     "is_made_here",
+    "log_text",
     "metadata_of",
     "newest_record",
     "ours_in",
@@ -36,6 +37,17 @@ Actions = list[dict[str, Any]]
 """What one commit does, in the format of the Delta protocol."""
 
 _FEW = 6
+
+
+def log_text(value: object) -> str:
+    """A value as JSON for the log, without escapes: delta-rs 1.6 decodes many pairs of them to other letters, and bounds of
+    texts would lie too low."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a pair, which UTF-8 does not have
+        return json.dumps(value)
+    return text
 
 
 def commits_of(location: TableLocation, newest: int) -> Iterator[tuple[int, Actions]]:

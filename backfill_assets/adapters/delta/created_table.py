@@ -1,10 +1,9 @@
 """Creates the empty table of an output: its first entry, with the features and properties that outputs have."""
 
-import json
 import time
 import uuid
 
-from backfill_assets.adapters.delta.commits import ENGINE
+from backfill_assets.adapters.delta.commits import ENGINE, log_text
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, boundable, naming
 
@@ -55,4 +54,4 @@ def create_table(location: TableLocation, schema: str) -> None:
         "engineInfo": ENGINE,
     }
     actions = [{"commitInfo": created}, {"protocol": _PROTOCOL}, {"metaData": metadata}]
-    location.objects().put_if_absent(f"_delta_log/{0:020d}.json", "\n".join(map(json.dumps, actions)).encode())
+    location.objects().put_if_absent(f"_delta_log/{0:020d}.json", "\n".join(map(log_text, actions)).encode())

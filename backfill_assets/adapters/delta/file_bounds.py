@@ -4,12 +4,14 @@
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deltalake import ColumnProperties, DeltaTable, WriterProperties
 from deltalake.schema import PrimitiveType
 
+from backfill_assets.adapters.delta.commits import log_text
 from backfill_assets.adapters.delta.log_replay import DataFile, replay
 from backfill_assets.adapters.delta.maintenance import may_write, put_commit, put_properties, set_properties
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -25,6 +27,9 @@ from backfill_assets.core.epoch.bounds import (
 from backfill_assets.core.epoch.records import StagedFile
 
 __all__ = ["are_exact", "parquet_statistics", "remove_inexact", "suit"]
+
+_PAIR = re.compile(r"\\ud[89ab]", re.IGNORECASE)
+"""The first half of an escaped letter beyond the first plane; see `log_text`."""
 
 _ENTRY = frozenset({
     "path", "partitionValues", "size", "modificationTime", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion",
@@ -66,7 +71,7 @@ def remove_inexact(location: TableLocation) -> bool:
     properties = {BOUNDED_COLUMNS: naming(bounded)}
     if not may_write(table):
         return set_properties(location, properties)
-    actions = [{"add": _restated(file, bounded)} for file in version.files if _misleads(file.stats, bounded)]
+    actions = [{"add": _restated(file, bounded)} for file in version.files if _misleads(file, bounded)]
     configuration = dict(version.metadata.get("configuration") or {})
     if not properties.items() <= configuration.items():
         actions.append({"metaData": {**_present(version.metadata), "configuration": {**configuration, **properties}}})
@@ -95,16 +100,17 @@ def _bounded(stats: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> 
     return {name: kind for name, kind in columns.items() if name not in without}
 
 
-def _misleads(stats: Mapping[str, Any], bounded: Mapping[str, str]) -> bool:
-    """Whether the log has bounds that are not allowed."""
-    kept = restated(stats, bounded)
-    return any((stats.get(kind) or {}) != kept.get(kind, {}) for kind in ("minValues", "maxValues"))
+def _misleads(file: DataFile, bounded: Mapping[str, str]) -> bool:
+    """Whether the log has bounds that are not allowed, or letters in a form that delta-rs decodes to others."""
+    stats, kept = file.stats, restated(file.stats, bounded)
+    odd = any((stats.get(kind) or {}) != kept.get(kind, {}) for kind in ("minValues", "maxValues"))
+    return odd or bool(_PAIR.search(file.action.get("stats") or ""))
 
 
 def _restated(file: DataFile, bounded: Mapping[str, str]) -> dict[str, Any]:
     """The entry of a file with other statistics."""
     entry = {name: value for name, value in _present(file.action).items() if name in _ENTRY}
-    return {**entry, "dataChange": False, "stats": json.dumps(restated(file.stats, bounded))}
+    return {**entry, "dataChange": False, "stats": log_text(restated(file.stats, bounded))}
 
 
 def _present(action: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ They are written directly, by put-if-absent. delta-rs's own way to set a propert
 protocol (1.6.6), and readers that do not know it refuse the table from then on.
 """
 
-import json
 import time
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -13,7 +12,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from backfill_assets.adapters.delta.commits import ENGINE
+from backfill_assets.adapters.delta.commits import ENGINE, log_text
 from backfill_assets.adapters.storage.warehouse import TableLocation
 
 __all__ = ["may_write", "put_commit", "put_properties", "set_properties"]
@@ -73,7 +72,7 @@ def put_commit(
         "engineInfo": ENGINE,
         **more,
     }
-    lines = [json.dumps(each) for each in ({"commitInfo": described}, *actions)]
+    lines = [log_text(each) for each in ({"commitInfo": described}, *actions)]
     return location.objects().put_if_absent(f"_delta_log/{version:020d}.json", "\n".join(lines).encode())
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.delta.arrow_files import FileWriter
+from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.merged_files import Merged, merged_folder
 from backfill_assets.adapters.delta.staging import changed_rows
 from backfill_assets.adapters.delta.touched_files import LoggedFile, changes_of_rows, touched_files
@@ -69,15 +70,17 @@ class _Merge:
 
     def __init__(self, location: TableLocation, table: DeltaTable, staged: Staged) -> None:
         self._location, self._table, self._key = location, table, staged.key
-        self._schema = pa.schema(table.schema().to_arrow())
+        self._schema = widest(pa.schema(table.schema().to_arrow()))
         rows = changed_rows(location, staged)
         self._operations = rows.column(_OPERATION).combine_chunks()
-        self._changes = rows.select(self._schema.names).cast(self._schema)
+        self._changes = rows.select(self._schema.names).cast(self._schema).combine_chunks()
         self._folder = merged_folder(staged, table)
+        self._keys = _Keys(self._changes.select(self._key))
         self._contents: dict[str, bytes] = {}
 
     def merged(self) -> Merged:
-        found = list(self._found())
+        found = self._found()
+        self._check_found(found)
         feed = FileWriter(self._location, f"{self._folder}/feed.parquet", self._schema.append(_change_type()))
         groups = _groups(found)
         new = self._changes.filter(pc.equal(self._operations, "insert"))
@@ -91,20 +94,55 @@ class _Merge:
         removed = frozenset(each.file.path for each in found)
         return Merged(removed=removed, files=tuple(each for each in files if each.rows), feed=(feed.close(),))
 
-    def _found(self) -> Iterator[_Found]:
+    def _found(self) -> list[_Found]:
         """The files with rows that are replaced or deleted."""
-        keys = _Keys(self._changes.select(self._key))
+        rows: dict[LoggedFile, list[np.ndarray]] = {}
+        changes: dict[LoggedFile, list[pa.Array]] = {}
+        for parts in self._parts():
+            numbers, changed = self._keys.found_in(pa.concat_tables(part for _, _, part in parts))
+            ends = np.cumsum([len(part) for _, _, part in parts])
+            for (file, begins, part), end in zip(parts, ends, strict=True):
+                inside = slice(*np.searchsorted(numbers, (end - len(part), end)))
+                if inside.start < inside.stop:
+                    rows.setdefault(file, []).append(numbers[inside] - (end - len(part)) + begins)
+                    changes.setdefault(file, []).append(changed[inside])
+            for path in {file.path for file, _, _ in parts[:-1]} - {file.path for file in rows}:
+                self._contents.pop(path, None)
+        return [_Found(file, np.concatenate(rows[file]), pa.concat_arrays(changes[file])) for file in rows]
+
+    def _parts(self) -> Iterator[list[tuple[LoggedFile, int, pa.Table]]]:
+        """The keys of the files that may have a changed row: parts with their file and where they begin in it. Those of many
+        small files come together, as each search takes all changes up first."""
+        parts: list[tuple[LoggedFile, int, pa.Table]] = []
+        size, enough = 0, max(_BATCH_ROWS, len(self._changes))
         for file in touched_files(self._table, changes_of_rows(self._table, self._key, self._changes)):
-            begins, rows, changes = 0, [], []
+            begins = 0
             for part in self._read(file, self._key):
-                found, changed = keys.found_in(part)
-                rows.append(found.to_numpy() + begins)
-                changes.append(changed)
-                begins += len(part)
-            if any(map(len, rows)):
-                yield _Found(file, np.concatenate(rows), pa.concat_arrays(changes))
-            else:
-                self._contents.pop(file.path, None)
+                parts.append((file, begins, part))
+                begins, size = begins + len(part), size + len(part)
+                if size >= enough:
+                    yield parts
+                    parts, size = [], 0
+        if parts:
+            yield parts
+
+    def _check_found(self, found: Sequence[_Found]) -> None:
+        """See that each row is there once that is to be replaced or deleted, and none that is to be new. Errors:
+        `ReadMismatchError`."""
+        every = np.concatenate([each.changes.to_numpy() for each in found]) if found else np.zeros(0, dtype=np.int64)
+        times = np.bincount(every, minlength=len(self._changes))
+        new = pc.equal(self._operations, "insert").to_numpy(zero_copy_only=False)
+        missing, several, there = (times[~new] == 0).sum(), (times[~new] > 1).sum(), (times[new] > 0).sum()
+        if missing or several or there:
+            raise ReadMismatchError(
+                f"{self._location.uri}: of {(~new).sum()} rows that are to be replaced or deleted {missing} are not there, "
+                f"{several} are there several times, and of {new.sum()} new ones {there} are there already: expected none",
+                hint="nothing was committed. Files of the table are not those that its log describes: restore them, or "
+                "`backfill reset` builds the table anew",
+                table=self._location.uri,
+                expected=(int((~new).sum()), int((~new).sum())),
+                found=int((times[~new] == 1).sum()),
+            )
 
     def _written(self, group: Sequence[_Found], new: pa.Table, name: str, feed: FileWriter) -> StagedFile:
         """The rows of some files as they are after the merge, and new rows, in a file."""
@@ -148,8 +186,8 @@ class _Merge:
         with ExitStack() as stack:
             try:
                 source = self._content(file) or stack.enter_context(self._location.files().open_input_file(file.stored))
-                yield pq.ParquetFile(source, page_checksum_verification=True)
-            except (FileNotFoundError, pa.ArrowException) as error:
+                yield pq.ParquetFile(source, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
+            except (FileNotFoundError, KeyError, pa.ArrowException) as error:
                 raise self._unreadable(file, error) from None
             except OSError as error:  # also what Arrow says of a damaged page; a store that fails is asked again
                 if not self._location.is_local and file.size > _SMALL_BYTES:
@@ -196,15 +234,15 @@ class _Keys:
                 hint="nothing was committed; run it again",
             )
 
-    def found_in(self, rows: pa.Table) -> tuple[pa.Array, pa.Array]:
-        """The numbers of the rows that have a change's key, and those of their changes."""
+    def found_in(self, rows: pa.Table) -> tuple[np.ndarray, pa.Array]:
+        """The numbers of the rows that have a change's key, sorted, and those of their changes."""
         at, codes = pa.array(np.arange(len(rows))), _zeros(len(rows))
         for column, (values, seen) in zip(rows.columns, self._sets, strict=True):
             value = pc.index_in(_one_form(column).take(at), value_set=values).cast(pa.int64())
             at, codes, value = (each.filter(pc.is_valid(value)) for each in (at, codes, value))
             code = pc.index_in(pc.add(pc.multiply(codes, len(values)), value), value_set=seen).cast(pa.int64())
             at, codes = at.filter(pc.is_valid(code)), code.filter(pc.is_valid(code))
-        return at, codes
+        return at.to_numpy(), codes
 
 
 def _zeros(count: int) -> pa.Array:

@@ -152,7 +152,11 @@ class DeltaOutput:
     def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
         """The first version after this project's commit `since` that changed the columns; properties may change."""
         before = self.location.load(version=since) if described else None
-        changed = [at for at, schema in described if before is not None and Schema.from_json(schema) != before.schema()]
+        changed = [
+            at
+            for at, schema in described
+            if before is not None and _columns(Schema.from_json(schema)) != _columns(before.schema())
+        ]
         return min(changed, default=None)
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
@@ -170,8 +174,9 @@ class DeltaOutput:
                 self._log.forget()
             elif staged.appends:
                 self._append(table, record, staged)
-            elif record.engine == "delta-rs":
-                self._merge(table, record, staged)
+            elif record.engine == "delta-rs" or (record.engine == "arrow" and asks_more(table)):
+                # Somebody may have asked more of writers since the engine was chosen.
+                self._merge(table, record.model_copy(update={"engine": "delta-rs"}), staged)
             elif not self._log.has_newer():  # otherwise it would be computed for nothing
                 merge = merge_rows if record.engine == "arrow" else self.merge_large
                 self._merge_and_put(table, record, staged, merge)
@@ -235,6 +240,7 @@ class DeltaOutput:
         ).when_not_matched_insert(values, "s.__op <> 'delete'").execute()
 
     def _merge_and_put(self, table: DeltaTable, record: CommitRecord, staged: Staged, merge: MergeLarge) -> None:
+        check_features(self.target, table)
         merged = merge(self.location, table, staged)
         check_rows(self.target, table, staged, merged)
         check_columns(self.target, table.schema().to_json(), merged.files)
@@ -383,6 +389,11 @@ def _described(at: int, actions: Actions) -> list[tuple[int, str]]:
     if is_made_here(actions):
         return []
     return [(at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action]
+
+
+def _columns(schema: Schema) -> list[tuple[object, ...]]:
+    """What the columns of a table are, without what is said about them, such as comments."""
+    return [(each.name, each.type, each.nullable) for each in schema.fields]
 
 
 def _add(file: StagedFile) -> AddAction:

@@ -7,7 +7,6 @@ commit names.
 """
 
 import contextlib
-import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
@@ -20,7 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
-from backfill_assets.adapters.delta.commits import commits_of, staged_folder_of
+from backfill_assets.adapters.delta.commits import commits_of, log_text, staged_folder_of
 from backfill_assets.adapters.storage.s3_markers import delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import restated
@@ -214,7 +213,7 @@ def _describe(files: pafs.FileSystem, info: pafs.FileInfo) -> StagedFile:
         size=info.size,
         rows=footer.num_rows,
         modified_ms=modified,
-        stats=json.dumps(_statistics(footer)),
+        stats=log_text(_statistics(footer)),
         columns=columns_of_arrow(footer.schema.to_arrow_schema()),
     )
 

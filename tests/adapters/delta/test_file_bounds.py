@@ -160,6 +160,26 @@ def test_a_column_has_no_bounds_any_more_before_a_value_comes_that_has_none(
     assert dataset.count_rows(filter=ds.field("id") == 3) == 1
 
 
+def test_letters_that_delta_rs_decodes_to_others_are_stated_again(output: DeltaOutput) -> None:
+    append(output, 1, rows(1, word=["\U00020bb7"]))
+    entry = max(Path(output.location.uri, "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["stats"] = json.dumps(json.loads(action["add"]["stats"]))  # with escapes
+    entry.write_text("\n".join(map(json.dumps, actions)))
+    again = reopened(output)
+    assert words_found(again) == 0
+    again.look()
+    assert again.keep_bounds(thoroughly=True)
+    assert words_found(again) == 1
+
+
+def words_found(output: DeltaOutput) -> int:
+    dataset = DeltaTable(output.location.uri).to_pyarrow_dataset()
+    return int(dataset.count_rows(filter=ds.field("word") == "\U00020bb7"))
+
+
 def test_days_that_delta_rs_cannot_name_are_merged_and_compacted(output: DeltaOutput) -> None:
     days = pa.array([AGES, -AGES], pa.int32()).view(pa.date32())
     append(output, 1, rows(1, 2))

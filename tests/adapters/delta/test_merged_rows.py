@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -212,18 +213,78 @@ def test_a_file_that_cannot_be_read_is_named_and_nothing_is_committed(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("files", "changes", "said"),
     [
-        [("update", ("z", 1, 9))],
-        [("delete", ("z", 1, None)), ("insert", ("y", 1, 1))],
-        [("insert", ("a", 1, 9)), ("delete", ("b", 1, None))],
+        ([ROWS], [("update", ("z", 1, 9))], "of 1 rows .* 1 are not there"),
+        ([ROWS], [("delete", ("z", 1, None)), ("insert", ("y", 1, 1))], "of 1 rows .* 1 are not there"),
+        ([ROWS], [("insert", ("a", 1, 9)), ("delete", ("b", 1, None))], "of 1 new ones 1 are there already"),
+        ([ROWS], [("insert", ("a", 1, 9)), ("update", ("z", 1, 9))], "1 are not there, .* 1 are there already"),
+        (
+            [ROWS, ROWS[:1]],
+            [("update", ("a", 1, 9)), ("delete", ("z", 1, None))],
+            "1 are not there, 1 are there sev",
+        ),
     ],
-    ids=["an update finds no row", "a delete finds no row", "an insert finds one"],
+    ids=["an update finds no row", "a delete finds no row", "an insert finds one", "both", "a row is there twice"],
 )
-def test_changes_that_do_not_fit_the_rows_are_not_committed(tmp_path: Path, changes: list[Change]) -> None:
+def test_changes_that_do_not_fit_the_rows_are_not_committed(
+    tmp_path: Path, files: list[list[Row]], changes: list[Change], said: str
+) -> None:
+    output = output_with(tmp_path, "text", files)
+    with pytest.raises(ReadMismatchError, match=said):
+        merged(output, len(files) + 1, "text", changes)
+    assert content(output) == expected_of([row for rows in files for row in rows])
+
+
+def test_a_file_with_timestamps_of_another_writer_is_read_exactly(tmp_path: Path) -> None:
+    """Spark writes them so by default, in nanoseconds, which reach from 1677 to 2262."""
+    rows: list[Row] = [(None, 1, 1), (datetime(1, 1, 1, tzinfo=UTC), 1, 2), (datetime(9999, 12, 31, tzinfo=UTC), 1, 3)]
+    output = output_with(tmp_path, "instant", [rows])
+    path = Path(output.location.child(f"{LIFE}-1-aaaaaaaa/part.parquet"))
+    pq.write_table(table_of(rows, "instant"), path, use_deprecated_int96_timestamps=True)
+    merged(output, 2, "instant", [("update", (None, 1, 9)), ("delete", (rows[1][0], 1, None))])
+    assert content(output) == expected_of([(None, 1, 9), rows[2]])
+
+
+def test_a_struct_may_be_null_though_none_of_its_fields_may(tmp_path: Path) -> None:
+    inside = pa.field("n", pa.int64(), nullable=False)
+    schema = pa.schema({"id": pa.int64(), "s": pa.struct([inside])})
+    output = output_at(tmp_path, schema)
+    commit(output, record(CommitKind.CREATE, LIFE, 0))
+    rows = pa.table({"id": [1, 2], "s": [{"n": 1}, None]}, schema=schema)
+    commit(output, record(CommitKind.EPOCH, LIFE, 1), stage(output, LIFE, 1, rows))
+    folder = f"{LIFE}-2-aaaaaaaa/rows/__op=update"
+    Path(output.location.child(folder)).mkdir(parents=True)
+    written = pa.schema({"id": pa.int64(), "s": pa.struct([inside.with_nullable(True)])})  # as Spark writes them
+    pq.write_table(pa.table({"id": [1], "s": [None]}, schema=written), output.location.child(f"{folder}/part.parquet"))
+    files = collect(output.location, folder.partition("/")[0])
+    output.look()
+    made = record(CommitKind.EPOCH, LIFE, 2).model_copy(update={"engine": "arrow"})
+    output.commit(made, Staged(files=files, rows_written=1, rows_updated=1, key=("id",)))
+    assert output.look().record == made
+    (path,) = pa.table(DeltaTable(output.location.uri).get_add_actions())["path"].to_pylist()
+    found = pq.read_table(output.location.child(path)).to_pylist()  # delta-rs and its own types refuse such rows
+    assert sorted(found, key=lambda row: int(row["id"])) == [{"id": 1, "s": None}, {"id": 2, "s": None}]
+
+
+def test_a_file_without_a_column_of_the_table_is_named(tmp_path: Path) -> None:
     output = output_with(tmp_path, "text", [ROWS])
-    with pytest.raises(ReadMismatchError, match="a merge put"):
-        merged(output, 2, "text", changes)
+    path = Path(output.location.child(f"{LIFE}-1-aaaaaaaa/part.parquet"))
+    pq.write_table(table_of(ROWS, "text").drop_columns("value"), path)
+    with pytest.raises(ReadMismatchError, match=r"cannot be read: .*value"):
+        merged(output, 2, "text", [("update", ("b", 1, 9))])
+
+
+def test_a_constraint_that_is_set_before_a_commit_is_kept(tmp_path: Path) -> None:
+    output = output_with(tmp_path, "text", [ROWS])
+    staged = staged_as(output, 2, "text", [("update", ("a", 1, 500))])
+    output.look()
+    made = record(CommitKind.EPOCH, LIFE, 2).model_copy(update={"engine": output.engine(staged)})
+    assert made.engine == "arrow"
+    DeltaTable(output.location.uri).alter.add_constraint({"small": "value < 100"})
+    output.look()
+    with pytest.raises(DeltaError, match="failed validation check"):
+        output.commit(made, staged)
     assert content(output) == expected_of(ROWS)
 
 

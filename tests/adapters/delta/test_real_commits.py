@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from deltalake.schema import PrimitiveType
 
 from backfill_assets.adapters.delta.commits import commit_timestamp, metadata_of
 from backfill_assets.adapters.delta.output import MEMORY_OF_BYTE, NO_MORE_EPOCHS, DeltaOutput
@@ -153,3 +154,11 @@ def test_a_merge_is_made_in_memory_as_far_as_table_and_changes_fit(output: Delta
     assert output.engine(changes) == "arrow"
     output.merge_memory -= 1
     assert output.engine(changes) == "spark"
+
+
+def test_a_comment_on_a_column_is_no_write_and_another_column_is(output: DeltaOutput) -> None:
+    commit(output, record(CommitKind.EPOCH, FIRST, 1), stage(output, FIRST, 1, [1]))
+    DeltaTable(output.location.uri).alter.set_column_metadata("id", {"comment": "who"})
+    assert output.look().external is None
+    DeltaTable(output.location.uri).alter.add_columns(Field("more", PrimitiveType("long")))
+    assert output.look().external == output.look().version

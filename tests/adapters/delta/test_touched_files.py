@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -26,7 +27,10 @@ ENGINES = ("arrow", "delta-rs")
 KINDS: Mapping[str, tuple[pa.DataType, Sequence[Any]]] = {
     "long": (pa.int64(), (-(2**63), -1, 0, 7, 2**63 - 1)),
     "byte": (pa.int8(), (-128, -1, 0, 5, 127)),
-    "string": (pa.string(), ("", "'", "\\", 'a"b\n', "z" * 70, "z" * 69 + "\U0010ffff", "é", "\x00", "😀")),
+    "string": (
+        pa.string(),
+        ("", "'", "\\", 'a"b\n', "z" * 70, "z" * 69 + "\U0010ffff", "é", "\x00", "😀", "𠮷野家", "\U0010ffff"),
+    ),
     "date": (pa.date32(), tuple(map(date.fromisoformat, ("0001-01-01", "1582-10-10", "1970-01-01", "9999-12-31")))),
 }
 """Types of keys whose bounds are exact, each with values that are hard to order or to write."""
@@ -132,6 +136,9 @@ def test_a_row_is_found_by_any_value(tmp_path: Path, kind: str, value: Any, engi
     output = output_with(tmp_path, kind, [{value: 1}, {other: 1}])
     merge(output, 3, {"update": held({value: 5}, kind)}, engine)
     assert content(output) == {value: 5, other: 1}
+    if engine == "arrow":  # Arrow cannot compare texts as delta-rs writes some of them
+        dataset = DeltaTable(output.location.uri).to_pyarrow_dataset()
+        assert dataset.count_rows(filter=ds.field("key") == pa.scalar(value, KINDS[kind][0])) == 1
 
 
 @pytest.mark.parametrize("engine", ENGINES)
