@@ -219,10 +219,9 @@ class _Keys:
     """Finds rows by the keys of changes: column by column, with numbers that stand for the changes' values."""
 
     def __init__(self, keys: pa.Table) -> None:
-        self._columns = [_one_form(column) for column in keys.columns]
         self._sets: list[tuple[pa.Array, pa.Array]] = []
         codes = _zeros(len(keys))
-        for column in self._columns:
+        for column in map(_one_form, keys.columns):
             values = pc.unique(column)
             both = pc.add(pc.multiply(codes, len(values)), pc.index_in(column, value_set=values).cast(pa.int64()))
             seen = pc.unique(both)

@@ -152,12 +152,10 @@ class DeltaOutput:
     def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
         """The first version after this project's commit `since` that changed the columns; properties may change."""
         before = self.location.load(version=since) if described else None
-        changed = [
-            at
-            for at, schema in described
-            if before is not None and _columns(Schema.from_json(schema)) != _columns(before.schema())
-        ]
-        return min(changed, default=None)
+        if before is None:
+            return None
+        known = _columns(before.schema())
+        return min((at for at, schema in described if _columns(Schema.from_json(schema)) != known), default=None)
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
         """Make one commit on the version loaded by the last `look`, without retries.
