@@ -230,7 +230,7 @@ RULES: tuple[Mutation, ...] = (
         file="backfill_assets/query/key_classes.py",
         old="        if columns.setdefault(number, column) != column:\n            return None\n",
         new="        columns[number] = columns.get(number) or column\n",
-        tests=(EXACT,),
+        tests=(CLASSES,),
     ),
     Mutation(
         name="only rows that come touch a key",

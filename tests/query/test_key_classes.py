@@ -96,6 +96,11 @@ NOT_COVERED: list[tuple[str, set[int], str]] = [
     ("SELECT x.id FROM a AS x WHERE x.k = (SELECT max(b.k) FROM b)", {0}, "a subquery over everything"),
     ("SELECT id FROM a UNION ALL SELECT n FROM (SELECT count(*) AS n FROM b)", set(), "one side is about all rows"),
     ("SELECT id FROM a UNION SELECT k + 1 FROM b", set(), "no column"),
+    (
+        "WITH w AS (SELECT id, k FROM a) SELECT v.id FROM w AS v LEFT JOIN w ON v.id = w.k",
+        set(),
+        "two keys of one table",
+    ),
     ("SELECT b.id FROM a JOIN range(4) r ON a.s = r.id LEFT JOIN b ON b.s = r.id", {0}, "texts that mean one number"),
     (
         "SELECT id FROM a WHERE s IN (SELECT r.id FROM range(4) r JOIN b ON b.s = r.id)",

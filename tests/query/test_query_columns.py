@@ -81,6 +81,12 @@ def test_a_product_a_count_and_joins_by_names_are_not_a_star(query: str) -> None
     assert Column("total", "BIGINT") not in named_in(query, ALL)
 
 
+@pytest.mark.parametrize(("query", "name"), [(ROWWISE[0], "total"), (ROWWISE[4], "day")])
+def test_a_name_that_the_query_gives_may_be_a_column_too(query: str, name: str) -> None:
+    """Where it occurs again, Spark takes a column of the upstream before the one that the query gives."""
+    assert Column(name, "BIGINT") in named_in(query, ALL)
+
+
 def test_the_key_is_meant_though_the_query_does_not_name_it() -> None:
     assert [column.name for column in named_in("SELECT price FROM t", ALL, ("day",))] == ["price", "day", "s"]
 
