@@ -102,6 +102,18 @@ def test_what_a_view_still_needs_is_not_taken_for_nothing_if_it_cannot_be_read(s
         check_unneeded(workspace, "copied", hours=1)
 
 
+def test_a_view_whose_table_cannot_be_read_may_need_anything_of_a_table_that_can_be(tmp_path: Path) -> None:
+    workspace = over(delta_table("base", path="lake/base"), tmp_path)
+    views = materialized_view("views", query="SELECT id FROM copied", upstreams=[workspace.declared["copied"]])
+    workspace.declared = {**workspace.declared, "views": views}
+    check_unneeded(workspace, "copied", hours=1)
+    folder = Path(workspace.store.place.table(views.folder).uri)
+    folder.mkdir(parents=True)
+    (folder / "_delta_log").touch()  # a file, so that nothing in it can be opened
+    with pytest.raises(EnvironmentSetupError, match="/views/views cannot be read"):
+        check_unneeded(workspace, "copied", hours=1)
+
+
 class Asked(SparkResource):
     """Spark that is asked whether it reads from S3."""
 

@@ -73,9 +73,9 @@ TABLE = TablePosition(
 )
 
 
-def moved(**changes: object) -> Everything | dict[str, tuple[int, int]]:
-    before = SnapshotPosition(tables={"t": TABLE})
-    return followed(before, SnapshotPosition(tables={"t": TABLE.model_copy(update=changes)}))
+def moved(table: TablePosition = TABLE, **changes: object) -> Everything | dict[str, tuple[int, int]]:
+    before = SnapshotPosition(tables={"t": table})
+    return followed(before, SnapshotPosition(tables={"t": table.model_copy(update=changes)}))
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,15 @@ def test_everything_is_proved_if_positions_do_not_show_what_was_read(changes: di
     found = moved(**changes)
     assert isinstance(found, Everything)
     assert reason in found.reason
+
+
+@pytest.mark.parametrize("later", [(1,), (2,), ()], ids=["as before", "other ranges", "all of it is read"])
+def test_everything_is_proved_where_the_position_that_passed_was_within_history_that_is_read_by_key(
+    later: tuple[int, ...],
+) -> None:
+    found = moved(TABLE.model_copy(update={"expected": (1,)}), expected=later)
+    assert isinstance(found, Everything)
+    assert "its history is read by key" in found.reason
 
 
 def test_everything_is_proved_if_more_changed_than_exists() -> None:

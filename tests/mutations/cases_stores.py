@@ -293,7 +293,7 @@ STORES: tuple[Mutation, ...] = (
         file="backfill_assets/app/dependents.py",
         old="    except EnvironmentSetupError:\n        raise\n",
         new="",
-        tests=(f"{READ}::test_what_a_view_still_needs_is_not_taken_for_nothing_if_it_cannot_be_read",),
+        tests=(f"{READ}::test_a_view_whose_table_cannot_be_read_may_need_anything_of_a_table_that_can_be",),
     ),
     Mutation(
         name="a log that delta-rs cannot read is not refused by name",

@@ -60,6 +60,13 @@ def test_every_document_comes_back_as_it_was(document: dict[str, Any]) -> None:
     assert json.dumps(unpack(stored)) == json.dumps(document), "in the same order, too"
 
 
+def test_truth_values_are_no_numbers() -> None:
+    document = {"live": {str(each): each % 2 == 0 for each in range(READABLE_ENTRIES + 1)}}
+    stored = json.loads(json.dumps(pack(document)))
+    assert stored != document, "it is packed"
+    assert json.dumps(unpack(stored)) == json.dumps(document)
+
+
 @pytest.mark.parametrize(("entries", "readable"), [(READABLE_ENTRIES, True), (READABLE_ENTRIES + 1, False)])
 def test_a_short_map_is_not_packed(entries: int, readable: bool) -> None:
     document = {"next": {str(each): 7 for each in range(entries)}, "by name": {f"a{each}": 7 for each in range(500)}}

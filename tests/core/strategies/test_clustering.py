@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from backfill_assets.core.strategies.key_cuts import Span, clustering
@@ -80,6 +80,8 @@ END = st.none() | st.integers(0, 9)
 
 
 @given(st.tuples(st.integers(0, 9), st.integers(0, 9)), END, END, st.booleans(), st.integers(0, 18))
+@example(place=(1, 8), after=9, upto=None, beyond=False, key=9).via("the file's last key is the range's first one")
+@example(place=(1, 8), after=None, upto=1, beyond=False, key=1).via("the file's first key is the range's last one")
 def test_a_file_overlaps_each_range_that_may_have_one_of_its_keys(
     place: tuple[int, int], after: int | None, upto: int | None, beyond: bool, key: int
 ) -> None:
