@@ -75,8 +75,9 @@ ADAPTERS: tuple[Mutation, ...] = (
         name="missing staged files are not noticed",
         file=DELTA,
         old="missing = sorted(path for path, size in sizes.items() if found.get(path) != size)",
-        new="missing = sorted(path for path in sizes if path not in found)",
+        new="missing = sorted(path for path, size in sizes.items() if found.get(path, size) != size)",
         tests=(
+            f"{REAL_COMMITS}::{VERIFIED}",
             "tests/e2e/kills/test_commit_outcomes.py::test_every_commit_ends_as_its_case_says[VACUUM_without_retention]",
         ),
     ),

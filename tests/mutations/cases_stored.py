@@ -71,7 +71,7 @@ STORED: tuple[Mutation, ...] = (
         new="""            return None if found.get("format") == 1 else StagedFolder(
                 incarnation=incarnation, epoch=epoch, attempt=attempt
             )""",
-        tests=(f"{OLD}::test_what_such_commits_took_into_the_table_is_never_swept",),
+        tests=(f"{OLD}::test_the_change_feed_of_such_a_commit_is_never_swept",),
     ),
     Mutation(
         name="a table of another release cannot be dropped",
@@ -142,7 +142,7 @@ STORED: tuple[Mutation, ...] = (
         file=PACKING,
         old="if not all(type(each) is int for each in values):",
         new="if not all(isinstance(each, int) for each in values):",
-        tests=(f"{PACKED}::test_every_document_comes_back_as_it_was",),
+        tests=(f"{PACKED}::test_truth_values_are_no_numbers",),
     ),
     Mutation(
         name="of damaged compression zlib tells what is wrong",

@@ -80,7 +80,12 @@ def test_what_one_part_of_a_run_has_loaded_another_one_need_not_load(output: Del
     assert (old.version(), len(old.file_uris()), len(loaded.file_uris())) == (before, 0, 1)
 
 
-def test_a_commit_on_a_version_that_is_not_the_newest_any_more_fails_and_leaves_no_row(output: DeltaOutput) -> None:
+@pytest.mark.parametrize("constraints", [{}, {"positive": "id > 0"}], ids=["by this project", "by delta-rs"])
+def test_a_commit_on_a_version_that_is_not_the_newest_any_more_fails_and_leaves_no_row(
+    output: DeltaOutput, constraints: dict[str, str]
+) -> None:
+    if constraints:
+        DeltaTable(output.location.uri).alter.add_constraint(constraints)
     staged = stage(output, FIRST, 1, [1])
     output.look()
     write_deltalake(output.location.uri, pa.table({"id": [9]}, schema=SCHEMA), mode="append")

@@ -2,18 +2,20 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.delta import commits
 from backfill_assets.adapters.delta.commits import Actions, newest_record, read_commit
 from backfill_assets.adapters.delta.output import NO_MORE_EPOCHS, DeltaOutput
-from backfill_assets.adapters.delta.staging import sweep
+from backfill_assets.adapters.delta.staging import collect, sweep
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.records import CommitKind, app_id
+from backfill_assets.core.epoch.records import CommitKind, Staged, app_id
 from backfill_assets.errors import StoredFormatError
 from tests.support.old_form import commits_as_stored_by
-from tests.support.outputs import TARGET, commit, output_at, record, reopened, rows, stage
+from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, reopened, rows, stage
 
 OLD, NEW = "11111111", "22222222"
 
@@ -68,6 +70,22 @@ def test_what_such_commits_took_into_the_table_is_never_swept(output: DeltaOutpu
     begin(begun, NEW)
     assert sweep(begun.location, begun.look) == [f"{OLD}-1-bbbbbbbb"]
     assert (Path(output.location.uri) / f"{OLD}-1-aaaaaaaa").exists(), "time travel may need what was committed"
+
+
+def test_the_change_feed_of_such_a_commit_is_never_swept(output: DeltaOutput) -> None:
+    folder = f"{OLD}-2-aaaaaaaa"
+    place = Path(output.location.child(f"{folder}/rows/__op=delete"))
+    place.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}, schema=SCHEMA), place / "part.parquet")
+    staged = Staged(files=collect(output.location, folder), rows_deleted=2, key=("id",))
+    commit(output, record(CommitKind.EPOCH, OLD, 2).model_copy(update={"engine": "arrow"}), staged)
+    version = output.look().version
+    commits_as_stored_by(Path(output.location.uri), 1)
+    begun = reopened(output)
+    begin(begun, NEW)
+    assert sweep(begun.location, begun.look) == [], "though the merge added no file to the table"
+    feed = DeltaTable(output.location.uri).load_cdf(starting_version=version, ending_version=version)
+    assert sorted(pa.table(feed)["id"].to_pylist()) == [1, 2]
 
 
 def test_no_more_of_a_log_is_read_than_is_needed_to_identify_folders(
