@@ -61,6 +61,6 @@ SINCE_PASS: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/proof/written.py",
         old="if any(info.type is not pafs.FileType.File",
         new="if all(info.type is not pafs.FileType.File",
-        tests=(f"{SINCE}::test_where_the_files_that_passed_are_gone_everything_is_proved_and_the_outcome_says_so",),
+        tests=("tests/adapters/proof/test_written.py",),
     ),
 )
