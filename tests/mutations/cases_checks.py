@@ -158,7 +158,7 @@ CHECKS: tuple[Mutation, ...] = (
         file=VERIFY,
         old="""F.when((F.col("__expected") == 0) & F.expr(forgiven), 0)""",
         new="""F.when(F.col("__expected") == 0, 0)""",
-        tests=(DAMAGED, COMPACTED),
+        tests=(DAMAGED,),
     ),
     Mutation(
         name="rows that are missing are no violation",

@@ -231,7 +231,7 @@ CONSERVATION: tuple[Mutation, ...] = (
         file=TABLE_ROWS,
         old="lambda: sum(upstream.rows(version)) if (said := stated()) is None else said",
         new="stated",
-        tests=(f"{READ}::test_groups_that_are_computed_again_need_all_rows_of_the_table",),
+        tests=(f"{READ}::test_groups_that_are_computed_again_need_all_rows_of_the_table[true]",),
     ),
     Mutation(
         name="rows that a vector hides are expected of files of which the log does not say the rows",

@@ -204,7 +204,10 @@ RELATIONAL: tuple[Mutation, ...] = (
         file="backfill_assets/query/query.py",
         old="isinstance(query, RowwiseQuery) or (isinstance(query, RelationalQuery) and bool(query.primary_key))",
         new="isinstance(query, RowwiseQuery)",
-        tests=(f"{QUERY}::test_rows_without_a_key_are_known_by_their_hash_and_with_one_by_it", VIEWS),
+        tests=(
+            f"{QUERY}::test_rows_without_a_key_are_known_by_their_hash_and_with_one_by_it",
+            f"{VIEWS}::test_a_view_with_a_key_of_its_own_is_merged_by_it_and_refuses_two_rows_of_one",
+        ),
     ),
     Mutation(
         name="bad records are seen by queries over whole tables",

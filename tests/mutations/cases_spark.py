@@ -165,7 +165,7 @@ SPARK: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/sql/map_columns.py",
         old="    if held:\n        rows = rows.withColumns",
         new="    held = []\n    if held:\n        rows = rows.withColumns",
-        tests=("tests/e2e/tables/test_map_columns.py",),
+        tests=("tests/e2e/tables/test_map_columns.py::test_rows_are_grouped_by_maps_with_null_values",),
     ),
     Mutation(
         name="rows that came and went again leave a delete",
