@@ -51,6 +51,22 @@ def test_a_row_without_partition_or_offset_is_in_no_range(spark: "SparkSession")
     assert Counter(map(tuple, left)) == Counter(keys[1:])
 
 
+def test_ranges_of_one_part_leave_out_no_row_of_another(spark: "SparkSession") -> None:
+    ranges = {0: {0: OffsetRange(start=0, end=5)}, 1: {0: OffsetRange(start=5, end=9)}}
+    proof = Proof(
+        table=TableLocation(uri="/"),
+        version=0,
+        partition_column="_partition",
+        offset_column="_offset",
+        left_out=ranges,
+        branch_column="_branch",
+    )
+    inside, outside = [(0, 0, 4), (1, 0, 5)], [(0, 0, 5), (1, 0, 4), (2, 0, 4), (None, 0, 4)]
+    rows = spark.createDataFrame(inside + outside, "_branch INT, _partition INT, _offset BIGINT")
+    left = rows.where(f"NOT {_inside(proof, ranges)}").collect()
+    assert Counter(map(tuple, left)) == Counter(outside)
+
+
 def test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_over_spark_connect(
     bronze: Path, remote: str
 ) -> None:
