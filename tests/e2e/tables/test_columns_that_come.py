@@ -110,13 +110,19 @@ def test_a_view_that_is_replaced_in_full_keeps_its_columns(lake: Lake) -> None:
 def test_a_natural_join_keeps_the_columns_by_which_it_joins(lake: Lake) -> None:
     lake.append("rates", [{"id": at, "rate": at * 10} for at in range(0, 40, 2)])
     query = "SELECT qty, rate FROM orders NATURAL JOIN rates"
-    lake.view("rated", query, lake.table("orders", None), lake.table("rates", None))
+    tables = lake.table("orders", None), lake.table("rates", None)
+    lake.view("rated", query, *tables, refresh_mode="incremental_strict")
     lake.project.refresh("rated")
     assert lake.found("rated", ["qty", "rate"]) == joined_by(lake, "id") != Counter()
 
+    # Versions with and without a change data feed are read apart: of these, only some have the column.
+    alter = "ALTER TABLE {{t}} SET TBLPROPERTIES ('delta.appendOnly' = '{}', 'delta.enableChangeDataFeed' = '{}')"
+    lake.sql("orders", alter.format("true", "false"))
+    add(lake, "orders", 20, 25)
+    lake.sql("orders", alter.format("false", "true"))
     come(lake, "orders", "zone", "string")
     come(lake, "rates", "zone", "string")
-    add(lake, "orders", 20, 30, zone="here")
+    add(lake, "orders", 25, 30, zone="here")
     lake.append("rates", [{"id": at, "rate": at, "zone": "here" if at < 26 else "there"} for at in range(20, 30)])
     assert lake.project.refresh("rated").report.epochs
     by_id, by_both = joined_by(lake, "id"), joined_by(lake, "id, zone")
