@@ -126,7 +126,7 @@ CONSERVATION: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/compute/table_compute.py",
         old="        return Inputs(names, lambda name: self._input(attempt, name))",
         new="        return Inputs(names, dict((name, self._input(attempt, name)) for name in names).__getitem__)",
-        tests=(f"{READ}::test_each_place_that_reads_a_table_is_counted",),
+        tests=(f"{READ}::test_each_part_that_reads_a_table_is_counted_by_the_columns_that_it_reads",),
     ),
     Mutation(
         name="a scan that may end early is held to be cut short",

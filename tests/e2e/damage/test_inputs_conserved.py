@@ -136,6 +136,16 @@ def test_each_place_that_reads_a_table_is_counted(lake: Lake) -> None:
     assert lake.project.check("pairs").passed
 
 
+def test_each_part_that_reads_a_table_is_counted_by_the_columns_that_it_reads(lake: Lake) -> None:
+    for columns in (("id", "amount"), ("amount", "id")):
+        name = "_and_".join(columns)
+        query = " UNION ALL ".join(f"SELECT {each} AS value FROM base" for each in columns)
+        lake.view(name, query, lake.table("base", None))
+        with damaged(newest(lake.path("base")), "amount"):
+            said = refused(lake.project, name)
+        assert f"epoch 1: Spark read 30 rows of {READ_AS['rows']} of 'base', expected 40" in said
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(
     "query", ["SELECT 1 AS one FROM base ORDER BY one LIMIT 1", VIEWS["rows"] + " ORDER BY id LIMIT 2"]
