@@ -113,7 +113,7 @@ def rows_conserved(case: Case) -> Outcome:
     about each file, because readers skip files by the rows, nulls and bounds in it."""
     records = _records(case)
     location = case.table.output.location
-    held = footer_rows(location) if case.last is None else stated_rows(location)
+    held = footer_rows(location) if case.last is None else stated_rows(location, case.look.version)
     violations = [*conserved(records, held, copies=copies_of(case)), *_wrong_statistics(case)]
     return _outcome(violations, f"all {held} rows are accounted for", rows=held)
 

@@ -134,9 +134,19 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         name="the log is believed how many rows the files hold",
         file=PROOFS,
-        old="held = footer_rows(location) if case.last is None else stated_rows(location)",
-        new="held = stated_rows(location)",
-        tests=(DAMAGED,),
+        old="held = footer_rows(location) if case.last is None else stated_rows(",
+        new="held = stated_rows(",
+        tests=(
+            "tests/e2e/damage/test_reads_again.py::"
+            "test_a_check_names_rows_that_are_missing_and_files_that_cannot_be_read",
+        ),
+    ),
+    Mutation(
+        name="files of which the log does not say how many rows they have count for none",
+        file=VERIFY,
+        old="held_rows(table, replay(table, version).files) or 0",
+        new="sum(each.stated_rows or 0 for each in replay(table, version).files)",
+        tests=(f"{DAMAGE}::test_rows_of_a_file_are_counted_of_which_the_log_does_not_say_how_many_it_has",),
     ),
     # exactly_once
     Mutation(

@@ -153,6 +153,18 @@ def test_a_bound_that_does_not_hold_is_named_with_its_file(copy: Project, name: 
     assert all(copy.check(name, check).passed for check in CHECKS if check != "rows_conserved")
 
 
+def test_rows_of_a_file_are_counted_of_which_the_log_does_not_say_how_many_it_has(copy: Project) -> None:
+    misstate(copy, "large", lambda stats: stats.pop("numRecords"), epoch=2)
+    written = copy.record("large").rows_total
+    for full in (False, True):
+        outcome = copy.check("large", "rows_conserved", full=full)
+        assert (outcome.passed, outcome.facts["rows"]) == (True, written)
+    rewrite(copy, "large", missing, epoch=2)
+    for full in (False, True):
+        (violation,) = failed(copy, "large", "rows_conserved", full=full).violations
+        assert violation == f"epochs wrote {written} rows, the table has {written - 1}"
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_what_was_proved_before_is_left_to_the_full_proof_and_new_damage_is_seen_by_both(
     copy: Project, name: str
