@@ -73,7 +73,11 @@ TABLE = TablePosition(
 )
 
 
-def moved(table: TablePosition = TABLE, **changes: object) -> Everything | dict[str, tuple[int, int]]:
+def moved(**changes: object) -> Everything | dict[str, tuple[int, int]]:
+    return moved_from(TABLE, **changes)
+
+
+def moved_from(table: TablePosition, **changes: object) -> Everything | dict[str, tuple[int, int]]:
     before = SnapshotPosition(tables={"t": table})
     return followed(before, SnapshotPosition(tables={"t": table.model_copy(update=changes)}))
 
@@ -101,7 +105,7 @@ def test_everything_is_proved_if_positions_do_not_show_what_was_read(changes: di
 def test_everything_is_proved_where_the_position_that_passed_was_within_history_that_is_read_by_key(
     later: tuple[int, ...],
 ) -> None:
-    found = moved(TABLE.model_copy(update={"expected": (1,)}), expected=later)
+    found = moved_from(TABLE.model_copy(update={"expected": (1,)}), expected=later)
     assert isinstance(found, Everything)
     assert "its history is read by key" in found.reason
 
