@@ -26,5 +26,7 @@
 - `resolved`: a query as a tree for analysis
 - `rowwise`: reads a row-wise query
 - `spelling`: one spelling for a query's text
+- `steps`: how a view follows what changed in some places of its query
 - `ties`: makes orders total where the result depends on which of several equal rows comes first
+- `used_columns`: which columns of its tables a query may use
 """

@@ -37,16 +37,32 @@ _NAME: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class KeyClass:
-    """One class: the column that holds its value in each occurrence which it covers, and SQL for the value's hash in the
-    rows of the view, if they tell it. `kind` is the family of types that the value is of."""
+    """One class: the column that holds its value in each occurrence which it covers, and the column of the view's rows, the
+    `output`, which holds it or, if `is_hidden`, its hash; empty if none does. `kind` is the family of types that the value is
+    of."""
 
     columns: Mapping[int, str]
-    carrier: str
+    output: str
     kind: str
+    is_hidden: bool = False
+
+    @property
+    def carrier(self) -> str:
+        """SQL for the hash of the value in the rows of the view; empty if they do not tell it."""
+        if not self.output:
+            return ""
+        return backquoted(self.output) if self.is_hidden else self.hashed(backquoted(self.output))
 
     def of_occurrence(self, number: int) -> str:
         """SQL for the hash of the value in the rows of an occurrence."""
-        return _hashed(backquoted(self.columns[number]), self.kind)
+        return self.hashed(backquoted(self.columns[number]))
+
+    def hashed(self, value: str) -> str:
+        """SQL for the hash of a value. Integers of any width, and texts that differ in spaces at the end (which CHAR pads),
+        have one."""
+        if self.kind == "INTEGER":
+            return f"xxhash64(CAST({value} AS BIGINT))"
+        return f"xxhash64(rtrim({value}))" if self.kind == "STRING" else f"xxhash64({value})"
 
 
 @dataclass(frozen=True)
@@ -100,7 +116,7 @@ def key_classes(
         >>> tables = {"a": parse_schema("x INT"), "b": parse_schema("y INT")}
         >>> tree = resolved(root, occurrences(root, ["a", "b"]), tables)
         >>> key_classes(root, tokens, tree, [{"x": "INT"}, {"y": "INT"}]).classes
-        (KeyClass(columns={0: 'x', 1: 'y'}, carrier='xxhash64(CAST(`x` AS BIGINT))', kind='INTEGER'),)
+        (KeyClass(columns={0: 'x', 1: 'y'}, output='x', kind='INTEGER', is_hidden=False),)
     """
     places = list(tree.find_all(exp.Table))
     if len(places) > _MAX_PLACES or not all_aggregates_known(root, tokens) or not are_typed(tree, types):
@@ -178,14 +194,6 @@ def _as_written(tree: exp.Expr, carrier: str) -> str:
         return ""
     names = [f"{backquoted(alias)}.{backquoted(column)}" for alias, column in columns]
     return names[0] if len(names) == 1 else f"coalesce({', '.join(names)})"
-
-
-def _hashed(value: str, kind: str) -> str:
-    """SQL for the hash of a value. Integers of any width, and texts that differ in spaces at the end (which CHAR pads), have
-    one."""
-    if kind == "INTEGER":
-        return f"xxhash64(CAST({value} AS BIGINT))"
-    return f"xxhash64(rtrim({value}))" if kind == "STRING" else f"xxhash64({value})"
 
 
 def _covers(tree: exp.Expr) -> Iterator[tuple[int, dict[int, str]]]:
@@ -285,9 +293,8 @@ def _chosen(options: Sequence[_Option]) -> KeyClasses:
         best = max(options, key=lambda each: (len(left & each.columns.keys()), bool(each.output), len(each.columns)))
         of |= dict.fromkeys(left & best.columns.keys(), len(classes))
         left -= best.columns.keys()
-        carrier = _hashed(backquoted(best.output), best.kind) if best.output else ""
+        name = f"{CLASS}{len(classes)}" if best.hidden else best.output
+        classes.append(KeyClass(best.columns, name, best.kind, bool(best.hidden)))
         if best.hidden:
-            carrier = backquoted(f"{CLASS}{len(classes)}")
-            hidden.append(f"{_hashed(best.hidden, best.kind)} AS {CLASS}{len(classes)}")
-        classes.append(KeyClass(best.columns, carrier, best.kind))
+            hidden.append(f"{classes[-1].hashed(best.hidden)} AS {name}")
     return KeyClasses(tuple(classes), of, tuple(hidden))

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
 from sqlglot import Token, exp
 from sqlglot.errors import SqlglotError
@@ -32,7 +32,9 @@ from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.resolved import resolved
 from backfill_assets.query.spelling import joined_words, words_of
+from backfill_assets.query.steps import Lookup, Steps, lookups, steps_by_places
 from backfill_assets.query.ties import completed
+from backfill_assets.query.used_columns import used_columns
 
 __all__ = [
     "COPY",
@@ -40,7 +42,6 @@ __all__ = [
     "ROW_HASH",
     "RULES_END",
     "RelationalQuery",
-    "Steps",
     "analyze_relational",
     "check_names",
     "is_relational",
@@ -79,16 +80,6 @@ RULES_END: Final = frozenset({
 """Reasons for which the rules for rows and for groups do not apply to a query, although it may be valid."""
 
 
-@dataclass(frozen=True)
-class Steps:
-    """How a view follows what changed: by which rule, in which places by changed rows alone (`linear`), and the classes whose
-    touched values are computed again, each with the places that touch them."""
-
-    rule: Literal["additive", "full", "linear", "restricted"]
-    linear: tuple[int, ...] = ()
-    by_class: Mapping[int, Sequence[int]] = field(default_factory=dict)
-
-
 _LIMIT = re.compile(r"\b(?:limit|fetch)\b", re.IGNORECASE)
 
 
@@ -102,7 +93,8 @@ class RelationalQuery:
     view's own key, or the hash of a row and its copy's number. Of the upstreams in `good` only rows without `ERROR` are seen,
     and of those in `read_in_part` Spark may read only some: it looks for a row that exists.
     `classes` are the keys by which it may be computed in part; the template gives their hidden columns last. A query that is
-    `grouped` is kept by its groups.
+    `grouped` is kept by its groups. `used` are the columns of each upstream that it may use. `partners` are the keys by
+    which its places have to do with each other, whether or not its result tells them.
     """
 
     text: str
@@ -118,6 +110,8 @@ class RelationalQuery:
     classes: KeyClasses = NO_CLASSES
     grouped: "Grouped | None" = None
     read_in_part: frozenset[str] = frozenset()
+    used: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
+    partners: KeyClasses = field(default=NO_CLASSES, repr=False)
 
     @property
     def read(self) -> Mapping[str, tuple[Column, ...]]:
@@ -133,7 +127,7 @@ class RelationalQuery:
         """How the view follows changes of these upstreams."""
         places = [number for number, name in enumerate(self.occurrences) if name in changed]
         rows = self.grouped.rows if self.grouped else self
-        steps = _steps(rows, places)
+        steps = steps_by_places(rows.linearity, rows.classes, places)
         if steps is not None and (self.grouped or not steps.by_class):
             return replace(steps, rule="additive" if self.grouped else "linear")
         if self.grouped:
@@ -150,6 +144,10 @@ class RelationalQuery:
         empty if it cannot."""
         linear = (self.grouped.rows if self.grouped else self).linearity
         return {at: self.occurrences[at] for at in linear.driving([rows[name] for name in self.occurrences])}
+
+    def lookups(self, place: int) -> list[Lookup]:
+        """How rows of other places are found that have to do with rows of a place (`steps.lookups`)."""
+        return lookups(self.partners, self.linearity, place)
 
     @property
     def by_copies(self) -> bool:
@@ -170,18 +168,6 @@ class Grouped:
     rows: RelationalQuery
     groups: AggregateQuery
     of_all: bool
-
-
-def _steps(query: RelationalQuery, places: Sequence[int]) -> Steps | None:
-    """How rows follow what changed in these places; None if there is no rule for one of them."""
-    others = [number for number in places if number not in query.linearity.linear]
-    first = query.classes.touched_by(others)
-    if first is None:
-        return None
-    # Where a class is touched in any case, it takes the changes of its linear places along.
-    along = [number for number in places if number in others or query.classes.of.get(number) in first]
-    by_class = query.classes.touched_by(along) or {}
-    return Steps("restricted", tuple(number for number in places if number not in along), by_class)
 
 
 @lru_cache(maxsize=1024)
@@ -244,12 +230,14 @@ def analyze_relational(
         good=frozenset(name for name in records if any(each.name == ERROR.name for each in tables[name])),
         linearity=linearity(root, tokens, found),
         read_in_part=read_in_part(root, found),
+        used={name: used_columns(tokens, (each.name for each in visible[name])) for name in upstreams},
     )
     if tree is None:
         return bare
+    types = [{column.name.lower(): column.type.upper() for column in visible[each.upstream]} for each in found]
+    bare = replace(bare, partners=key_classes(root, tokens, tree, types, carried=False))
     cut = cut_at_groups(query, tokens, root, tree, {each.written: visible[each.upstream] for each in found})
     whole = None if cut is None else _grouped(bare, cut)
-    types = [{column.name.lower(): column.type.upper() for column in visible[each.upstream]} for each in found]
     if whole is None and bare.linearity.linear == set(range(len(found))):
         return bare
     classes = key_classes(root, tokens, tree, types)
@@ -266,6 +254,7 @@ def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
     types = [{column.name.lower(): column.type.upper() for column in query.columns[each.upstream]} for each in found]
     tree = resolved(root, found, query.columns)
     exact = tree is not None and are_exact(tree, named)
+    partners = key_classes(root, tokens, tree, types, carried=False) if tree is not None else NO_CLASSES
     rows = replace(
         query,
         text=cut.rows,
@@ -274,7 +263,8 @@ def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
         template=_template(cut.rows, query.upstreams),
         linearity=linearity(root, tokens, found),
         # Rows that are given back are computed from older versions: they are to be the same as when they were taken in.
-        classes=key_classes(root, tokens, tree, types, carried=False) if tree is not None and exact else NO_CLASSES,
+        classes=partners if exact else NO_CLASSES,
+        partners=partners,
     )
     is_other = tuple(each.upstream for each in found) != query.occurrences
     has_rule = bool(rows.linearity.linear or rows.classes.of)

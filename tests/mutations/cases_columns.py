@@ -46,7 +46,7 @@ COLUMNS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="captured text of a fixed length is any text",
-        file="backfill_assets/adapters/compute/table_compute.py",
+        file="backfill_assets/adapters/compute/table_inputs.py",
         old="rows = projected(self._captured(attempt, read, columns), self.upstreams[read.source], columns)",
         new="rows = self._captured(attempt, read, columns)",
         tests=(FIXED,),

@@ -123,9 +123,9 @@ CONSERVATION: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="all places of a query that read a table share one count",
-        file="backfill_assets/adapters/compute/table_compute.py",
-        old="        return Inputs(names, lambda name: self._input(attempt, name))",
-        new="        return Inputs(names, dict((name, self._input(attempt, name)) for name in names).__getitem__)",
+        file="backfill_assets/adapters/compute/table_inputs.py",
+        old="        return Inputs(names, lambda name: self.rows(attempt, name))",
+        new="        return Inputs(names, dict((name, self.rows(attempt, name)) for name in names).__getitem__)",
         tests=(f"{READ}::test_each_part_that_reads_a_table_is_counted_by_the_columns_that_it_reads",),
     ),
     Mutation(

@@ -72,8 +72,8 @@ JOINED: tuple[Mutation, ...] = (
     Mutation(
         name="the other places of a chunk's table see only the chunk",
         file="backfill_assets/adapters/compute/table_compute.py",
-        old="new=lambda name: self._input(attempt, name, LookupRead),",
-        new="new=lambda name: self._input(attempt, name),",
+        old="new=lambda name: SelectableRows(every=lambda: self._reads.rows(attempt, name, LookupRead)),",
+        new="new=lambda name: SelectableRows(every=lambda: self._reads.rows(attempt, name)),",
         tests=(PARTS,),
     ),
     Mutation(

@@ -41,14 +41,14 @@ READS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="of several reads of a place only one is counted",
-        file="backfill_assets/adapters/compute/table_compute.py",
+        file="backfill_assets/adapters/compute/table_inputs.py",
         old="return replace(scans, ends_early=early, every_value=True)",
         new="return replace(scans, ends_early=early)",
         tests=(f"{AGAIN}::test_a_column_that_only_one_of_several_reads_takes_is_missed",),
     ),
     Mutation(
         name="all rows have to be read where one is looked for",
-        file="backfill_assets/adapters/compute/table_compute.py",
+        file="backfill_assets/adapters/compute/table_inputs.py",
         old="early = scans.ends_early or name in query.read_in_part",
         new="early = scans.ends_early",
         tests=(f"{AGAIN}::test_where_one_row_is_looked_for_not_all_are_read",),

@@ -53,8 +53,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="other parts of UNION ALL give their rows again with each change",
         file=CHANGES,
-        old="    if query.linearity.parts[at] == query.linearity.parts[number]:",
-        new="    if query.linearity.parts[at] >= query.linearity.parts[0]:",
+        old="        if parts[at] != parts[number]",
+        new="        if parts[at] < parts[0]",
         tests=(AT_ONCE,),
     ),
     Mutation(
@@ -214,8 +214,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="spaces at the end of a text make another key of it",
         file="backfill_assets/query/key_classes.py",
-        old='    return f"xxhash64(rtrim({value}))" if kind == "STRING" else f"xxhash64({value})"',
-        new='    return f"xxhash64({value})"',
+        old='        return f"xxhash64(rtrim({value}))" if self.kind == "STRING" else f"xxhash64({value})"',
+        new='        return f"xxhash64({value})"',
         tests=(CLASSES,),
     ),
     Mutation(
@@ -242,22 +242,22 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="rows of two touched keys come twice",
         file=RESTRICTED,
-        old="    for number, part in enumerate(parts):\n        found.append(_beyond(touched[:number], part))",
-        new="    for part in parts:\n        found.append(part)",
+        old="Part(_beyond(touched[:number], part.frame), part.few)",
+        new="part",
         tests=(AT_ONCE,),
     ),
     Mutation(
         name="changes of linear places count where a key is touched, too",
         file=RESTRICTED,
-        old="feed.unionByName(_beyond(classes, relational_changes(query, work, steps.linear)))",
-        new="feed.unionByName(relational_changes(query, work, steps.linear))",
+        old="Part(_beyond(classes, linear.frame), linear.few)",
+        new="linear",
         tests=(AT_ONCE,),
     ),
     Mutation(
         name="rows of the view whose key is touched stay",
         file=RESTRICTED,
-        old="        go = _parts(classes, [each.only(work.held(), each.key.carrier) for each in classes])",
-        new='        go = _parts(touched, [each.only(work.held(), each.key.carrier).where("FALSE") for each in touched])',
+        old="        gone = go.frame.drop(COPY, ROW_HASH)",
+        new='        gone = go.frame.drop(COPY, ROW_HASH).where("FALSE")',
         tests=(AT_ONCE,),
     ),
     Mutation(
@@ -291,8 +291,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="sums of floats are taken back that were computed again",
         file="backfill_assets/query/relational.py",
-        old="carried=False) if tree is not None and exact else NO_CLASSES",
-        new="carried=False) if tree is not None else NO_CLASSES",
+        old="classes=partners if exact else NO_CLASSES",
+        new="classes=partners",
         tests=(CLASSES,),
     ),
     Mutation(

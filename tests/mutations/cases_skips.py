@@ -82,7 +82,7 @@ SKIPS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a row that is taken back comes as it was before the epoch",
-        file="backfill_assets/adapters/compute/table_compute.py",
+        file="backfill_assets/adapters/compute/table_inputs.py",
         old="""(plan.after, read.back, "insert")""",
         new="""(plan.before, read.back, "insert")""",
         tests=(f"{ROWS}::test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once",),

@@ -149,9 +149,9 @@ TOUCHED: Final = (
     ),
     Mutation(
         name="a damaged page of a view is taken for what it was",
-        file=MERGED,
-        old="pq.ParquetFile(source, page_checksum_verification=True,",
-        new="pq.ParquetFile(source,",
+        file="backfill_assets/adapters/delta/arrow_reader.py",
+        old="page_checksum_verification=True,",
+        new="",
         tests=(HERE,),
     ),
     Mutation(
@@ -247,9 +247,9 @@ TOUCHED: Final = (
     ),
     Mutation(
         name="timestamps of another writer are read in nanoseconds",
-        file=MERGED,
-        old=', coerce_int96_timestamp_unit="us")',
-        new=")",
+        file="backfill_assets/adapters/delta/arrow_reader.py",
+        old='                    coerce_int96_timestamp_unit="us",\n',
+        new="",
         tests=(HERE,),
     ),
     Mutation(

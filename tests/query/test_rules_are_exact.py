@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.relational import RelationalQuery, Steps, analyze_relational
+from backfill_assets.query.relational import RelationalQuery, analyze_relational
+from backfill_assets.query.steps import Steps
 from tests.support.drawn_queries import COLUMNS, Rows, changes, queries, tables
 from tests.support.settings import examples
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from backfill_assets.adapters.compute.relational_changes import Changed, TableChanges
 from backfill_assets.adapters.compute.rules import followed
+from backfill_assets.adapters.compute.selectable_rows import SelectableRows
 from backfill_assets.adapters.sql.apply_relational import apply_relational, own_rows
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE
@@ -46,18 +47,19 @@ def after(
     steps = query.steps(changed)
     view = Counter(map(_known, held.collect()))
     work = TableChanges(
-        new=new.__getitem__,
+        new=lambda name: SelectableRows(every=lambda: new[name]),
         changed=found,
-        held=lambda: held,
+        held=SelectableRows(every=lambda: held),
         spark=held.sparkSession,
         rows=100,
         measure=lambda rows, _name: rows,
+        note=lambda _name, _rows: None,
     )
     with followed(query, steps, work) as changes:
         if steps.rule == "additive":
-            _merge(query, view, held.columns, changes.collect())
+            _merge(query, view, held.columns, changes.frame.collect())
         else:
-            view = _added(held, changes)
+            view = _added(held, changes.frame)
     held.unpersist()
     return _visible(view, [name for name in held.columns if name not in {ROW_HASH, COPY}])
 
@@ -70,7 +72,7 @@ def visible(query: RelationalQuery, tables: "Mapping[str, DataFrame]") -> Counte
 
 def _changed(old: "DataFrame", new: "DataFrame") -> Changed:
     gone = None if old.exceptAll(new).isEmpty() else lambda: old.exceptAll(new)
-    return Changed(come=lambda: new.exceptAll(old), go=gone, old=lambda: old)
+    return Changed(come=lambda: new.exceptAll(old), go=gone, old=SelectableRows(every=lambda: old))
 
 
 def _added(held: "DataFrame", changes: "DataFrame") -> Counter[Row]:

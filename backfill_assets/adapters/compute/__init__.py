@@ -18,11 +18,13 @@
 - `restricted`: a query computed again for the values of a key that changes touch
 - `rules`: what changes of tables do to a view whose query has a rule for them
 - `scans`: counts the rows that Spark reads of an epoch's inputs
+- `selectable_rows`: rows of a table of which only those with some values are wanted, found in this process
 - `setup_errors`: errors of Spark that its set-up causes, not the data
 - `staged_rows`: stages the rows of an epoch as files, and counts them
 - `source_compute`: carries out a plan's reads with Spark and stages the rows
 - `spark_errors`: what Spark's errors say
 - `table_compute`: carries out a plan over Delta tables with Spark
+- `table_inputs`: what Spark reads of upstreams for an attempt
 - `table_rows`: the rows of a Delta table that belong to a read
 - `tasks`: how many tasks compute and write rows
 - `version_rows`: all rows of one version of a Delta table, as a Spark DataFrame

@@ -11,7 +11,8 @@ from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule, re
 from backfill_assets.core.strategies.table_plans import chunk_places
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.query.query import Query
-from backfill_assets.query.relational import RelationalQuery, Steps
+from backfill_assets.query.relational import RelationalQuery
+from backfill_assets.query.steps import Steps
 
 __all__ = ["StepChoice", "changed_reads", "held_rows"]
 

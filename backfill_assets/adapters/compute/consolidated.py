@@ -18,13 +18,15 @@ DUPLICATE = "__twice"
 """The column that says whether several rows have the key."""
 
 
-def consolidated(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = ()) -> "DataFrame":
+def consolidated(
+    rows: "DataFrame", key: Sequence[str], primary_key: Sequence[str] = (), *, few: bool = False
+) -> "DataFrame":
     """Consolidated changes, one row per key: its final value, `__op`, whether the key is duplicate (`__twice`), and
     whether the row has another primary key than before (`__moved`).
 
     Whole rows are added up first, so that a row that was inserted and deleted again leaves nothing, in whatever order
     that happened. One remaining row is new or deleted; one of each kind is a replacement; anything else means that the
-    key is not unique.
+    key is not unique. A `few` rows are in one partition already.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -33,7 +35,7 @@ def consolidated(rows: "DataFrame", key: Sequence[str], primary_key: Sequence[st
     columns = [each for each in rows.columns if each != CARRIED_CHANGE]
     sums = F.expr(f"sum(IF({CARRIED_CHANGE} {IS_INSERT}, 1, -1))").alias("__rows")
     # Rows of a key are shuffled once: Spark then adds up rows, and after that keys, without another shuffle.
-    together = rows.repartition(*map(quoted, key))
+    together = rows if few else rows.repartition(*map(quoted, key))
     left = grouped(together, columns, sums).where("__rows <> 0")
     netted = left.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(
         F.max_by(F.struct(*map(quoted, columns)), "__rows").alias("__last"),

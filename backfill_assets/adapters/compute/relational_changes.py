@@ -7,20 +7,33 @@ The sum of all these is exactly the change of the view (the telescoping rule of 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import kept
 from backfill_assets.adapters.compute.differences import differences
+from backfill_assets.adapters.compute.selectable_rows import (
+    MOST_LOCAL,
+    Finder,
+    Held,
+    LocalChanges,
+    Part,
+    SelectableRows,
+    united,
+)
 from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
+from backfill_assets.adapters.delta.found_rows import HASH, Sought, UnfitError
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.progress.reads import ChangesRead, FullRead
 from backfill_assets.core.strategies.change_log import by_feed
 from backfill_assets.errors import VersionsLostError
-from backfill_assets.query.ddl import Column, ddl, quoted
+from backfill_assets.query.ddl import ddl, quoted
+from backfill_assets.query.key_classes import KeyClass
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
 
@@ -32,10 +45,12 @@ __all__ = [
     "Changed",
     "TableChanges",
     "by_copies",
+    "changed_part",
     "changed_rows",
     "changes_readable",
     "check_changes_readable",
     "relational_changes",
+    "sought_in",
 ]
 
 IS_INSERT = "IN ('insert', 'update_postimage')"
@@ -45,31 +60,44 @@ IS_INSERT = "IN ('insert', 'update_postimage')"
 @dataclass(frozen=True, kw_only=True)
 class Changed:
     """The changes of a table, made anew for each place that reads them: the rows that `come`, those that `go` (None if there
-    are none), and all `old` rows (None if no place is to see them)."""
+    are none), and the `old` rows (None if no place is to see them). `local`: the changes, if this process holds them."""
 
     come: "Callable[[], DataFrame]"
     go: "Callable[[], DataFrame] | None" = None
-    old: "Callable[[], DataFrame] | None" = None
+    old: SelectableRows | None = None
+    local: LocalChanges | None = None
+
+    @property
+    def few(self) -> bool:
+        """Whether all that changed is in one partition."""
+        return self.local is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableChanges:
-    """What gives all rows of a table, by name, and is called for those that are read; what became of those that `changed`,
-    about so many `rows`; what gives the rows that the view has `held`, anew for each place that reads them; and what has
-    rows counted for reports, under a name. `first`: the view has no rows yet."""
+    """What gives the rows of a table, by name, and is called for those that are read; what became of those that `changed`,
+    about so many `rows`; the rows that the view has `held`; and what takes counts for reports, of rows that Spark is to count
+    under a name (`measure`), or that are known (`note`). `first`: the view has no rows yet."""
 
-    new: "Callable[[str], DataFrame]"
+    new: Callable[[str], SelectableRows]
     changed: Mapping[str, Changed]
-    held: "Callable[[], DataFrame]"
+    held: SelectableRows
     spark: "SparkSession"
     rows: int
     measure: "Callable[[DataFrame, str], DataFrame]"
+    note: Callable[[str, int], None]
     first: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes in all tables, as far as this process holds what changed."""
+        local = [each.local for each in self.changed.values()]
+        return bool(local) and all(each is not None and each.is_empty for each in local)
 
 
 def relational_changes(
     query: RelationalQuery, work: TableChanges, places: Sequence[int], *, later: Sequence[int] = ()
-) -> "DataFrame":
+) -> Part:
     """The inserted and deleted rows of a view, as in Delta's change data feed; a row may be both.
 
     The query is linear in the `places` that are taken from old to new here. Those of `later` are old, all others new.
@@ -79,36 +107,90 @@ def relational_changes(
     from backfill_assets.adapters.sql.apply_relational import computed_rows
 
     parts = []
+    every = range(len(query.occurrences))
     for number in places:
         one = work.changed[query.occurrences[number]]
         old = [*(at for at in places if at > number), *later]
+        beside = _beside(query, work, number, old)
         for kind, rows in (("insert", one.come), ("delete", one.go)):
             if rows is not None:
-                every = range(len(query.occurrences))
-                bound = [rows() if at == number else _beside(query, work, number, at, old) for at in every]
-                parts.append(computed_rows(query, bound).withColumn(CARRIED_CHANGE, F.lit(kind)))
-    return reduce(lambda some, more: some.unionAll(more), parts)
+                bound = [Part(rows(), one.few) if at == number else beside.part(at) for at in every]
+                result = computed_rows(query, [each.frame for each in bound])
+                few = all(each.few for each in bound)
+                parts.append(Part(result.withColumn(CARRIED_CHANGE, F.lit(kind)), few))
+    return united(parts)
 
 
-def at_once(query: RelationalQuery, work: TableChanges, old: Sequence[int]) -> "list[DataFrame]":
+def at_once(query: RelationalQuery, work: TableChanges, old: Sequence[int]) -> list[SelectableRows]:
     """What each place of a query is bound to while some of them are still old: all rows of its table."""
     return [_at_place(query, work, at, old) for at in range(len(query.occurrences))]
 
 
-def _at_place(query: RelationalQuery, work: TableChanges, at: int, old: Sequence[int]) -> "DataFrame":
+def _at_place(query: RelationalQuery, work: TableChanges, at: int, old: Sequence[int]) -> SelectableRows:
     name = query.occurrences[at]
     if at not in old:
         return work.new(name)
     before = work.changed[name].old
     assert before is not None
-    return before()
+    return before
 
 
-def _beside(query: RelationalQuery, work: TableChanges, number: int, at: int, old: Sequence[int]) -> "DataFrame":
-    """What place `at` is bound to while place `number` is bound to changes: nothing, if it is in another part."""
-    if query.linearity.parts[at] == query.linearity.parts[number]:
-        return _at_place(query, work, at, old)
-    return work.spark.createDataFrame([], ddl(query.read[query.occurrences[at]]))
+@dataclass(frozen=True)
+class _Beside:
+    """The rows of other places while one is bound to changes: those that were `found`, of others `every` row."""
+
+    found: Mapping[int, Part]
+    every: "Mapping[int, Callable[[], DataFrame]]"
+
+    def part(self, at: int) -> Part:
+        """The rows of a place."""
+        return self.found[at] if at in self.found else Part(self.every[at](), few=False)
+
+
+def _beside(query: RelationalQuery, work: TableChanges, number: int, old: Sequence[int]) -> _Beside:
+    """What other places are bound to while place `number` is bound to changes: no rows, if they are in another part; of those
+    whose rows can be found in this process, only the ones that join with what changed."""
+    parts = query.linearity.parts
+    nothing = {
+        at: Part(work.spark.createDataFrame([], ddl(query.read[query.occurrences[at]])), few=True)
+        for at in range(len(parts))
+        if parts[at] != parts[number]
+    }
+    held = _partners(query, work, number, old)
+    return _Beside(
+        found=nothing | {at: each.part for at, each in held.items()},
+        every={at: _at_place(query, work, at, old).every for at in range(len(parts))},
+    )
+
+
+def _partners(query: RelationalQuery, work: TableChanges, number: int, old: Sequence[int]) -> dict[int, Held]:
+    """The rows of other places that join with the changes of a place, of those that are found in this process."""
+    local = work.changed[query.occurrences[number]].local
+    if local is None:
+        return {}
+    known: dict[int, list[pa.Table]] = {number: [local.come, local.go]}
+    found: dict[int, Held] = {}
+    for step in query.lookups(number):
+        rows = [(step.known, each) for each in known.get(step.known, ())]
+        sought = sought_in(step.key, rows) if rows else None
+        if sought is not None:
+            places = {at: _at_place(query, work, at, old).found(step.key.columns[at], sought) for at in step.others}
+            there = {at: held for at, held in places.items() if held is not None}
+            found |= there
+            known |= {at: [held.rows] for at, held in there.items()}
+    return found
+
+
+def sought_in(key: KeyClass, tables: Sequence[tuple[int, pa.Table]]) -> Sought | None:
+    """The values of a key in rows of some places; None where they are not known in this process."""
+    named = [(rows, key.columns[place].lower()) for place, rows in tables]
+    columns = [rows.column(each) for rows, name in named for each in rows.column_names if each.lower() == name]
+    if len(columns) < len(tables):
+        return None
+    try:
+        return Sought.of(key.kind, columns)
+    except UnfitError:
+        return None
 
 
 def changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequence[FullRead], *, before: bool) -> bool:
@@ -136,23 +218,30 @@ def check_changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequen
             upstreams[read.source].check_readable(part)
 
 
-def changed_rows(
-    spark: "SparkSession", upstream: DeltaUpstream, read: FullRead, columns: Sequence[Column], place: Scratch
-) -> Changed:
-    """The changes of a table between the versions of a read. `place` is a folder for this read alone."""
+def changed_rows(finder: Finder, read: FullRead, place: Scratch) -> Changed:
+    """The changes of a finder's table between the versions of a read. `place` is a folder for this read alone."""
+    upstream = finder.upstream
 
     def rows(part: FullRead | ChangesRead, name: str) -> "DataFrame":
-        return table_rows(spark, upstream, part, columns, replace(place, path=f"{place.path}/{name}"))
+        return table_rows(finder.spark, upstream, part, finder.columns, replace(place, path=f"{place.path}/{name}"))
 
     def found() -> "DataFrame":
         parts = [rows(part, str(part.first)) for part in _versions(upstream, read)]
         return reduce(lambda some, more: some.unionByName(more), parts)
 
+    old = SelectableRows(
+        every=lambda: rows(read.model_copy(update={"last": read.first - 1}), "before"),
+        found=finder.in_version(read.first - 1),
+    )
+    local = finder.changes(_versions(upstream, read))
+    if local is not None:
+        go = (lambda: local.part(local.go).frame) if len(local.go) else None
+        return Changed(come=lambda: local.part(local.come).frame, go=go, old=old, local=local)
     deletes = any(commit.deletes for commit in upstream.commits(read.first - 1, read.last))
     return Changed(
         come=lambda: found().where(f"{CHANGE.name} {IS_INSERT}"),
         go=(lambda: found().where(f"NOT {CHANGE.name} {IS_INSERT}")) if deletes else None,
-        old=lambda: rows(read.model_copy(update={"last": read.first - 1}), "before"),
+        old=old,
     )
 
 
@@ -173,7 +262,7 @@ def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
 
 
 @contextmanager
-def by_copies(changes: "DataFrame", held: "DataFrame", *, rows: int) -> "Iterator[DataFrame]":
+def by_copies(changes: Part, held: SelectableRows, *, rows: int) -> "Iterator[Part]":
     """Changes of a view whose rows are identified by hash and copy, from the changes of its visible rows (about
     `rows`). The rows that it has `held` are read once.
 
@@ -184,20 +273,40 @@ def by_copies(changes: "DataFrame", held: "DataFrame", *, rows: int) -> "Iterato
 
     from backfill_assets.adapters.sql.apply_relational import hashed, numbered
     from backfill_assets.adapters.sql.map_columns import grouped
-    from backfill_assets.adapters.sql.semi_join import semi_join
 
-    visible = [name for name in changes.columns if name != CARRIED_CHANGE]
+    visible = [name for name in changes.frame.columns if name != CARRIED_CHANGE]
     columns = list(map(quoted, visible))
-    came = grouped(changes, visible, F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias("__n"))
-    net = hashed(came.where("__n <> 0"), visible)
-    touched = net.select(ROW_HASH).distinct()
-    few = touched_fit(touched, most=rows)
-    with kept(semi_join(held, touched, {ROW_HASH: ROW_HASH}, few=few).select(*columns, ROW_HASH, COPY)) as old:
-        both = old.select(*columns, F.lit(1).cast("bigint").alias("__n")).unionByName(net.select(*columns, "__n"))
-        left = grouped(both, visible, F.sum("__n").alias("__n")).where("__n <> 0")
+    came = grouped(changes.frame, visible, F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias("__n"))
+    with ExitStack() as stack:
+        net = stack.enter_context(kept(hashed(came.where("__n <> 0"), visible)))
+        found = _with_hashes(held, Part(net, changes.few), rows)
+        old = stack.enter_context(kept(found.frame.select(*columns, ROW_HASH, COPY)))
+        copy = F.lit(1).cast("bigint").alias("__n")
+        both = united([Part(old.select(*columns, copy), found.few), Part(net.select(*columns, "__n"), changes.few)])
+        left = grouped(both.frame, visible, F.sum("__n").alias("__n")).where("__n <> 0")
         gone = F.raise_error(F.lit("a row would be deleted from the view that is not in it"))
         times = F.sequence(
             F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint"))
         )
         copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)
-        yield differences(numbered(copies, visible), old)
+        yield changed_part(Part(numbered(copies, visible), both.few), Part(old, found.few))
+
+
+def changed_part(new: Part, held: Part) -> Part:
+    """The `differences` of two parts."""
+    both, few = differences(new.frame, held.frame), new.few and held.few
+    return Part(both.coalesce(1) if few else both, few)
+
+
+def _with_hashes(held: SelectableRows, net: Part, rows: int) -> Part:
+    """The rows of a view with one of the hashes of its net changes, of about so many `rows`."""
+    from backfill_assets.adapters.sql.semi_join import semi_join
+
+    touched = net.frame.select(ROW_HASH).distinct()
+    if net.few:
+        hashes = touched.limit(MOST_LOCAL + 1).toArrow()
+        found = held.found(ROW_HASH, Sought.of(HASH, hashes.columns)) if len(hashes) <= MOST_LOCAL else None
+        if found is not None:
+            return found.part
+    few = touched_fit(touched, most=rows)
+    return Part(semi_join(held.every(), touched, {ROW_HASH: ROW_HASH}, few=few), few=False)

@@ -2,18 +2,30 @@
 rows have, old and new. All other rows of the result stay.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import kept
-from backfill_assets.adapters.compute.differences import differences
-from backfill_assets.adapters.compute.relational_changes import Changed, TableChanges, at_once, relational_changes
+from backfill_assets.adapters.compute.relational_changes import (
+    Changed,
+    TableChanges,
+    at_once,
+    changed_part,
+    relational_changes,
+    sought_in,
+)
+from backfill_assets.adapters.compute.selectable_rows import Held, Part, SelectableRows, part_of, united
+from backfill_assets.adapters.delta.found_rows import HASH, Sought
 from backfill_assets.query.key_classes import KeyClass
-from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery, Steps
+from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
+from backfill_assets.query.steps import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,12 +42,27 @@ VALUE = "__value"
 @dataclass(frozen=True, kw_only=True)
 class _Touched:
     """The hashes of the values of a class that changes of some places touch, each once, and whether they fit in every task's
-    memory."""
+    memory. `sought` are the values, if this process holds them, and `hashes` their hashes."""
 
     key: KeyClass
     places: Sequence[int]
     values: "DataFrame"
     few: bool
+    sought: Sought | None = None
+    hashes: Sought | None = None
+
+    def of_place(self, rows: SelectableRows, at: int, count: "Callable[[Part | Held], Part]") -> Part:
+        """The rows of a place that have a touched value, which `count` may count."""
+        found = rows.found(self.key.columns[at], self.sought) if self.sought is not None else None
+        if found is not None:
+            return count(found)
+        return count(Part(self.only(rows.every(), self.key.of_occurrence(at)), few=False))
+
+    def of_view(self, rows: SelectableRows) -> Part:
+        """The rows of the view that tell a touched value."""
+        sought = self.hashes if self.key.is_hidden else self.sought
+        found = rows.found(self.key.output, sought) if sought is not None else None
+        return found.part if found is not None else Part(self.only(rows.every(), self.key.carrier), few=False)
 
     def only(self, rows: "DataFrame", value: str, *, how: str = "left_semi") -> "DataFrame":
         """The rows whose `value`, in SQL, is touched; with `left_anti` those whose is not."""
@@ -48,33 +75,31 @@ class _Touched:
 
 
 @contextmanager
-def restricted_changes(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[DataFrame]":
+def restricted_changes(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[Part]":
     """The rows that come to a view and those that go from it, as Delta's change data feed tells them; a row may do both.
 
     No older version of a table is read: rows of the view that tell a touched value go, and are computed again. What changed
     rows alone do (`steps.linear`) counts where no value is touched: there it does not matter whether the other places hold
     new rows or old ones.
     """
-    from backfill_assets.adapters.sql.apply_relational import result_rows
-
     with _touched(query, steps, work) as classes:
-        come = _parts(classes, [result_rows(query, _reached(each, at_once(query, work, ()), work)) for each in classes])
-        go = _parts(classes, [each.only(work.held(), each.key.carrier) for each in classes])
-        feed = differences(come, go.drop(COPY, ROW_HASH).select(come.columns))
+        come = _parts(classes, [_result(query, _reached(each, at_once(query, work, ()), work)) for each in classes])
+        go = _parts(classes, [each.of_view(work.held) for each in classes])
+        gone = go.frame.drop(COPY, ROW_HASH).select(come.frame.columns)
+        feed = changed_part(come, Part(gone, go.few))
         if steps.linear:
-            feed = feed.unionByName(_beyond(classes, relational_changes(query, work, steps.linear)))
+            linear = relational_changes(query, work, steps.linear)
+            feed = united([feed, Part(_beyond(classes, linear.frame), linear.few)])
         yield feed
 
 
 @contextmanager
-def signed_changes(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[DataFrame]":
+def signed_changes(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[Part]":
     """How the result of a query changes, as Delta's change data feed tells it, where no view holds its rows.
 
     For each class the rows of the touched values come as they are now, and go as they were before. Places are taken from old
     to new one after the other: the linear ones first, then those of each class.
     """
-    from backfill_assets.adapters.sql.apply_relational import result_rows
-
     with _touched(query, steps, work) as classes:
         parts = []
         if steps.linear:
@@ -82,10 +107,17 @@ def signed_changes(query: RelationalQuery, steps: Steps, work: TableChanges) -> 
             parts.append(relational_changes(query, work, steps.linear, later=later))
         for number, each in enumerate(classes, 1):
             left = [place for other in classes[number:] for place in other.places]
-            come = result_rows(query, _reached(each, at_once(query, work, left), work))
-            before = _touched_rows(each, at_once(query, work, [*each.places, *left]))
-            parts.append(differences(come, result_rows(query, before)))
-        yield reduce(lambda some, more: some.unionByName(more), parts)
+            come = _result(query, _reached(each, at_once(query, work, left), work))
+            before = _touched_rows(each, at_once(query, work, [*each.places, *left]), _uncounted)
+            parts.append(changed_part(come, _result(query, before)))
+        yield united(parts)
+
+
+def _result(query: RelationalQuery, bound: Sequence[Part]) -> Part:
+    """The query's result over these rows."""
+    from backfill_assets.adapters.sql.apply_relational import result_rows
+
+    return Part(result_rows(query, [each.frame for each in bound]), all(each.few for each in bound))
 
 
 @contextmanager
@@ -95,8 +127,7 @@ def _touched(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
         found = []
         for number, places in steps.by_class.items():
             key = query.classes.classes[number]
-            values = stack.enter_context(kept(work.measure(_values(query, key, places, work.changed), KEYS)))
-            found.append(_Touched(key=key, places=places, values=values, few=touched_fit(values, most=work.rows)))
+            found.append(stack.enter_context(_touched_values(query, key, places, work)))
         yield found
 
 
@@ -105,10 +136,42 @@ def _beyond(touched: "Sequence[_Touched]", rows: "DataFrame") -> "DataFrame":
     return reduce(lambda some, each: each.only(some, each.key.carrier, how="left_anti"), touched, rows)
 
 
+@contextmanager
+def _touched_values(
+    query: RelationalQuery, key: KeyClass, places: Sequence[int], work: TableChanges
+) -> "Iterator[_Touched]":
+    """The values of a class in all rows that came to some places or went from them."""
+    sought = _sought(query, key, places, work.changed)
+    if sought is None:
+        values = work.measure(_values(query, key, places, work.changed), KEYS)
+        with kept(values) as once:
+            yield _Touched(key=key, places=places, values=once, few=touched_fit(once, most=work.rows))
+        return
+    work.note(KEYS, len(sought.values))
+    given = part_of(work.spark, pa.table({VALUE: sought.values})).frame
+    hashed = given.selectExpr(f"{key.hashed(VALUE)} AS {VALUE}").toArrow().column(VALUE).combine_chunks()
+    hashes = pc.unique(hashed)
+    values = part_of(work.spark, pa.table({VALUE: hashes})).frame
+    yield _Touched(key=key, places=places, values=values, few=True, sought=sought, hashes=Sought(HASH, hashes))
+
+
+def _sought(
+    query: RelationalQuery, key: KeyClass, places: Sequence[int], changed: Mapping[str, Changed]
+) -> Sought | None:
+    """The values themselves; None where this process does not hold what changed."""
+    tables: list[tuple[int, pa.Table]] = []
+    for place in places:
+        local = changed[query.occurrences[place]].local
+        if local is None:
+            return None
+        tables += [(place, local.come), (place, local.go)]
+    return sought_in(key, tables)
+
+
 def _values(
     query: RelationalQuery, key: KeyClass, places: Sequence[int], changed: Mapping[str, Changed]
 ) -> "DataFrame":
-    """The hashes of a class's values in all rows that came to some places or went from them."""
+    """The hashes of the values."""
     found = [
         rows().selectExpr(f"{key.of_occurrence(place)} AS {VALUE}")
         for place in places
@@ -118,25 +181,32 @@ def _values(
     return reduce(lambda some, more: some.unionAll(more), found).distinct()
 
 
-def _touched_rows(touched: _Touched, rows: "Sequence[DataFrame]") -> "list[DataFrame]":
+def _touched_rows(
+    touched: _Touched, rows: Sequence[SelectableRows], count: "Callable[[Part | Held], Part]"
+) -> list[Part]:
     """The rows of each place that have a touched value, and all rows of those places that are not of the class."""
     return [
-        touched.only(each, touched.key.of_occurrence(at)) if at in touched.key.columns else each
+        touched.of_place(each, at, count) if at in touched.key.columns else Part(each.every(), few=False)
         for at, each in enumerate(rows)
     ]
 
 
-def _reached(touched: _Touched, rows: "Sequence[DataFrame]", work: TableChanges) -> "list[DataFrame]":
+def _reached(touched: _Touched, rows: Sequence[SelectableRows], work: TableChanges) -> list[Part]:
     """The same, and how many rows have a touched value is to be told."""
-    return [
-        work.measure(each, REACHED) if at in touched.key.columns else each
-        for at, each in enumerate(_touched_rows(touched, rows))
-    ]
+
+    def counted(found: Part | Held) -> Part:
+        if isinstance(found, Held):
+            work.note(REACHED, len(found.rows))
+            return found.part
+        return Part(work.measure(found.frame, REACHED), found.few)
+
+    return _touched_rows(touched, rows, counted)
 
 
-def _parts(touched: Sequence[_Touched], parts: "Sequence[DataFrame]") -> "DataFrame":
+def _uncounted(found: Part | Held) -> Part:
+    return found.part if isinstance(found, Held) else found
+
+
+def _parts(touched: Sequence[_Touched], parts: Sequence[Part]) -> Part:
     """All rows of which some class is touched, each once: those of a later class without those of the classes before it."""
-    found = []
-    for number, part in enumerate(parts):
-        found.append(_beyond(touched[:number], part))
-    return reduce(lambda some, more: some.unionAll(more), found)
+    return united([Part(_beyond(touched[:number], part.frame), part.few) for number, part in enumerate(parts)])

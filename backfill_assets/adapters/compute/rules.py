@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from backfill_assets.adapters.compute.changes import changed_groups, kept, signed
 from backfill_assets.adapters.compute.relational_changes import TableChanges, by_copies, relational_changes
 from backfill_assets.adapters.compute.restricted import restricted_changes, signed_changes
-from backfill_assets.query.relational import RelationalQuery, Steps
+from backfill_assets.adapters.compute.selectable_rows import Part, united
+from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE
+from backfill_assets.query.steps import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,7 +19,7 @@ __all__ = ["followed"]
 
 
 @contextmanager
-def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[DataFrame]":
+def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[Part]":
     """What changes of tables do to the rows of a view.
 
     Rows that come and go, as Delta's change data feed tells them; with rule `additive` groups with what becomes of each in
@@ -32,14 +34,14 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
             feed = stack.enter_context(restricted_changes(query, steps, work))
         else:
             feed = relational_changes(query, work, steps.linear)
-        changes = stack.enter_context(kept(feed))
+        changes = Part(stack.enter_context(kept(feed.frame)), feed.few)
         if query.by_copies:
-            changes = stack.enter_context(by_copies(changes, work.held(), rows=work.rows))
+            changes = stack.enter_context(by_copies(changes, work.held, rows=work.rows))
         yield changes
 
 
 @contextmanager
-def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[DataFrame]":
+def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[Part]":
     """The groups that changes of joined rows touch, as they are to be."""
     from backfill_assets.adapters.sql.apply_relational import joined_rows, row_of_nulls
 
@@ -50,11 +52,13 @@ def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterato
     with signed_changes(joined, steps, work) as rows:
         feed = rows
         if query.grouped.of_all and work.first:
-            nothing = row_of_nulls(feed).selectExpr(f"* EXCEPT ({CARRIED_CHANGE})", f"'insert' AS {CARRIED_CHANGE}")
-            feed = feed.unionByName(nothing)
+            nothing = row_of_nulls(feed.frame)
+            named = nothing.selectExpr(f"* EXCEPT ({CARRIED_CHANGE})", f"'insert' AS {CARRIED_CHANGE}")
+            feed = united([feed, Part(named, few=False)])
 
         def whole() -> "DataFrame":
-            return joined_rows(query, [work.new(name) for name in joined.occurrences])
+            return joined_rows(query, [work.new(name).every() for name in joined.occurrences])
 
-        with kept(signed(groups, feed, sign)) as changes:
-            yield changed_groups(groups, changes, work.held(), whole if rows_go else None, rows=work.rows)
+        with kept(signed(groups, feed.frame, sign)) as changes:
+            every = work.held.every()
+            yield Part(changed_groups(groups, changes, every, whole if rows_go else None, rows=work.rows), few=False)

@@ -89,6 +89,7 @@ class Scans:
     _observed: dict[str, _Observed] = field(default_factory=dict)
     _sent: dict[str, Found] = field(default_factory=dict)
     _measured: dict[str, tuple[str, "Observation"]] = field(default_factory=dict)
+    _noted: dict[str, int] = field(default_factory=dict)
 
     def by(self, scan: Callable[[int], Scan]) -> Count:
         """Counts rows that are read as the scan that `scan` makes of how many there are; none if that is not known."""
@@ -108,12 +109,16 @@ class Scans:
         self._measured[place] = (name, Observation(place))
         return rows.observe(self._measured[place][1], F.count(F.lit(1)).alias(_ROWS))
 
+    def note(self, name: str, rows: int) -> None:
+        """The same of rows that are known without Spark."""
+        self._noted[name] = self._noted.get(name, 0) + rows
+
     def measured(self, name: str) -> int:
         """How many rows were measured under a name, all together; rows that Spark left out count for nothing."""
         found = (
             self._sent.get(place) or _in_process(at) for place, (given, at) in self._measured.items() if given == name
         )
-        return sum(each.rows for each in found if each is not None)
+        return self._noted.get(name, 0) + sum(each.rows for each in found if each is not None)
 
     def computed(self, written: "DataFrame") -> None:
         """Take over the counts of an action that is done. A Spark Connect server sends them with its answer, to its frame: of

@@ -4,9 +4,9 @@ out.
 The effect of a change log on a view is consolidated by the view's key, in Spark, before anything is written.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.attempt import Attempt
@@ -35,7 +35,6 @@ from backfill_assets.adapters.compute.key_checks import (
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
-from backfill_assets.adapters.compute.recorded_rows import recorded, recorded_rows, with_key
 from backfill_assets.adapters.compute.relational_changes import (
     IS_INSERT,
     Changed,
@@ -44,21 +43,22 @@ from backfill_assets.adapters.compute.relational_changes import (
 )
 from backfill_assets.adapters.compute.restricted import KEYS, REACHED
 from backfill_assets.adapters.compute.rules import followed
-from backfill_assets.adapters.compute.scans import Inputs, Scans
+from backfill_assets.adapters.compute.scans import Scans
+from backfill_assets.adapters.compute.selectable_rows import Finder, SelectableRows, rows_of_view
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_new
-from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
+from backfill_assets.adapters.compute.table_inputs import TableInputs
+from backfill_assets.adapters.compute.table_rows import table_rows
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.commits import recent_records
-from backfill_assets.adapters.delta.footers import footer_rows
-from backfill_assets.adapters.delta.spool import capture, keep_version, segment_files
+from backfill_assets.adapters.delta.found_rows import FoundRows
+from backfill_assets.adapters.delta.spool import capture, keep_version
 from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
-from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.conservation import scan_of, scan_of_version
+from backfill_assets.core.epoch.conservation import scan_of_version
 from backfill_assets.core.epoch.records import Plan, Staged, spooled_parts
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
@@ -70,16 +70,15 @@ from backfill_assets.core.progress.reads import (
     SkipRead,
     SnapshotRead,
     SpoolRead,
-    TableRead,
 )
 from backfill_assets.core.strategies.table_plans import is_first_chunk, may_meet_old_rows
-from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
-from backfill_assets.query.ddl import Column, ddl, quoted
+from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query, is_constrained, unique_keys
-from backfill_assets.query.relational import RelationalQuery, Steps
+from backfill_assets.query.relational import ERROR, RelationalQuery
 from backfill_assets.query.rowwise import CHANGE, RowwiseQuery
+from backfill_assets.query.steps import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -101,6 +100,10 @@ class TableCompute:
     mode: str = "auto"
     """Whether what changed is followed where it is little (`auto`), wherever a rule allows (`incremental`), always
     (`incremental_strict`) or never (`full`)."""
+
+    @property
+    def _reads(self) -> TableInputs:
+        return TableInputs(output=self.output, upstreams=self.upstreams, query=self.query)
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         """Compute the changes that the plan makes to the view at version `at`.
@@ -160,7 +163,7 @@ class TableCompute:
 
     def _poison(self, spark: "SparkSession", plan: Plan, folder: StagingFolder) -> Suspects:
         """The rows of a plan's input that cannot be computed."""
-        inputs = self._inputs(self._attempt(spark, plan, folder, -1))
+        inputs = self._reads.every(self._attempt(spark, plan, folder, -1))
         columns = view_columns(self.output)
         return poison_rows(self.query(plan), inputs, self.upstreams, columns, rows=plan.offsets)
 
@@ -188,7 +191,7 @@ class TableCompute:
         if isinstance(query, AggregateQuery):
             return self._groups(attempt)
         assert isinstance(query, RowwiseQuery)
-        result = apply_rowwise(query, self._inputs(attempt))
+        result = apply_rowwise(query, self._reads.every(attempt))
         if not may_meet_old_rows(plan) or not query.key_columns:
             rows = result.selectExpr(*view_columns(self.output))
             return write_new(rows, attempt.staging, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans)
@@ -218,7 +221,7 @@ class TableCompute:
         held = held_rows(plan)
         # Groups are few beside the rows that they are made of.
         few = 0 if isinstance(query, AggregateQuery) else held
-        with kept(batch(query, self._inputs(attempt)).selectExpr(*view_columns(self.output))) as new:
+        with kept(batch(query, self._reads.every(attempt)).selectExpr(*view_columns(self.output))) as new:
             uncounted = rows_at(attempt.spark, self.output, attempt.at)  # what is written does not depend on it
             if query.key_columns and not mostly_differ(new, uncounted, query.key_columns, rows=few):
                 feed = differences(new, self._old(attempt))
@@ -234,117 +237,79 @@ class TableCompute:
         query = self.query(attempt.plan)
         assert isinstance(query, RelationalQuery)
         work = self._changes_of(attempt, steps) if attempt.plan.replaces else self._chunk(attempt)
+        if work.is_empty:
+            return {"insert": 0, "update": 0, "delete": 0}
         with followed(query, steps, work) as changes:
-            if OPERATION in changes.columns:
-                chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
+            if OPERATION in changes.frame.columns:
+                chosen = changes.frame.selectExpr(*view_columns(self.output), OPERATION)
                 return write_changes(
                     chosen, attempt.staging, tasks=tasks_for(attempt.spark, work.rows), scans=attempt.scans
                 )
-            return self._changes(attempt, consolidated(changes, *unique_keys(query)))
+            return self._changes(attempt, consolidated(changes.frame, *unique_keys(query), few=changes.few))
 
     def _changes_of(self, attempt: Attempt, steps: Steps) -> TableChanges:
         """What changed in the tables that a plan reads."""
         changed = changed_reads(attempt.plan)
         # What groups are computed again from is read only if there are such groups.
         reading = replace(attempt, scans=replace(attempt.scans, implied=steps.rule == "additive"))
+        versions = {each.source: each.last for each in attempt.plan.reads if isinstance(each, FullRead)}
+        finders = {name: self._finder(attempt, name) for name in versions}
         return TableChanges(
-            new=lambda name: self._input(reading, name),
-            changed={each.source: self._changed(attempt, each) for each in changed},
-            held=partial(self._old, attempt),
+            new=lambda name: SelectableRows(
+                every=lambda: self._reads.rows(reading, name), found=finders[name].in_version(versions[name])
+            ),
+            changed={each.source: self._changed(attempt, each, finders[each.source]) for each in changed},
+            held=self._held(attempt),
             spark=attempt.spark,
             rows=sum(each.rows for each in changed),
             measure=attempt.scans.measure,
+            note=attempt.scans.note,
         )
 
     def _chunk(self, attempt: Attempt) -> TableChanges:
         """The rows of a chunk of history, as rows that come to tables."""
         plan = attempt.plan
         return TableChanges(
-            new=lambda name: self._input(attempt, name, LookupRead),
+            new=lambda name: SelectableRows(every=lambda: self._reads.rows(attempt, name, LookupRead)),
             changed={
-                each.source: Changed(come=partial(self._input, attempt, each.source, SnapshotRead))
+                each.source: Changed(come=partial(self._reads.rows, attempt, each.source, SnapshotRead))
                 for each in plan.reads
                 if isinstance(each, SnapshotRead)
             },
-            held=partial(self._old, attempt),
+            held=self._held(attempt),
             spark=attempt.spark,
             rows=plan.offsets,
             measure=attempt.scans.measure,
+            note=attempt.scans.note,
             first=is_first_chunk(plan),
         )
 
-    def _changed(self, attempt: Attempt, read: FullRead) -> Changed:
-        columns = self._columns(attempt.plan, read.source)
-        place = replace(attempt.scratch(f"changes/{read.source}"), scans=self._scans(attempt, read.source))
-        return changed_rows(attempt.spark, self.upstreams[read.source], read, columns, place)
+    def _changed(self, attempt: Attempt, read: FullRead, finder: Finder) -> Changed:
+        place = replace(attempt.scratch(f"changes/{read.source}"), scans=self._reads.scans(attempt, read.source))
+        return changed_rows(finder, read, place)
+
+    def _finder(self, attempt: Attempt, name: str) -> Finder:
+        """What finds rows of an upstream in this process."""
+        query, upstream = self.query(attempt.plan), self.upstreams[name]
+        assert isinstance(query, RelationalQuery)
+        return Finder(
+            spark=attempt.spark,
+            upstream=upstream,
+            columns=self._reads.columns(attempt.plan, name),
+            uses=query.used[name] | ({ERROR.name} if name in query.good else set()),
+            files=FoundRows.of(upstream.location),
+        )
+
+    def _held(self, attempt: Attempt) -> SelectableRows:
+        """The rows of the view."""
+        found = rows_of_view(attempt.spark, self.output.at(attempt.at), FoundRows.of(self.output))
+        return SelectableRows(every=partial(self._old, attempt), found=found)
 
     def _old(self, attempt: Attempt) -> "DataFrame":
         """The view's rows, made anew for each place that reads them."""
         scan = partial(scan_of_version, attempt.plan.target, attempt.at)
         scans = replace(attempt.scans, every_value=not isinstance(self.query(attempt.plan), RowwiseQuery))
         return rows_at(attempt.spark, self.output, attempt.at, scans.by(scan))
-
-    def _inputs(self, attempt: Attempt) -> Inputs:
-        names = dict.fromkeys(read.source for read in attempt.read.values())
-        return Inputs(names, lambda name: self._input(attempt, name))
-
-    def _input(self, attempt: Attempt, name: str, kind: type[TableRead] | None = None) -> "DataFrame":
-        """The rows that are read of a table, or those of one kind of reads."""
-        parts = [
-            self._rows(attempt, read, attempt.scratch(str(number)))
-            for number, read in attempt.read.items()
-            if read.source == name and (kind is None or isinstance(read, kind))
-        ]
-        return reduce(lambda some, more: some.unionByName(more), parts)
-
-    def _rows(self, attempt: Attempt, read: TableRead, place: Scratch) -> "DataFrame":
-        plan, columns = attempt.plan, self._columns(attempt.plan, read.source)
-        match read:
-            case SkipRead():
-                return self._skipped(attempt, read, place)
-            case SpoolRead():
-                rows = projected(self._captured(attempt, read, columns), self.upstreams[read.source], columns)
-            case _:
-                counts = replace(place, scans=self._scans(attempt, read.source))
-                rows = table_rows(attempt.spark, self.upstreams[read.source], read, columns, counts)
-        left_out = keys_left_out(plan, read.source)
-        return rows.where(f"NOT {among_keys(columns, left_out)}") if left_out else rows
-
-    def _scans(self, attempt: Attempt, name: str) -> Scans:
-        """What counts an upstream's rows."""
-        query, scans = self.query(attempt.plan), attempt.scans
-        if not isinstance(query, RelationalQuery):
-            return scans
-        early = scans.ends_early or name in query.read_in_part
-        return replace(scans, ends_early=early, every_value=True)
-
-    def _captured(self, attempt: Attempt, read: SpoolRead, columns: Sequence[Column]) -> "DataFrame":
-        """The rows of segments of the view's spool."""
-        names = [f"{read.source}/{first}" for first in read.segments]
-        paths = segment_files(self.output, attempt.plan.spooled, names)
-        rows = parquet_files(attempt.spark, map(self.output.child, paths), ddl((*columns, CHANGE)))
-        return attempt.scans.by(partial(scan_of, read))(rows, lambda: footer_rows(self.output, dict.fromkeys(paths, 0)))
-
-    def _skipped(self, attempt: Attempt, read: SkipRead, place: Scratch) -> "DataFrame":
-        """The rows of keys that are left out from now on, as deletes, and of those that are taken in again, as inserts."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        plan = attempt.plan
-        assert isinstance(plan.before, SnapshotPosition)
-        assert isinstance(plan.after, SnapshotPosition)
-        upstream, columns = self.upstreams[read.source], self._columns(plan, read.source)
-        parts = []
-        for position, keys, change in ((plan.before, read.out, "delete"), (plan.after, read.back, "insert")):
-            if keys:
-                each, inside = recorded(upstream, position.tables[read.source]), f"{place.path}/{change}"
-                scratch = replace(place, path=inside, scans=self._scans(attempt, read.source))
-                rows = recorded_rows(attempt.spark, each, columns, scratch, skipped=True)
-                parts.append(rows.where(among_keys(columns, keys)).withColumn(CHANGE.name, F.lit(change)))
-        return reduce(lambda some, more: some.unionByName(more), parts)
-
-    def _columns(self, plan: Plan, name: str) -> tuple[Column, ...]:
-        """The columns of an upstream that the view reads, including its key."""
-        return with_key(self.query(plan), self.upstreams[name])
 
     def _spool(self, attempt: Attempt) -> None:
         """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
@@ -353,7 +318,7 @@ class TableCompute:
             if isinstance(read, CaptureRead) and read.rows:
                 segment = f"{read.source}/{read.first}"
                 scratch = attempt.scratch(segment)
-                upstream, columns = self.upstreams[read.source], self._columns(plan, read.source)
+                upstream, columns = self.upstreams[read.source], self._reads.columns(plan, read.source)
                 rows = table_rows(attempt.spark, upstream, read.changes, columns, scratch)
                 attempt.scans.computed(
                     capture(self.output, folder, segment, rows, tasks=tasks_for(attempt.spark, read.rows))
@@ -368,20 +333,12 @@ class TableCompute:
         """Stage the groups as they are to be; what cannot be taken away is recomputed from the last version read."""
         plan, query = attempt.plan, self.query(attempt.plan)
         assert isinstance(query, AggregateQuery)
-        ((name, rows),) = self._inputs(attempt).items()
+        ((name, rows),) = self._reads.every(attempt).items()
         follows = any(isinstance(read, ChangesRead | SpoolRead | SkipRead) for read in plan.consumed)
-        whole = (lambda: self._whole(attempt, name)) if follows else None
+        whole = (lambda: self._reads.whole(attempt, name)) if follows else None
         with kept(signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")) as changes:
             changed = changed_groups(query, changes, self._old(attempt), whole, rows=plan.offsets)
             chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
             return write_changes(
                 chosen, attempt.staging, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans
             )
-
-    def _whole(self, attempt: Attempt, name: str) -> "DataFrame":
-        """All rows of an upstream that the view stands for after an epoch. Spark reads them only if groups need them."""
-        plan = attempt.plan
-        assert isinstance(plan.after, SnapshotPosition)
-        each = recorded(self.upstreams[name], plan.after.tables[name])
-        place = replace(attempt.scratch("whole"), scans=replace(attempt.scans, implied=True))
-        return recorded_rows(attempt.spark, each, self._columns(plan, name), place)

@@ -1,13 +1,16 @@
 """Delta tables through their logs, without Spark: outputs, upstreams, staged files, the spool.
 
 - `arrow_files`: writes rows that this process holds as a Parquet file of a table
+- `arrow_reader`: opens data files with Arrow
 - `arrow_types`: Arrow types of Parquet footers, spelled like the types of a Delta table in `query.ddl`
 - `column_metadata`: what the log says about a Delta table's columns besides their names and types
 - `commits`: reads the commits in a Delta table's log
 - `copied_files`: copies of a table's data files in the folder of another one
 - `created_table`: creates the empty table of an output
 - `file_bounds`: keeps only exact bounds in the log of an output
+- `files_to_search`: which files of a version are searched for values in this process
 - `footers`: how many rows Parquet files have, as their own footers say
+- `found_rows`: finds the rows of a table that have one of few values in a column
 - `key_statistics`: keys of Delta tables, according to the statistics in the log
 - `log_replay`: the protocol, metadata and files of a version of a Delta table, replayed from its log
 - `logged_changes`: what one commit of a Delta table changed, as its entry in the log says

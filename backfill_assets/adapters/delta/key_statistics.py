@@ -5,6 +5,7 @@ a session's time zone.
 """
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from backfill_assets.adapters.delta.column_metadata import stored_names
 from backfill_assets.adapters.delta.log_replay import DataFile, Version
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.core.epoch import touched_spans
 from backfill_assets.core.epoch.bounds import are_trusted
 from backfill_assets.core.progress.positions import Key
 from backfill_assets.core.progress.reads import KeyRead
@@ -19,7 +21,7 @@ from backfill_assets.core.strategies.key_cuts import Span
 from backfill_assets.errors import UpstreamRefusedError
 from backfill_assets.query.ddl import Column
 
-__all__ = ["SORTABLE", "files_of_keys", "sortable_key", "spans"]
+__all__ = ["SORTABLE", "files_of_keys", "files_with", "sortable_key", "spans"]
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 SORTABLE = re.compile(
@@ -62,6 +64,19 @@ def files_of_keys(upstream: DeltaUpstream, read: KeyRead, leading: Column) -> li
 
     spans = [(file, _span(file, file.stated_rows or 0, leading, stored)) for file in version.files]
     return [file for file, span in spans if may_have(span)]
+
+
+def files_with(version: Version, column: Column, values: Sequence[touched_spans.Span] | None) -> list[DataFile]:
+    """The files of a version that may have a value of a column in some spans of whole numbers, texts or days (in ISO format).
+    All of them if there are no spans, if bounds of the column's type do not tell, or for more files than `MAX_FILES`."""
+    compared = column.type in WHOLE or column.type in {"STRING", "DATE"}
+    if values is None or not compared or len(version.files) > MAX_FILES:
+        return list(version.files)
+    stored = _stored_name(version, column)
+    spans = [(file, _span(file, file.stated_rows or 0, column, stored)) for file in version.files]
+    return [
+        file for file, span in spans if touched_spans.may_touch(values, None if span is None else (span.low, span.high))
+    ]
 
 
 def sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:

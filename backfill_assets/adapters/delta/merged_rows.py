@@ -5,17 +5,16 @@ files in which a row was found. It commits nothing: `merged_files` does, on exac
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.delta.arrow_files import FileWriter
+from backfill_assets.adapters.delta.arrow_reader import SMALL_BYTES, ArrowReader
 from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.merged_files import Merged, merged_folder
 from backfill_assets.adapters.delta.staging import changed_rows
@@ -28,8 +27,6 @@ __all__ = ["are_findable", "merge_rows"]
 
 _OPERATION, _CHANGE_TYPE = "__op", "_change_type"
 _BATCH_ROWS: Final = 2**17
-_SMALL_BYTES: Final = 16 * 2**20
-"""Files up to this size are written again together, up to this size; and new rows with them."""
 
 
 def are_findable(table: DeltaTable, key: Iterable[str]) -> bool:
@@ -76,7 +73,7 @@ class _Merge:
         self._changes = rows.select(self._schema.names).cast(self._schema).combine_chunks()
         self._folder = merged_folder(staged, table)
         self._keys = _Keys(self._changes.select(self._key))
-        self._contents: dict[str, bytes] = {}
+        self._reader = ArrowReader(location)
 
     def merged(self) -> Merged:
         found = self._found()
@@ -106,8 +103,7 @@ class _Merge:
                 if inside.start < inside.stop:
                     rows.setdefault(file, []).append(numbers[inside] - (end - len(part)) + begins)
                     changes.setdefault(file, []).append(changed[inside])
-            for path in {file.path for file, _, _ in parts[:-1]} - {file.path for file in rows}:
-                self._contents.pop(path, None)
+            self._reader.forget({file.path for file, _, _ in parts[:-1]} - {file.path for file in rows})
         return [_Found(file, np.concatenate(rows[file]), pa.concat_arrays(changes[file])) for file in rows]
 
     def _parts(self) -> Iterator[list[tuple[LoggedFile, int, pa.Table]]]:
@@ -176,43 +172,9 @@ class _Merge:
     def _read(self, file: LoggedFile, columns: Sequence[str]) -> Iterator[pa.Table]:
         """These columns of all rows of a file, one part after the other."""
         schema = pa.schema([self._schema.field(name) for name in columns])
-        with self._opened(file) as opened:
+        with self._reader.opened(file) as opened:
             for batch in opened.iter_batches(_BATCH_ROWS, columns=schema.names):
                 yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-
-    @contextmanager
-    def _opened(self, file: LoggedFile) -> Iterator[pq.ParquetFile]:
-        """A file of the table. Errors: `ReadMismatchError` if it is missing or damaged; those of a store that fails."""
-        with ExitStack() as stack:
-            try:
-                source = self._content(file) or stack.enter_context(self._location.files().open_input_file(file.stored))
-                yield pq.ParquetFile(source, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
-            except (FileNotFoundError, KeyError, pa.ArrowException) as error:
-                raise self._unreadable(file, error) from None
-            except OSError as error:  # also what Arrow says of a damaged page; a store that fails is asked again
-                if not self._location.is_local and file.size > _SMALL_BYTES:
-                    raise
-                raise self._unreadable(file, error) from None
-
-    def _content(self, file: LoggedFile) -> pa.BufferReader | None:
-        """A small file of an object store, by one request, which is remembered."""
-        if self._location.is_local or file.size > _SMALL_BYTES:
-            return None
-        if file.path not in self._contents:
-            content = self._location.objects().get(file.stored)
-            if content is None:
-                raise FileNotFoundError(file.stored)
-            self._contents[file.path] = content
-        return pa.BufferReader(self._contents[file.path])
-
-    def _unreadable(self, file: LoggedFile, error: Exception) -> ReadMismatchError:
-        return ReadMismatchError(
-            f"{self._location.uri}: its file {file.stored} cannot be read: {' '.join(str(error).split())}",
-            hint="nothing was committed; restore the file, or `backfill reset` builds the table anew",
-            table=self._location.uri,
-            expected=(file.rows, file.rows),
-            found=0,
-        )
 
 
 class _Keys:
@@ -258,16 +220,16 @@ def _one_form(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _groups(found: Sequence[_Found]) -> list[list[_Found]]:
-    """Files that are written as one; at least one group, for rows that are new."""
+    """Files that are written as one, small ones together; at least one group, for rows that are new."""
     groups: list[list[_Found]] = [[]]
     size = 0
     for each in found:
-        if groups[-1] and size + each.file.size > _SMALL_BYTES:
+        if groups[-1] and size + each.file.size > SMALL_BYTES:
             groups.append([])
             size = 0
         groups[-1].append(each)
         size += each.file.size
-    return groups if size <= _SMALL_BYTES else [*groups, []]
+    return groups if size <= SMALL_BYTES else [*groups, []]
 
 
 def _change_type() -> pa.Field:

@@ -169,7 +169,7 @@ def test_small_files_with_changed_rows_become_one_with_the_new_rows_and_others_s
 
 
 def test_large_files_stay_apart_and_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merged_rows, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(merged_rows, "SMALL_BYTES", 0)
     monkeypatch.setattr(arrow_files, "_GROUP_ROWS", 2)
     monkeypatch.setattr(merged_rows, "_BATCH_ROWS", 3)
     output = output_with(tmp_path, "text", [ROWS, [("x", 1, 1)]])

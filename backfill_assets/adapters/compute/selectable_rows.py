@@ -1,0 +1,225 @@
+"""Rows of a table of which only those with some values of a column are wanted: found in this process where that costs less
+than a scan by Spark, which then gets just these."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from backfill_assets.adapters.compute.table_rows import as_inserted
+from backfill_assets.adapters.delta.arrow_types import widest
+from backfill_assets.adapters.delta.files_to_search import (
+    column_named,
+    files_of_upstream,
+    files_of_view,
+    logged,
+    schema_of,
+)
+from backfill_assets.adapters.delta.found_rows import FoundRows, Sought, UnfitError
+from backfill_assets.adapters.delta.touched_files import LoggedFile
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.core.progress.reads import ChangesRead
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.rowwise import CHANGE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "MOST_LOCAL",
+    "Finder",
+    "Held",
+    "LocalChanges",
+    "Part",
+    "SelectableRows",
+    "part_of",
+    "rows_of_view",
+    "united",
+]
+
+MOST_LOCAL = 100_000
+"""No more changed rows than this are read in this process."""
+
+_ROWS_OF_TASK = 200_000
+"""Up to so many rows are handled by one task, as a shuffle costs more."""
+
+_COME = ("insert", "update_postimage")
+
+
+class Part(NamedTuple):
+    """Rows of Spark, and whether they are `few` in one partition, so that nothing has to be shuffled."""
+
+    frame: "DataFrame"
+    few: bool
+
+
+class Held(NamedTuple):
+    """Rows that this process holds: as Arrow has them, and for Spark."""
+
+    rows: pa.Table
+    part: Part
+
+
+def united(parts: Sequence[Part]) -> Part:
+    """All rows of some parts with the same columns."""
+    frame = reduce(lambda some, more: some.unionByName(more), (part.frame for part in parts))
+    few = all(part.few for part in parts)
+    return Part(frame.coalesce(1) if few and len(parts) > 1 else frame, few)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectableRows:
+    """What gives all rows of a table, made anew for each place that reads them, and what gives those with some values of a
+    column; None where Spark is to select them."""
+
+    every: "Callable[[], DataFrame]"
+    found: Callable[[str, Sought], Held | None] = lambda _column, _sought: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalChanges:
+    """The rows that come to a table and those that go from it, with the columns that a view uses; none that does both."""
+
+    come: pa.Table
+    go: pa.Table
+    part: Callable[[pa.Table], Part]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing changes."""
+        return not (len(self.come) or len(self.go))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finder:
+    """Finds rows of an upstream in this process. Those of the `columns` of the view that it does not use are null."""
+
+    spark: "SparkSession"
+    upstream: DeltaUpstream
+    columns: Sequence[Column]
+    uses: frozenset[str]
+    files: FoundRows
+
+    def in_version(self, number: int) -> Callable[[str, Sought], Held | None]:
+        """What finds rows of a version with some values of a column."""
+
+        def found(name: str, sought: Sought) -> Held | None:
+            try:
+                schema = str(self.upstream.version(number).metadata["schemaString"])
+                wanted = schema_of(schema, self._used)
+                column = next(each for each in self.columns if each.name.lower() == name.lower())
+                files = files_of_upstream(self.upstream, number, column, sought)
+                rows = self.files.among(files, wanted, column_named(wanted, name), sought)
+            except UnfitError:
+                return None
+            return Held(rows, self._part(rows, schema))
+
+        return found
+
+    def changes(self, reads: Sequence[ChangesRead]) -> LocalChanges | None:
+        """What changed between the versions of some reads; None where Spark is to read that: there is much, or it is not in
+        files that hold just the changes."""
+        if sum(read.rows for read in reads) > MOST_LOCAL:
+            return None
+        schema = self.upstream.loaded().schema().to_json()
+        wanted = schema_of(schema, self._used)
+        try:
+            parts = [_changes(self.upstream, read, wanted, self.files) for read in reads]
+        except UnfitError:
+            return None
+        empty = wanted.empty_table()
+        come = pa.concat_tables([empty, *(part for part, _ in parts)])
+        go = pa.concat_tables([empty, *(part for _, part in parts)])
+        come, go = _netted(come, go)
+        return LocalChanges(come=come, go=go, part=lambda rows: self._part(rows, schema))
+
+    @property
+    def _used(self) -> Sequence[Column]:
+        # Rows without any column could not be counted.
+        return [each for each in self.columns if each.name in self.uses] or self.columns
+
+    def _part(self, rows: pa.Table, schema: str) -> Part:
+        part = part_of(self.spark, rows)
+        return Part(as_inserted(part.frame, schema, self.columns), part.few)
+
+
+def rows_of_view(
+    spark: "SparkSession", table: DeltaTable | None, finder: FoundRows
+) -> Callable[[str, Sought], Held | None]:
+    """What finds rows of a loaded version of a view."""
+
+    def found(name: str, sought: Sought) -> Held | None:
+        if table is None:
+            return None
+        try:
+            rows = finder.among(
+                files_of_view(table, name, sought), widest(pa.schema(table.schema().to_arrow())), name, sought
+            )
+        except UnfitError:
+            return None
+        return Held(rows, part_of(spark, rows))
+
+    return found
+
+
+def _changes(
+    upstream: DeltaUpstream, read: ChangesRead, wanted: pa.Schema, finder: FoundRows
+) -> tuple[pa.Table, pa.Table]:
+    """The rows that come and those that go."""
+    if not upstream.has_feed(read.first):
+        if not upstream.version(read.last).is_plain:
+            raise UnfitError(f"table {upstream.name} has partitions, mapped names or other features")
+        return finder.every(logged(upstream.added(read)), wanted), wanted.empty_table()
+    changed = upstream.change_files(read)
+    if changed is None:
+        raise UnfitError(f"only Delta's reader finds what changed in table {upstream.name}")
+    added = finder.every(logged(changed.added), wanted)
+    kind = pa.field(CHANGE.name, pa.large_string())
+    files = [LoggedFile(path=path, size=size, rows=None) for path, size in changed.feed.items()]
+    feed = finder.every(files, wanted.append(kind))
+    comes = pc.is_in(feed.column(CHANGE.name), value_set=pa.array(_COME, pa.large_string()))
+    rows = feed.select(wanted.names)
+    return pa.concat_tables([added, rows.filter(comes)]), rows.filter(pc.invert(comes))
+
+
+def _netted(come: pa.Table, go: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The same without the rows that do both: what was updated only in columns that are not used, or back again."""
+    simple = not any(pa.types.is_nested(each.type) for each in come.schema)
+    if not simple or not (len(come) and len(go)):
+        return come, go
+    both = pa.concat_tables([come, go])
+    # Arrow's groups would be of values that are equal; a zero with a sign is another value.
+    keys = pa.table({f"k{at}": _bits(column) for at, column in enumerate(both.columns)})
+    signs = np.concatenate([np.ones(len(come), dtype=np.int64), -np.ones(len(go), dtype=np.int64)])
+    named = keys.append_column("sign", pa.array(signs)).append_column("at", pa.array(np.arange(len(both))))
+    groups = named.group_by(keys.column_names).aggregate([("sign", "sum"), ("at", "min")])
+    counts, first = groups.column("sign_sum").to_numpy(), groups.column("at_min").to_numpy()
+    comes, goes = (np.repeat(first, np.maximum(each, 0)) for each in (counts, -counts))
+    return both.take(pa.array(comes)), both.take(pa.array(goes))
+
+
+def _bits(column: pa.ChunkedArray) -> pa.Array:
+    values = column.combine_chunks()
+    if pa.types.is_float64(values.type):
+        return values.view(pa.int64())
+    return values.view(pa.int32()) if pa.types.is_float32(values.type) else values
+
+
+def part_of(spark: "SparkSession", rows: pa.Table) -> Part:
+    """Rows that this process holds, for Spark."""
+    # As one batch: Spark takes no rows after a batch that has none. Over Spark Connect it takes no table without rows.
+    frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else _of_nulls(rows.schema))
+    if not len(rows):
+        frame = frame.where("FALSE")
+    few = len(rows) <= _ROWS_OF_TASK
+    return Part(frame.coalesce(1) if few else frame, few)
+
+
+def _of_nulls(schema: pa.Schema) -> pa.Table:
+    """One row."""
+    return pa.table([pa.nulls(1, each.type) for each in schema], schema=schema)

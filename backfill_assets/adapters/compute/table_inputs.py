@@ -1,0 +1,111 @@
+"""What Spark reads of upstreams for an attempt: the rows that its plan names, each with what became of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from backfill_assets.adapters.compute.attempt import Attempt
+from backfill_assets.adapters.compute.parquet_files import parquet_files
+from backfill_assets.adapters.compute.recorded_rows import recorded, recorded_rows, with_key
+from backfill_assets.adapters.compute.scans import Inputs, Scans
+from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
+from backfill_assets.adapters.delta.footers import footer_rows
+from backfill_assets.adapters.delta.spool import segment_files
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.sql.keys import among_keys
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.conservation import scan_of
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import SkipRead, SpoolRead, TableRead
+from backfill_assets.core.strategies.table_skips import keys_left_out
+from backfill_assets.query.ddl import Column, ddl
+from backfill_assets.query.query import Query
+from backfill_assets.query.relational import RelationalQuery
+from backfill_assets.query.rowwise import CHANGE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["TableInputs"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableInputs:
+    """The rows of `upstreams` for a view (`output`) with the query that a plan computes."""
+
+    output: TableLocation
+    upstreams: Mapping[str, DeltaUpstream]
+    query: Callable[[Plan], Query]
+
+    def every(self, attempt: Attempt) -> Inputs:
+        """All rows that are read, by upstream."""
+        names = dict.fromkeys(read.source for read in attempt.read.values())
+        return Inputs(names, lambda name: self.rows(attempt, name))
+
+    def rows(self, attempt: Attempt, name: str, kind: type[TableRead] | None = None) -> "DataFrame":
+        """The rows that are read of a table, or those of one kind of reads."""
+        parts = [
+            self._rows(attempt, read, attempt.scratch(str(number)))
+            for number, read in attempt.read.items()
+            if read.source == name and (kind is None or isinstance(read, kind))
+        ]
+        return reduce(lambda some, more: some.unionByName(more), parts)
+
+    def _rows(self, attempt: Attempt, read: TableRead, place: Scratch) -> "DataFrame":
+        plan, columns = attempt.plan, self.columns(attempt.plan, read.source)
+        match read:
+            case SkipRead():
+                return self._skipped(attempt, read, place)
+            case SpoolRead():
+                rows = projected(self._captured(attempt, read, columns), self.upstreams[read.source], columns)
+            case _:
+                counts = replace(place, scans=self.scans(attempt, read.source))
+                rows = table_rows(attempt.spark, self.upstreams[read.source], read, columns, counts)
+        left_out = keys_left_out(plan, read.source)
+        return rows.where(f"NOT {among_keys(columns, left_out)}") if left_out else rows
+
+    def scans(self, attempt: Attempt, name: str) -> Scans:
+        """What counts an upstream's rows."""
+        query, scans = self.query(attempt.plan), attempt.scans
+        if not isinstance(query, RelationalQuery):
+            return scans
+        early = scans.ends_early or name in query.read_in_part
+        return replace(scans, ends_early=early, every_value=True)
+
+    def _captured(self, attempt: Attempt, read: SpoolRead, columns: Sequence[Column]) -> "DataFrame":
+        """The rows of segments of the view's spool."""
+        names = [f"{read.source}/{first}" for first in read.segments]
+        paths = segment_files(self.output, attempt.plan.spooled, names)
+        rows = parquet_files(attempt.spark, map(self.output.child, paths), ddl((*columns, CHANGE)))
+        return attempt.scans.by(partial(scan_of, read))(rows, lambda: footer_rows(self.output, dict.fromkeys(paths, 0)))
+
+    def _skipped(self, attempt: Attempt, read: SkipRead, place: Scratch) -> "DataFrame":
+        """The rows of keys that are left out from now on, as deletes, and of those that are taken in again, as inserts."""
+        from pyspark.sql import functions as F  # noqa: N812
+
+        plan = attempt.plan
+        assert isinstance(plan.before, SnapshotPosition)
+        assert isinstance(plan.after, SnapshotPosition)
+        upstream, columns = self.upstreams[read.source], self.columns(plan, read.source)
+        parts = []
+        for position, keys, change in ((plan.before, read.out, "delete"), (plan.after, read.back, "insert")):
+            if keys:
+                each, inside = recorded(upstream, position.tables[read.source]), f"{place.path}/{change}"
+                scratch = replace(place, path=inside, scans=self.scans(attempt, read.source))
+                rows = recorded_rows(attempt.spark, each, columns, scratch, skipped=True)
+                parts.append(rows.where(among_keys(columns, keys)).withColumn(CHANGE.name, F.lit(change)))
+        return reduce(lambda some, more: some.unionByName(more), parts)
+
+    def columns(self, plan: Plan, name: str) -> tuple[Column, ...]:
+        """The columns of an upstream that the view reads, including its key."""
+        return with_key(self.query(plan), self.upstreams[name])
+
+    def whole(self, attempt: Attempt, name: str) -> "DataFrame":
+        """All rows of an upstream that the view stands for after an epoch. Spark reads them only if groups need them."""
+        plan = attempt.plan
+        assert isinstance(plan.after, SnapshotPosition)
+        each = recorded(self.upstreams[name], plan.after.tables[name])
+        place = replace(attempt.scratch("whole"), scans=replace(attempt.scans, implied=True))
+        return recorded_rows(attempt.spark, each, self.columns(plan, name), place)

@@ -1,0 +1,253 @@
+"""Finds the rows of a table that have one of few values in a column, in this process.
+
+Of each file the column is read alone, and the other columns only of those groups of rows in which a value was found. Spark
+would read all files, plan a scan, and take every value into the count by which its reading is checked. Here a file is read
+with checksums of its pages, and has to have the size and the rows that the log says.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from backfill_assets.adapters.delta.arrow_reader import ArrowReader
+from backfill_assets.adapters.delta.touched_files import LoggedFile
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.touched_spans import Span, apart, blocks
+from backfill_assets.errors import ReadMismatchError
+
+__all__ = ["HASH", "FoundRows", "Sought", "UnfitError"]
+
+HASH: Final = "HASH"
+"""The kind of values that are hashes by Spark."""
+
+_MOST_ROWS, _MOST_BYTES = 1_000_000, 256 * 2**20
+"""More rows, or rows of more bytes, are not held here: Spark reads them."""
+
+_LEGACY: Final = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
+"""Keys in the footer of a file with days or times of the Julian calendar, which only Spark converts."""
+
+
+class UnfitError(Exception):
+    """Rows cannot be read here just as Spark reads them, or are too many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sought:
+    """Values of a column that are looked for: each once, in the form in which equal ones are alike, maybe with null.
+
+    `kind` is the family of types that they are of (`query.kinds`), or `HASH`.
+    """
+
+    kind: str
+    values: pa.Array
+
+    @classmethod
+    def of(cls, kind: str, columns: Iterable[pa.ChunkedArray]) -> "Sought":
+        """The values of some columns. Errors: `UnfitError` where they have no such form."""
+        forms = [_one_form(each.combine_chunks(), kind) for each in columns]
+        return cls(kind, pc.unique(pa.concat_arrays(forms)))
+
+    @cached_property
+    def spans(self) -> list[Span] | None:
+        """Between which values a file's bounds must reach, days in ISO format; None where any file may have one."""
+        if self.values.null_count:
+            return None
+        try:
+            values = sorted(self.values.to_pylist())
+        except (ValueError, OverflowError):  # what Python cannot represent
+            return None
+        if self.kind in {"INTEGER", HASH}:
+            return blocks(values)
+        if self.kind == "DATE":
+            return [(low.isoformat(), high.isoformat()) for low, high in blocks(values)]
+        # With blanks behind it, which do not count, a text is still less than with a "!", the letter after the blank.
+        return apart((low, f"{high}!") for low, high in blocks(values)) if self.kind == "STRING" else None
+
+    def among(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """For each value of a column whether it is looked for. Errors: `UnfitError` where that cannot be told."""
+        return pa.chunked_array([self._among(each) for each in column.chunks], pa.bool_())
+
+    def _among(self, part: pa.Array) -> pa.Array:
+        if not pa.types.is_dictionary(part.type):
+            return self._is_in(_one_form(part, self.kind))
+        found = self._is_in(_one_form(part.dictionary, self.kind)).take(part.indices)
+        return found.fill_null(bool(self.values.null_count))
+
+    def _is_in(self, values: pa.Array) -> pa.Array:
+        try:
+            return pc.is_in(values, value_set=self.values.cast(values.type), skip_nulls=False)
+        except pa.ArrowException as error:
+            raise UnfitError(str(error)) from None
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRows:
+    """Finds rows in files of one table. A file that several versions have is read once for the same values."""
+
+    location: TableLocation
+    _found: "dict[tuple[object, ...], pa.Table]"
+    _reader: ArrowReader
+
+    @classmethod
+    def of(cls, location: TableLocation) -> "FoundRows":
+        """A finder that has read nothing yet."""
+        return cls(location, {}, ArrowReader(location, sized=True))
+
+    def among(self, files: Sequence[LoggedFile], schema: pa.Schema, column: str, sought: Sought) -> pa.Table:
+        """The rows of some files with a value that is looked for.
+
+        Args:
+            files: The files, of which no row is hidden by a deletion vector.
+            schema: The columns that are wanted, and their types in the table.
+            column: The column with the values; one of these.
+            sought: The values.
+
+        Returns:
+            The rows, with just these columns.
+
+        Raises:
+            ReadMismatchError: A file is missing or damaged, or has not the rows that the log says.
+            UnfitError: Arrow does not read these files as Spark does, or finds too many rows.
+        """
+        return self._all(files, schema, lambda file: self._remembered(file, schema, column, sought))
+
+    def every(self, files: Sequence[LoggedFile], schema: pa.Schema) -> pa.Table:
+        """All rows of some files; arguments and errors are those of `among`."""
+        return self._all(files, schema, lambda file: self._of_file(file, schema, None, None))
+
+    def _all(self, files: Sequence[LoggedFile], schema: pa.Schema, read: Any) -> pa.Table:
+        check_fit(schema)
+        parts = [schema.empty_table()]
+        rows = size = 0
+        with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
+            for part in pool.map(read, files):
+                parts.append(part)
+                rows, size = rows + len(part), size + part.nbytes
+                if rows > _MOST_ROWS or size > _MOST_BYTES:
+                    pool.shutdown(wait=True, cancel_futures=True)
+                    raise UnfitError(f"more than {_MOST_ROWS} rows or {_MOST_BYTES} bytes")
+        return pa.concat_tables(parts)
+
+    def _remembered(self, file: LoggedFile, schema: pa.Schema, column: str, sought: Sought) -> pa.Table:
+        known = (file.path, column, sought, tuple(schema.names))
+        if known not in self._found:
+            self._found[known] = self._of_file(file, schema, column, sought)
+        return self._found[known]
+
+    def _of_file(self, file: LoggedFile, schema: pa.Schema, column: str | None, sought: Sought | None) -> pa.Table:
+        texts = [name for name in (column,) if name is not None and _is_text(schema.field(name).type)]
+        with self._reader.opened(file, dictionaries=texts) as opened:
+            self._check(opened, file, schema)
+            groups = range(opened.num_row_groups)
+            if column is None or sought is None:
+                parts = [_group(opened, number, schema.names) for number in groups]
+            else:
+                parts = [_matching(opened, number, (schema, column), sought) for number in groups]
+            typed = [_typed(part, schema) for part in parts if part is not None]
+        return pa.concat_tables([schema.empty_table(), *typed])
+
+    def _check(self, opened: pq.ParquetFile, file: LoggedFile, schema: pa.Schema) -> None:
+        found = opened.metadata.num_rows
+        if file.rows is not None and found != file.rows:
+            raise ReadMismatchError(
+                f"{self.location.uri}: its file {file.stored} has {found} rows, expected {file.rows} as the log says",
+                hint="nothing was committed; restore the file and refresh again",
+                table=self.location.uri,
+                expected=(file.rows, file.rows),
+                found=found,
+            )
+        about = {key.decode(): value for key, value in (opened.metadata.metadata or {}).items()}
+        is_old = any(key in about for key in _LEGACY) or about.get("org.apache.spark.version", b"").startswith(b"2.")
+        there = {name.lower() for name in opened.schema_arrow.names}
+        renamed = any(name.lower() in there and name not in opened.schema_arrow.names for name in schema.names)
+        if is_old or renamed:
+            raise UnfitError(f"the file {file.stored} has other names, or days of another calendar")
+
+
+def check_fit(schema: pa.Schema) -> None:
+    """Refuse columns that Arrow may read in another way than Spark. Errors: `UnfitError`."""
+    # By a name with a dot, Arrow would also choose the field of a struct.
+    odd = [each.name for each in schema if "." in each.name or not _fits(each.type)]
+    if odd:
+        raise UnfitError(f"columns {', '.join(odd)}")
+
+
+def _fits(kind: pa.DataType) -> bool:
+    if pa.types.is_timestamp(kind):
+        return bool(kind.unit == "us")
+    if pa.types.is_struct(kind):
+        return all(_fits(part.type) for part in kind)
+    if pa.types.is_list(kind):
+        return _fits(kind.value_type)
+    simple = (
+        pa.types.is_boolean,
+        pa.types.is_signed_integer,
+        pa.types.is_float32,
+        pa.types.is_float64,
+        pa.types.is_date32,
+        pa.types.is_decimal128,
+        pa.types.is_large_string,
+        pa.types.is_large_binary,
+    )
+    return any(is_kind(kind) for is_kind in simple)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
+
+
+def _matching(opened: pq.ParquetFile, number: int, wanted: tuple[pa.Schema, str], sought: Sought) -> pa.Table | None:
+    """The rows of a group with a value that is looked for; None if there is none."""
+    schema, column = wanted
+    if column not in opened.schema_arrow.names:
+        return _group(opened, number, schema.names) if sought.values.null_count else None
+    values = opened.read_row_group(number, columns=[column])
+    at = pc.indices_nonzero(sought.among(values.column(column)))
+    if not len(at):
+        return None
+    found = values.take(at)
+    others = [name for name in schema.names if name != column]
+    rows = _group(opened, number, others).take(at) if others else found.select([])
+    for name in rows.column_names:
+        found = found.append_column(name, rows.column(name))
+    return found
+
+
+def _group(opened: pq.ParquetFile, number: int, names: Sequence[str]) -> pa.Table:
+    there = [name for name in names if name in opened.schema_arrow.names]
+    if there:
+        return opened.read_row_group(number, columns=there)
+    nothing = pa.nulls(opened.metadata.row_group(number).num_rows)
+    return pa.table(dict.fromkeys(names[:1], nothing))
+
+
+def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows in the columns of a schema; those that a file does not have are null."""
+    there = set(rows.column_names)
+    try:
+        columns = [
+            rows.column(each.name).cast(each.type) if each.name in there else pa.nulls(len(rows), each.type)
+            for each in schema
+        ]
+    except pa.ArrowException as error:
+        raise UnfitError(str(error)) from None
+    return pa.table(columns, schema=schema)
+
+
+def _one_form(values: pa.Array, kind: str) -> pa.Array:
+    """Values in the form in which those are alike that are equal: integers of any width, texts without blanks at the end."""
+    try:
+        if kind in {"INTEGER", HASH}:
+            return values.cast(pa.int64())
+        if kind == "STRING":
+            return pc.utf8_rtrim(values.cast(pa.large_string()), characters=" ")
+    except pa.ArrowException as error:
+        raise UnfitError(str(error)) from None
+    return values

@@ -1,0 +1,64 @@
+"""How a view follows what changed in some places of its query: which rule, by which keys, and which rows have to be found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from backfill_assets.query.key_classes import KeyClass, KeyClasses
+from backfill_assets.query.linear import Linearity
+
+__all__ = ["Lookup", "Steps", "lookups", "steps_by_places"]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How a view follows what changed: by which rule, in which places by changed rows alone (`linear`), and the classes whose
+    touched values are computed again, each with the places that touch them."""
+
+    rule: Literal["additive", "full", "linear", "restricted"]
+    linear: tuple[int, ...] = ()
+    by_class: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+
+class Lookup(NamedTuple):
+    """A step to the rows of other places: those with a value of the key that rows of a known place have."""
+
+    key: KeyClass
+    known: int
+    others: tuple[int, ...]
+
+
+def steps_by_places(linearity: Linearity, classes: KeyClasses, places: Sequence[int]) -> Steps | None:
+    """How rows follow what changed in these places; None if there is no rule for one of them."""
+    others = [number for number in places if number not in linearity.linear]
+    first = classes.touched_by(others)
+    if first is None:
+        return None
+    # Where a class is touched in any case, it takes the changes of its linear places along.
+    along = [number for number in places if number in others or classes.of.get(number) in first]
+    by_class = classes.touched_by(along) or {}
+    return Steps("restricted", tuple(number for number in places if number not in along), by_class)
+
+
+def lookups(partners: KeyClasses, linearity: Linearity, place: int) -> list[Lookup]:
+    """How rows of other places are found that have to do with rows of a place, where the query is linear in it: each step
+    by the values of a key in the rows of a place that is known by then.
+
+    By linearity nothing comes of a value of the key that no row of the place has, so all other rows may be left out.
+
+    Example:
+        >>> by_order = KeyClass({0: "order", 1: "order"}, "", "INTEGER")
+        >>> by_customer = KeyClass({1: "customer", 2: "customer"}, "", "INTEGER")
+        >>> every = Linearity(linear=frozenset({0, 1, 2}), parts=(0, 0, 0))
+        >>> [(each.known, each.others) for each in lookups(KeyClasses((by_order, by_customer)), every, 0)]
+        [(0, (1,)), (1, (2,))]
+    """
+    known, steps = [place], list[Lookup]()
+    for at in known:
+        for key in partners.classes if at in linearity.linear else ():
+            beside = (each for each in sorted(key.columns) if linearity.parts[each] == linearity.parts[at])
+            others = [each for each in beside if each not in known]
+            if at in key.columns and others:
+                steps.append(Lookup(key, at, tuple(others)))
+                known += others
+    return steps
