@@ -37,6 +37,7 @@ __all__ = [
     "LocalChanges",
     "Part",
     "SelectableRows",
+    "netted",
     "part_of",
     "rows_of_view",
     "united",
@@ -135,7 +136,7 @@ class Finder:
         empty = wanted.empty_table()
         come = pa.concat_tables([empty, *(part for part, _ in parts)])
         go = pa.concat_tables([empty, *(part for _, part in parts)])
-        come, go = _netted(come, go)
+        come, go = netted(come, go)
         return LocalChanges(come=come, go=go, part=lambda rows: self._part(rows, schema))
 
     @property
@@ -187,7 +188,7 @@ def _changes(
     return pa.concat_tables([added, rows.filter(comes)]), rows.filter(pc.invert(comes))
 
 
-def _netted(come: pa.Table, go: pa.Table) -> tuple[pa.Table, pa.Table]:
+def netted(come: pa.Table, go: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The same without the rows that do both: what was updated only in columns that are not used, or back again."""
     simple = not any(pa.types.is_nested(each.type) for each in come.schema)
     if not simple or not (len(come) and len(go)):

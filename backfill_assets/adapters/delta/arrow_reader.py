@@ -1,6 +1,6 @@
 """Opens the data files of a table with Arrow, and tells which of them are missing or damaged."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
@@ -26,7 +26,7 @@ class ArrowReader:
         self._contents: dict[str, bytes] = {}
 
     @contextmanager
-    def opened(self, file: LoggedFile, *, dictionaries: Iterable[str] = ()) -> Iterator[pq.ParquetFile]:
+    def opened(self, file: LoggedFile, *, dictionaries: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
         """A file of the table; the values of columns in `dictionaries`, of texts, are given once each.
 
         Errors: `ReadMismatchError` if it is missing or damaged; those of a store that fails.
@@ -36,11 +36,14 @@ class ArrowReader:
                 source = self._content(file) or stack.enter_context(self._location.files().open_input_file(file.stored))
                 if self._sized and source.size() != (file.size or source.size()):
                     raise self._unreadable(file, f"it has {source.size()} bytes, expected {file.size} as the log says")
+                footer = pq.read_metadata(source) if dictionaries else None
+                there = footer.schema.to_arrow_schema().names if footer is not None else []
                 yield pq.ParquetFile(
                     source,
+                    metadata=footer,
                     page_checksum_verification=True,
                     coerce_int96_timestamp_unit="us",
-                    read_dictionary=list(dictionaries),
+                    read_dictionary=[name for name in dictionaries if name in there],
                 )
             except (FileNotFoundError, KeyError, pa.ArrowException) as error:
                 raise self._unreadable(file, error) from None
