@@ -10,6 +10,7 @@ from tests.mutations.cases_core import CORE
 from tests.mutations.cases_docs import DOCS
 from tests.mutations.cases_epochs import EPOCHS
 from tests.mutations.cases_files import FILES
+from tests.mutations.cases_found import FOUND
 from tests.mutations.cases_joined import JOINED
 from tests.mutations.cases_kafka import KAFKA
 from tests.mutations.cases_logs import LOGS
@@ -38,5 +39,5 @@ __all__ = ["MUTATIONS"]
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
-    *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED,
+    *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND,
 )  # fmt: skip

@@ -111,8 +111,24 @@ def _linear(engine: Engine, before: Rows, after: Rows, steps: Steps, later: Sequ
         old = {*later, *(at for at in steps.linear if at > number)}
         bound = [list((before if at in old else after)[name]) for at, name in enumerate(query.occurrences)]
         bound = [rows if parts[at] == parts[number] else [] for at, rows in enumerate(bound)]
+        changed = list(_changed(before, after, query.occurrences[number]))
+        for at, rows in _partners(query, number, changed, bound).items():
+            bound[at] = rows
         bound[number] = list(_changed(before, after, query.occurrences[number], kind))
         yield from ((row, kind) for row in engine.rows(bound))
+
+
+def _partners(
+    query: RelationalQuery, number: int, changed: list[Row], bound: Sequence[list[Row]]
+) -> dict[int, list[Row]]:
+    """The rows of other places that have to do with changed rows of a place."""
+    known = {number: changed}
+    for step in query.lookups(number):
+        columns = step.key.columns
+        values = {_hashed(row[_at(query, step.known, columns[step.known])]) for row in known[step.known]}
+        for at in step.others:
+            known[at] = [row for row in bound[at] if _hashed(row[_at(query, at, columns[at])]) in values]
+    return {at: rows for at, rows in known.items() if at != number}
 
 
 def _restricted(query: RelationalQuery, number: int, values: set[object], bound: list[list[Row]]) -> list[list[Row]]:
@@ -193,3 +209,19 @@ def test_chunks_of_the_tables_that_drive_a_query_give_together_what_it_gives(dat
             bound[place] = whole[place][chunk::chunks]
             view.update(engine.rows(bound))
         assert view == Counter(engine.rows(whole)), (query.text, driving)
+
+
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_columns_that_a_query_does_not_use_change_nothing(data: st.DataObject) -> None:
+    query = analyzed(data.draw(queries(), label="query"))
+    held = data.draw(tables(), label="tables")
+    unused = {name: [each.name not in query.used[name] for each in query.columns[name]] for name in query.upstreams}
+    event("some column is not used" if any(map(any, unused.values())) else "every column is used")
+    other = {
+        name: [tuple(-99 if free else value for value, free in zip(row, unused[name], strict=True)) for row in rows]
+        for name, rows in held.items()
+        if name in unused
+    }
+    with closing(Engine(query)) as engine:
+        assert Counter(engine.rows(of_table(other, query))) == Counter(engine.rows(of_table(held, query))), query.text

@@ -177,6 +177,16 @@ def test_names_and_types_that_arrow_may_take_otherwise_are_left_to_spark(tmp_pat
             found(tmp_path, schema)
 
 
+def test_partitioned_tables_are_left_to_spark(tmp_path: Path) -> None:
+    rows = pa.table({"key": [1], "row": [0]}, schema=schema_of("INTEGER"))
+    write_deltalake(str(tmp_path), rows, partition_by=["key"])
+    upstream = DeltaUpstream(name="t", location=TableLocation(uri=str(tmp_path)))
+    with pytest.raises(UnfitError, match="partitions"):
+        files_of_upstream(upstream, 0, Column("key", "INT"), SOUGHT)
+    with pytest.raises(UnfitError, match="partitions"):
+        files_of_view(DeltaTable(str(tmp_path)), "key", SOUGHT)
+
+
 def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path, "INTEGER", [[1, 1], [1, 1]])
     monkeypatch.setattr(found_rows, "_MOST_ROWS", 3)

@@ -1,0 +1,125 @@
+"""Views over several tables follow few changes by rows that this process finds: exact, and without a scan by Spark."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from backfill_assets.adapters.compute import table_inputs
+from backfill_assets.adapters.compute.selectable_rows import part_of
+from backfill_assets.adapters.compute.table_inputs import TableInputs
+from backfill_assets.errors import ReadMismatchError
+from tests.support.lake import Lake
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
+
+ITEMS = """SELECT i.no, i.price, o.day, c.name
+    FROM items i JOIN orders o ON i.order_no = o.no JOIN customers c ON o.customer = c.id"""
+LEFT = "SELECT c.name, o.no, o.day FROM customers c LEFT JOIN orders o ON o.customer = c.id"
+VIEWS = {"items_of": (ITEMS, ("items", "orders", "customers")), "left_of": (LEFT, ("customers", "orders"))}
+SCHEMAS = {
+    "customers": pa.schema({"id": pa.string(), "name": pa.string(), "note": pa.string()}),
+    "orders": pa.schema({"no": pa.int64(), "customer": pa.string(), "day": pa.date32(), "note": pa.string()}),
+    "items": pa.schema({"no": pa.int64(), "order_no": pa.int32(), "price": pa.float64(), "note": pa.string()}),
+}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(tmp_path)
+    customers = [{"id": f"c{at}", "name": f"n{at}", "note": ""} for at in range(30)] + [{"id": None, "name": "nobody"}]
+    orders = [{"no": at, "customer": f"c{at % 25}" if at % 7 else None, "note": "", "day": None} for at in range(120)]
+    items = [{"no": at % 270, "order_no": at // 3 if at % 11 else None, "price": at / 2} for at in range(300)]
+    for name, rows in (("customers", customers), ("orders", orders), ("items", items)):
+        made.append(name, pa.Table.from_pylist(rows, schema=SCHEMAS[name]))
+    for view, (query, tables) in VIEWS.items():
+        made.view(view, query, *(made.table(name, None) for name in tables), refresh_mode="incremental")
+        checked(made, view)
+    return made
+
+
+def checked(lake: Lake, view: str) -> tuple[str, int, int]:
+    """The rule, keys and rows reached of the epoch with which a view is what its query gives."""
+    record = lake.project.refresh(view).report.record
+    query, tables = VIEWS[view]
+    columns = [each for each in lake.rows(lake.location(view)).columns if not each.startswith("__")]
+    assert lake.found(view, columns) == lake.expected(view, query, *tables)
+    return record.rule, record.keys_touched, record.rows_reached
+
+
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The upstreams of which Spark reads rows, as they are read."""
+    names: list[str] = []
+    rows = TableInputs.rows
+
+    def noted(inputs: TableInputs, attempt: Any, name: str, kind: Any = None) -> Any:
+        names.append(name)
+        return rows(inputs, attempt, name, kind)
+
+    monkeypatch.setattr(table_inputs.TableInputs, "rows", noted)
+    return names
+
+
+def test_few_changes_are_followed_without_a_scan_of_the_tables(lake: Lake, scanned: list[str]) -> None:
+    lake.sql(
+        "orders",
+        "UPDATE {t} SET customer = 'c3' WHERE no IN (4, 7)",
+        "DELETE FROM {t} WHERE no = 9",
+        "INSERT INTO {t} VALUES (141, 'c5 ', DATE'2020-01-01', ''), (9, 'c1', NULL, ''), (142, NULL, NULL, 'x')",
+    )
+    lake.sql("items", "INSERT INTO {t} VALUES (200, 141, 1.5, ''), (201, 9, -0.0, ''), (201, 9, -0.0, '')")
+    assert checked(lake, "items_of")[0] == "linear"
+    rule, keys, reached = checked(lake, "left_of")
+    assert (rule, keys > 3, reached > 10) == ("restricted", True, True)
+    lake.sql(
+        "customers", "UPDATE {t} SET id = 'c9', name = 'moved' WHERE id = 'c1'", "DELETE FROM {t} WHERE id IS NULL"
+    )
+    assert checked(lake, "items_of")[0] == "linear"
+    assert checked(lake, "left_of")[0] == "restricted"
+    assert not scanned
+
+
+def test_a_change_of_columns_that_are_not_used_is_no_change(lake: Lake, scanned: list[str]) -> None:
+    lake.sql("orders", "UPDATE {t} SET note = 'other' WHERE no < 3")
+    for view in VIEWS:
+        before = lake.project.record(view)
+        checked(lake, view)
+        after = lake.project.record(view)
+        assert (after.epoch, after.rows_written, after.rows_deleted) == (before.epoch + 1, 0, 0)
+    assert not scanned
+
+
+def test_tables_that_only_spark_reads_as_they_are_are_scanned(lake: Lake, scanned: list[str]) -> None:
+    lake.sql(
+        "orders",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        "DELETE FROM {t} WHERE no = 12",
+        "UPDATE {t} SET day = DATE'2021-05-05' WHERE no = 14",
+    )
+    for view in VIEWS:
+        checked(lake, view)
+    lake.sql("items", "INSERT INTO {t} VALUES (300, 12, 1.5, ''), (301, 14, 2.5, '')")
+    checked(lake, "items_of")
+    assert set(scanned) == {"orders"} | ({"customers", "items"} & set(scanned))
+
+
+def test_a_file_that_was_written_over_is_no_answer(lake: Lake) -> None:
+    lake.sql("items", "INSERT INTO {t} VALUES (400, 3, 1.5, '')")
+    before = lake.project.record("items_of")
+    path = next(Path(lake.path("orders")).glob("*.parquet"))
+    path.write_bytes(path.read_bytes() + b"PAR1")
+    with pytest.raises(ReadMismatchError, match="cannot be read: it has"):
+        lake.project.refresh("items_of")
+    assert lake.project.record("items_of") == before
+
+
+def test_rows_that_are_here_come_to_spark_in_whatever_parts_they_are(lake: Lake) -> None:
+    rows = pa.table({"a": pa.array([1, 2], pa.int64()), "b": pa.array(["x", None], pa.large_string())})
+    nothing = rows.slice(0, 0)
+    for parts in ([nothing, nothing, rows], [rows, nothing, rows], [nothing]):
+        whole = pa.concat_tables(parts)
+        part = part_of(lake.spark, whole)
+        assert [tuple(row) for row in part.frame.collect()] == list(zip(*whole.to_pydict().values(), strict=True))
+        assert part.frame.rdd.getNumPartitions() <= 1

@@ -1,0 +1,186 @@
+"""Faults in how few changes are followed by rows that are found in this process."""
+
+from typing import Final
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["FOUND"]
+
+ROWS: Final = "backfill_assets/adapters/delta/found_rows.py"
+READER: Final = "backfill_assets/adapters/delta/arrow_reader.py"
+CHOSEN: Final = "backfill_assets/adapters/delta/files_to_search.py"
+PARTS: Final = "backfill_assets/adapters/compute/selectable_rows.py"
+CHANGES: Final = "backfill_assets/adapters/compute/relational_changes.py"
+RESTRICTED: Final = "backfill_assets/adapters/compute/restricted.py"
+STEPS: Final = "backfill_assets/query/steps.py"
+USED: Final = "backfill_assets/query/used_columns.py"
+
+REAL: Final = "tests/adapters/delta/test_found_rows.py"
+NETTED: Final = "tests/adapters/compute/test_selectable_rows.py"
+EPOCHS: Final = "tests/e2e/tables/test_found_rows.py"
+RULES: Final = "tests/query/test_rules_are_exact.py"
+NAMES: Final = "tests/query/test_used_columns.py"
+
+FOUND: Final = (
+    Mutation(
+        name="a text with blanks behind it is beyond the bounds of the same without",
+        file=ROWS,
+        old='apart((low, f"{high}!")',
+        new="apart((low, high)",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="files without nulls alone are searched for null",
+        file=ROWS,
+        old="        if self.values.null_count:\n            return None\n        try:\n            values = sorted(self.values.to_pylist())",
+        new="        try:\n            values = sorted(self.values.drop_null().to_pylist())",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="null is no value that is found",
+        file=ROWS,
+        old="value_set=self.values.cast(values.type), skip_nulls=False)",
+        new="value_set=self.values.cast(values.type), skip_nulls=True)",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="null is not found among texts",
+        file=ROWS,
+        old="found.fill_null(bool(self.values.null_count))",
+        new="found.fill_null(False)",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="a column that a file does not have is not searched for null",
+        file=ROWS,
+        old="return _group(opened, number, schema.names) if sought.values.null_count else None",
+        new="return None",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="texts with blanks behind them are other values",
+        file=ROWS,
+        old='pc.utf8_rtrim(values.cast(pa.large_string()), characters=" ")',
+        new="values.cast(pa.large_string())",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="the log is not asked how many rows a searched file has",
+        file=ROWS,
+        old="if file.rows is not None and found != file.rows:",
+        new="if file.rows is not None and found > file.rows:",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="a file in the place of another one is searched",
+        file=READER,
+        old="if self._sized and source.size()",
+        new="if not self._sized and source.size()",
+        tests=(REAL, EPOCHS),
+    ),
+    Mutation(
+        name="days of the Julian calendar are read as they are stored",
+        file=ROWS,
+        old="if is_old or renamed:",
+        new="if renamed:",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="rows of one search are taken for those of another",
+        file=ROWS,
+        old="known = (file.path, column, sought, tuple(schema.names))",
+        new="known = (file.path, column, tuple(schema.names))",
+        tests=(REAL, EPOCHS),
+    ),
+    Mutation(
+        name="rows that a deletion vector hides are found",
+        file=CHOSEN,
+        old="if each.deleted or is_elsewhere(each.path):",
+        new="if is_elsewhere(each.path):",
+        tests=(EPOCHS,),
+    ),
+    Mutation(
+        name="partitioned files are searched for columns that they do not have",
+        file=CHOSEN,
+        old="    if not version.is_plain:",
+        new="    if not version.files:",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="zeros with and without a sign are one row",
+        file=PARTS,
+        old="_bits(column) for at, column",
+        new="column for at, column",
+        tests=(NETTED,),
+    ),
+    Mutation(
+        name="of rows that come twice and go once none is left",
+        file=PARTS,
+        old="np.repeat(first, np.maximum(each, 0))",
+        new="first[each > 1]",
+        tests=(NETTED,),
+    ),
+    Mutation(
+        name="Spark gets the rows before an empty batch alone",
+        file=PARTS,
+        old="rows.combine_chunks() if len(rows)",
+        new="rows if len(rows)",
+        tests=(f"{EPOCHS}::test_rows_that_are_here_come_to_spark_in_whatever_parts_they_are",),
+    ),
+    Mutation(
+        name="rows that go join with nothing",
+        file=CHANGES,
+        old="{number: [local.come, local.go]}",
+        new="{number: [local.come]}",
+        tests=(EPOCHS,),
+    ),
+    Mutation(
+        name="values of rows that go are not touched",
+        file=RESTRICTED,
+        old="tables += [(place, local.come), (place, local.go)]",
+        new="tables += [(place, local.come)]",
+        tests=(EPOCHS,),
+    ),
+    Mutation(
+        name="places are restricted by rows of one in which the query is not linear",
+        file=STEPS,
+        old="for key in partners.classes if at in linearity.linear else ():",
+        new="for key in partners.classes:",
+        tests=(RULES,),
+    ),
+    Mutation(
+        name="rows of a place are restricted by a key of others",
+        file=STEPS,
+        old="            if at in key.columns and others:",
+        new="            if others:",
+        tests=(RULES, f"{STEPS}::backfill_assets.query.steps.lookups"),
+    ),
+    Mutation(
+        name="a star takes no columns",
+        file=USED,
+        old="star.token_type == TokenType.STAR and before.token_type not in _VALUES",
+        new="star.token_type == TokenType.PARAMETER and before.token_type not in _VALUES",
+        tests=(NAMES,),
+    ),
+    Mutation(
+        name="every star is that of a count",
+        file=USED,
+        old='return texts == ["count", "(", "*", ")"]',
+        new='return "*" in texts',
+        tests=(NAMES,),
+    ),
+    Mutation(
+        name="NATURAL and PIVOT take no columns",
+        file=USED,
+        old="token.token_type in _OF_ALL",
+        new="token.token_type in frozenset()",
+        tests=(NAMES,),
+    ),
+    Mutation(
+        name="a column with another case is not used",
+        file=USED,
+        old="each.lower() in words",
+        new="each in words",
+        tests=(NAMES,),
+    ),
+)
