@@ -32,8 +32,8 @@ FOUND: Final = (
     Mutation(
         name="files without nulls alone are searched for null",
         file=ROWS,
-        old="        if self.values.null_count:\n            return None\n        try:\n            values = sorted(self.values.to_pylist())",
-        new="        try:\n            values = sorted(self.values.drop_null().to_pylist())",
+        old="if self.values.null_count:\n            return None\n        try:\n            values = sorted(self.values.",
+        new="try:\n            values = sorted(self.values.drop_null().",
         tests=(REAL,),
     ),
     Mutation(
@@ -153,7 +153,7 @@ FOUND: Final = (
         file=STEPS,
         old="            if at in key.columns and others:",
         new="            if others:",
-        tests=(RULES, f"{STEPS}::backfill_assets.query.steps.lookups"),
+        tests=(RULES,),
     ),
     Mutation(
         name="a star takes no columns",
