@@ -18,7 +18,6 @@ USED: Final = "backfill_assets/query/used_columns.py"
 REAL: Final = "tests/adapters/delta/test_found_rows.py"
 NETTED: Final = "tests/adapters/compute/test_selectable_rows.py"
 EPOCHS: Final = "tests/e2e/tables/test_found_rows.py"
-RULES: Final = "tests/query/test_rules_are_exact.py"
 NAMES: Final = "tests/query/test_used_columns.py"
 
 FOUND: Final = (
@@ -107,11 +106,11 @@ FOUND: Final = (
         tests=(REAL,),
     ),
     Mutation(
-        name="zeros with and without a sign are one row",
-        file=PARTS,
-        old="_bits(column) for at, column",
-        new="column for at, column",
-        tests=(NETTED,),
+        name="rows of other parts of a union are found",
+        file=STEPS,
+        old="if linearity.parts[each] == linearity.parts[at])",
+        new="if linearity.parts[each] >= linearity.parts[at])",
+        tests=("tests/query/test_steps.py",),
     ),
     Mutation(
         name="of rows that come twice and go once none is left",
@@ -146,14 +145,14 @@ FOUND: Final = (
         file=STEPS,
         old="for key in partners.classes if at in linearity.linear else ():",
         new="for key in partners.classes:",
-        tests=(RULES,),
+        tests=("tests/query/test_steps.py",),
     ),
     Mutation(
         name="rows of a place are restricted by a key of others",
         file=STEPS,
         old="            if at in key.columns and others:",
         new="            if others:",
-        tests=(RULES,),
+        tests=("tests/query/test_steps.py",),
     ),
     Mutation(
         name="a star takes no columns",

@@ -194,21 +194,14 @@ def netted(come: pa.Table, go: pa.Table) -> tuple[pa.Table, pa.Table]:
     if not simple or not (len(come) and len(go)):
         return come, go
     both = pa.concat_tables([come, go])
-    # Arrow's groups would be of values that are equal; a zero with a sign is another value.
-    keys = pa.table({f"k{at}": _bits(column) for at, column in enumerate(both.columns)})
+    # Arrow groups values by their bits: a zero with a sign is another value.
+    keys = pa.table({f"k{at}": column for at, column in enumerate(both.columns)})
     signs = np.concatenate([np.ones(len(come), dtype=np.int64), -np.ones(len(go), dtype=np.int64)])
     named = keys.append_column("sign", pa.array(signs)).append_column("at", pa.array(np.arange(len(both))))
     groups = named.group_by(keys.column_names).aggregate([("sign", "sum"), ("at", "min")])
     counts, first = groups.column("sign_sum").to_numpy(), groups.column("at_min").to_numpy()
     comes, goes = (np.repeat(first, np.maximum(each, 0)) for each in (counts, -counts))
     return both.take(pa.array(comes)), both.take(pa.array(goes))
-
-
-def _bits(column: pa.ChunkedArray) -> pa.Array:
-    values = column.combine_chunks()
-    if pa.types.is_float64(values.type):
-        return values.view(pa.int64())
-    return values.view(pa.int32()) if pa.types.is_float32(values.type) else values
 
 
 def part_of(spark: "SparkSession", rows: pa.Table) -> Part:

@@ -76,6 +76,14 @@ def test_rows_are_found_that_have_one_of_the_values(
         assert sorted(zip(*found.to_pydict().values(), strict=True), key=lambda row: row[1]) == expected
 
 
+def test_a_text_with_blanks_behind_it_is_found_in_a_file_of_its_own(tmp_path: Path) -> None:
+    table = written(tmp_path, "STRING", [["a"], ["a  "], ["a!"]])
+    sought = Sought.of("STRING", [pa.chunked_array([["a "]], pa.large_string())])
+    assert len(files_of_view(table, "key", sought)) == 3  # the last one for nothing
+    found = FoundRows.of(TableLocation(uri=str(tmp_path))).among(logged(tmp_path), schema_of("STRING"), "key", sought)
+    assert sorted(found["row"].to_pylist()) == [0, 1]
+
+
 def written(folder: Path, kind: str, files: Sequence[Sequence[Any]], *, group: int = 100) -> DeltaTable:
     """A table with these values, each in a file of its own, and a number for each row."""
     schema = schema_of(kind)
