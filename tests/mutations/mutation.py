@@ -107,4 +107,4 @@ def _has_full(path: Path) -> bool:
     """Whether a file or folder may have tests of the full proof alone: judged by its text, because pytest takes seconds
     to answer."""
     files = path.rglob("test_*.py") if path.is_dir() else [path]
-    return any("mark.full" in file.read_text() for file in files)
+    return any(marked in file.read_text() for file in files for marked in ("mark.full", "one_in_gate"))
