@@ -30,6 +30,9 @@ HASH: Final = "HASH"
 _MOST_ROWS, _MOST_BYTES = 1_000_000, 256 * 2**20
 """More rows, or rows of more bytes, are not held here: Spark reads them."""
 
+_MOST_AT_ONCE = 512 * 2**20
+"""Files with groups of rows of more bytes than this, once they are decompressed, are left to Spark."""
+
 _LEGACY: Final = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 """Keys in the footer of a file with days or times of the Julian calendar, which only Spark converts."""
 
@@ -120,6 +123,8 @@ class FoundRows:
 
     def every(self, files: Sequence[LoggedFile], schema: pa.Schema) -> pa.Table:
         """All rows of some files; arguments and errors are those of `among`."""
+        if sum(each.size for each in files) > _MOST_BYTES:
+            raise UnfitError(f"{len(files)} files of more than {_MOST_BYTES} bytes")
         return self._all(files, schema, lambda file: self._of_file(file, schema, None, None))
 
     def _all(self, files: Sequence[LoggedFile], schema: pa.Schema, read: Any) -> pa.Table:
@@ -163,6 +168,9 @@ class FoundRows:
                 expected=(file.rows, file.rows),
                 found=found,
             )
+        sizes = (opened.metadata.row_group(number).total_byte_size for number in range(opened.num_row_groups))
+        if max(sizes, default=0) > _MOST_AT_ONCE:
+            raise UnfitError(f"the file {file.stored} has groups of more than {_MOST_AT_ONCE} bytes")
         about = {key.decode(): value for key, value in (opened.metadata.metadata or {}).items()}
         is_old = any(key in about for key in _LEGACY) or about.get("org.apache.spark.version", b"").startswith(b"2.")
         there = {name.lower() for name in opened.schema_arrow.names}

@@ -200,6 +200,12 @@ def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(found_rows, "_MOST_ROWS", 3)
     with pytest.raises(UnfitError, match="more than 3 rows"):
         found(tmp_path)
+    monkeypatch.setattr(found_rows, "_MOST_AT_ONCE", 10)
+    with pytest.raises(UnfitError, match="groups of more than 10 bytes"):
+        found(tmp_path)
+    monkeypatch.setattr(found_rows, "_MOST_BYTES", 1000)
+    with pytest.raises(UnfitError, match="2 files of more than 1000 bytes"):
+        FoundRows.of(TableLocation(uri=str(tmp_path))).every(logged(tmp_path), schema_of("INTEGER"))
     monkeypatch.setattr(files_to_search, "_MOST_LOCAL", 1)
     with pytest.raises(UnfitError, match="2 files of"):
         logged(tmp_path)
