@@ -52,8 +52,8 @@ FOUND: Final = (
     Mutation(
         name="a column that a file does not have is not searched for null",
         file=ROWS,
-        old="return _group(opened, number, schema.names) if sought.values.null_count else None",
-        new="return None",
+        old="return _selected(opened, number, schema.names) if sought.values.null_count else iter(())",
+        new="return iter(())",
         tests=(REAL,),
     ),
     Mutation(
@@ -80,8 +80,8 @@ FOUND: Final = (
     Mutation(
         name="days of the Julian calendar are read as they are stored",
         file=ROWS,
-        old="if is_old or renamed:",
-        new="if renamed:",
+        old="if is_old or not _is_like(opened.schema_arrow, schema):",
+        new="if not _is_like(opened.schema_arrow, schema):",
         tests=(REAL,),
     ),
     Mutation(
@@ -181,5 +181,26 @@ FOUND: Final = (
         old="each.lower() in words",
         new="each in words",
         tests=(NAMES,),
+    ),
+    Mutation(
+        name="texts of a fixed length are read without their blanks",
+        file=CHOSEN,
+        old='if field["name"].lower() in wanted and _FIXED.search(json.dumps(field)):',
+        new='if field["name"].lower() not in wanted and _FIXED.search(json.dumps(field)):',
+        tests=(f"{EPOCHS}::test_texts_of_a_fixed_length_have_the_blanks_that_spark_adds",),
+    ),
+    Mutation(
+        name="fields of structs with names of another case are null",
+        file=ROWS,
+        old="return _is_like(there, wanted)",
+        new="return True",
+        tests=(REAL,),
+    ),
+    Mutation(
+        name="nanoseconds are cut off, which Spark refuses",
+        file=ROWS,
+        old='(pa.types.is_timestamp(there) and there.unit == "ns")',
+        new='(pa.types.is_timestamp(there) and there.unit == "s")',
+        tests=(REAL,),
     ),
 )

@@ -128,8 +128,8 @@ class Finder:
         if sum(read.rows for read in reads) > MOST_LOCAL:
             return None
         schema = self.upstream.loaded().schema().to_json()
-        wanted = schema_of(schema, self._used)
         try:
+            wanted = schema_of(schema, self._used)
             parts = [_changes(self.upstream, read, wanted, self.files) for read in reads]
         except UnfitError:
             return None

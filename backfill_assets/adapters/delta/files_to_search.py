@@ -1,6 +1,8 @@
 """Which files of a version have to be searched for values of a column in this process, by the bounds in the log, and whether
 that costs less than to let Spark read them."""
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from datetime import date
 
@@ -18,13 +20,18 @@ from backfill_assets.query.ddl import Column
 
 __all__ = ["column_named", "files_of_upstream", "files_of_view", "logged", "schema_of"]
 
+_FIXED = re.compile(r"\bchar\(", re.IGNORECASE)
 _MOST_LOCAL, _MOST_REMOTE, _MOST_OBJECTS = 4 * 2**30, 512 * 2**20, 128
 """The bytes of the files that are searched on a local disk, and in an object store, where there are not more than so many."""
 
 
 def schema_of(schema: str, columns: Iterable[Column]) -> pa.Schema:
-    """Those of these columns that a table with this schema (JSON) has, as Arrow holds them."""
+    """Those of these columns that a table with this schema (JSON) has, as Arrow holds them. Errors: `UnfitError` for texts of
+    a fixed length, to which Spark adds blanks when it reads them."""
     wanted = {each.name.lower() for each in columns}
+    for field in json.loads(schema)["fields"]:
+        if field["name"].lower() in wanted and _FIXED.search(json.dumps(field)):
+            raise UnfitError(f"column {field['name']} has texts of a fixed length")
     every = widest(pa.schema(Schema.from_json(schema).to_arrow()))
     return pa.schema([each for each in every if each.name.lower() in wanted])
 

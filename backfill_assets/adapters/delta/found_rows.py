@@ -6,12 +6,13 @@ with checksums of its pages, and has to have the size and the rows that the log 
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -30,8 +31,8 @@ HASH: Final = "HASH"
 _MOST_ROWS, _MOST_BYTES = 1_000_000, 256 * 2**20
 """More rows, or rows of more bytes, are not held here: Spark reads them."""
 
-_MOST_AT_ONCE = 512 * 2**20
-"""Files with groups of rows of more bytes than this, once they are decompressed, are left to Spark."""
+_BATCH_ROWS, _BATCH_BYTES = 2**16, 16 * 2**20
+"""Rows are decoded in parts of about so many rows and bytes, as few bytes of a file may be many once they are decoded."""
 
 _LEGACY: Final = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 """Keys in the footer of a file with days or times of the Julian calendar, which only Spark converts."""
@@ -129,16 +130,12 @@ class FoundRows:
 
     def _all(self, files: Sequence[LoggedFile], schema: pa.Schema, read: Any) -> pa.Table:
         check_fit(schema)
-        parts = [schema.empty_table()]
-        rows = size = 0
         with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
-            for part in pool.map(read, files):
-                parts.append(part)
-                rows, size = rows + len(part), size + part.nbytes
-                if rows > _MOST_ROWS or size > _MOST_BYTES:
-                    pool.shutdown(wait=True, cancel_futures=True)
-                    raise UnfitError(f"more than {_MOST_ROWS} rows or {_MOST_BYTES} bytes")
-        return pa.concat_tables(parts)
+            try:
+                return pa.concat_tables([schema.empty_table(), *_few(pool.map(read, files))])
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
 
     def _remembered(self, file: LoggedFile, schema: pa.Schema, column: str, sought: Sought) -> pa.Table:
         known = (file.path, column, sought, tuple(schema.names))
@@ -152,10 +149,10 @@ class FoundRows:
             self._check(opened, file, schema)
             groups = range(opened.num_row_groups)
             if column is None or sought is None:
-                parts = [_group(opened, number, schema.names) for number in groups]
+                parts = (_selected(opened, number, schema.names) for number in groups)
             else:
-                parts = [_matching(opened, number, (schema, column), sought) for number in groups]
-            typed = [_typed(part, schema) for part in parts if part is not None]
+                parts = (_matching(opened, number, (schema, column), sought) for number in groups)
+            typed = [_typed(batch, schema) for batch in _few(batch for part in parts for batch in part)]
         return pa.concat_tables([schema.empty_table(), *typed])
 
     def _check(self, opened: pq.ParquetFile, file: LoggedFile, schema: pa.Schema) -> None:
@@ -168,15 +165,10 @@ class FoundRows:
                 expected=(file.rows, file.rows),
                 found=found,
             )
-        sizes = (opened.metadata.row_group(number).total_byte_size for number in range(opened.num_row_groups))
-        if max(sizes, default=0) > _MOST_AT_ONCE:
-            raise UnfitError(f"the file {file.stored} has groups of more than {_MOST_AT_ONCE} bytes")
         about = {key.decode(): value for key, value in (opened.metadata.metadata or {}).items()}
         is_old = any(key in about for key in _LEGACY) or about.get("org.apache.spark.version", b"").startswith(b"2.")
-        there = {name.lower() for name in opened.schema_arrow.names}
-        renamed = any(name.lower() in there and name not in opened.schema_arrow.names for name in schema.names)
-        if is_old or renamed:
-            raise UnfitError(f"the file {file.stored} has other names, or days of another calendar")
+        if is_old or not _is_like(opened.schema_arrow, schema):
+            raise UnfitError(f"the file {file.stored} has other names or types, or days of another calendar")
 
 
 def check_fit(schema: pa.Schema) -> None:
@@ -211,29 +203,71 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_large_string(kind) or pa.types.is_large_binary(kind))
 
 
-def _matching(opened: pq.ParquetFile, number: int, wanted: tuple[pa.Schema, str], sought: Sought) -> pa.Table | None:
-    """The rows of a group with a value that is looked for; None if there is none."""
+def _is_like(there: pa.Schema | pa.StructType, wanted: pa.Schema | pa.StructType) -> bool:
+    """Whether Arrow finds in fields what Spark finds: names have the same case, and Spark reads files with these types."""
+    names = {each.name: each.type for each in there}
+    lower = {name.lower() for name in names}
+    return all(
+        _is_like_type(names[each.name], each.type) if each.name in names else each.name.lower() not in lower
+        for each in wanted
+    )
+
+
+def _is_like_type(there: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_null(there) or (pa.types.is_timestamp(there) and there.unit == "ns"):
+        return False
+    if pa.types.is_struct(there) and pa.types.is_struct(wanted):
+        return _is_like(there, wanted)
+    if pa.types.is_list(wanted) and hasattr(there, "value_type"):
+        return _is_like_type(there.value_type, wanted.value_type)
+    return True
+
+
+def _matching(opened: pq.ParquetFile, number: int, wanted: tuple[pa.Schema, str], sought: Sought) -> Iterator[pa.Table]:
+    """The rows of a group with a value that is looked for, in parts."""
     schema, column = wanted
     if column not in opened.schema_arrow.names:
-        return _group(opened, number, schema.names) if sought.values.null_count else None
-    values = opened.read_row_group(number, columns=[column])
-    at = pc.indices_nonzero(sought.among(values.column(column)))
-    if not len(at):
-        return None
-    found = values.take(at)
-    others = [name for name in schema.names if name != column]
-    rows = _group(opened, number, others).take(at) if others else found.select([])
-    for name in rows.column_names:
-        found = found.append_column(name, rows.column(name))
-    return found
+        return _selected(opened, number, schema.names) if sought.values.null_count else iter(())
+    values = opened.iter_batches(_BATCH_ROWS, row_groups=[number], columns=[column])
+    among = [sought.among(pa.chunked_array([batch.column(0)])).to_numpy() for batch in values]
+    chosen = np.concatenate(among) if among else np.zeros(0, dtype=bool)
+    return _selected(opened, number, schema.names, chosen) if chosen.any() else iter(())
 
 
-def _group(opened: pq.ParquetFile, number: int, names: Sequence[str]) -> pa.Table:
+def _selected(
+    opened: pq.ParquetFile, number: int, names: Sequence[str], chosen: "np.ndarray | None" = None
+) -> Iterator[pa.Table]:
+    """These columns of the rows of a group, all of them or those that are chosen, in parts; names that the file does not have
+    aside."""
     there = [name for name in names if name in opened.schema_arrow.names]
-    if there:
-        return opened.read_row_group(number, columns=there)
-    nothing = pa.nulls(opened.metadata.row_group(number).num_rows)
-    return pa.table(dict.fromkeys(names[:1], nothing))
+    rows = opened.metadata.row_group(number).num_rows
+    if not there:
+        count = rows if chosen is None else int(chosen.sum())
+        yield pa.table(dict.fromkeys(names[:1], pa.nulls(count)))
+        return
+    begins = 0
+    for batch in opened.iter_batches(_rows_at_once(opened, number, there), row_groups=[number], columns=there):
+        inside = None if chosen is None else chosen[begins : begins + len(batch)]
+        begins += len(batch)
+        if inside is None or inside.any():
+            yield pa.Table.from_batches([batch if inside is None else batch.filter(pa.array(inside))])
+
+
+def _rows_at_once(opened: pq.ParquetFile, number: int, names: Sequence[str]) -> int:
+    """So many rows are decoded together, judged by the first ones of a group."""
+    first = next(opened.iter_batches(256, row_groups=[number], columns=list(names)), None)
+    width = 1 if first is None else 1 + first.nbytes // max(1, len(first))
+    return max(16, min(_BATCH_ROWS, _BATCH_BYTES // width))
+
+
+def _few(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same parts. Errors: `UnfitError` where they are many rows or bytes together."""
+    rows = size = 0
+    for part in parts:
+        rows, size = rows + len(part), size + part.nbytes
+        if rows > _MOST_ROWS or size > _MOST_BYTES:
+            raise UnfitError(f"more than {_MOST_ROWS} rows or {_MOST_BYTES} bytes")
+        yield part
 
 
 def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -1,5 +1,6 @@
 """Views over several tables follow few changes by rows that this process finds: exact, and without a scan by Spark."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,26 @@ def test_tables_that_only_spark_reads_as_they_are_are_scanned(lake: Lake, scanne
     lake.sql("items", "INSERT INTO {t} VALUES (300, 12, 1.5, ''), (301, 14, 2.5, '')")
     checked(lake, "items_of")
     assert set(scanned) == {"orders"} | ({"customers", "items"} & set(scanned))
+
+
+@pytest.mark.parametrize("kind", ["CHAR(4)", "STRUCT<c: CHAR(4)>"])
+def test_texts_of_a_fixed_length_have_the_blanks_that_spark_adds(tmp_path: Path, kind: str) -> None:
+    lake = Lake(tmp_path)
+    value = "named_struct('c', 'x')" if kind.startswith("STRUCT") else "'x'"
+    tables = {"a": f"(id INT, c {kind})", "b": "(id INT, n INT)"}
+    for name, columns in tables.items():
+        lake.sql(
+            name, f"CREATE TABLE {{t}} {columns} USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')"
+        )
+    lake.sql("a", f"INSERT INTO {{t}} SELECT id, {value} FROM range(1, 3)")
+    lake.sql("b", "INSERT INTO {t} VALUES (1, 1)")
+    query = "SELECT a.id, a.c, b.n FROM a JOIN b ON a.id = b.id"
+    lake.view("padded", query, lake.table("a", None), lake.table("b", None), refresh_mode="incremental")
+    for statement in (None, "INSERT INTO {t} VALUES (2, 2)", "UPDATE {t} SET n = 3 WHERE id = 1"):
+        lake.sql("b", *filter(None, [statement]))
+        assert lake.project.refresh("padded").report.record.rule == ("full" if statement is None else "linear")
+        named = query.replace(" a JOIN b ", f" delta.`{lake.path('a')}` a JOIN delta.`{lake.path('b')}` b ")
+        assert lake.found("padded", ["id", "c", "n"]) == Counter(map(tuple, lake.spark.sql(named).collect()))
 
 
 def test_a_file_that_was_written_over_is_no_answer(lake: Lake) -> None:
