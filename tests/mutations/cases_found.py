@@ -203,4 +203,11 @@ FOUND: Final = (
         new='(pa.types.is_timestamp(there) and there.unit == "s")',
         tests=(REAL,),
     ),
+    Mutation(
+        name="of many changed rows those of a key are not brought together",
+        file=PARTS,
+        old="return max(len(self.come), len(self.go)) <= _ROWS_OF_TASK",
+        new="return min(len(self.come), len(self.go)) <= _ROWS_OF_TASK",
+        tests=(NETTED,),
+    ),
 )

@@ -69,8 +69,8 @@ class Changed:
 
     @property
     def few(self) -> bool:
-        """Whether all that changed is in one partition."""
-        return self.local is not None
+        """Whether the rows that come are in one partition, and those that go."""
+        return self.local is not None and self.local.few
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,6 +91,11 @@ class LocalChanges:
     part: Callable[[pa.Table], Part]
 
     @property
+    def few(self) -> bool:
+        """Whether the rows that come are in one partition, and those that go."""
+        return max(len(self.come), len(self.go)) <= _ROWS_OF_TASK
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing changes."""
         return not (len(self.come) or len(self.go))

@@ -1,6 +1,7 @@
 """Changed rows that this process holds: those that come and go at once are no changes."""
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.adapters.compute.selectable_rows import netted
+from backfill_assets.adapters.compute import selectable_rows
+from backfill_assets.adapters.compute.selectable_rows import LocalChanges, Part, netted
 
 SCHEMA = pa.schema({"number": pa.float64(), "small": pa.float32(), "text": pa.large_string(), "day": pa.date32()})
 FLOATS = st.sampled_from([0.0, -0.0, 1.5, float("nan"), float("inf"), None])
@@ -44,3 +46,10 @@ def test_rows_that_only_come_or_go_stay(empty: str) -> None:
     rows = table([(0.0, None, "a", None)] * 2)
     sides = {"come": rows, "go": rows} | {empty: rows.slice(0, 0)}
     assert netted(sides["come"], sides["go"]) == (sides["come"], sides["go"])
+
+
+def test_changes_are_few_where_each_side_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectable_rows, "_ROWS_OF_TASK", 2)
+    sides = [table([(0.0, None, "a", None)] * rows) for rows in (2, 3)]
+    for come, go, few in ((0, 0, True), (0, 1, False), (1, 0, False)):
+        assert LocalChanges(come=sides[come], go=sides[go], part=partial(Part, few=True)).few is few
