@@ -159,7 +159,9 @@ def _beside(query: RelationalQuery, work: TableChanges, number: int, old: Sequen
     held = _partners(query, work, number, old)
     return _Beside(
         found=nothing | {at: each.part for at, each in held.items()},
-        every={at: _at_place(query, work, at, old).every for at in range(len(parts))},
+        every={
+            at: _at_place(query, work, at, old).every for at in range(len(parts)) if at != number and at not in nothing
+        },
     )
 
 
