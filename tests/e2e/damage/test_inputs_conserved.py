@@ -295,5 +295,6 @@ def over_a_server(folder: str) -> list[str]:
 def test_a_server_tells_how_much_it_has_read(remote: str, tmp_path: Path) -> None:
     found = over_connect(remote, over_a_server, tmp_path)
     history = [f"Spark read 30 rows of {READ_AS[view]} of 'base', expected 40" for view in VIEWS]
-    changes = ["Spark read 0 rows of the changes of versions 4 to 4 of 'base', expected 10"] * len(VIEWS)
+    counted = "Spark read 0 rows of the changes of versions 4 to 4 of 'base', expected 10"
+    changes = ["cannot be read" if view == "joined" else counted for view in VIEWS]
     assert [expected in said for expected, said in zip((*history, *changes), found, strict=True)] == [True] * 6
