@@ -218,23 +218,6 @@ def test_a_field_that_came_later_is_null_in_older_files(tmp_path: Path) -> None:
     assert found.to_pylist() == [{"key": 1, "more": {"x": 5, "y": None}}]
 
 
-@pytest.mark.full
-def test_texts_of_more_than_two_gib_in_one_group_are_decoded_in_parts(tmp_path: Path) -> None:
-    count = 1_000_000
-    texts = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array(["x" * 2300]))
-    rows = pa.table({"key": pa.array(range(count), pa.int32()), "text": texts})
-    with pq.ParquetWriter(tmp_path / "part.parquet", rows.schema, store_schema=False) as writer:
-        writer.write_table(rows, row_group_size=count)
-    file = LoggedFile(path="part.parquet", size=0, rows=count)
-    schema = pa.schema({"key": pa.int32(), "text": pa.large_string()})
-    finder = FoundRows.of(TableLocation(uri=str(tmp_path)))
-    before = pa.total_allocated_bytes()
-    assert finder.among([file], schema, "key", SOUGHT)["text"].to_pylist() == ["x" * 2300]
-    with pytest.raises(UnfitError, match="more than"):
-        finder.every([file], schema)
-    assert pa.default_memory_pool().max_memory() - before < 1.5 * 2**30
-
-
 def test_partitioned_tables_are_left_to_spark(tmp_path: Path) -> None:
     rows = pa.table({"key": [1], "row": [0]}, schema=schema_of("INTEGER"))
     write_deltalake(str(tmp_path), rows, partition_by=["key"])
