@@ -235,7 +235,8 @@ def analyze_relational(
     if tree is None:
         return bare
     types = [{column.name.lower(): column.type.upper() for column in visible[each.upstream]} for each in found]
-    bare = replace(bare, partners=key_classes(root, tokens, tree, types, carried=False))
+    if bare.linearity.linear:
+        bare = replace(bare, partners=key_classes(root, tokens, tree, types, carried=False))
     cut = cut_at_groups(query, tokens, root, tree, {each.written: visible[each.upstream] for each in found})
     whole = None if cut is None else _grouped(bare, cut)
     if whole is None and bare.linearity.linear == set(range(len(found))):

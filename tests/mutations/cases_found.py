@@ -52,7 +52,7 @@ FOUND: Final = (
     Mutation(
         name="a column that a file does not have is not searched for null",
         file=ROWS,
-        old="return _selected(opened, number, schema.names) if sought.values.null_count else iter(())",
+        old="return _selected(opened, number, names) if sought.values.null_count else iter(())",
         new="return iter(())",
         tests=(REAL,),
     ),

@@ -110,8 +110,8 @@ SPARK: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="files of a table with deletion vectors are read as they are",
-        file="backfill_assets/adapters/compute/version_rows.py",
-        old="return not _has_vectors(table) and is_plain(",
+        file="backfill_assets/adapters/delta/plain_tables.py",
+        old="return not has_vectors(table) and is_plain(",
         new="return is_plain(",
         tests=("tests/e2e/tables/test_version_rows.py::test_what_files_alone_do_not_tell_is_left_to_delta",),
     ),

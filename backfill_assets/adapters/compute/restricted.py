@@ -9,7 +9,6 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import kept
@@ -41,8 +40,8 @@ VALUE = "__value"
 
 @dataclass(frozen=True, kw_only=True)
 class _Touched:
-    """The hashes of the values of a class that changes of some places touch, each once, and whether they fit in every task's
-    memory. `sought` are the values, if this process holds them, and `hashes` their hashes."""
+    """The hashes of the values of a class that changes of some places touch, and whether they fit in every task's memory.
+    `sought` are the values, if this process holds them, and `hashes` their hashes, if the view holds only these."""
 
     key: KeyClass
     places: Sequence[int]
@@ -149,10 +148,9 @@ def _touched_values(
         return
     work.note(KEYS, len(sought.values))
     given = part_of(work.spark, pa.table({VALUE: sought.values})).frame
-    hashed = given.selectExpr(f"{key.hashed(VALUE)} AS {VALUE}").toArrow().column(VALUE).combine_chunks()
-    hashes = pc.unique(hashed)
-    values = part_of(work.spark, pa.table({VALUE: hashes})).frame
-    yield _Touched(key=key, places=places, values=values, few=True, sought=sought, hashes=Sought(HASH, hashes))
+    values = given.selectExpr(f"{key.hashed(VALUE)} AS {VALUE}")
+    hashes = Sought.of(HASH, values.toArrow().columns) if key.is_hidden else None
+    yield _Touched(key=key, places=places, values=values, few=True, sought=sought, hashes=hashes)
 
 
 def _sought(

@@ -297,12 +297,12 @@ class TableCompute:
             upstream=upstream,
             columns=self._reads.columns(attempt.plan, name),
             uses=query.used[name] | ({ERROR.name} if name in query.good else set()),
-            files=FoundRows.of(upstream.location),
+            files=FoundRows(upstream.location),
         )
 
     def _held(self, attempt: Attempt) -> SelectableRows:
         """The rows of the view."""
-        found = rows_of_view(attempt.spark, self.output.at(attempt.at), FoundRows.of(self.output))
+        found = rows_of_view(attempt.spark, self.output.at(attempt.at), FoundRows(self.output))
         return SelectableRows(every=partial(self._old, attempt), found=found)
 
     def _old(self, attempt: Attempt) -> "DataFrame":

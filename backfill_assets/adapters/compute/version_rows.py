@@ -13,7 +13,8 @@ from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Count, uncounted
-from backfill_assets.adapters.delta.log_replay import is_plain, is_plain_path
+from backfill_assets.adapters.delta.log_replay import is_plain_path
+from backfill_assets.adapters.delta.plain_tables import has_vectors, holds_rows_as_they_are
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import total_rows
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "delta_rows_at",
-    "holds_rows_as_they_are",
     "loaded_at",
     "rows_at",
     "small_and_plain",
@@ -64,7 +64,7 @@ def loaded_at(location: TableLocation, version: int) -> DeltaTable | None:
 
 def stated_rows(table: DeltaTable | None) -> int | None:
     """How many rows a version has, as its log says; None if it does not say, or if rows may be deleted inside of files."""
-    if table is None or _has_vectors(table):
+    if table is None or has_vectors(table):
         return None
     return total_rows(pa.table(table.get_add_actions()).column("num_records").to_pylist())
 
@@ -88,17 +88,3 @@ def _rows_of(spark: "SparkSession", files: Files) -> "DataFrame":
     if not files.paths:
         return spark.createDataFrame([], schema)
     return parquet_files(spark, files.paths, schema)
-
-
-def holds_rows_as_they_are(table: DeltaTable) -> bool:
-    """Whether the files of a version contain all columns, and exactly the rows that a reader sees."""
-    protocol = table.protocol()
-    features = protocol.reader_features or ()
-    return not _has_vectors(table) and is_plain(
-        protocol.min_reader_version, features, table.metadata().partition_columns
-    )
-
-
-def _has_vectors(table: DeltaTable) -> bool:
-    """Whether rows of a version may be deleted without leaving their file."""
-    return "deletionVectors" in (table.protocol().reader_features or ())

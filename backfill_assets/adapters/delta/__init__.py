@@ -18,6 +18,7 @@
 - `merged_files`: the commit of a merge
 - `merged_rows`: merges keyed changes in this process
 - `output`: one Delta table that only epochs change
+- `plain_tables`: whether the files of a loaded version hold just the rows that a reader sees
 - `same_key`: when two rows have the same key, in the SQL of delta-rs (DataFusion)
 - `spool`: the spool of a view
 - `staging`: files that Spark wrote into a table's folder and no reader sees yet

@@ -3,7 +3,7 @@ that costs less than to let Spark read them."""
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date
 
 import pyarrow as pa
@@ -12,10 +12,10 @@ from deltalake import DeltaTable, Schema
 from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.found_rows import Sought, UnfitError
 from backfill_assets.adapters.delta.key_statistics import files_with
-from backfill_assets.adapters.delta.log_replay import DataFile, is_elsewhere, is_plain
+from backfill_assets.adapters.delta.log_replay import DataFile, is_elsewhere
+from backfill_assets.adapters.delta.plain_tables import holds_rows_as_they_are
 from backfill_assets.adapters.delta.touched_files import LoggedFile, touched_files
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
-from backfill_assets.core.epoch.touched_spans import Span
 from backfill_assets.query.ddl import Column
 
 __all__ = ["column_named", "files_of_upstream", "files_of_view", "logged", "schema_of"]
@@ -55,19 +55,13 @@ def files_of_upstream(upstream: DeltaUpstream, number: int, column: Column, soug
 
 def files_of_view(table: DeltaTable, column: str, sought: Sought) -> list[LoggedFile]:
     """The same of a loaded version of a view."""
-    protocol = table.protocol()
-    if not is_plain(protocol.min_reader_version, protocol.reader_features, table.metadata().partition_columns):
-        raise UnfitError("the view's table has partitions, mapped names or other features")
-    if "deletionVectors" in (protocol.reader_features or ()):
-        raise UnfitError("rows of the view's table may be hidden")
+    if not holds_rows_as_they_are(table):
+        raise UnfitError("the view's table has partitions, mapped names, hidden rows or other features")
     spans = sought.spans
     if spans is not None and sought.kind == "DATE":
         spans = [(date.fromisoformat(low), date.fromisoformat(high)) for low, high in spans]
-    return _few(_spared(table, column, spans), is_local=table.table_uri.startswith(("file:", "/")))
-
-
-def _spared(table: DeltaTable, column: str, spans: Sequence[Span] | None) -> list[LoggedFile]:
-    return touched_files(table, {} if spans is None else {column: spans})
+    touched = touched_files(table, {} if spans is None else {column: spans})
+    return _few(touched, is_local=table.table_uri.startswith(("file:", "/")))
 
 
 def logged(files: Iterable[DataFile]) -> list[LoggedFile]:

@@ -6,11 +6,11 @@ with checksums of its pages, and has to have the size and the rows that the log 
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -91,18 +91,13 @@ class Sought:
             raise UnfitError(str(error)) from None
 
 
-@dataclass(frozen=True, eq=False)
 class FoundRows:
     """Finds rows in files of one table. A file that several versions have is read once for the same values."""
 
-    location: TableLocation
-    _found: "dict[tuple[object, ...], pa.Table]"
-    _reader: ArrowReader
-
-    @classmethod
-    def of(cls, location: TableLocation) -> "FoundRows":
-        """A finder that has read nothing yet."""
-        return cls(location, {}, ArrowReader(location, sized=True))
+    def __init__(self, location: TableLocation) -> None:
+        self._location = location
+        self._reader = ArrowReader(location, sized=True)
+        self._found: dict[tuple[object, ...], pa.Table] = {}
 
     def among(self, files: Sequence[LoggedFile], schema: pa.Schema, column: str, sought: Sought) -> pa.Table:
         """The rows of some files with a value that is looked for.
@@ -126,9 +121,9 @@ class FoundRows:
         """All rows of some files; arguments and errors are those of `among`."""
         if sum(each.size for each in files) > _MOST_BYTES:
             raise UnfitError(f"{len(files)} files of more than {_MOST_BYTES} bytes")
-        return self._all(files, schema, lambda file: self._of_file(file, schema, None, None))
+        return self._all(files, schema, lambda file: self._of_file(file, schema))
 
-    def _all(self, files: Sequence[LoggedFile], schema: pa.Schema, read: Any) -> pa.Table:
+    def _all(self, files: Sequence[LoggedFile], schema: pa.Schema, read: Callable[[LoggedFile], pa.Table]) -> pa.Table:
         check_fit(schema)
         with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
             try:
@@ -140,18 +135,18 @@ class FoundRows:
     def _remembered(self, file: LoggedFile, schema: pa.Schema, column: str, sought: Sought) -> pa.Table:
         known = (file.path, column, sought, tuple(schema.names))
         if known not in self._found:
-            self._found[known] = self._of_file(file, schema, column, sought)
+            self._found[known] = self._of_file(file, schema, (column, sought))
         return self._found[known]
 
-    def _of_file(self, file: LoggedFile, schema: pa.Schema, column: str | None, sought: Sought | None) -> pa.Table:
-        texts = [name for name in (column,) if name is not None and _is_text(schema.field(name).type)]
+    def _of_file(self, file: LoggedFile, schema: pa.Schema, wanted: tuple[str, Sought] | None = None) -> pa.Table:
+        texts = [wanted[0]] if wanted is not None and _is_text(schema.field(wanted[0]).type) else []
         with self._reader.opened(file, dictionaries=texts) as opened:
             self._check(opened, file, schema)
             groups = range(opened.num_row_groups)
-            if column is None or sought is None:
+            if wanted is None:
                 parts = (_selected(opened, number, schema.names) for number in groups)
             else:
-                parts = (_matching(opened, number, (schema, column), sought) for number in groups)
+                parts = (_matching(opened, number, schema.names, wanted) for number in groups)
             typed = [_typed(batch, schema) for batch in _few(batch for part in parts for batch in part)]
         return pa.concat_tables([schema.empty_table(), *typed])
 
@@ -159,9 +154,9 @@ class FoundRows:
         found = opened.metadata.num_rows
         if file.rows is not None and found != file.rows:
             raise ReadMismatchError(
-                f"{self.location.uri}: its file {file.stored} has {found} rows, expected {file.rows} as the log says",
+                f"{self._location.uri}: its file {file.stored} has {found} rows, expected {file.rows} as the log says",
                 hint="nothing was committed; restore the file and refresh again",
-                table=self.location.uri,
+                table=self._location.uri,
                 expected=(file.rows, file.rows),
                 found=found,
             )
@@ -223,15 +218,17 @@ def _is_like_type(there: pa.DataType, wanted: pa.DataType) -> bool:
     return True
 
 
-def _matching(opened: pq.ParquetFile, number: int, wanted: tuple[pa.Schema, str], sought: Sought) -> Iterator[pa.Table]:
-    """The rows of a group with a value that is looked for, in parts."""
-    schema, column = wanted
+def _matching(
+    opened: pq.ParquetFile, number: int, names: Sequence[str], wanted: tuple[str, Sought]
+) -> Iterator[pa.Table]:
+    """These columns of the rows of a group with a value that is looked for in one of them, in parts."""
+    column, sought = wanted
     if column not in opened.schema_arrow.names:
-        return _selected(opened, number, schema.names) if sought.values.null_count else iter(())
+        return _selected(opened, number, names) if sought.values.null_count else iter(())
     values = opened.iter_batches(_BATCH_ROWS, row_groups=[number], columns=[column])
     among = [sought.among(pa.chunked_array([batch.column(0)])).to_numpy() for batch in values]
     chosen = np.concatenate(among) if among else np.zeros(0, dtype=bool)
-    return _selected(opened, number, schema.names, chosen) if chosen.any() else iter(())
+    return _selected(opened, number, names, chosen) if chosen.any() else iter(())
 
 
 def _selected(

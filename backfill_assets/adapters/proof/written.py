@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.compute.parquet_files import parquet_files
-from backfill_assets.adapters.compute.version_rows import holds_rows_as_they_are
 from backfill_assets.adapters.delta.log_replay import is_plain_path
+from backfill_assets.adapters.delta.plain_tables import holds_rows_as_they_are
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.proof_scope import Everything
 

@@ -62,7 +62,7 @@ def test_rows_are_found_that_have_one_of_the_values(
     folder = tmp_path_factory.mktemp("table")
     table = written(folder, kind, files, group=group)
     sought = Sought.of(kind, [pa.chunked_array([pa.array(values, KINDS[kind][0])])])
-    finder = FoundRows.of(TableLocation(uri=str(folder)))
+    finder = FoundRows(TableLocation(uri=str(folder)))
     rows = [(value, at) for at, value in enumerate(value for file in files for value in file)]
     wanted = {alike(value) for value in values}
     expected = sorted((row for row in rows if alike(row[0]) in wanted), key=lambda row: row[1])
@@ -80,7 +80,7 @@ def test_a_text_with_blanks_behind_it_is_found_in_a_file_of_its_own(tmp_path: Pa
     table = written(tmp_path, "STRING", [["a"], ["a  "], ["a!"]])
     sought = Sought.of("STRING", [pa.chunked_array([["a "]], pa.large_string())])
     assert len(files_of_view(table, "key", sought)) == 3  # the last one for nothing
-    found = FoundRows.of(TableLocation(uri=str(tmp_path))).among(logged(tmp_path), schema_of("STRING"), "key", sought)
+    found = FoundRows(TableLocation(uri=str(tmp_path))).among(logged(tmp_path), schema_of("STRING"), "key", sought)
     assert sorted(found["row"].to_pylist()) == [0, 1]
 
 
@@ -106,7 +106,7 @@ SOUGHT = Sought("INTEGER", pa.array([1], pa.int64()))
 
 
 def found(folder: Path, schema: pa.Schema | None = None, sought: Sought = SOUGHT) -> list[dict[str, Any]]:
-    finder = FoundRows.of(TableLocation(uri=str(folder)))
+    finder = FoundRows(TableLocation(uri=str(folder)))
     rows: list[dict[str, Any]] = finder.among(logged(folder), schema or schema_of("INTEGER"), "key", sought).to_pylist()
     return rows
 
@@ -126,7 +126,7 @@ def test_a_column_that_came_later_is_null_in_older_files(tmp_path: Path) -> None
     written(tmp_path, "INTEGER", [[1], [2]])
     schema = schema_of("INTEGER").append(pa.field("more", pa.large_string()))
     assert found(tmp_path, schema) == [{"key": 1, "row": 0, "more": None}]
-    finder = FoundRows.of(TableLocation(uri=str(tmp_path)))
+    finder = FoundRows(TableLocation(uri=str(tmp_path)))
     nothing = Sought("STRING", pa.array([None, "a"], pa.large_string()))
     assert len(finder.among(logged(tmp_path), schema, "more", nothing)) == 2
     assert (
@@ -142,7 +142,7 @@ def test_a_file_with_other_rows_than_the_log_says_is_refused(tmp_path: Path) -> 
     with pytest.raises(ReadMismatchError, match="bytes, expected"):
         found(tmp_path)
     same_size = LoggedFile(path=file.path, size=(tmp_path / file.stored).stat().st_size, rows=2)
-    finder = FoundRows.of(TableLocation(uri=str(tmp_path)))
+    finder = FoundRows(TableLocation(uri=str(tmp_path)))
     with pytest.raises(ReadMismatchError, match="has 1 rows, expected 2"):
         finder.among([same_size], schema_of("INTEGER"), "key", SOUGHT)
     (tmp_path / file.stored).unlink()
@@ -159,7 +159,7 @@ def test_a_damaged_page_is_refused(tmp_path: Path) -> None:
     path.write_bytes(content)
     file = LoggedFile(path="part.parquet", size=len(content), rows=1000)
     with pytest.raises(ReadMismatchError, match="CRC"):
-        FoundRows.of(TableLocation(uri=str(tmp_path))).among([file], schema_of("INTEGER"), "key", SOUGHT)
+        FoundRows(TableLocation(uri=str(tmp_path))).among([file], schema_of("INTEGER"), "key", SOUGHT)
 
 
 @pytest.mark.parametrize("key", ["org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"])
@@ -168,7 +168,7 @@ def test_days_of_another_calendar_are_left_to_spark(tmp_path: Path, key: str) ->
     pq.write_table(rows, tmp_path / "part.parquet")
     file = LoggedFile(path="part.parquet", size=0, rows=1)
     with pytest.raises(UnfitError, match="another calendar"):
-        FoundRows.of(TableLocation(uri=str(tmp_path))).among([file], schema_of("INTEGER"), "key", SOUGHT)
+        FoundRows(TableLocation(uri=str(tmp_path))).among([file], schema_of("INTEGER"), "key", SOUGHT)
 
 
 def test_names_and_types_that_arrow_may_take_otherwise_are_left_to_spark(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_file_in_which_spark_finds_something_else_is_left_to_spark(tmp_path: P
     wanted = NESTED if pa.types.is_struct(there) else pa.timestamp("us") if pa.types.is_timestamp(there) else pa.int64()
     schema = pa.schema({"key": pa.int32(), "more": wanted})
     with pytest.raises(UnfitError, match="other names or types"):
-        FoundRows.of(TableLocation(uri=str(tmp_path))).among([file], schema, "key", SOUGHT)
+        FoundRows(TableLocation(uri=str(tmp_path))).among([file], schema, "key", SOUGHT)
 
 
 def test_a_field_that_came_later_is_null_in_older_files(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_field_that_came_later_is_null_in_older_files(tmp_path: Path) -> None:
     pq.write_table(rows, tmp_path / "part.parquet")
     file = LoggedFile(path="part.parquet", size=0, rows=1)
     schema = pa.schema({"key": pa.int32(), "more": NESTED})
-    found = FoundRows.of(TableLocation(uri=str(tmp_path))).among([file], schema, "key", SOUGHT)
+    found = FoundRows(TableLocation(uri=str(tmp_path))).among([file], schema, "key", SOUGHT)
     assert found.to_pylist() == [{"key": 1, "more": {"x": 5, "y": None}}]
 
 
@@ -235,7 +235,7 @@ def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
         found(tmp_path)
     monkeypatch.setattr(found_rows, "_MOST_BYTES", 1000)
     with pytest.raises(UnfitError, match="2 files of more than 1000 bytes"):
-        FoundRows.of(TableLocation(uri=str(tmp_path))).every(logged(tmp_path), schema_of("INTEGER"))
+        FoundRows(TableLocation(uri=str(tmp_path))).every(logged(tmp_path), schema_of("INTEGER"))
     monkeypatch.setattr(files_to_search, "_MOST_LOCAL", 1)
     with pytest.raises(UnfitError, match="2 files of"):
         logged(tmp_path)
@@ -244,7 +244,7 @@ def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_file_of_two_versions_is_read_once_for_the_same_values(tmp_path: Path) -> None:
     written(tmp_path, "INTEGER", [[1], [2]])
     files, schema = logged(tmp_path), schema_of("INTEGER")
-    finder = FoundRows.of(TableLocation(uri=str(tmp_path)))
+    finder = FoundRows(TableLocation(uri=str(tmp_path)))
     once = finder.among(files, schema, "key", SOUGHT)
     for file in files:
         (tmp_path / file.stored).unlink()

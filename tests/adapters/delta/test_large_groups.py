@@ -20,7 +20,7 @@ def test_texts_of_more_than_two_gib_in_one_group_are_decoded_in_parts(tmp_path: 
         writer.write_table(rows, row_group_size=count)
     file = LoggedFile(path="part.parquet", size=0, rows=count)
     schema = pa.schema({"key": pa.int32(), "text": pa.large_string()})
-    finder = FoundRows.of(TableLocation(uri=str(tmp_path)))
+    finder = FoundRows(TableLocation(uri=str(tmp_path)))
     before = pa.total_allocated_bytes()
     assert finder.among([file], schema, "key", Sought("INTEGER", pa.array([1], pa.int64())))["text"].to_pylist() == [
         "x" * 2300

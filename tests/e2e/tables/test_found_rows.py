@@ -103,7 +103,7 @@ def test_tables_that_only_spark_reads_as_they_are_are_scanned(lake: Lake, scanne
         checked(lake, view)
     lake.sql("items", "INSERT INTO {t} VALUES (300, 12, 1.5, ''), (301, 14, 2.5, '')")
     checked(lake, "items_of")
-    assert set(scanned) == {"orders"} | ({"customers", "items"} & set(scanned))
+    assert "orders" in scanned
 
 
 @pytest.mark.parametrize("kind", ["CHAR(4)", "STRUCT<c: CHAR(4)>"])
