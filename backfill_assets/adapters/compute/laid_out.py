@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from backfill_assets.adapters.compute.changes import kept
 from backfill_assets.adapters.compute.scans import Scans
-from backfill_assets.adapters.delta.layout import ROWS_OF_FILE, clustering_columns
+from backfill_assets.adapters.delta.layout import clustering_columns
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.merge_groups import ROWS_OF_FILE
 from backfill_assets.query.ddl import quoted
 
 if TYPE_CHECKING:
