@@ -80,7 +80,7 @@ RULES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="of equal rows only one is kept",
-        file=CHANGES,
+        file="backfill_assets/adapters/compute/copies.py",
         old="    copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)",
         new="    copies = left.select(*columns)",
         tests=(f"{FOLLOWED}[self_join]",),
@@ -88,10 +88,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="equal rows share a number",
         file=APPLY,
-        old="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))\n"
-        "    return hashed(rows, columns).withColumn(COPY, F.row_number().over(same))",
-        new="    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))\n"
-        "    return hashed(rows, columns).withColumn(COPY, F.rank().over(same))",
+        old="F.row_number().over(same)",
+        new="F.rank().over(same)",
         tests=(f"{FOLLOWED}[self_join]",),
     ),
     Mutation(

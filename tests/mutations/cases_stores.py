@@ -111,7 +111,7 @@ STORES: tuple[Mutation, ...] = (
     Mutation(
         name="what a merge replaces stays",
         file=MERGED,
-        old="        *(_removed(path, sizes[path], now) for path in sorted(merged.removed)),\n",
+        old="        *(_removed(path, sizes[path], now, merged.changes_data) for path in sorted(merged.removed)),\n",
         new="",
         tests=(f"{COMMITTED}::test_a_merge_is_one_commit_with_files_feed_number_and_positions",),
     ),

@@ -5,6 +5,7 @@
 - `changes`: runs a view's query of any kind: all of it in batch, or the keyed changes of an epoch
 - `chosen_steps`: by which rule an epoch follows what changed
 - `consolidated`: the effect of a change log on a view, one change for each key
+- `copies`: rows of a view without a key, and what tells them apart
 - `differences`: how the result of a recomputed view differs from its present rows
 - `doubtful_bounds`: reads tables of other writers without relying on bounds in their files that may not be exact
 - `key_checks`: keys that must be unique, checked before anything is committed

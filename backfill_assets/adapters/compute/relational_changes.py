@@ -6,19 +6,15 @@ inserted and to the deleted rows, and the places after it to the old rows. A tab
 The sum of all these is exactly the change of the view (the telescoping rule of incremental view maintenance).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from backfill_assets.adapters.compute.broadcast_memory import touched_fit
-from backfill_assets.adapters.compute.changes import kept
 from backfill_assets.adapters.compute.differences import differences
 from backfill_assets.adapters.compute.selectable_rows import (
-    MOST_LOCAL,
     Finder,
     Held,
     LocalChanges,
@@ -32,9 +28,9 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.progress.reads import ChangesRead, FullRead
 from backfill_assets.core.strategies.change_log import by_feed
 from backfill_assets.errors import VersionsLostError
-from backfill_assets.query.ddl import ddl, quoted
+from backfill_assets.query.ddl import ddl
 from backfill_assets.query.key_classes import KeyClass
-from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
+from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE
 
 if TYPE_CHECKING:
@@ -44,7 +40,6 @@ __all__ = [
     "IS_INSERT",
     "Changed",
     "TableChanges",
-    "by_copies",
     "changed_part",
     "changed_rows",
     "changes_readable",
@@ -263,53 +258,7 @@ def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
     ]
 
 
-@contextmanager
-def by_copies(changes: Part, held: SelectableRows, *, key: Sequence[str], rows: int) -> "Iterator[Part]":
-    """Changes of a view whose rows are identified by hash and copy (`key`), from the changes of its visible rows (about
-    `rows`). The rows that it has `held` are read once.
-
-    For each touched hash, the present rows and the changes give the final rows. These are numbered again, and the
-    difference from the present rows is the change.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from backfill_assets.adapters.sql.apply_relational import hashed, numbered
-    from backfill_assets.adapters.sql.map_columns import grouped
-
-    visible = [name for name in changes.frame.columns if name != CARRIED_CHANGE]
-    columns = list(map(quoted, visible))
-    came = grouped(changes.frame, visible, F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias("__n"))
-    with ExitStack() as stack:
-        net = stack.enter_context(kept(hashed(came.where("__n <> 0"), visible)))
-        found = _with_hashes(held, Part(net, changes.few), key, rows)
-        old = stack.enter_context(kept(found.frame.select(*columns, ROW_HASH, COPY)))
-        copy = F.lit(1).cast("bigint").alias("__n")
-        both = united([Part(old.select(*columns, copy), found.few), Part(net.select(*columns, "__n"), changes.few)])
-        left = grouped(both.frame, visible, F.sum("__n").alias("__n")).where("__n <> 0")
-        gone = F.raise_error(F.lit("a row would be deleted from the view that is not in it"))
-        times = F.sequence(
-            F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint"))
-        )
-        copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)
-        yield changed_part(Part(numbered(copies, visible, key), both.few), Part(old, found.few))
-
-
 def changed_part(new: Part, held: Part) -> Part:
     """The `differences` of two parts."""
     both, few = differences(new.frame, held.frame), new.few and held.few
     return Part(both.coalesce(1) if few else both, few)
-
-
-def _with_hashes(held: SelectableRows, net: Part, key: Sequence[str], rows: int) -> Part:
-    """The rows of a view that are alike in its key, copies aside, with one of its net changes, of about so many `rows`."""
-    from backfill_assets.adapters.sql.semi_join import semi_join
-
-    alike = [name for name in key if name != COPY]
-    touched = net.frame.select(*map(quoted, alike)).distinct()
-    if net.few:
-        values = touched.limit(MOST_LOCAL + 1).toArrow()
-        found = held.alike(values) if len(values) <= MOST_LOCAL else None
-        if found is not None:
-            return found.part
-    few = touched_fit(touched, most=rows)
-    return Part(semi_join(held.every(), touched, {name: name for name in alike}, few=few), few=False)

@@ -5,7 +5,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.changes import changed_groups, kept, signed
-from backfill_assets.adapters.compute.relational_changes import TableChanges, by_copies, relational_changes
+from backfill_assets.adapters.compute.copies import by_copies
+from backfill_assets.adapters.compute.relational_changes import TableChanges, relational_changes
 from backfill_assets.adapters.compute.restricted import restricted_changes, signed_changes
 from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Part, SelectableRows, united
 from backfill_assets.query.aggregate import AggregateQuery

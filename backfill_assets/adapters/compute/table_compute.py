@@ -24,6 +24,7 @@ from backfill_assets.adapters.compute.changes import (
 )
 from backfill_assets.adapters.compute.chosen_steps import StepChoice, changed_reads, held_rows
 from backfill_assets.adapters.compute.consolidated import DUPLICATE, consolidated
+from backfill_assets.adapters.compute.copies import by_copies, unnumbered, write_numbered
 from backfill_assets.adapters.compute.differences import differences, mostly_differ
 from backfill_assets.adapters.compute.key_checks import (
     KEY_BYTES,
@@ -33,7 +34,7 @@ from backfill_assets.adapters.compute.key_checks import (
     check_rows,
     duplicate,
 )
-from backfill_assets.adapters.compute.laid_out import LaidOut, counted, laid_out, over_files
+from backfill_assets.adapters.compute.laid_out import LaidOut, counted, laid_out
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
@@ -47,7 +48,7 @@ from backfill_assets.adapters.compute.relational_changes import (
 from backfill_assets.adapters.compute.restricted import KEYS, REACHED
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Scans
-from backfill_assets.adapters.compute.selectable_rows import Finder, SelectableRows, ViewFinder
+from backfill_assets.adapters.compute.selectable_rows import Finder, Part, SelectableRows, ViewFinder
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_new
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.adapters.compute.table_rows import table_rows
@@ -79,7 +80,7 @@ from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query, is_constrained, unique_keys
-from backfill_assets.query.relational import COPY, ERROR, RelationalQuery
+from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
 from backfill_assets.query.steps import Steps
 
@@ -90,9 +91,6 @@ __all__ = ["TableCompute"]
 
 REPLACED = "__replaced"
 """A count of what was staged: whether it is all rows of the view."""
-
-_NUMBERS_OF_EPOCH = 32
-"""The bits of a copy's number that count within an epoch of history."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,18 +227,39 @@ class TableCompute:
         held = held_rows(plan)
         # Groups are few beside the rows that they are made of.
         few = 0 if isinstance(query, AggregateQuery) else held
-        with kept(batch(query, self._reads.every(attempt)).selectExpr(*view_columns(self.output))) as new:
-            uncounted = rows_at(attempt.spark, self.output, attempt.at)  # what is written does not depend on it
-            if query.key_columns and not mostly_differ(new, uncounted, query.key_columns, rows=few):
-                feed = differences(new, self._old(attempt))
-                return self._changes(attempt, consolidated(feed, *unique_keys(query)))
-            with laid_out(new, self.output, _sorted_by(query), attempt.scans) as found:
-                rows, tasks = found or (new, tasks_for(attempt.spark, held))
-                counts = write_new(rows, attempt.staging, tasks=tasks, scans=attempt.scans)
+        copies = isinstance(query, RelationalQuery) and query.by_copies
+        left_out = [COPY] if copies else []
+        every = batch(query, self._reads.every(attempt)).selectExpr(*view_columns(self.output)).drop(*left_out)
+        with kept(every) as new:
+            uncounted = rows_at(attempt.spark, self.output, attempt.at).drop(
+                *left_out
+            )  # it does not change what is written
+            if query.key_columns and not mostly_differ(new, uncounted, unnumbered(query.key_columns), rows=few):
+                return self._differences(attempt, new, rows=held)
+            counts = self._replaced(attempt, new, rows=held)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             staged = attempt.staging.child(f"{ROWS}/{OPERATION}=insert")
             check_rows(plan, query, parquet_files(attempt.spark, [staged]))
         return {**counts, REPLACED: 1}
+
+    def _differences(self, attempt: Attempt, new: "DataFrame", *, rows: int) -> dict[str, int]:
+        """Stage how all rows of a view differ from those that it has. Those without a key come without numbers."""
+        query = self.query(attempt.plan)
+        if not isinstance(query, RelationalQuery) or not query.by_copies:
+            return self._changes(attempt, consolidated(differences(new, self._old(attempt)), *unique_keys(query)))
+        feed = differences(new.drop(ROW_HASH), self._old(attempt).drop(ROW_HASH, COPY))
+        with by_copies(Part(feed, few=False), self._held(attempt), key=query.key_columns, rows=rows) as changes:
+            return self._changes(attempt, consolidated(changes.frame, *unique_keys(query)))
+
+    def _replaced(self, attempt: Attempt, new: "DataFrame", *, rows: int) -> dict[str, int]:
+        """Stage all rows of a view, of about so many that were read."""
+        query = self.query(attempt.plan)
+        if isinstance(query, RelationalQuery) and query.by_copies:
+            with counted(new, attempt.scans) as found:
+                return write_numbered(attempt, found, query.key_columns)
+        with laid_out(new, self.output, query.key_columns, attempt.scans) as ordered:
+            frame, tasks = ordered or (new, tasks_for(attempt.spark, rows))
+            return write_new(frame, attempt.staging, tasks=tasks, scans=attempt.scans)
 
     def _followed(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         """Stage what changes, or a chunk of history, do to a view whose query has a rule for them."""
@@ -259,19 +278,12 @@ class TableCompute:
             return self._changes(attempt, consolidated(changes.frame, *unique_keys(query), few=changes.few))
 
     def _history(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
-        """Stage what a chunk of history brings to a view without a key: rows that only come. Copies have numbers of their
-        epoch, so that no row of another chunk is looked for."""
-        from backfill_assets.adapters.sql.apply_relational import hashed, numbered
-
+        """Stage what a chunk of history brings to a view without a key: rows that only come."""
         query = self.query(attempt.plan)
         assert isinstance(query, RelationalQuery)
         come = relational_changes(query, self._chunk(attempt), steps.linear).frame.drop(CARRIED_CHANGE)
-        with counted(come, attempt.scans) as (once, files):
-            parted = over_files(hashed(once, come.columns), files, _sorted_by(query))
-            rows = numbered(parted, come.columns, query.key_columns, after=attempt.plan.epoch << _NUMBERS_OF_EPOCH)
-            return write_new(
-                rows.selectExpr(*view_columns(self.output)), attempt.staging, tasks=files, scans=attempt.scans
-            )
+        with counted(come, attempt.scans) as rows:
+            return write_numbered(attempt, rows, query.key_columns)
 
     @contextmanager
     def _ordered(self, attempt: Attempt, changes: "DataFrame", rows: int) -> "Iterator[LaidOut]":
@@ -280,7 +292,7 @@ class TableCompute:
         if attempt.plan.replaces or not isinstance(query, RelationalQuery):
             yield given
             return
-        with laid_out(changes, self.output, _sorted_by(query), attempt.scans, before=[OPERATION]) as found:
+        with laid_out(changes, self.output, query.key_columns, attempt.scans, before=[OPERATION]) as found:
             yield found or given
 
     def _changes_of(self, attempt: Attempt, steps: Steps) -> TableChanges:
@@ -384,8 +396,3 @@ class TableCompute:
             return write_changes(
                 chosen, attempt.staging, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans
             )
-
-
-def _sorted_by(query: Query) -> list[str]:
-    """The columns of a view's key by whose values its rows are laid out."""
-    return [name for name in query.key_columns if name != COPY]

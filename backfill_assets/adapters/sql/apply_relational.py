@@ -132,7 +132,9 @@ def numbered(rows: "DataFrame", columns: Sequence[str], key: Sequence[str], *, a
     # Hashes ignore nulls: (1, NULL) and (NULL, 1) are told apart by the columns themselves.
     alike = Window.partitionBy(*(quoted(name) for name in key if name != COPY))
     same = alike.orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))
-    return hashed(rows, columns).withColumn(COPY, F.row_number().over(same) + F.lit(after).cast("bigint"))
+    # Another hash, though it were the same, would be another column to Spark: it would shuffle rows again.
+    known = rows if ROW_HASH in rows.columns else hashed(rows, columns)
+    return known.withColumn(COPY, F.row_number().over(same) + F.lit(after).cast("bigint"))
 
 
 def check_columns(fields: Sequence[StructField], *, keyed: bool) -> None:

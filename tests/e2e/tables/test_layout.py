@@ -134,3 +134,37 @@ def test_a_layout_of_other_rows_or_of_an_older_version_is_not_committed(lake: La
     assert not commit_layout(location, before, collect(location, folders[0]))
     assert loaded(lake, "rows").version() == newest
     is_right(lake, "rows")
+
+
+PAIR = "SELECT o.a, o.b FROM pairs o JOIN places p ON o.place = p.name"
+
+
+def in_chunks(lake: Lake, *files: list[tuple[int | None, int | None]]) -> None:
+    """A view whose history is read file by file."""
+    schema = pa.schema({"id": pa.int64(), "a": pa.int32(), "b": pa.int32(), "place": pa.string()})
+    for number, rows in enumerate(files):
+        named = [{"id": 10 * number + at, "a": a, "b": b, "place": "place 01"} for at, (a, b) in enumerate(rows)]
+        lake.append("pairs", pa.Table.from_pylist(named, schema=schema))
+    lake.view("pair", PAIR, lake.table("pairs"), lake.table("places", "name"), strategy="snapshot")
+    for _ in files:
+        lake.project.refresh("pair", Limits(chunk_rows=1, max_rows=1))
+    assert lake.project.refresh("pair").report.record.live
+    assert lake.found("pair", ["a", "b"]) == lake.expected("pair", PAIR, "pairs", "places") != Counter()
+
+
+def test_copies_of_a_row_in_several_chunks_are_told_apart(lake: Lake) -> None:
+    in_chunks(lake, [(1, 1), (1, 1)], [(1, 1), (2, 2)])
+    held = lake.rows(lake.location("pair"))
+    assert held.select("a", "__row_hash", "__copy").distinct().count() == held.count() == 4
+    lake.sql("pairs", "DELETE FROM {t} WHERE id IN (1, 10)", "INSERT INTO {t} VALUES (30, 2, 2, 'place 01')")
+    lake.project.refresh("pair")
+    assert lake.found("pair", ["a", "b"]) == Counter({(1, 1): 1, (2, 2): 2})
+
+
+def test_rows_of_one_hash_and_other_values_are_left_alone(lake: Lake) -> None:
+    # Spark's hashes ignore nulls.
+    in_chunks(lake, [(1, None), (None, 1)], [(None, 1), (5, 5)])
+    lake.sql("pairs", "DELETE FROM {t} WHERE a = 1")
+    record = lake.project.refresh("pair").report.record
+    assert (record.rows_written, record.rows_deleted) == (0, 1)
+    assert lake.found("pair", ["a", "b"]) == Counter({(None, 1): 2, (5, 5): 1})

@@ -1,0 +1,84 @@
+"""Faults of how views are laid out in files."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["LAYOUT"]
+
+GROUPS = "backfill_assets/core/epoch/merge_groups.py"
+FILES = "backfill_assets/adapters/delta/layout.py"
+PURE = "tests/core/epoch/test_merge_groups.py"
+REAL = "tests/e2e/tables/test_layout.py"
+FIRST = f"{REAL}::test_the_first_build_is_laid_out_and_neighbours_that_change_are_in_few_files[rows]"
+
+LAYOUT = [
+    Mutation(
+        name="history is written in the order of hashes",
+        file="backfill_assets/adapters/compute/laid_out.py",
+        old="    return rows.repartitionByRange(files, *map(quoted, columns)) if files > 1 else rows.coalesce(1)",
+        new="    return rows.repartition(files, *map(quoted, columns)) if files > 1 else rows.coalesce(1)",
+        tests=(FIRST,),
+    ),
+    Mutation(
+        name="files of neighbours become one without end",
+        file=GROUPS,
+        old=" or last.rows + each.rows > ROWS_OF_FILE:",
+        new=":",
+        tests=(PURE,),
+    ),
+    Mutation(
+        name="files become one in the order in which they are found",
+        file=GROUPS,
+        old="key=lambda at: files[at].lowest)",
+        new="key=lambda at: at)",
+        tests=(PURE,),
+    ),
+    Mutation(
+        name="a new row goes to the file behind its own",
+        file=GROUPS,
+        old="max(0, bisect_right(lowest, value) - 1)",
+        new="min(last, bisect_right(lowest, value))",
+        tests=(PURE,),
+    ),
+    Mutation(
+        name="a file grows with each new row",
+        file=GROUPS,
+        old="        return rows <= self.rows or (rows <= ROWS_OF_FILE and self.size <= SMALL_BYTES)",
+        new="        return True",
+        tests=(PURE,),
+    ),
+    Mutation(
+        name="new rows are lost that have no file",
+        file="backfill_assets/adapters/delta/merged_rows.py",
+        old="enumerate([*groups, Group()])",
+        new="enumerate(groups)",
+        tests=("tests/adapters/delta/test_merged_rows.py",),
+    ),
+    Mutation(
+        name="the layout is a change of rows to readers",
+        file=FILES,
+        old=", changes_data=False)",
+        new=")",
+        tests=(f"{REAL}::test_history_in_chunks_is_laid_out_by_maintain_and_goes_on[rows]",),
+    ),
+    Mutation(
+        name="a layout may lose rows",
+        file=FILES,
+        old="    if held != found:",
+        new="    if held is None:",
+        tests=(f"{REAL}::test_a_layout_of_other_rows_or_of_an_older_version_is_not_committed",),
+    ),
+    Mutation(
+        name="copies of another chunk have the same numbers",
+        file="backfill_assets/adapters/compute/copies.py",
+        old="after=attempt.plan.epoch << _NUMBERS_OF_EPOCH)",
+        new="after=0)",
+        tests=("tests/e2e/tables/test_layout.py::test_copies_of_a_row_in_several_chunks_are_told_apart",),
+    ),
+    Mutation(
+        name="rows with the hash of another value count as alike",
+        file="backfill_assets/adapters/compute/selectable_rows.py",
+        old="        return rows.filter(wanted.among(rows.column(beside[0])))",
+        new="        return rows",
+        tests=(f"{REAL}::test_rows_of_one_hash_and_other_values_are_left_alone",),
+    ),
+]
