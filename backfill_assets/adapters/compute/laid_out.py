@@ -14,14 +14,14 @@ from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute.changes import kept
 from backfill_assets.adapters.compute.scans import Scans
-from backfill_assets.adapters.compute.staged_rows import write_by_spark
+from backfill_assets.adapters.compute.staged_rows import bytes_of, write_by_spark
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.layout import clustering_columns
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import total_rows
-from backfill_assets.core.epoch.merge_groups import ROWS_OF_FILE
+from backfill_assets.core.epoch.merge_groups import files_for
 from backfill_assets.core.epoch.records import StagedFile
 from backfill_assets.query.ddl import quoted
 
@@ -51,10 +51,10 @@ def counted(rows: "DataFrame", scans: Scans) -> "Iterator[Counted]":
     from pyspark.sql import functions as F  # noqa: N812
 
     with kept(rows) as once:
-        every = once.agg(F.count(F.lit(1)).alias("rows"))
+        every = once.agg(F.count(F.lit(1)).alias("rows"), F.expr(f"sum({bytes_of(once.dtypes)})").alias("bytes"))
         (found,) = every.collect()
         scans.computed(every)
-        yield Counted(once, max(1, -(-int(found["rows"]) // ROWS_OF_FILE)))
+        yield Counted(once, files_for(int(found["rows"]), int(found["bytes"] or 0)))
 
 
 @contextmanager
@@ -86,8 +86,9 @@ def laid_out_again(
 def _again(
     spark: "SparkSession", location: TableLocation, table: DeltaTable, key: Sequence[str], folder: str
 ) -> tuple[StagedFile, ...]:
-    rows = total_rows(pa.table(table.get_add_actions()).column("num_records").to_pylist()) or 0
-    files = max(1, -(-rows // ROWS_OF_FILE))
+    listed = pa.table(table.get_add_actions())
+    rows, size = (total_rows(listed.column(name).to_pylist()) or 0 for name in ("num_records", "size_bytes"))
+    files = files_for(rows, size)
     every = over_files(rows_at(spark, location, table.version()), files, key).sortWithinPartitions(*map(quoted, key))
     write_by_spark(every, location.child(folder), {"rows": "count(1)"}, tasks=files)
     return collect(location, folder)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["FEW_BYTES", "StagingFolder", "write_by_spark", "write_changes", "write_new", "write_rows"]
+__all__ = ["FEW_BYTES", "StagingFolder", "bytes_of", "write_by_spark", "write_changes", "write_new", "write_rows"]
 
 FEW_BYTES = 32 * 2**20
 """The bytes of rows that this process may write itself, as they are in memory."""
@@ -158,7 +158,7 @@ def _staged_here(given: _Output, folder: StagingFolder, scans: Scans) -> dict[st
     from pyspark.sql import functions as F  # noqa: N812
 
     with kept(given.rows.coalesce(1)) as once:
-        wanted = {**given.counts, _BYTES: f"sum({_bytes_of(once.dtypes)})"}
+        wanted = {**given.counts, _BYTES: f"sum({bytes_of(once.dtypes)})"}
         counted = once.agg(*(F.expr(sql).alias(name) for name, sql in wanted.items()))
         (row,) = counted.collect()
         scans.computed(counted)
@@ -180,7 +180,7 @@ def _by_operation(rows: "pa.Table", inside: str) -> "dict[str, pa.Table]":
     return {f"{inside}/{OPERATION}={kind}": part.drop_columns(OPERATION) for kind, part in parts.items()}
 
 
-def _bytes_of(columns: Iterable[tuple[str, str]]) -> str:
+def bytes_of(columns: Iterable[tuple[str, str]]) -> str:
     """SQL for the bytes of a row of these columns, which have these types."""
     return " + ".join(
         str(_WIDE) if kind.startswith(_FIXED) else _long(backquoted(name), kind) for name, kind in columns

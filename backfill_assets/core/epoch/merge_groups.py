@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["ROWS_OF_FILE", "SMALL_BYTES", "Group", "TouchedFile", "group_for", "groups_of", "overlap"]
+__all__ = ["ROWS_OF_FILE", "SMALL_BYTES", "Group", "TouchedFile", "files_for", "group_for", "groups_of", "overlap"]
 
 ROWS_OF_FILE: Final = 250_000
 """About so many rows are in a file: a merge reads and writes it again in a fraction of a second, and a view of a hundred
 million rows still has no more than some hundred files."""
+
+_BYTES_OF_FILE: Final = 128 * 2**20
+"""And no more than about so many bytes, if rows are wide."""
 
 SMALL_BYTES: Final = 16 * 2**20
 """Files up to this size are small, as long as they have no more rows than that."""
@@ -45,6 +48,16 @@ class Group:
         """Whether so many new rows may be added: it becomes no larger than its files are, or stays small."""
         rows = self.stay + more
         return rows <= self.rows or (rows <= ROWS_OF_FILE and self.size <= SMALL_BYTES)
+
+
+def files_for(rows: int, size: int) -> int:
+    """Into how many files rows are written that have so many bytes.
+
+    Example:
+        >>> files_for(0, 0), files_for(600_000, 6_000_000), files_for(1_000, 2**30)
+        (1, 3, 8)
+    """
+    return max(1, -(-rows // ROWS_OF_FILE), -(-size // _BYTES_OF_FILE))
 
 
 def groups_of(files: Sequence[TouchedFile]) -> list[Group]:
