@@ -212,7 +212,7 @@ class DeltaOutput:
             if not commit_merged(self.location, table, made, numbers=numbers, metadata=metadata):
                 raise CommitFailedError(f"{self.location.uri}: there is a version {table.version() + 1} already")
             return
-        table.create_write_transaction(
+        self.location.to_write(table).create_write_transaction(
             [_add(each) for each in staged.files],
             "overwrite" if staged.replaces else "append",
             Schema.from_json(staged.delta_schema or self.schema()) if new_life else table.schema(),
@@ -225,7 +225,7 @@ class DeltaOutput:
         values = {column("t", name): column("s", name) for name in names}
         rows = changed_rows(self.location, staged)
         spans = touched_values(table, changes_of_rows(table, staged.key, rows))
-        table.merge(
+        self.location.to_write(table).merge(
             rows,
             " AND ".join([same_key(table.schema(), staged.key), *lies_in("t", spans)]),
             source_alias="s",
@@ -344,7 +344,7 @@ class DeltaOutput:
         beyond the version loaded by the last `look`."""
         assert self._table is not None
         try:
-            self._table.cleanup_metadata()
+            self.location.to_write(self._table).cleanup_metadata()
         except (DeltaError, OSError) as error:  # others may be deleting the same entries
             _log.info("%s: old log entries were not deleted: %s", self.target, error)
 

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
+from backfill_assets.adapters.storage.copied_log import CopiedLog, CopiedTable, entry_of
 from backfill_assets.adapters.storage.object_store import ObjectFolder
 from backfill_assets.adapters.storage.s3 import s3_access, spark_settings
 from backfill_assets.adapters.storage.store_errors import cannot_be_read
@@ -49,6 +50,9 @@ class TableLocation:
         except OSError as error:
             raise self.cannot_be_read(error) from None
 
+    def ask(self) -> None:
+        """Called before the table's store is first read: raises if it does not answer, where that can be found out soon."""
+
     def cannot_be_read(self, error: Exception) -> EnvironmentSetupError:
         """The error about a store that does not answer a read, or refuses it."""
         return cannot_be_read("the table", self.uri, error, self.storage_options)
@@ -59,7 +63,7 @@ class TableLocation:
 
     def commit_mark(self, version: int) -> "Mark | None":
         """What distinguishes a commit from another one with the same version; None if the log does not have it."""
-        path = f"_delta_log/{version:020d}.json"
+        path = entry_of(version)
         if not self.is_local:
             head = self.objects().head(path)
             return None if head is None else (version, *head)
@@ -67,9 +71,10 @@ class TableLocation:
         return (version, info.size, info.mtime_ns) if info.is_file else None
 
     def content(self, path: str) -> bytes | None:
-        """What is in a small file; None if it does not exist."""
+        """What is in a small file; None if it does not exist. An entry of the log that was loaded is not read again."""
         if not self.is_local:
-            return self.objects().get(path)
+            known = self.followed.content(path)
+            return self.objects().get(path) if known is None else known
         try:
             with self.files().open_input_stream(path) as stream:
                 return bytes(stream.read())
@@ -91,14 +96,32 @@ class TableLocation:
         stream.write(content)
         stream.close()
 
+    def put_entry(self, version: int, content: bytes) -> bool:
+        """Write an entry of the log, unless the log has that version; returns as `ObjectFolder.put_if_absent`."""
+        written, tag = self.objects().put_new(entry_of(version), content)
+        if written and tag is not None:
+            self.followed.put(version, tag, content)
+        return written
+
     def objects(self) -> ObjectFolder:
         """The folder's small objects, with put-if-absent."""
         return self._objects
 
     @cached_property
     def followed(self) -> "LoadedTable":
-        """The table as all that hold this object follow it: what one of them has loaded, the others need not load again."""
+        """The table as all that hold this object follow it: what one of them has loaded, the others need not load again.
+
+        It may be loaded from a copy of its log; `to_write` is for those who change it.
+        """
         return LoadedTable(self)
+
+    def to_write(self, table: DeltaTable) -> DeltaTable:
+        """A loaded version as delta-rs commits on it. Errors: as `load`; those of delta-rs if it is gone."""
+        if not isinstance(table, CopiedTable):
+            return table
+        loaded = self.load(table.version())
+        assert loaded is not None
+        return loaded
 
     def last(self) -> DeltaTable | None:
         """The table at the version that was loaded last, without a request; if none was, the newest. Errors: as `load`."""
@@ -121,7 +144,8 @@ class TableLocation:
 
 @dataclass
 class LoadedTable:
-    """A table that is loaded once and then follows its log: only new commits are read.
+    """A table that is loaded once and then follows its log: only new commits are read. The log of an object store is copied,
+    if it has nothing that only delta-rs reads.
 
     If the log was restored or replaced, the commit of the known version differs, and the table is loaded again. Whoever needs
     it at the version of a moment has to see whether it still is.
@@ -132,6 +156,7 @@ class LoadedTable:
     """The commit of the version that is known, by which another log in the table's place is noticed."""
     loaded: DeltaTable | None = field(default=None, init=False)
     """The table at the version that was loaded last; None if none was."""
+    _copy: CopiedLog | None = field(default=None, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def newest(self) -> DeltaTable | None:
@@ -143,6 +168,10 @@ class LoadedTable:
             raise self.location.cannot_be_read(error) from None
 
     def _newest(self) -> DeltaTable | None:
+        if not self.location.is_local and (copy := self._copied()) is not None:
+            at, self.loaded = copy.table.version(), copy.table
+            self.mark = (at, copy.entries[at].size, copy.entries[at].modified)
+            return self.loaded
         known, table = self.mark, self.loaded
         if table is None or known is None or self._commit(known[0]) != known:
             self.loaded, known = self.location.load(), None
@@ -152,6 +181,26 @@ class LoadedTable:
             known = newer
         self.mark = self._mark(known)
         return self.loaded
+
+    def _copied(self) -> CopiedLog | None:
+        """The copy of the log as it is now; None if it is not copied."""
+        if self._copy is not None and self.mark is not None and self._copy.follow():
+            return self._copy
+        if self._copy is None and self.mark is not None:
+            return None  # it was loaded by delta-rs
+        self.location.ask()
+        self._copy = CopiedLog.newest(self.location.uri, self.location.objects())
+        self.loaded = self.mark = None
+        return self._copy
+
+    def content(self, path: str) -> bytes | None:
+        """What an entry of the log holds, if it is in the copy that was loaded."""
+        return None if self._copy is None else self._copy.content(path)
+
+    def put(self, version: int, tag: str, content: bytes) -> None:
+        """Take note of an entry that this process has put, and of the tag that the store gave it."""
+        if self._copy is not None:
+            self._copy.put[version] = (tag, content)
 
     def _mark(self, known: Mark | None) -> Mark | None:
         """The commit of the loaded version, which is asked for unless it is known."""
