@@ -1,4 +1,4 @@
-"""Faults in what spares requests to a store: logs that are copied."""
+"""Faults in what spares requests to a store: logs that are copied, and what is known to who wrote it."""
 
 from tests.mutations.mutation import Mutation
 
@@ -6,29 +6,46 @@ __all__ = ["REQUESTS"]
 
 COPY = "backfill_assets/adapters/storage/copied_log.py"
 WAREHOUSE = "backfill_assets/adapters/storage/warehouse.py"
+OUTPUT = "backfill_assets/adapters/delta/output.py"
 COPIED = "tests/adapters/storage/test_copied_log.py"
+PUT = "tests/adapters/storage/test_put_files.py"
+ON_S3 = "tests/e2e/stores/test_s3_faults.py"
 
 REQUESTS: tuple[Mutation, ...] = (
     # A log that is copied
     Mutation(
         name="another log in the place of the one that was copied is followed",
         file=COPY,
-        old="if found.entries.get(at) != self.entries[at] or new != [*range(at + 1, at + 1 + len(new))]:",
-        new="if new != [*range(at + 1, at + 1 + len(new))]:",
+        old="if not self.entries[at].is_same(found.entries.get(at)) or not found.is_whole_since(at):",
+        new="if not found.is_whole_since(at):",
         tests=(f"{COPIED}::test_another_log_in_the_tables_place_is_loaded_anew",),
     ),
     Mutation(
-        name="an entry of another is taken for the one that was put here",
+        name="an entry of another log is taken for the one in the tail",
         file=COPY,
-        old="return number in self.put and self.put[number][0] == stored.tag",
-        new="return number in self.put and bool(stored.tag)",
-        tests=(f"{COPIED}::test_an_entry_that_was_put_here_is_not_requested_and_one_of_another_is",),
+        old="return path in self.known and self.known[path][0] == stored.tag",
+        new="return path in self.known and bool(stored.tag)",
+        tests=("tests/adapters/storage/test_log_tail.py::test_what_is_kept_of_another_log_is_not_used",),
+    ),
+    Mutation(
+        name="an entry that was put here may have been replaced since",
+        file="backfill_assets/adapters/storage/object_store.py",
+        old="if other is None or (self.size, self.tag) != (other.size, other.tag):",
+        new="if other is None or self.size != other.size:",
+        tests=(f"{COPIED}::test_an_entry_that_was_put_here_and_replaced_since_is_noticed",),
+    ),
+    Mutation(
+        name="an entry of another is taken for one that was not put",
+        file=WAREHOUSE,
+        old="if written and tag is not None:",
+        new="if True:",
+        tests=(f"{COPIED}::test_an_entry_that_another_put_first_is_requested",),
     ),
     Mutation(
         name="checkpoints that only delta-rs reads are passed over",
         file=COPY,
-        old="if found.others or not found.entries",
-        new="if not found.entries",
+        old="return bool(self.needed) and not self.others and fits",
+        new="return bool(self.needed) and fits",
         tests=(f"{COPIED}::test_a_log_of_which_entries_are_missing_or_that_has_other_checkpoints_is_left_to_delta",),
     ),
     Mutation(
@@ -44,5 +61,41 @@ REQUESTS: tuple[Mutation, ...] = (
         old="        if not isinstance(table, CopiedTable):\n",
         new="        if isinstance(table, CopiedTable):\n",
         tests=(f"{COPIED}::test_who_commits_gets_the_version_as_it_is_in_its_place",),
+    ),
+    Mutation(
+        name="a version is replayed from entries of a log that is gone",
+        file="backfill_assets/adapters/delta/log_replay.py",
+        old="read_commit(location, number, again=True)",
+        new="read_commit(location, number)",
+        tests=(f"{COPIED}::test_a_version_is_replayed_from_the_log_as_it_is_now",),
+    ),
+    Mutation(
+        name="the tail of a longer log hides the log that is there",
+        file=COPY,
+        old="return None if tail is None else cls.newest(place, objects)",
+        new="return None",
+        tests=("tests/adapters/storage/test_log_tail.py::test_what_is_kept_of_a_log_that_was_longer_is_passed_over",),
+    ),
+    # What is known to who wrote it
+    Mutation(
+        name="files are known to be there after a commit that failed",
+        file=OUTPUT,
+        old="            self.location.forget_files()\n",
+        new="            pass\n",
+        tests=(f"{PUT}::test_before_a_commit_is_tried_again_its_files_are_looked_for",),
+    ),
+    Mutation(
+        name="files of any size are remembered",
+        file=WAREHOUSE,
+        old="len(content) <= _REMEMBERED and",
+        new="len(content) >= 0 and",
+        tests=(f"{PUT}::test_large_files_are_not_remembered",),
+    ),
+    Mutation(
+        name="a lease is released whoever has it",
+        file="backfill_assets/adapters/storage/object_store.py",
+        old="obstore.put(self._store, path, content, mode=known)",
+        new="obstore.put(self._store, path, content)",
+        tests=(f"{ON_S3}::test_a_lease_is_released_by_one_request_unless_another_run_has_it",),
     ),
 )

@@ -55,10 +55,8 @@ __all__ = ["DeltaOutput"]
 _log = logging.getLogger(__name__)
 _NO_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
-
 MERGE_MEMORY = 6 * 2**30
 """Bytes of memory that a merge in this process may take; what needs more is merged by Spark."""
-
 MEMORY_OF_BYTE = 4
 """Memory that delta-rs needs per byte of data files in a merge (measured: 3.7 GB for 1 GB)."""
 
@@ -181,6 +179,8 @@ class DeltaOutput:
         except Exception:
             self._log.forget()  # only a new load shows the outcome of the commit
             raise
+        finally:
+            self.location.forget_files()
 
     def _bounds_suit(self, table: DeltaTable, files: Sequence[StagedFile]) -> bool:
         if are_exact(table):
@@ -295,9 +295,11 @@ class DeltaOutput:
 
         A table that had the status at the last `look` is not asked again.
         """
-        if self._table is not None and self._table.metadata().configuration.get(STATUS_PROPERTY) == status:
-            return False
-        return set_properties(self.location, {STATUS_PROPERTY: status})
+        return not self.has_status(status) and set_properties(self.location, {STATUS_PROPERTY: status})
+
+    def has_status(self, status: str) -> bool:
+        """Whether the table had this status at the last `look`."""
+        return self._table is not None and self._table.metadata().configuration.get(STATUS_PROPERTY) == status
 
     def keep_bounds(self, *, thoroughly: bool) -> bool:
         """Keep in the log only the bounds of columns whose bounds are exact and in all files; returns whether anything

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from backfill_assets.adapters.storage.store_errors import cannot_be_read
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import ObjectMeta, PutResult
     from obstore.store import ObjectStore
 
 __all__ = ["ObjectFolder", "Stored"]
@@ -38,11 +38,17 @@ _DELTA_ONLY = {
 @dataclass(frozen=True, kw_only=True)
 class Stored:
     """What a store says of an object: its size, when it was written, in microseconds since 1970, and the tag that it gave it,
-    which another object in its place does not have."""
+    which another object in its place does not have. The answer to a put does not say when."""
 
     size: int
-    modified: int
+    modified: int | None
     tag: str | None
+
+    def is_same(self, other: "Stored | None") -> bool:
+        """Whether the other may be of the same object."""
+        if other is None or (self.size, self.tag) != (other.size, other.tag):
+            return False
+        return None in {self.modified, other.modified} or self.modified == other.modified
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +85,24 @@ class ObjectFolder:
             return False, None
         return True, made["e_tag"]
 
-    def put(self, path: str, content: bytes) -> None:
-        """Write an object, replacing one with that name."""
+    def put(self, path: str, content: bytes) -> "PutResult":
+        """Write an object, replacing one with that name; what the store says of it."""
         import obstore
 
-        obstore.put(self._store, path, content)
+        return obstore.put(self._store, path, content)
+
+    def put_over(self, path: str, content: bytes, put: "PutResult") -> bool:
+        """Replace an object if it still is the one that was `put`; returns whether it was. False is not certain, as with
+        `put_if_absent`. Errors: `NotImplementedError` on a local disk; those of a store that has no such put."""
+        import obstore
+        from obstore.exceptions import PreconditionError
+
+        known: Any = {name: value for name, value in put.items() if value is not None}
+        try:
+            obstore.put(self._store, path, content, mode=known)
+        except PreconditionError:
+            return False
+        return True
 
     def copy(self, path: str, to: str) -> None:
         """Copy an object within the folder; on a local disk, by another link to the same file."""

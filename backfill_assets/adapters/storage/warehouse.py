@@ -1,5 +1,6 @@
 """The folder of all tables, and file access there: one warehouse on local disk or in an object store."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -22,6 +24,11 @@ from backfill_assets.errors import EnvironmentSetupError
 
 __all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse", "address"]
 
+_log = logging.getLogger(__name__)
+
+_REMEMBERED = 2**25
+"""The bytes of files that are remembered at most."""
+
 Mark = tuple[int, int | None, int | None]
 """A commit of a log: its version, and the size and time of its entry."""
 
@@ -32,6 +39,8 @@ class TableLocation:
 
     uri: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold secrets
+    has_tail: bool = False
+    """Whether this project writes the table, so that its log may have a tail (`log_tail`)."""
 
     @property
     def is_local(self) -> bool:
@@ -70,10 +79,11 @@ class TableLocation:
         (info,) = self.files().get_file_info([path])
         return (version, info.size, info.mtime_ns) if info.is_file else None
 
-    def content(self, path: str) -> bytes | None:
-        """What is in a small file; None if it does not exist. An entry of the log that was loaded is not read again."""
+    def content(self, path: str, *, again: bool = False) -> bytes | None:
+        """What is in a small file; None if it does not exist. An entry of the log that was loaded is read `again` only if
+        that is asked for."""
         if not self.is_local:
-            known = self.followed.content(path)
+            known = None if again else self.followed.content(path)
             return self.objects().get(path) if known is None else known
         try:
             with self.files().open_input_stream(path) as stream:
@@ -85,8 +95,26 @@ class TableLocation:
         """The sizes of those of these files that exist."""
         if self.is_local:
             return {info.path: info.size for info in self.files().get_file_info(list(paths)) if info.is_file}
-        found = zip(paths, self.objects().head_all(paths), strict=True)
-        return {path: head[0] for path, head in found if head is not None}
+        known = {path: len(self._put_here[path]) for path in paths if path in self._put_here}
+        others = [path for path in paths if path not in known]
+        found = zip(others, self.objects().head_all(others), strict=True)
+        return known | {path: head[0] for path, head in found if head is not None}
+
+    def put_file(self, path: str, content: bytes) -> None:
+        """Write a file, and remember it until `forget_files`, if it is small: the store has acknowledged it. Errors: those of
+        the store."""
+        self.objects().put(path, content)
+        if sum(map(len, self._put_here.values())) + len(content) <= _REMEMBERED and not self.is_local:
+            self._put_here[path] = content
+
+    def forget_files(self) -> None:
+        """Look for files in the store again that were written here, because others may have deleted them meanwhile."""
+        self._put_here.clear()
+
+    def opened(self, path: str) -> pa.NativeFile:
+        """A file to be read; one that is remembered, without a request."""
+        known = self._put_here.get(path)
+        return self.files().open_input_file(path) if known is None else pa.BufferReader(known)
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file into the table's folder."""
@@ -115,6 +143,11 @@ class TableLocation:
         """
         return LoadedTable(self)
 
+    def make_checkpoint(self, version: int) -> None:
+        """Write a checkpoint of a version. Errors: as `load`; those of delta-rs."""
+        if not self.followed.make_checkpoint(version) and (loaded := self.load(version)) is not None:
+            loaded.create_checkpoint()
+
     def to_write(self, table: DeltaTable) -> DeltaTable:
         """A loaded version as delta-rs commits on it. Errors: as `load`; those of delta-rs if it is gone."""
         if not isinstance(table, CopiedTable):
@@ -131,6 +164,10 @@ class TableLocation:
         """The table at a version, without a request if this was loaded last. Errors: as `load`."""
         loaded = self.followed.loaded
         return loaded if loaded is not None and loaded.version() == version else self.load(version)
+
+    @cached_property
+    def _put_here(self) -> dict[str, bytes]:
+        return {}
 
     @cached_property
     def _objects(self) -> ObjectFolder:
@@ -189,9 +226,19 @@ class LoadedTable:
         if self._copy is None and self.mark is not None:
             return None  # it was loaded by delta-rs
         self.location.ask()
-        self._copy = CopiedLog.newest(self.location.uri, self.location.objects())
+        where = self.location
+        self._copy = CopiedLog.newest(where.uri, where.objects(), has_tail=where.has_tail)
         self.loaded = self.mark = None
         return self._copy
+
+    def make_checkpoint(self, version: int) -> bool:
+        """Write a checkpoint of a version from the copy of the log; False if the newest version is another one, or is not
+        copied. Errors: as `newest`."""
+        if self._copy is None or (table := self.newest()) is None or self._copy is None or table.version() != version:
+            return False
+        self._copy.make_checkpoint()
+        self.keep()
+        return True
 
     def content(self, path: str) -> bytes | None:
         """What an entry of the log holds, if it is in the copy that was loaded."""
@@ -201,6 +248,15 @@ class LoadedTable:
         """Take note of an entry that this process has put, and of the tag that the store gave it."""
         if self._copy is not None:
             self._copy.put[version] = (tag, content)
+
+    def keep(self) -> None:
+        """Keep the end of the log as it was loaded last, so that the next run need not request each of its entries."""
+        if self._copy is None or not self.location.has_tail:
+            return
+        try:
+            self._copy.keep()
+        except Exception as error:  # of as many kinds as there are stores; the table is as it should be without it
+            _log.info("%s: the end of its log was not kept: %s", self.location.uri, error)
 
     def _mark(self, known: Mark | None) -> Mark | None:
         """The commit of the loaded version, which is asked for unless it is known."""
@@ -265,7 +321,7 @@ class Warehouse:
 
     def table(self, path: str) -> TableLocation:
         """The table at a path such as `views/revenue`."""
-        return TableLocation(uri=f"{self.uri}/{path}", storage_options=self.storage_options)
+        return TableLocation(uri=f"{self.uri}/{path}", storage_options=self.storage_options, has_tail=True)
 
     def objects(self, path: str, *, seconds: float | None = None) -> ObjectFolder:
         """The small objects below a path such as `_state/plans`; how long requests are repeated, if not as long as usual."""

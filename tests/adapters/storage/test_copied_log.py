@@ -2,48 +2,17 @@
 
 import json
 import shutil
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from backfill_assets.adapters.delta.log_replay import replay
 from backfill_assets.adapters.delta.maintenance import put_commit
 from backfill_assets.adapters.storage.copied_log import CopiedTable
-from backfill_assets.adapters.storage.object_store import ObjectFolder
 from backfill_assets.adapters.storage.warehouse import TableLocation
-
-
-@dataclass(frozen=True, kw_only=True)
-class CountingFolder(ObjectFolder):
-    """A folder of this machine's disk that remembers what was requested of it."""
-
-    requested: list[str] = field(default_factory=list)
-
-    def get(self, path: str) -> bytes | None:
-        self.requested.append(path.removeprefix("_delta_log/").removesuffix(".json").lstrip("0") or "0")
-        return super().get(path)
-
-    def taken(self) -> list[str]:
-        """What was requested since this was asked before."""
-        found = sorted(self.requested)
-        self.requested.clear()
-        return found
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredLocation(TableLocation):
-    """A table on this machine's disk that is reached as if it were in an object store."""
-
-    counting: CountingFolder
-
-    @property
-    def is_local(self) -> bool:
-        return False
-
-    def objects(self) -> ObjectFolder:
-        return self.counting
+from tests.support.stored_table import StoredLocation, stored_at
 
 
 @pytest.fixture
@@ -51,7 +20,7 @@ def location(tmp_path: Path) -> StoredLocation:
     uri = str(tmp_path / "table")
     for number in range(3):
         add(uri, number)
-    return StoredLocation(uri=uri, counting=CountingFolder(uri=uri))
+    return stored_at(uri)
 
 
 def add(uri: str, number: int) -> None:
@@ -102,20 +71,41 @@ def test_a_log_is_copied_from_its_newest_checkpoint_on(location: StoredLocation)
     same(location)
 
 
-def test_an_entry_that_was_put_here_is_not_requested_and_one_of_another_is(location: StoredLocation) -> None:
+def test_an_entry_that_was_put_here_is_loaded_without_a_request(location: StoredLocation) -> None:
     newest(location)
     location.counting.taken()
     assert put_commit(location, 3, "OPTIMIZE", [])
     same(location)
+    assert location.counting.lists == []
+    same(location)
+    assert len(location.counting.lists) == 1
     assert location.counting.taken() == []
     assert put_commit(location, 4, "OPTIMIZE", [])
-    entry = Path(location.uri, "_delta_log", f"{4:020d}.json")
-    entry.unlink()
-    entry.write_text(json.dumps({"commitInfo": {"operation": "of another"}}))
+    add(location.uri, 5)
     assert newest(location).version() == 4
-    assert location.counting.taken() == ["4"]
-    assert not put_commit(location, 4, "OPTIMIZE", [])
-    assert b"of another" in (location.content("_delta_log/00000000000000000004.json") or b"")
+    same(location)
+    assert location.counting.taken() == ["5"]
+
+
+def test_an_entry_that_was_put_here_and_replaced_since_is_noticed(location: StoredLocation) -> None:
+    newest(location)
+    assert put_commit(location, 3, "OPTIMIZE", [])
+    assert newest(location).version() == 3
+    entry = Path(location.uri, "_delta_log", f"{3:020d}.json")
+    content = entry.read_text()
+    entry.unlink()
+    entry.write_text(content.replace("OPTIMIZE", "ANOTHER!"))
+    newest(location)
+    assert b"ANOTHER!" in (location.content("_delta_log/00000000000000000003.json") or b"")
+
+
+def test_an_entry_that_another_put_first_is_requested(location: StoredLocation) -> None:
+    newest(location)
+    add(location.uri, 3)
+    location.counting.taken()
+    assert not put_commit(location, 3, "OPTIMIZE", [])
+    same(location)
+    assert location.counting.taken() == ["3"]
 
 
 def test_another_log_in_the_tables_place_is_loaded_anew(location: StoredLocation) -> None:
@@ -154,6 +144,15 @@ def test_a_log_of_which_entries_are_missing_or_that_has_other_checkpoints_is_lef
         location.followed.newest()
 
 
+def test_a_version_is_replayed_from_the_log_as_it_is_now(location: StoredLocation) -> None:
+    newest(location)
+    shutil.rmtree(location.uri)
+    for number in range(3):
+        add(location.uri, number)
+    found = {each.path for each in replay(location, 2).files}
+    assert found == set(pa.table(DeltaTable(location.uri).get_add_actions()).column("path").to_pylist())
+
+
 def test_a_copy_that_has_grown_long_is_made_anew(location: StoredLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("backfill_assets.adapters.storage.copied_log.MANY", 4)
     newest(location)
@@ -164,6 +163,29 @@ def test_a_copy_that_has_grown_long_is_made_anew(location: StoredLocation, monke
     add(location.uri, 4)
     same(location)
     assert location.counting.taken() == ["3.checkpoint.parquet", "4", "_last_checkpoint"]
+
+
+def test_a_checkpoint_is_made_of_the_copy_and_read_by_others(location: StoredLocation) -> None:
+    newest(location)
+    location.counting.taken()
+    location.make_checkpoint(2)
+    assert location.counting.taken() == []
+    log = Path(location.uri, "_delta_log")
+    assert json.loads((log / "_last_checkpoint").read_text())["version"] == 2
+    for number in range(2):
+        (log / f"{number:020d}.json").unlink()
+    add(location.uri, 3)
+    assert sorted(DeltaTable(location.uri).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2, 3]
+    same(stored_at(location.uri))
+
+
+def test_a_checkpoint_of_a_version_that_is_not_the_newest_any_more_is_left_to_delta(location: StoredLocation) -> None:
+    newest(location)
+    add(location.uri, 3)
+    location.make_checkpoint(2)
+    assert newest(location).version() == 3
+    found = [each.name for each in Path(location.uri, "_delta_log").glob("*.checkpoint.parquet")]
+    assert found == [f"{2:020d}.checkpoint.parquet"]
 
 
 def test_a_copy_is_deleted_with_what_holds_it(location: StoredLocation) -> None:
