@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored
+from backfill_assets.adapters.storage.object_store import ObjectFolder
 from backfill_assets.adapters.storage.warehouse import TableLocation
 
 __all__ = ["CountingFolder", "StoredLocation", "stored_at"]
@@ -13,11 +13,6 @@ class CountingFolder(ObjectFolder):
     """A folder that remembers what was requested of it: objects, and their sizes."""
 
     requested: list[str] = field(default_factory=list)
-    lists: list[str] = field(default_factory=list)
-
-    def listed(self, prefix: str, *, after: str | None = None) -> dict[str, Stored]:
-        self.lists.append(prefix)
-        return super().listed(prefix, after=after)
 
     def get(self, path: str) -> bytes | None:
         self.requested.append(path)
@@ -31,7 +26,6 @@ class CountingFolder(ObjectFolder):
         """The names of what was requested since this was asked before, sorted; versions for entries of a log."""
         found = sorted(path.rpartition("/")[2].removesuffix(".json").lstrip("0") or "0" for path in self.requested)
         self.requested.clear()
-        self.lists.clear()
         return found
 
 

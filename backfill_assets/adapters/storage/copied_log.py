@@ -107,9 +107,8 @@ class CopiedLog:
     place: str
     objects: ObjectFolder
     known: dict[str, Tagged] = field(default_factory=dict)
-    """Objects that need not be requested where the store lists them with these tags: they were in the log's tail."""
-    put: dict[int, Tagged] = field(default_factory=dict, init=False)
-    """Entries that this process has put, each on the version before, and that were not loaded yet."""
+    """Objects that need not be requested where the store lists them with these tags: this process has put them, or they were
+    in the log's tail."""
     entries: dict[int, Stored] = field(default_factory=dict, init=False)
     """What the store said of each entry that is loaded."""
     table: CopiedTable = field(init=False)
@@ -160,13 +159,9 @@ class CopiedLog:
         """Load what is new in the log. False if the log is another one than was copied, or has many more entries: then it has
         to be copied anew."""
         at = self.table.version()
-        if at + 1 in self.put:
-            self._add_own(at + 1)
-            return True
         found = _Found.of(self.objects.listed(LOG, after=f"{LOG}/{at:020d}"))
-        if not self.entries[at].is_same(found.entries.get(at)) or not found.is_whole_since(at):
+        if found.entries.get(at) != self.entries[at] or not found.is_whole_since(at):
             return False
-        self.entries[at] = found.entries[at]
         new = found.since(at)
         if len(self.entries) + len(new) > MANY:
             return False
@@ -176,14 +171,6 @@ class CopiedLog:
             self.entries.update({number: found.entries[number] for number in new})
             self.table.update_incremental()
         return True
-
-    def _add_own(self, version: int) -> None:
-        """Load an entry that this process has put: the store has put it, as there was none of this version."""
-        tag, content = self.put[version]
-        (self.folder / entry_of(version)).write_bytes(content)
-        self.put.clear()
-        self.entries[version] = Stored(size=len(content), modified=None, tag=tag)
-        self.table.update_incremental()
 
     def make_checkpoint(self) -> None:
         """Write a checkpoint of the version that is loaded: it is made here, and put by two requests."""

@@ -38,17 +38,11 @@ _DELTA_ONLY = {
 @dataclass(frozen=True, kw_only=True)
 class Stored:
     """What a store says of an object: its size, when it was written, in microseconds since 1970, and the tag that it gave it,
-    which another object in its place does not have. The answer to a put does not say when."""
+    which another object in its place does not have."""
 
     size: int
-    modified: int | None
+    modified: int
     tag: str | None
-
-    def is_same(self, other: "Stored | None") -> bool:
-        """Whether the other may be of the same object."""
-        if other is None or (self.size, self.tag) != (other.size, other.tag):
-            return False
-        return None in {self.modified, other.modified} or self.modified == other.modified
 
 
 @dataclass(frozen=True, kw_only=True)

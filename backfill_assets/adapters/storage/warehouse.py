@@ -247,7 +247,7 @@ class LoadedTable:
     def put(self, version: int, tag: str, content: bytes) -> None:
         """Take note of an entry that this process has put, and of the tag that the store gave it."""
         if self._copy is not None:
-            self._copy.put[version] = (tag, content)
+            self._copy.known[entry_of(version)] = (tag, content)
 
     def keep(self) -> None:
         """Keep the end of the log as it was loaded last, so that the next run need not request each of its entries."""
