@@ -82,13 +82,15 @@ class Heartbeat:
             self.endless = False
             if self.table.output.set_status("live"):
                 self.listener.on_live(record)
-        spooled = set(record.spooled.values())
-        if self.tidy_due or self.spooled - spooled:
+        spooled, ledger = set(record.spooled.values()), self.table.parts.ledger
+        # Who planned an epoch and did not commit it may have left staged files.
+        if self.tidy_due or ledger.left_behind or self.spooled - spooled:
             sweep(self.table.output.location, self.table.output.look)
-            self.tidy_due = False
+            self.tidy_due = ledger.left_behind = False
         self.spooled = spooled
-        if self.epochs % TIDY_EVERY == 0:
+        if record.epoch % TIDY_EVERY == 0:  # not in each run: both list what there is
             expire_log(self.workspace, self.table)
-            self.table.output.compact(COMPACT_FILES)
             self.workspace.state.ledger().prune(record)
+        if self.epochs % TIDY_EVERY == 0:
+            self.table.output.compact(COMPACT_FILES)
         self.epochs += 1

@@ -4,7 +4,6 @@ The Dagster shell and the command line both call this, so they behave in the sam
 """
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -20,10 +19,10 @@ from backfill_assets.core.epoch.protocol import check_look
 from backfill_assets.core.epoch.records import TableState
 from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
-from backfill_assets.core.epoch.skips import LeftOut, rows_left_out
+from backfill_assets.core.epoch.skips import LeftOut, Skip, rows_left_out
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.declare.model import KafkaSource
-from backfill_assets.errors import LeaseHeldError, StoredFormatError
+from backfill_assets.errors import LeaseHeldError
 
 __all__ = ["Refresh", "refresh"]
 
@@ -84,16 +83,18 @@ def refresh(
         if look.record is not None and not look.record.live:
             heartbeat.renew_lease()  # before planning: otherwise another run might take the plan for a dead run's
         # A dead run may have left staged files, even of an epoch that it or another run committed.
-        heartbeat.tidy_due = taken_over or _left_behind(table, look)
+        heartbeat.tidy_due = taken_over
         heartbeat.spooled = _spooled(look)
         done = run(table.parts, look, limits, heartbeat)
         if taken_over and heartbeat.tidy_due:  # there was no epoch, and otherwise nobody learns that a run died here
             sweep(table.output.location, table.output.look)
         first_live = _made_live(table, done)
+        if done.epochs or first_live:
+            table.output.location.followed.keep()
     finally:
         workspace.runner.on_wait = do_nothing
         if heartbeat.held:
-            _give_back(workspace, table, run_id)
+            workspace.state.release_lease(table.target, run_id)
     return _refresh(workspace, table, done, first_live=first_live)
 
 
@@ -115,20 +116,12 @@ def _at_work_on(table: Table) -> TableState:
 
 def _made_live(table: Table, done: RunReport) -> bool:
     """Set the table's status to live, if it is live and this run may do so; returns whether anything changed."""
-    if done.stopped is Stop.FENCED or not done.record.live:
+    if done.stopped is Stop.FENCED or not done.record.live or table.output.has_status("live"):
         return False
     look = table.output.look()
     if look.life != (done.record.incarnation, True):
         return False
     return table.output.set_status("live")
-
-
-def _give_back(workspace: Workspace, table: Table, run_id: str) -> None:
-    """Release the lease, unless another run has taken it over."""
-    with suppress(StoredFormatError):  # a successor of another release
-        lease = workspace.state.lease(table.target)
-        if lease is not None and lease.run_id == run_id:
-            workspace.state.put_lease(table.target, run_id, held=False)
 
 
 def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live: bool) -> Refresh:
@@ -146,11 +139,16 @@ def _refresh(workspace: Workspace, table: Table, done: RunReport, *, first_live:
         first_live=first_live,
         progress=progress,
         tables=tables,
-        left_out=rows_left_out(done.record.position, workspace.state.skips(table.target)),
+        left_out=rows_left_out(done.record.position, _skips(workspace, table)),
         partitions=partitions_of(
             done.record.position, lag or {}, source=name if isinstance(table.declared, KafkaSource) else ""
         ),
     )
+
+
+def _skips(workspace: Workspace, table: Table) -> list[Skip]:
+    """The rows that the operator wants a view to leave out, as this run planned with them; nobody leaves out of a source."""
+    return [] if isinstance(table.declared, KafkaSource) else workspace.state.skips(table.target, again=False)
 
 
 def _held(workspace: Workspace, table: Table, holder: str) -> Refresh:
@@ -170,12 +168,3 @@ def _drained(table: Table, look: TableState) -> set[str]:
 def _spooled(look: TableState) -> set[str]:
     """The staged folders in the view's spool that its newest commit needs."""
     return set(look.record.spooled.values()) if look.record is not None else set()
-
-
-def _left_behind(table: Table, look: TableState) -> bool:
-    """Whether a run planned an epoch that was not committed: it may have left staged files."""
-    record = look.record
-    return (
-        record is not None
-        and table.parts.ledger.newest(record.target, record.incarnation, since=record.epoch) == record.epoch + 1
-    )

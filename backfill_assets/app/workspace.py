@@ -88,7 +88,7 @@ class Workspace:
 
     def table(self, declared: Declared) -> Table:
         """A declared table with its parts."""
-        location = self._location(declared)
+        location = self.location(declared)
         output = DeltaOutput(
             location=location,
             target=declared.target,
@@ -114,7 +114,7 @@ class Workspace:
             self._read[declared.name] = self.table(declared)
         return self._read[declared.name]
 
-    def _location(self, declared: Declared) -> TableLocation:
+    def location(self, declared: Declared) -> TableLocation:
         """Where a table is: one object for a run, so that its log is loaded once."""
         return self._locations.setdefault(declared.folder, self.store.place.table(declared.folder))
 
@@ -153,7 +153,7 @@ class Workspace:
             bronze_columns=source.bronze_columns,
             record_format=source.format,
             kafka_options=lambda: self.sources.client(source).spark_options(),
-            bronze=self._location(source),
+            bronze=self.location(source),
         )
 
     def _decider(self, declared: Declared) -> Decider[Any]:

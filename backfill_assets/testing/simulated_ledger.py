@@ -38,6 +38,7 @@ class SimulatedLedger:
     def __init__(self, store: LedgerStore) -> None:
         self.store = store
         self._seen: dict[tuple[Life, int], int] = {}
+        self.left_behind = False
 
     def newest(self, target: str, incarnation: str, *, since: int = 0) -> int | None:
         """The newest planned epoch. The next `append` competes with plans that others append after this call.
@@ -53,6 +54,7 @@ class SimulatedLedger:
         life = (target, incarnation)
         epochs = [plan.epoch for plan in self.store.plans.get(life, []) if plan.epoch >= since]
         self._seen.update({(life, epoch): epochs.count(epoch) for epoch in epochs})
+        self.left_behind |= max(epochs, default=since) > since
         return max(epochs, default=None)
 
     def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:

@@ -148,11 +148,12 @@ class World:
         """
         return self.topics[source].last_records(ranges)
 
-    def bronze(self, source: str) -> BronzeState:
+    def bronze(self, source: str, *, again: bool = True) -> BronzeState:  # noqa: ARG002
         """The state of a source's bronze table.
 
         Args:
             source: The source's name.
+            again: Nothing, as asking costs nothing here.
 
         Returns:
             Its incarnation, version and position.

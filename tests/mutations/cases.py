@@ -20,6 +20,7 @@ from tests.mutations.cases_odd import ODD
 from tests.mutations.cases_reads import READS
 from tests.mutations.cases_relational import RELATIONAL
 from tests.mutations.cases_replace import REPLACE
+from tests.mutations.cases_requests import REQUESTS
 from tests.mutations.cases_rules import RULES
 from tests.mutations.cases_runs import RUNS
 from tests.mutations.cases_session import SESSION
@@ -40,5 +41,5 @@ __all__ = ["MUTATIONS"]
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
-    *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT,
+    *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS,
 )  # fmt: skip

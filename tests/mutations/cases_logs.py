@@ -117,6 +117,13 @@ LOGS: tuple[Mutation, ...] = (
         new="return not are_exact(self._table) and remove_inexact(self.location)",
         tests=(f"{BOUNDS}::test_a_table_that_claims_exact_bounds_is_trusted_until_it_is_maintained",),
     ),
+    Mutation(
+        name="a plan that was not committed is nobody's",
+        file=LEDGER,
+        old="self.left_behind |= bool(listed) and listed[-1][0] > since",
+        new="self.left_behind |= bool(listed) and listed[-1][0] > since + 1",
+        tests=(f"{PLANS}::test_a_plan_that_was_not_committed_is_noticed_as_what_a_run_left_behind",),
+    ),
     # Statistics of staged files, and sweeping
     Mutation(
         name="a row group without bounds lies between those of the others",

@@ -34,15 +34,15 @@ SHELLS: tuple[Mutation, ...] = (
     Mutation(
         name="a run does not give its lease back",
         file=REFRESH,
-        old="        if heartbeat.held:\n            _give_back(workspace, table, run_id)\n",
+        old="        if heartbeat.held:\n            workspace.state.release_lease(table.target, run_id)\n",
         new="",
         tests=("tests/e2e/kafka/test_first_path.py::test_history_and_new_events_reach_the_view_each_once",),
     ),
     Mutation(
         name="what a dead run left behind is not swept",
-        file=REFRESH,
-        old="heartbeat.tidy_due = taken_over or _left_behind(table, look)",
-        new="heartbeat.tidy_due = False",
+        file="backfill_assets/app/heartbeat.py",
+        old="if self.tidy_due or ledger.left_behind or self.spooled - spooled:",
+        new="if self.spooled - spooled:",
         tests=("tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_most_one_epoch_redone",),
     ),
     Mutation(

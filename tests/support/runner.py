@@ -4,7 +4,8 @@ The argument: `root`, `servers`, `warehouse` and its `storage`, `topic` (empty: 
 is declared, unless it is below the root), and `jobs`: each names a view or source to refresh, with `chunk_rows` and where the
 process is to kill itself (`die`: the step and which occurrence of it), and of a Delta table's view the `strategy` and, unless
 it is that of `large`, the `query`, its `upstreams` unless they are those of `large`, and the refresh `mode`; or one to
-`verify`, by all checks, or to `replace`. With the argument `serve`, one such order a line comes in, each done by a fork.
+`verify`, by all checks, or to `replace`; or several to refresh `together`, as one run does. With the argument `serve`, one
+such order a line comes in, each done by a fork.
 """
 
 import importlib
@@ -22,6 +23,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from backfill_assets import delta_table, kafka_source, materialized_view
+from backfill_assets.app.refresh import refresh
 from backfill_assets.app.replacing import replace_view
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
@@ -92,6 +94,11 @@ def main(order: dict[str, Any]) -> None:
             project.declare(materialized_view(job.get("refresh", "large"), **given, refresh_mode=mode))
         if "verify" in job:
             _say({check: project.check(job["verify"], check).passed for check in CHECKS})
+            continue
+        if "together" in job:
+            run, workspace = uuid.uuid4().hex, project.workspace()
+            for name in job["together"]:
+                refresh(workspace, name, Limits(chunk_rows=job["chunk_rows"]), run_id=run)
             continue
         if "replace" in job:
             dying = CrashPoint(job["die"][0], at=job["die"][1], action=_die)

@@ -81,7 +81,7 @@ class FileWriter:
         self._writer.close()
         content = self._sink.getvalue()
         if self._parts:
-            self._location.objects().put(self._path, content.to_pybytes())
+            self._location.put_file(self._path, content.to_pybytes())
         footer = pq.read_metadata(pa.BufferReader(content))
         return StagedFile(
             path=self._path,

@@ -75,9 +75,10 @@ def commit_timestamp(actions: Sequence[Mapping[str, Any]]) -> int | None:
     return None if stated is None else int(stated)
 
 
-def read_commit(location: TableLocation, version: int) -> Actions | None:
-    """The actions of one commit; None if the log no longer has it."""
-    content = location.content(f"_delta_log/{version:020d}.json")
+def read_commit(location: TableLocation, version: int, *, again: bool = False) -> Actions | None:
+    """The actions of one commit; None if the log no longer has it. With `again` as the log has it now, even if it was
+    loaded."""
+    content = location.content(f"_delta_log/{version:020d}.json", again=again)
     return None if content is None else [json.loads(line) for line in content.splitlines() if line]
 
 

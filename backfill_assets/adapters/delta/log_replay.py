@@ -209,7 +209,8 @@ def _replayed(location: TableLocation, version: int) -> _State:
 
 def _commits(location: TableLocation, first: int, last: int) -> Iterator[dict[str, Any]]:
     for number in range(first, last + 1):
-        commit = read_commit(location, number)
+        # What was loaded before may be of another log than the checkpoint, and than the marks.
+        commit = read_commit(location, number, again=True)
         if commit is None:
             raise LogGapError(f"version {number} is no longer in the log")
         yield from commit

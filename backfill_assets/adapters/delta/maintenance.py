@@ -73,7 +73,7 @@ def put_commit(
         **more,
     }
     lines = [log_text(each) for each in ({"commitInfo": described}, *actions)]
-    return location.objects().put_if_absent(f"_delta_log/{version:020d}.json", "\n".join(lines).encode())
+    return location.put_entry(version, "\n".join(lines).encode())
 
 
 def _metadata(table: DeltaTable, properties: Mapping[str, str]) -> dict[str, Any]:

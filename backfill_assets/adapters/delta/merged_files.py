@@ -16,13 +16,12 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.delta.maintenance import put_commit
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import MergedRows, check_merged, total_rows
 from backfill_assets.core.epoch.records import Staged, StagedFile
-from backfill_assets.errors import EnvironmentSetupError, TableFeatureError
+from backfill_assets.errors import TableFeatureError
 
 __all__ = ["MergeLarge", "Merged", "asks_more", "check_features", "check_rows", "commit_merged", "merged_folder"]
 
@@ -163,8 +162,6 @@ def _checkpoint(location: TableLocation, table: DeltaTable, version: int) -> Non
     if not interval.isdecimal() or not int(interval) or version % int(interval):
         return
     try:
-        loaded = location.load(version=version)
-        if loaded is not None:
-            loaded.create_checkpoint()
-    except (DeltaError, OSError, EnvironmentSetupError) as error:  # the next commit of delta-rs makes another
+        location.make_checkpoint(version)
+    except Exception as error:  # of as many kinds as there are stores; the next commit of delta-rs makes another
         _log.info("%s: no checkpoint at version %d: %s", location.uri, version, error)

@@ -56,10 +56,8 @@ __all__ = ["DeltaOutput"]
 _log = logging.getLogger(__name__)
 _NO_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
-
 MERGE_MEMORY = 6 * 2**30
 """Bytes of memory that a merge in this process may take; what needs more is merged by Spark."""
-
 MEMORY_OF_BYTE = 4
 """Memory that delta-rs needs per byte of data files in a merge (measured: 3.7 GB for 1 GB)."""
 
@@ -184,6 +182,8 @@ class DeltaOutput:
         except Exception:
             self._log.forget()  # only a new load shows the outcome of the commit
             raise
+        finally:
+            self.location.forget_files()
 
     def _bounds_suit(self, table: DeltaTable, files: Sequence[StagedFile]) -> bool:
         if are_exact(table):
@@ -215,7 +215,7 @@ class DeltaOutput:
             if not commit_merged(self.location, table, made, numbers=numbers, metadata=metadata):
                 raise CommitFailedError(f"{self.location.uri}: there is a version {table.version() + 1} already")
             return
-        table.create_write_transaction(
+        self.location.to_write(table).create_write_transaction(
             [_add(each) for each in staged.files],
             "overwrite" if staged.replaces else "append",
             Schema.from_json(staged.delta_schema or self.schema()) if new_life else table.schema(),
@@ -228,7 +228,7 @@ class DeltaOutput:
         values = {column("t", name): column("s", name) for name in names}
         rows = changed_rows(self.location, staged)
         spans = touched_values(table, changes_of_rows(table, staged.key, rows))
-        table.merge(
+        self.location.to_write(table).merge(
             rows,
             " AND ".join([same_key(table.schema(), staged.key), *lies_in("t", spans)]),
             source_alias="s",
@@ -298,9 +298,11 @@ class DeltaOutput:
 
         A table that had the status at the last `look` is not asked again.
         """
-        if self._table is not None and self._table.metadata().configuration.get(STATUS_PROPERTY) == status:
-            return False
-        return set_properties(self.location, {STATUS_PROPERTY: status})
+        return not self.has_status(status) and set_properties(self.location, {STATUS_PROPERTY: status})
+
+    def has_status(self, status: str) -> bool:
+        """Whether the table had this status at the last `look`."""
+        return self._table is not None and self._table.metadata().configuration.get(STATUS_PROPERTY) == status
 
     def keep_bounds(self, *, thoroughly: bool) -> bool:
         """Keep in the log only the bounds of columns whose bounds are exact and in all files; returns whether anything
@@ -341,7 +343,7 @@ class DeltaOutput:
         beyond the version loaded by the last `look`."""
         assert self._table is not None
         try:
-            self._table.cleanup_metadata()
+            self.location.to_write(self._table).cleanup_metadata()
         except (DeltaError, OSError) as error:  # others may be deleting the same entries
             _log.info("%s: old log entries were not deleted: %s", self.target, error)
 

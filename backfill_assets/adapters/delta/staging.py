@@ -72,10 +72,9 @@ def check_columns(target: str, schema: str, files: Iterable[StagedFile]) -> None
 
 def changed_rows(location: TableLocation, staged: Staged) -> pa.Table:
     """The staged keyed changes, with the action in `__op`: the name of each file's folder."""
-    filesystem = location.files()
     parts = []
     for file in staged.files:
-        with filesystem.open_input_file(file.path) as stream:
+        with location.opened(file.path) as stream:
             rows = pq.ParquetFile(stream).read()
         operation = file.path.rpartition("/")[0].rpartition("__op=")[2]
         parts.append(rows.append_column("__op", pa.array([operation] * len(rows), pa.string())))

@@ -36,6 +36,9 @@ PINNED: Mapping[str, str] = {
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     # Files of a task become visible only when the whole job commits, so files of a failed attempt are never staged.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    # Otherwise Spark looks, before it reads a file, for the folder in which a stream would list what it has written, and
+    # would read only what is listed there.
+    "spark.sql.streaming.fileStreamSink.ignoreMetadata": "true",
     # Kafka secrets are options of its reader.
     REDACTED: KAFKA_OPTIONS,
 }

@@ -28,6 +28,7 @@ class ObjectLedger:
     """`ports.Ledger` on objects in a folder. Each run has its own instance."""
 
     folder: ObjectFolder
+    left_behind: bool = field(default=False, init=False)
     _seen: dict[tuple[str, str, int], int] = field(default_factory=dict, init=False)
     """The newest revision of the epochs of each life that this run listed last, or planned since."""
 
@@ -36,6 +37,7 @@ class ObjectLedger:
         listed = self._listed(target, incarnation, since)
         others = {key: revision for key, revision in self._seen.items() if key[:2] != (target, incarnation)}
         self._seen = others | {(target, incarnation, epoch): revision for epoch, revision in listed}
+        self.left_behind |= bool(listed) and listed[-1][0] > since
         return listed[-1][0] if listed else None
 
     def plan(self, target: str, incarnation: str, epoch: int) -> Plan | None:

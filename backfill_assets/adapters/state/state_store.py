@@ -8,11 +8,12 @@ import json
 import os
 import socket
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import psutil
 from dagster import ConfigurableResource
@@ -28,6 +29,9 @@ from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.skips import Skip, read_skip
 from backfill_assets.declare.stores import LOCAL, as_declared, storage_of
 from backfill_assets.errors import StoredFormatError
+
+if TYPE_CHECKING:
+    from obstore import PutResult
 
 __all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
 
@@ -111,9 +115,12 @@ class _Documents(Generic[T]):
         """Where they lie."""
         return self.warehouse.objects(f"_state/{self.name}")
 
-    def put(self, key: str, **document: object) -> None:
+    def put(self, key: str, **document: object) -> "PutResult":
+        return self.folder.put(f"{key}.json", self.content(**document))
+
+    def content(self, **document: object) -> bytes:
         written = self.kind.written({**document, "written_at": datetime.now(UTC).isoformat()})
-        self.folder.put(f"{key}.json", json.dumps(written).encode())
+        return json.dumps(written).encode()
 
     def get(self, key: str) -> T | None:
         content = self.folder.get(f"{key}.json")
@@ -162,6 +169,8 @@ class State:
         self._passes = _Documents(name="passes", kind=PASS, warehouse=warehouse, make=_pass)
         self._skips = _Documents(name="skips", kind=SKIP, warehouse=warehouse, make=_skip)
         self._known_skips: dict[str, Skip] = {}
+        self._listed_skips: dict[str, list[str]] = {}
+        self._put_leases: dict[str, PutResult] = {}
 
     def ledger(self) -> ObjectLedger:
         """A ledger for one run."""
@@ -179,9 +188,12 @@ class State:
         """Set pause and throttle of a table; they apply until they are set again."""
         self._controls.put(target, paused=controls.paused, rows_per_second=controls.rows_per_second, by=by)
 
-    def skips(self, target: str) -> list[Skip]:
-        """The rows that the operator wants a view to leave out. The document of a row never changes, so it is read once."""
-        names = self._skips.folder.names(target)
+    def skips(self, target: str, *, again: bool = True) -> list[Skip]:
+        """The rows that the operator wants a view to leave out; as they were listed before, if not `again`. The document of a
+        row never changes, so it is read once."""
+        if again or target not in self._listed_skips:
+            self._listed_skips[target] = self._skips.folder.names(target)
+        names = self._listed_skips[target]
         new = [name for name in names if name not in self._known_skips]
         for name, content in zip(new, self._skips.folder.get_all(new), strict=True):
             if content is not None:  # it was taken back at this moment
@@ -209,15 +221,19 @@ class State:
 
     def put_lease(self, target: str, run_id: str, *, held: bool) -> None:
         """Take, renew or release the lease of a table for the current process."""
-        pid = os.getpid()
-        self._leases.put(
-            target,
-            run_id=run_id,
-            host=socket.gethostname(),
-            pid=pid,
-            process_started=psutil.Process(pid).create_time(),
-            held=held,
-        )
+        self._put_leases[target] = self._leases.put(target, **_own(run_id, held=held))
+
+    def release_lease(self, target: str, run_id: str) -> None:
+        """Release a lease that `put_lease` took, unless another run has taken it over since."""
+        put = self._put_leases.pop(target, None)
+        if put is not None and not self.warehouse.is_local:
+            with suppress(Exception):  # a store that does not replace on this condition is asked who holds the lease
+                self._leases.folder.put_over(f"{target}.json", self._leases.content(**_own(run_id, held=False)), put)
+                return
+        with suppress(StoredFormatError):  # a successor of another release
+            lease = self.lease(target)
+            if lease is not None and lease.run_id == run_id:
+                self.put_lease(target, run_id, held=False)
 
     def passed(self, target: str, check: str) -> CheckPass | None:
         """The last pass of a check; None if it is unknown, so that everything has to be proved."""
@@ -286,6 +302,13 @@ class StateStore(ConfigurableResource[State]):
     def state(self) -> State:
         """The plans, leases, controls and check results of the warehouse, ready to read and write."""
         return State(self.place)
+
+
+def _own(run_id: str, *, held: bool) -> dict[str, object]:
+    """What a lease says of the current process."""
+    pid = os.getpid()
+    started = psutil.Process(pid).create_time()
+    return {"run_id": run_id, "host": socket.gethostname(), "pid": pid, "process_started": started, "held": held}
 
 
 def _controls(_target: str, document: Mapping[str, Any]) -> Controls:

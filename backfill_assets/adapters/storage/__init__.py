@@ -1,7 +1,9 @@
 """Where tables and small objects are stored: local disk or object store.
 
 - `asked_stores`: whether stores can be read
+- `copied_log`: a table's log, copied from an object store, each entry once
 - `documents`: stored JSON documents, each with the number of its format
+- `log_tail`: the end of a table's log, as one object
 - `lru`: a cache with a bound
 - `object_store`: small objects below a folder or bucket prefix
 - `options`: declared storage as the options of delta-rs

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from backfill_assets.adapters.storage.packing import pack, unpack
 from backfill_assets.errors import StoredFormatError
 
-__all__ = ["COMMIT", "CONTROLS", "LEASE", "PASS", "PLAN", "SKIP", "SPOOLED", "DocumentKind"]
+__all__ = ["COMMIT", "CONTROLS", "LEASE", "PASS", "PLAN", "SKIP", "SPOOLED", "TAIL", "DocumentKind"]
 
 T = TypeVar("T")
 
@@ -92,3 +92,4 @@ LEASE = DocumentKind(name="lease", format=2, remedy="; or delete the object once
 PASS = DocumentKind(name="pass", format=2)
 SKIP = DocumentKind(name="row to leave out", format=2, remedy="; or delete the object, and name the row again")
 SPOOLED = DocumentKind(name="list of captured files", format=2)
+TAIL = DocumentKind(name="end of a log", format=1)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from backfill_assets.adapters.storage.store_errors import cannot_be_read
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta, PutResult
     from obstore.store import ObjectStore
 
-__all__ = ["ObjectFolder"]
+__all__ = ["ObjectFolder", "Stored"]
 
 _CLIENT = {
     "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only",
@@ -32,6 +33,16 @@ _DELTA_ONLY = {
     "allow_unsafe_rename", "checksum", "force_credential_load", "s3_allow_unsafe_rename", "s3_locking_provider",
 }  # fmt: skip
 """Options that only delta-rs itself reads, and no store knows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """What a store says of an object: its size, when it was written, in microseconds since 1970, and the tag that it gave it,
+    which another object in its place does not have."""
+
+    size: int
+    modified: int
+    tag: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,20 +66,37 @@ class ObjectFolder:
             Whether this call wrote it. Only one of several concurrent calls does. False is not certain: a store's client
             that repeats a request finds what its first attempt wrote.
         """
+        return self.put_new(path, content)[0]
+
+    def put_new(self, path: str, content: bytes) -> tuple[bool, str | None]:
+        """`put_if_absent`, with the tag that the store gave the object, if it tells one."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
         try:
-            obstore.put(self._store, path, content, mode="create")
+            made = obstore.put(self._store, path, content, mode="create")
         except AlreadyExistsError:
-            return False
-        return True
+            return False, None
+        return True, made["e_tag"]
 
-    def put(self, path: str, content: bytes) -> None:
-        """Write an object, replacing one with that name."""
+    def put(self, path: str, content: bytes) -> "PutResult":
+        """Write an object, replacing one with that name; what the store says of it."""
         import obstore
 
-        obstore.put(self._store, path, content)
+        return obstore.put(self._store, path, content)
+
+    def put_over(self, path: str, content: bytes, put: "PutResult") -> bool:
+        """Replace an object if it still is the one that was `put`; returns whether it was. False is not certain, as with
+        `put_if_absent`. Errors: `NotImplementedError` on a local disk; those of a store that has no such put."""
+        import obstore
+        from obstore.exceptions import PreconditionError
+
+        known: Any = {name: value for name, value in put.items() if value is not None}
+        try:
+            obstore.put(self._store, path, content, mode=known)
+        except PreconditionError:
+            return False
+        return True
 
     def copy(self, path: str, to: str) -> None:
         """Copy an object within the folder; on a local disk, by another link to the same file."""
@@ -109,6 +137,8 @@ class ObjectFolder:
 
     def get_all(self, paths: Sequence[str]) -> list[bytes | None]:
         """The contents of objects, in the order of their paths; several requests run at the same time."""
+        if len(paths) < 2:
+            return [self.get(path) for path in paths]
         with ThreadPoolExecutor(_REQUESTS) as requests:
             return list(requests.map(self.get, paths))
 
@@ -121,13 +151,17 @@ class ObjectFolder:
 
         An object whose name ends in a slash, as S3A marks folders, comes without the slash.
         """
+        return {path: stored.size for path, stored in self.listed(prefix, after=after).items()}
+
+    def listed(self, prefix: str, *, after: str | None = None) -> dict[str, Stored]:
+        """All objects in a folder, as `sizes`, with all that a list says of them."""
         import obstore
 
         if self._is_missing:
             return {}
         with self._reading():
             pages = obstore.list(self._store, prefix=prefix, offset=after)
-            return {str(listed["path"]): int(listed["size"]) for page in pages for listed in page}
+            return {str(each["path"]): _stored(each) for page in pages for each in page}
 
     def try_to_list(self) -> None:
         """List the beginning of the folder; raises what the store's client raises."""
@@ -181,3 +215,8 @@ class ObjectFolder:
         config: Any = {name: value for name, value in given.items() if name not in _CLIENT | _DELTA_ONLY}
         retry: Any = {"retry_config": {"retry_timeout": timedelta(seconds=self.seconds)}} if self.seconds else {}
         return from_url(self.uri, config=config, client_options=client, **retry)
+
+
+def _stored(listed: "ObjectMeta") -> Stored:
+    modified = int(listed["last_modified"].timestamp() * 1e6)
+    return Stored(size=int(listed["size"]), modified=modified, tag=listed["e_tag"])

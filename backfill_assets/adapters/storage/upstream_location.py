@@ -43,8 +43,12 @@ class TableElsewhere(TableLocation):
 
     def load(self, version: int | None = None) -> DeltaTable | None:
         """The table, at its newest or the given version; None if it does not exist. Errors: as of any table."""
-        self.asked.check(f"table {self.name!r}", self.objects())
+        self.ask()
         return super().load(version)
+
+    def ask(self) -> None:
+        """Ask the table's store whether it can be read, once for a run."""
+        self.asked.check(f"table {self.name!r}", self.objects())
 
 
 def located(table: Declared, *, warehouse: Warehouse, root: Path, asked: AskedStores) -> TableLocation:

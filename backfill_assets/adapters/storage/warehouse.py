@@ -1,5 +1,6 @@
 """The folder of all tables, and file access there: one warehouse on local disk or in an object store."""
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +9,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
+from backfill_assets.adapters.storage.copied_log import CopiedLog, CopiedTable, entry_of
 from backfill_assets.adapters.storage.object_store import ObjectFolder
 from backfill_assets.adapters.storage.s3 import s3_access, spark_settings
 from backfill_assets.adapters.storage.store_errors import cannot_be_read
@@ -20,6 +23,11 @@ from backfill_assets.declare.stores import bucket_of, canonical
 from backfill_assets.errors import EnvironmentSetupError
 
 __all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse", "address"]
+
+_log = logging.getLogger(__name__)
+
+_REMEMBERED = 2**25
+"""The bytes of files that are remembered at most."""
 
 Mark = tuple[int, int | None, int | None]
 """A commit of a log: its version, and the size and time of its entry."""
@@ -31,6 +39,8 @@ class TableLocation:
 
     uri: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold secrets
+    has_tail: bool = False
+    """Whether this project writes the table, so that its log may have a tail (`log_tail`)."""
 
     @property
     def is_local(self) -> bool:
@@ -49,6 +59,9 @@ class TableLocation:
         except OSError as error:
             raise self.cannot_be_read(error) from None
 
+    def ask(self) -> None:
+        """Called before the table's store is first read: raises if it does not answer, where that can be found out soon."""
+
     def cannot_be_read(self, error: Exception) -> EnvironmentSetupError:
         """The error about a store that does not answer a read, or refuses it."""
         return cannot_be_read("the table", self.uri, error, self.storage_options)
@@ -59,17 +72,19 @@ class TableLocation:
 
     def commit_mark(self, version: int) -> "Mark | None":
         """What distinguishes a commit from another one with the same version; None if the log does not have it."""
-        path = f"_delta_log/{version:020d}.json"
+        path = entry_of(version)
         if not self.is_local:
             head = self.objects().head(path)
             return None if head is None else (version, *head)
         (info,) = self.files().get_file_info([path])
         return (version, info.size, info.mtime_ns) if info.is_file else None
 
-    def content(self, path: str) -> bytes | None:
-        """What is in a small file; None if it does not exist."""
+    def content(self, path: str, *, again: bool = False) -> bytes | None:
+        """What is in a small file; None if it does not exist. An entry of the log that was loaded is read `again` only if
+        that is asked for."""
         if not self.is_local:
-            return self.objects().get(path)
+            known = None if again else self.followed.content(path)
+            return self.objects().get(path) if known is None else known
         try:
             with self.files().open_input_stream(path) as stream:
                 return bytes(stream.read())
@@ -80,8 +95,26 @@ class TableLocation:
         """The sizes of those of these files that exist."""
         if self.is_local:
             return {info.path: info.size for info in self.files().get_file_info(list(paths)) if info.is_file}
-        found = zip(paths, self.objects().head_all(paths), strict=True)
-        return {path: head[0] for path, head in found if head is not None}
+        known = {path: len(self._put_here[path]) for path in paths if path in self._put_here}
+        others = [path for path in paths if path not in known]
+        found = zip(others, self.objects().head_all(others), strict=True)
+        return known | {path: head[0] for path, head in found if head is not None}
+
+    def put_file(self, path: str, content: bytes) -> None:
+        """Write a file, and remember it until `forget_files`, if it is small: the store has acknowledged it. Errors: those of
+        the store."""
+        self.objects().put(path, content)
+        if sum(map(len, self._put_here.values())) + len(content) <= _REMEMBERED and not self.is_local:
+            self._put_here[path] = content
+
+    def forget_files(self) -> None:
+        """Look for files in the store again that were written here, because others may have deleted them meanwhile."""
+        self._put_here.clear()
+
+    def opened(self, path: str) -> pa.NativeFile:
+        """A file to be read; one that is remembered, without a request."""
+        known = self._put_here.get(path)
+        return self.files().open_input_file(path) if known is None else pa.BufferReader(known)
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file into the table's folder."""
@@ -91,14 +124,37 @@ class TableLocation:
         stream.write(content)
         stream.close()
 
+    def put_entry(self, version: int, content: bytes) -> bool:
+        """Write an entry of the log, unless the log has that version; returns as `ObjectFolder.put_if_absent`."""
+        written, tag = self.objects().put_new(entry_of(version), content)
+        if written and tag is not None:
+            self.followed.put(version, tag, content)
+        return written
+
     def objects(self) -> ObjectFolder:
         """The folder's small objects, with put-if-absent."""
         return self._objects
 
     @cached_property
     def followed(self) -> "LoadedTable":
-        """The table as all that hold this object follow it: what one of them has loaded, the others need not load again."""
+        """The table as all that hold this object follow it: what one of them has loaded, the others need not load again.
+
+        It may be loaded from a copy of its log; `to_write` is for those who change it.
+        """
         return LoadedTable(self)
+
+    def make_checkpoint(self, version: int) -> None:
+        """Write a checkpoint of a version. Errors: as `load`; those of delta-rs."""
+        if not self.followed.make_checkpoint(version) and (loaded := self.load(version)) is not None:
+            loaded.create_checkpoint()
+
+    def to_write(self, table: DeltaTable) -> DeltaTable:
+        """A loaded version as delta-rs commits on it. Errors: as `load`; those of delta-rs if it is gone."""
+        if not isinstance(table, CopiedTable):
+            return table
+        loaded = self.load(table.version())
+        assert loaded is not None
+        return loaded
 
     def last(self) -> DeltaTable | None:
         """The table at the version that was loaded last, without a request; if none was, the newest. Errors: as `load`."""
@@ -108,6 +164,10 @@ class TableLocation:
         """The table at a version, without a request if this was loaded last. Errors: as `load`."""
         loaded = self.followed.loaded
         return loaded if loaded is not None and loaded.version() == version else self.load(version)
+
+    @cached_property
+    def _put_here(self) -> dict[str, bytes]:
+        return {}
 
     @cached_property
     def _objects(self) -> ObjectFolder:
@@ -121,7 +181,8 @@ class TableLocation:
 
 @dataclass
 class LoadedTable:
-    """A table that is loaded once and then follows its log: only new commits are read.
+    """A table that is loaded once and then follows its log: only new commits are read. The log of an object store is copied,
+    if it has nothing that only delta-rs reads.
 
     If the log was restored or replaced, the commit of the known version differs, and the table is loaded again. Whoever needs
     it at the version of a moment has to see whether it still is.
@@ -132,6 +193,7 @@ class LoadedTable:
     """The commit of the version that is known, by which another log in the table's place is noticed."""
     loaded: DeltaTable | None = field(default=None, init=False)
     """The table at the version that was loaded last; None if none was."""
+    _copy: CopiedLog | None = field(default=None, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def newest(self) -> DeltaTable | None:
@@ -143,6 +205,10 @@ class LoadedTable:
             raise self.location.cannot_be_read(error) from None
 
     def _newest(self) -> DeltaTable | None:
+        if not self.location.is_local and (copy := self._copied()) is not None:
+            at, self.loaded = copy.table.version(), copy.table
+            self.mark = (at, copy.entries[at].size, copy.entries[at].modified)
+            return self.loaded
         known, table = self.mark, self.loaded
         if table is None or known is None or self._commit(known[0]) != known:
             self.loaded, known = self.location.load(), None
@@ -152,6 +218,45 @@ class LoadedTable:
             known = newer
         self.mark = self._mark(known)
         return self.loaded
+
+    def _copied(self) -> CopiedLog | None:
+        """The copy of the log as it is now; None if it is not copied."""
+        if self._copy is not None and self.mark is not None and self._copy.follow():
+            return self._copy
+        if self._copy is None and self.mark is not None:
+            return None  # it was loaded by delta-rs
+        self.location.ask()
+        where = self.location
+        self._copy = CopiedLog.newest(where.uri, where.objects(), has_tail=where.has_tail)
+        self.loaded = self.mark = None
+        return self._copy
+
+    def make_checkpoint(self, version: int) -> bool:
+        """Write a checkpoint of a version from the copy of the log; False if the newest version is another one, or is not
+        copied. Errors: as `newest`."""
+        if self._copy is None or (table := self.newest()) is None or self._copy is None or table.version() != version:
+            return False
+        self._copy.make_checkpoint()
+        self.keep()
+        return True
+
+    def content(self, path: str) -> bytes | None:
+        """What an entry of the log holds, if it is in the copy that was loaded."""
+        return None if self._copy is None else self._copy.content(path)
+
+    def put(self, version: int, tag: str, content: bytes) -> None:
+        """Take note of an entry that this process has put, and of the tag that the store gave it."""
+        if self._copy is not None:
+            self._copy.known[entry_of(version)] = (tag, content)
+
+    def keep(self) -> None:
+        """Keep the end of the log as it was loaded last, so that the next run need not request each of its entries."""
+        if self._copy is None or not self.location.has_tail:
+            return
+        try:
+            self._copy.keep()
+        except Exception as error:  # of as many kinds as there are stores; the table is as it should be without it
+            _log.info("%s: the end of its log was not kept: %s", self.location.uri, error)
 
     def _mark(self, known: Mark | None) -> Mark | None:
         """The commit of the loaded version, which is asked for unless it is known."""
@@ -216,7 +321,7 @@ class Warehouse:
 
     def table(self, path: str) -> TableLocation:
         """The table at a path such as `views/revenue`."""
-        return TableLocation(uri=f"{self.uri}/{path}", storage_options=self.storage_options)
+        return TableLocation(uri=f"{self.uri}/{path}", storage_options=self.storage_options, has_tail=True)
 
     def objects(self, path: str, *, seconds: float | None = None) -> ObjectFolder:
         """The small objects below a path such as `_state/plans`; how long requests are repeated, if not as long as usual."""

@@ -28,6 +28,7 @@ class Sources:
     catalog: Catalog
     _clients: dict[str, KafkaClient] = field(default_factory=dict, init=False)
     _logs: dict[str, LogReader] = field(default_factory=dict, init=False)
+    _bronze: dict[str, BronzeState] = field(default_factory=dict, init=False)
 
     def client(self, source: KafkaSource) -> KafkaClient:
         """The Kafka client of a source."""
@@ -71,8 +72,14 @@ class Sources:
             self._logs[source] = LogReader(self.client(declared), isolation=declared.isolation)
         return self._logs[source]
 
-    def bronze(self, source: str) -> BronzeState:
-        """The bronze table of a source; `UpstreamChangedError` if it does not exist (any more)."""
+    def bronze(self, source: str, *, again: bool = True) -> BronzeState:
+        """The bronze table of a source; as it was found before, if not `again`. `UpstreamChangedError` if it does not exist
+        (any more)."""
+        if again or source not in self._bronze:
+            self._bronze[source] = self._bronze_now(source)
+        return self._bronze[source]
+
+    def _bronze_now(self, source: str) -> BronzeState:
         table = self.catalog.upstream(self.registry.source(source))
         look = table.output.look()
         if not look.exists:

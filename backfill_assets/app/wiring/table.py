@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.declare.model import Declared, MaterializedView
 from backfill_assets.query.query import Query
@@ -41,6 +42,10 @@ class Catalog(Protocol):
 
     def upstream(self, declared: Declared) -> Table:
         """A table that others read, kept for the run: when it is read again, only newer commits are loaded."""
+        ...
+
+    def location(self, declared: Declared) -> TableLocation:
+        """Where a table is: one object for a run, so that its log is loaded once."""
         ...
 
     def bound(self, view: MaterializedView) -> Query:

@@ -103,7 +103,7 @@ class ViewInputs:
         if not isinstance(upstream, DeltaTable):
             return DeltaUpstream(
                 name=upstream.name,
-                location=place.table(upstream.folder),
+                location=self.catalog.location(upstream),
                 key=lambda: self.query.key_of(upstream),
                 kept=kept,
                 follows=self._follows,

@@ -201,8 +201,9 @@ class Upstreams(Protocol):
         """The last record of each range that the topic delivers, by partition; partitions without one are missing."""
         ...
 
-    def bronze(self, source: str) -> BronzeState:
-        """The bronze table of a source; `UpstreamChangedError` if it does not exist (any more)."""
+    def bronze(self, source: str, *, again: bool = True) -> BronzeState:
+        """The bronze table of a source; as it was found before, if not `again`. `UpstreamChangedError` if it does not exist
+        (any more)."""
         ...
 
     def create_bronze(self, source: str) -> BronzeState:
@@ -334,6 +335,9 @@ class Output(Protocol):
 
 class Ledger(Protocol):
     """The plans of all tables. Runs compete only for one epoch of one table."""
+
+    left_behind: bool
+    """Whether `newest` has found a plan of an epoch after the one from which it looked."""
 
     def newest(self, target: str, incarnation: str, *, since: int = 0) -> int | None:
         """The number of the newest planned epoch of this life, None if none is known at or after `since`."""

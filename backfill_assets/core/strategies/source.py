@@ -211,7 +211,7 @@ class SourceDecider:
     def lag(self, position: ViewPosition) -> Mapping[str, int]:
         lags = {}
         for name, source in position.sources.items():
-            bronze = self.upstreams.bronze(name).position
+            bronze = self.upstreams.bronze(name, again=False).position
             for partition, state in sorted(source.partitions.items()):
                 ahead = max(bronze.next.get(partition, 0), state.target if state.phase is Phase.BACKFILLING else 0)
                 lags[f"{name}/{partition}"] = max(0, ahead - state.next)

@@ -112,9 +112,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The versions whose log entries are read."""
     found: list[int] = []
 
-    def noted(location: TableLocation, version: int) -> Any:
+    def noted(location: TableLocation, version: int, *, again: bool) -> Any:
         found.append(version)
-        return read_commit(location, version)
+        return read_commit(location, version, again=again)
 
     monkeypatch.setattr(log_replay, "read_commit", noted)
     return found
@@ -152,11 +152,11 @@ def test_a_version_read_while_the_log_was_recreated_is_not_kept(
     append(uri)
     carried = LogReplay(TableLocation(uri=uri))
 
-    def make_again_first(location: TableLocation, version: int) -> Any:
+    def make_again_first(location: TableLocation, version: int, *, again: bool) -> Any:
         if version == 1:
             monkeypatch.undo()
             make_again(uri)
-        return read_commit(location, version)
+        return read_commit(location, version, again=again)
 
     monkeypatch.setattr(log_replay, "read_commit", make_again_first)
     carried.version(1)

@@ -176,6 +176,14 @@ def test_the_newest_epoch_is_found_from_the_last_commit_on(opened: Callable[[], 
     assert [ledger.newest(TARGET, LIFE, since=since) for since in (0, 9, 10, 11)] == [10, 10, 10, None]
 
 
+def test_a_plan_that_was_not_committed_is_noticed_as_what_a_run_left_behind(opened: Callable[[], ObjectLedger]) -> None:
+    for epoch in (1, 2):
+        assert opened().append(plan(epoch))
+    first, second = opened(), opened()
+    assert (first.newest(TARGET, LIFE, since=2), first.left_behind) == (2, False)
+    assert (second.newest(TARGET, LIFE, since=1), second.left_behind) == (2, True)
+
+
 def test_a_lost_ledger_continues_from_the_last_commit(opened: Callable[[], ObjectLedger]) -> None:
     ledger = opened()
     ledger.rebuild(committed(7))

@@ -75,6 +75,30 @@ def test_each_row_that_is_left_out_is_a_document_of_its_own(state: State) -> Non
     assert (state.skips("views/a"), state._known_skips) == ([], {}), "what was taken back is not remembered"
 
 
+def test_rows_that_are_left_out_are_listed_again_only_if_asked_for(state: State) -> None:
+    first, second = (OffsetSkip(source="orders", partition=0, offset=number) for number in (1, 2))
+    state.add_skip("views/a", first, by="test")
+    assert state.skips("views/a", again=False) == [first]
+    state.add_skip("views/a", second, by="test")
+    assert state.skips("views/a", again=False) == [first]
+    assert state.skips("views/a") == state.skips("views/a", again=False) == [first, second]
+
+
+def test_a_lease_is_released_by_the_run_that_has_it_and_no_other(state: State) -> None:
+    another = State(state.warehouse)
+    state.put_lease("views/a", "a-run", held=True)
+    state.release_lease("views/a", "a-run")
+    found = another.lease("views/a")
+    assert found is not None
+    assert (found.run_id, found.held) == ("a-run", False)
+    state.put_lease("views/a", "a-run", held=True)
+    another.put_lease("views/a", "another-run", held=True)
+    state.release_lease("views/a", "a-run")
+    found = another.lease("views/a")
+    assert found is not None
+    assert (found.run_id, found.held) == ("another-run", True)
+
+
 def test_forgetting_a_table_removes_everything_of_it_and_nothing_of_others(state: State) -> None:
     for target in ("views/a", "views/ab"):
         state.put_lease(target, "a-run", held=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.adapters.state.state_store import State
+from backfill_assets.app import heartbeat
 from backfill_assets.app.lifecycle import drop, maintain, reset
 from backfill_assets.app.refresh import Refresh
 from backfill_assets.core.epoch.limits import Limits, Stop
@@ -147,7 +148,10 @@ def stalled(world: Project) -> Project:
     return world
 
 
-def test_maintenance_vacuum_and_expiry_remove_nothing_from_a_stalled_run(orders: Project) -> None:
+def test_maintenance_vacuum_and_expiry_remove_nothing_from_a_stalled_run(
+    orders: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "TIDY_EVERY", 1)
     orders.refresh("large", Limits(max_rows=4, chunk_rows=2))
     forget_at_once(orders.workspace().table(orders.declared["large"]).output.location)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
+from backfill_assets.app import heartbeat
 from backfill_assets.app.controls import set_controls
 from backfill_assets.app.lifecycle import drop, maintain, rebuild, reset
 from backfill_assets.app.status import status
@@ -63,7 +64,10 @@ def test_positions_outlive_log_cleanup_once_restated_and_are_never_guessed_witho
 
 
 @pytest.mark.full
-def test_a_log_expires_beyond_its_retention_and_takes_nothing_along_that_is_needed(orders: Project) -> None:
+def test_a_log_expires_beyond_its_retention_and_takes_nothing_along_that_is_needed(
+    orders: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "TIDY_EVERY", 2)
     orders.refresh("large", CHUNKED)
     first_life = orders.record("large").incarnation
     reset(orders.workspace(), "large")

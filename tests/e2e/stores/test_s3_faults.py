@@ -21,6 +21,7 @@ from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.merged_files import Merged
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.state.state_store import State
 from backfill_assets.adapters.storage.put_if_absent import MARKER, check_store
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
 from backfill_assets.core.epoch.records import CommitKind, Staged
@@ -180,6 +181,28 @@ def replaced(location: TableLocation, table: DeltaTable, _staged: Staged) -> Mer
 
 
 @pytest.mark.full
+def test_a_lease_is_released_by_one_request_unless_another_run_has_it(proxy: S3Proxy, warehouse: Warehouse) -> None:
+    state, another = State(warehouse), State(warehouse)
+    state.put_lease(TARGET, "a-run", held=True)
+    proxy.requests()
+    state.release_lease(TARGET, "a-run")
+    assert [(each.method, each.status) for each in proxy.requests()] == [("PUT", 200)]
+    state.put_lease(TARGET, "a-run", held=True)
+    another.put_lease(TARGET, "another-run", held=True)
+    state.release_lease(TARGET, "a-run")
+    assert holder(another) == ("another-run", True)
+    another.put_lease(TARGET, "another-run", held=True)
+    proxy.fail("PUT", "leases", "denied")  # as a store that does not know the condition
+    another.release_lease(TARGET, "another-run")
+    assert holder(state) == ("another-run", False)
+
+
+def holder(state: State) -> tuple[str, bool]:
+    lease = state.lease(TARGET)
+    assert lease is not None
+    return lease.run_id, lease.held
+
+
 def test_of_many_writers_at_once_none_loses_a_commit(warehouse: Warehouse) -> None:
     output = output_of(warehouse)
     commit(output, record(CommitKind.CREATE, LIFE, 0))

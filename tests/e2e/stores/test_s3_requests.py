@@ -4,9 +4,11 @@ import json
 import os
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -15,13 +17,17 @@ from tests.support.over_connect import over_connect
 from tests.support.processes import Processes
 from tests.support.project import Project
 from tests.support.runner import declared, order_of
-from tests.support.s3_proxy import S3Proxy, before
+from tests.support.s3_proxy import Request, S3Proxy, before
 from tests.support.servers import FOLDER
 
 pytestmark = pytest.mark.e2e
 
-MOST = {"orders": 51, "large": 78, "sums": 92}
+MOST = {"orders": 22, "large": 32, "sums": 42}
 """Requests of a refresh with one epoch of 1,000 records, in a process of its own, on young logs."""
+OF_AN_EPOCH = {"orders": 8, "large": 16, "sums": 26}
+"""Requests from one commit of a table to the next, in a run of several epochs: the median."""
+TOGETHER, IDLE = 73, 22
+"""Requests of one process that refreshes all three, with one epoch of each, and with nothing to do."""
 
 
 @pytest.fixture
@@ -55,6 +61,52 @@ def test_a_refresh_of_a_thousand_records_takes_few_requests(
     assert project.rows("orders", "id") == Counter((number,) for number in range(2000))
     assert "sums" not in took or project.rows("sums", "n") == Counter([(667,), (667,), (666,)])
     assert all(took[name] <= MOST[name] for name in names), took
+
+
+@pytest.mark.parametrize("epochs", [3, pytest.param(24, marks=pytest.mark.full)], ids=["young", "old"])
+def test_an_epoch_takes_few_requests_and_so_do_tables_that_are_refreshed_together(
+    counted: tuple[Project, S3Proxy], remote: str, epochs: int
+) -> None:
+    project, proxy = counted
+    runs = Processes(remote)
+    topic = project.topic()
+    project.declare(*declared(topic))
+    order, together = order_of(project, topic), {"together": [*MOST], "chunk_rows": 1000}
+    assert runs.run(order, together)[0] == 0
+    produce(project, topic, epochs)
+    took: dict[str, list[int]] = {}
+    for name in MOST:
+        proxy.requests()
+        assert runs.run(order, {"refresh": name, "chunk_rows": 1000})[0] == 0
+        took[name] = between_commits(proxy.requests(), name)
+        assert len(took[name]) == epochs - 1
+    produce(project, topic, 1)
+    proxy.requests()
+    assert runs.run(order, together)[0] == 0
+    busy = len(proxy.requests())
+    assert runs.run(order, together)[0] == 0
+    idle = len(proxy.requests())
+    runs.close()
+    assert sum(n for (n,) in project.rows("sums", "n").elements()) == (epochs + 1) * 1000
+    assert all(median(each) <= OF_AN_EPOCH[name] for name, each in took.items()), took
+    assert (busy <= TOGETHER, idle <= IDLE) == (True, True), (busy, idle)
+
+
+def produce(project: Project, topic: str, epochs: int) -> None:
+    project.produce(topic, [{"id": number, "amount": number / 4} for number in range(epochs * 1000)])
+
+
+def between_commits(requests: Sequence[Request], name: str) -> list[int]:
+    """How many requests there are from one commit of a table to the next."""
+    commits = [
+        at
+        for at, each in enumerate(requests)
+        if each.method == "PUT"
+        and each.status == 200
+        and f"/{name}/_delta_log/" in each.address
+        and "json" in each.address
+    ]
+    return [after - before for before, after in pairwise(commits)]
 
 
 def test_rows_are_staged_alike_by_spark_and_by_this_process(on_s3: Project, remote: str) -> None:

@@ -1,0 +1,204 @@
+"""A log that is copied from a store: each entry is requested once, what is new is seen, and another log is noticed."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from backfill_assets.adapters.delta.log_replay import replay
+from backfill_assets.adapters.delta.maintenance import put_commit
+from backfill_assets.adapters.storage.copied_log import CopiedTable
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from tests.support.stored_table import StoredLocation, stored_at
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> StoredLocation:
+    uri = str(tmp_path / "table")
+    for number in range(3):
+        add(uri, number)
+    return stored_at(uri)
+
+
+def add(uri: str, number: int) -> None:
+    write_deltalake(uri, pa.table({"id": [number]}), mode="append")
+
+
+def newest(location: TableLocation) -> DeltaTable:
+    table = location.followed.newest()
+    assert table is not None
+    return table
+
+
+def same(location: TableLocation) -> None:
+    """The copy says the same of the table as its own log."""
+    copied, table = newest(location), DeltaTable(location.uri)
+    assert isinstance(copied, CopiedTable)
+    assert copied.version() == table.version()
+    assert copied.metadata().id == table.metadata().id
+    assert copied.table_uri == location.uri
+    found, expected = (
+        {row["path"]: row for row in pa.table(each.get_add_actions(flatten=True)).to_pylist()}
+        for each in (copied, table)
+    )
+    assert found == expected
+
+
+def test_each_entry_is_requested_once_and_new_ones_as_they_come(location: StoredLocation) -> None:
+    same(location)
+    assert location.counting.taken() == ["0", "1", "2", "_last_checkpoint"]
+    same(location)
+    assert location.content("_delta_log/00000000000000000001.json") is not None
+    assert location.counting.taken() == []
+    add(location.uri, 3)
+    same(location)
+    assert location.counting.taken() == ["3"]
+
+
+def test_a_log_is_copied_from_its_newest_checkpoint_on(location: StoredLocation) -> None:
+    DeltaTable(location.uri).create_checkpoint()
+    same(location)
+    assert location.counting.taken() == ["2", "2.checkpoint.parquet", "_last_checkpoint"]
+    add(location.uri, 3)
+    location.followed.forget()
+    same(location)
+    assert location.counting.taken() == ["2.checkpoint.parquet", "3", "_last_checkpoint"]
+    Path(location.uri, "_delta_log", "_last_checkpoint").unlink()  # it is a hint
+    location.followed.forget()
+    same(location)
+
+
+def test_an_entry_that_was_put_here_is_not_requested(location: StoredLocation) -> None:
+    newest(location)
+    location.counting.taken()
+    assert put_commit(location, 3, "OPTIMIZE", [])
+    add(location.uri, 4)
+    same(location)
+    assert location.counting.taken() == ["4"]
+
+
+def test_an_entry_that_was_put_here_and_replaced_since_is_requested(location: StoredLocation) -> None:
+    newest(location)
+    assert put_commit(location, 3, "OPTIMIZE", [])
+    entry = Path(location.uri, "_delta_log", f"{3:020d}.json")
+    content = entry.read_text()
+    entry.unlink()
+    entry.write_text(content.replace("OPTIMIZE", "ANOTHER!"))
+    location.counting.taken()
+    newest(location)
+    assert location.counting.taken() == ["3"]
+    assert b"ANOTHER!" in (location.content("_delta_log/00000000000000000003.json") or b"")
+
+
+def test_an_entry_that_another_put_first_is_requested(location: StoredLocation) -> None:
+    newest(location)
+    add(location.uri, 3)
+    location.counting.taken()
+    assert not put_commit(location, 3, "OPTIMIZE", [])
+    same(location)
+    assert location.counting.taken() == ["3"]
+
+
+def test_another_log_in_the_tables_place_is_loaded_anew(location: StoredLocation) -> None:
+    before = newest(location).metadata().id
+    shutil.rmtree(location.uri)
+    for number in range(5):
+        add(location.uri, number)
+    same(location)
+    assert newest(location).metadata().id != before
+    shutil.rmtree(location.uri)
+    add(location.uri, 0)  # it is shorter than what was copied
+    same(location)
+    shutil.rmtree(location.uri)
+    assert location.followed.newest() is None
+    add(location.uri, 0)
+    same(location)
+
+
+def test_a_log_of_which_entries_are_missing_or_that_has_other_checkpoints_is_left_to_delta(
+    location: StoredLocation,
+) -> None:
+    log = Path(location.uri, "_delta_log")
+    DeltaTable(location.uri).create_checkpoint()
+    (log / f"{2:020d}.checkpoint.parquet").rename(log / f"{2:020d}.checkpoint.0000000001.0000000001.parquet")
+    (log / "_last_checkpoint").write_text(json.dumps({"version": 2, "size": 5, "parts": 1}))
+    assert not isinstance(newest(location), CopiedTable)
+    assert location.counting.taken() == ["2", "_last_checkpoint"]
+    add(location.uri, 3)
+    assert newest(location).version() == 3
+    (log / f"{2:020d}.checkpoint.0000000001.0000000001.parquet").unlink()
+    (log / "_last_checkpoint").unlink()
+    location.followed.forget()
+    same(location)
+    (log / f"{1:020d}.json").unlink()
+    location.followed.forget()
+    with pytest.raises(Exception, match="log"):
+        location.followed.newest()
+
+
+def test_a_version_is_replayed_from_the_log_as_it_is_now(location: StoredLocation) -> None:
+    newest(location)
+    shutil.rmtree(location.uri)
+    for number in range(3):
+        add(location.uri, number)
+    found = {each.path for each in replay(location, 2).files}
+    assert found == set(pa.table(DeltaTable(location.uri).get_add_actions()).column("path").to_pylist())
+
+
+def test_a_copy_that_has_grown_long_is_made_anew(location: StoredLocation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backfill_assets.adapters.storage.copied_log.MANY", 4)
+    newest(location)
+    add(location.uri, 3)
+    same(location)
+    DeltaTable(location.uri).create_checkpoint()
+    location.counting.taken()
+    add(location.uri, 4)
+    same(location)
+    assert location.counting.taken() == ["3.checkpoint.parquet", "4", "_last_checkpoint"]
+
+
+def test_a_checkpoint_is_made_of_the_copy_and_read_by_others(location: StoredLocation) -> None:
+    newest(location)
+    location.counting.taken()
+    location.make_checkpoint(2)
+    assert location.counting.taken() == []
+    log = Path(location.uri, "_delta_log")
+    assert json.loads((log / "_last_checkpoint").read_text())["version"] == 2
+    for number in range(2):
+        (log / f"{number:020d}.json").unlink()
+    add(location.uri, 3)
+    assert sorted(DeltaTable(location.uri).to_pyarrow_table()["id"].to_pylist()) == [0, 1, 2, 3]
+    same(stored_at(location.uri))
+
+
+def test_a_checkpoint_of_a_version_that_is_not_the_newest_any_more_is_left_to_delta(location: StoredLocation) -> None:
+    newest(location)
+    add(location.uri, 3)
+    location.make_checkpoint(2)
+    assert newest(location).version() == 3
+    found = [each.name for each in Path(location.uri, "_delta_log").glob("*.checkpoint.parquet")]
+    assert found == [f"{2:020d}.checkpoint.parquet"]
+
+
+def test_a_copy_is_deleted_with_what_holds_it(location: StoredLocation) -> None:
+    newest(location)
+    copy = location.followed._copy
+    assert copy is not None
+    folder = copy.folder
+    assert folder.exists()
+    location.followed.forget()
+    del copy
+    newest(location)
+    assert not folder.exists()
+
+
+def test_who_commits_gets_the_version_as_it_is_in_its_place(location: StoredLocation) -> None:
+    copied = newest(location)
+    add(location.uri, 3)
+    found = location.to_write(copied)
+    assert not isinstance(found, CopiedTable)
+    assert found.version() == copied.version() == 2
+    assert location.to_write(found) is found

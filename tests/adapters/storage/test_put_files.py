@@ -1,0 +1,70 @@
+"""Files that this process has put into a store are known to be there until the commit that was tried with them."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import Schema
+from deltalake.exceptions import CommitFailedError
+
+from backfill_assets.adapters.delta.arrow_files import put_rows
+from backfill_assets.adapters.delta.created_table import create_table
+from backfill_assets.adapters.delta.output import DeltaOutput
+from backfill_assets.adapters.delta.staging import changed_rows
+from backfill_assets.core.epoch.records import CommitKind, Staged
+from backfill_assets.errors import StagingError
+from tests.support.outputs import SCHEMA, TARGET, record, rows
+from tests.support.stored_table import StoredLocation, stored_at
+
+LIFE = "11111111"
+INSERTED = f"{LIFE}-1-aaaaaaaa/rows/__op=insert/part.parquet"
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> StoredLocation:
+    return stored_at(str(tmp_path / "table"))
+
+
+def opened(location: StoredLocation) -> DeltaOutput:
+    create_table(location, Schema.from_arrow(SCHEMA).to_json())
+    return DeltaOutput(location=location, target=TARGET, schema=lambda: Schema.from_arrow(SCHEMA).to_json())
+
+
+def put(location: StoredLocation, path: str = "part.parquet") -> Staged:
+    made = put_rows(location, path, pa.table({"id": [1, 2]}, schema=SCHEMA))
+    return Staged(files=(made,), rows_written=2)
+
+
+def test_what_was_put_here_is_neither_looked_for_nor_read_again(location: StoredLocation) -> None:
+    output, staged = opened(location), put(location, INSERTED)
+    output.look()
+    location.counting.taken()
+    output.verify(staged)
+    assert changed_rows(location, staged).to_pylist() == [{"id": each, "__op": "insert"} for each in (1, 2)]
+    assert location.counting.taken() == []
+    output.commit(record(CommitKind.EPOCH, LIFE, 1), staged)
+    assert rows(output) == [1, 2]
+    location.counting.taken()
+    output.verify(staged)
+    assert location.counting.taken() == ["part.parquet"]
+
+
+def test_before_a_commit_is_tried_again_its_files_are_looked_for(location: StoredLocation) -> None:
+    output, staged = opened(location), put(location)
+    output.look()
+    output.verify(staged)
+    assert location.put_entry(1, b"{}")
+    with pytest.raises(CommitFailedError):
+        output.commit(record(CommitKind.EPOCH, LIFE, 1), staged)
+    Path(location.uri, "part.parquet").unlink()
+    with pytest.raises(StagingError, match="1 of 1 staged files are missing"):
+        output.verify(staged)
+
+
+def test_large_files_are_not_remembered(location: StoredLocation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("backfill_assets.adapters.storage.warehouse._REMEMBERED", 8)
+    output, staged = opened(location), put(location)
+    output.look()
+    location.counting.taken()
+    output.verify(staged)
+    assert location.counting.taken() == ["part.parquet"]
