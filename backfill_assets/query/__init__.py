@@ -13,6 +13,7 @@
 - `grouped_rows`: cuts a query that groups joined tables in two, rows and groups
 - `key_classes`: the keys by which a query may be computed in part
 - `kinds`: families of types within which values that are equal have equal hashes
+- `lifting`: how changes of a place without a key of the view lead to one
 - `lineage`: from which columns of its upstreams each column of a view is computed
 - `linear`: which places of a query may be bound to a table's changes alone
 - `occurrences`: where a query names its upstreams

@@ -10,7 +10,7 @@ by a column of the query, or by a hidden one.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
@@ -27,7 +27,7 @@ from backfill_assets.query.partition import (
 from backfill_assets.query.resolved import OCCURRENCE, alias_of, sources_of, spelled_node, unwrapped
 from backfill_assets.query.spelling import backquoted
 
-__all__ = ["CLASS", "NO_CLASSES", "KeyClass", "KeyClasses", "key_classes", "with_hidden"]
+__all__ = ["CLASS", "NO_CLASSES", "KeyClass", "KeyClasses", "Lookup", "key_classes", "partitions", "with_hidden"]
 
 CLASS: Final = "__class_"
 """The hidden columns that hold a class, by its number: the hash of its value."""
@@ -65,13 +65,25 @@ class KeyClass:
         return f"xxhash64(rtrim({value}))" if self.kind == "STRING" else f"xxhash64({value})"
 
 
+class Lookup(NamedTuple):
+    """A step to the rows of other places: those with a value of the key that rows of a known place have."""
+
+    key: KeyClass
+    known: int
+    others: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class KeyClasses:
-    """The classes of a query, the class `of` each occurrence, by number, which has one, and SQL for the `hidden` columns."""
+    """The classes of a query, the class `of` each occurrence, by number, which has one, and SQL for the `hidden` columns.
+
+    An occurrence with `lifts` has no column of its class: they lead from its rows to those of a place that has one.
+    """
 
     classes: tuple[KeyClass, ...] = ()
     of: Mapping[int, int] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    lifts: Mapping[int, tuple[Lookup, ...]] = field(default_factory=dict)
 
     def touched_by(self, occurrences: Iterable[int]) -> dict[int, list[int]] | None:
         """The classes by whose values the changes of these occurrences show, each with those of them that it is for; None if
@@ -128,6 +140,12 @@ def key_classes(
 
 _MAX_PLACES: Final = 40
 """Queries that read tables in more places than this are not looked at: each place is tried with each of its columns."""
+
+
+def partitions(scope: exp.Expr, types: Sequence[Mapping[str, str]]) -> Iterator[tuple[Mapping[int, str], str]]:
+    """The keys that partition a part of a tree that `key_classes` has looked at: the column of each occurrence, and the kind
+    of the values."""
+    yield from ((each.columns, each.kind) for each in _options(scope, types, carried=False))
 
 
 def with_hidden(query: str, tokens: Sequence[Token], classes: KeyClasses) -> str:

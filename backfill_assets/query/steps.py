@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from backfill_assets.query.key_classes import KeyClass, KeyClasses
+from backfill_assets.query.key_classes import KeyClasses, Lookup
 from backfill_assets.query.linear import Linearity
 
-__all__ = ["Lookup", "Steps", "lookups", "steps_by_places"]
+__all__ = ["Steps", "lookups", "steps_by_places"]
 
 
 @dataclass(frozen=True)
@@ -18,14 +18,6 @@ class Steps:
     rule: Literal["additive", "full", "linear", "restricted"]
     linear: tuple[int, ...] = ()
     by_class: Mapping[int, Sequence[int]] = field(default_factory=dict)
-
-
-class Lookup(NamedTuple):
-    """A step to the rows of other places: those with a value of the key that rows of a known place have."""
-
-    key: KeyClass
-    known: int
-    others: tuple[int, ...]
 
 
 def steps_by_places(linearity: Linearity, classes: KeyClasses, places: Sequence[int]) -> Steps | None:
@@ -47,6 +39,7 @@ def lookups(partners: KeyClasses, linearity: Linearity, place: int) -> list[Look
     By linearity nothing comes of a value of the key that no row of the place has, so all other rows may be left out.
 
     Example:
+        >>> from backfill_assets.query.key_classes import KeyClass
         >>> by_order = KeyClass({0: "order", 1: "order"}, "", "INTEGER")
         >>> by_customer = KeyClass({1: "customer", 2: "customer"}, "", "INTEGER")
         >>> every = Linearity(linear=frozenset({0, 1, 2}), parts=(0, 0, 0))

@@ -11,7 +11,7 @@ READER: Final = "backfill_assets/adapters/delta/arrow_reader.py"
 CHOSEN: Final = "backfill_assets/adapters/delta/files_to_search.py"
 PARTS: Final = "backfill_assets/adapters/compute/selectable_rows.py"
 CHANGES: Final = "backfill_assets/adapters/compute/relational_changes.py"
-RESTRICTED: Final = "backfill_assets/adapters/compute/restricted.py"
+LEADING: Final = "backfill_assets/adapters/compute/leading_rows.py"
 STEPS: Final = "backfill_assets/query/steps.py"
 USED: Final = "backfill_assets/query/used_columns.py"
 
@@ -135,9 +135,9 @@ FOUND: Final = (
     ),
     Mutation(
         name="values of rows that go are not touched",
-        file=RESTRICTED,
-        old="tables += [(place, local.come), (place, local.go)]",
-        new="tables += [(place, local.come)]",
+        file=LEADING,
+        old="[(place, local.come), (place, local.go)]",
+        new="[(place, local.come)]",
         tests=(EPOCHS,),
     ),
     Mutation(

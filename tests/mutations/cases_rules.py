@@ -12,6 +12,8 @@ EXACT = "tests/query/test_rules_are_exact.py"
 CHANGES = "backfill_assets/adapters/compute/relational_changes.py"
 APPLY = "backfill_assets/adapters/sql/apply_relational.py"
 PARTITION = "backfill_assets/query/partition.py"
+LEADING = "backfill_assets/adapters/compute/leading_rows.py"
+LIFTING = "tests/query/test_lifting.py"
 RESTRICTED = "backfill_assets/adapters/compute/restricted.py"
 
 RULES: tuple[Mutation, ...] = (
@@ -234,10 +236,31 @@ RULES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="only rows that come touch a key",
-        file=RESTRICTED,
-        old="        for rows in (changed[query.occurrences[place]].come, changed[query.occurrences[place]].go)\n",
-        new="        for rows in (changed[query.occurrences[place]].come,)\n",
+        file=LEADING,
+        old="for rows in (changed.come, changed.go) if rows is not None]",
+        new="for rows in (changed.come,)]",
         tests=(AT_ONCE,),
+    ),
+    Mutation(
+        name="what changed is taken for a row that tells a key of the view",
+        file="backfill_assets/query/lifting.py",
+        old="        found = next((way for at, _, way in ways if at in covered), None)\n",
+        new="        found = next((way for _, _, way in ways), None)\n",
+        tests=(LIFTING,),
+    ),
+    Mutation(
+        name="rows that an outer join may leave out lead to a key",
+        file="backfill_assets/query/lifting.py",
+        old='    if side == "LEFT" or kind in {"SEMI", "ANTI"}:\n        return left\n',
+        new='    if side == "LEFT" or kind in {"SEMI", "ANTI"}:\n        return left | right\n',
+        tests=(LIFTING, EXACT),
+    ),
+    Mutation(
+        name="changes of a place that is read twice lead to a key by one of them",
+        file="backfill_assets/query/lifting.py",
+        old="columns.keys() & once}",
+        new="columns}",
+        tests=(LIFTING,),
     ),
     Mutation(
         name="rows of two touched keys come twice",

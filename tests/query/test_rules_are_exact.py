@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from backfill_assets.query.ddl import Column
+from backfill_assets.query.key_classes import KeyClass
 from backfill_assets.query.relational import RelationalQuery, analyze_relational
 from backfill_assets.query.steps import Steps
-from tests.support.drawn_queries import COLUMNS, Rows, changes, queries, tables
+from tests.support.drawn_queries import COLUMNS, Rows, changes, nested_queries, queries, tables
 from tests.support.settings import examples
 
 Row = tuple[Any, ...]
@@ -96,12 +97,30 @@ def _touched(query: RelationalQuery, before: Rows, after: Rows, steps: Steps) ->
     """The values of each class that stand in changed rows, old and new."""
     return {
         number: {
-            _hashed(row[_at(query, place, query.classes.classes[number].columns[place])])
+            value
             for place in places
-            for row in _changed(before, after, query.occurrences[place])
+            for value in _values(query, query.classes.classes[number], *_leading(query, before, after, place))
         }
         for number, places in steps.by_class.items()
     }
+
+
+def _leading(query: RelationalQuery, before: Rows, after: Rows, place: int) -> tuple[int, list[Row]]:
+    """The changed rows of a place, or those of another one to which they lead."""
+    rows = list(_changed(before, after, query.occurrences[place]))
+    for step in query.classes.lifts.get(place, ()):
+        values = _values(query, step.key, place, rows)
+        (place,) = step.others
+        name = query.occurrences[place]
+        column = _at(query, place, step.key.columns[place])
+        rows = [*after[name], *_changed(before, after, name, -1)]
+        rows = [row for row in rows if _hashed(row[column]) in values]
+    return place, rows
+
+
+def _values(query: RelationalQuery, key: KeyClass, place: int, rows: Iterable[Row]) -> set[object]:
+    column = _at(query, place, key.columns[place])
+    return {_hashed(row[column]) for row in rows}
 
 
 def _linear(engine: Engine, before: Rows, after: Rows, steps: Steps, later: Sequence[int]) -> Iterator[tuple[Row, int]]:
@@ -125,7 +144,7 @@ def _partners(
     known = {number: changed}
     for step in query.lookups(number):
         columns = step.key.columns
-        values = {_hashed(row[_at(query, step.known, columns[step.known])]) for row in known[step.known]}
+        values = _values(query, step.key, step.known, known[step.known])
         for at in step.others:
             known[at] = [row for row in bound[at] if _hashed(row[_at(query, at, columns[at])]) in values]
     return {at: rows for at, rows in known.items() if at != number}
@@ -171,17 +190,12 @@ def followable(query: RelationalQuery) -> list[tuple[str, ...]]:
     return [some for some in sets if query.steps(some).rule != "full"]
 
 
-@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_a_view_that_follows_changes_is_what_its_query_gives(data: st.DataObject) -> None:
-    query = analyzed(data.draw(queries(), label="query"))
-    sets = followable(query)
-    assume(sets)
+def follow(data: st.DataObject, query: RelationalQuery, sets: Sequence[tuple[str, ...]]) -> Steps:
+    """Let tables of one of these sets change, and compare a view that follows that with what its query gives."""
     changed = data.draw(st.sampled_from(sets), label="changed")
     before = data.draw(tables(), label="before")
     after = data.draw(changes(before, changed), label="after")
     steps = query.steps(changed)
-    event(steps.rule)
     if steps.rule == "additive":
         assert query.grouped is not None
         query = query.grouped.rows
@@ -189,6 +203,35 @@ def test_a_view_that_follows_changes_is_what_its_query_gives(data: st.DataObject
         view = (signed if steps.rule == "additive" else followed)(engine, before, after, steps)
         expected = Counter(engine.rows(of_table(after, query)))
     assert view == expected, (query.text, steps, query.classes)
+    return steps
+
+
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_a_view_that_follows_changes_is_what_its_query_gives(data: st.DataObject) -> None:
+    query = analyzed(data.draw(queries(), label="query"))
+    sets = followable(query)
+    assume(sets)
+    event(follow(data, query, sets).rule)
+
+
+def test_changes_of_places_without_a_key_lead_to_one() -> None:
+    """By one step or more, for any changes at once, old rows and new."""
+    seen: Counter[tuple[str, int]] = Counter()
+
+    @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck), print_blob=True)
+    @given(st.data())
+    def lead(data: st.DataObject) -> None:
+        query = analyzed(data.draw(st.one_of(queries(), nested_queries()), label="query"))
+        rows = query.grouped.rows if query.grouped else query
+        lifts = {rows.occurrences[at]: len(steps) for at, steps in rows.classes.lifts.items()}
+        sets = [some for some in followable(query) if lifts.keys() & {*some}]
+        assume(sets)
+        seen[follow(data, query, sets).rule, max(lifts.values())] += 1
+
+    lead()
+    assert {rule for rule, _ in seen} >= {"restricted"}, seen
+    assert {steps for _, steps in seen} >= {1, 2}, seen
 
 
 @settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-__all__ = ["COLUMNS", "Draw", "Rows", "changes", "queries", "tables"]
+__all__ = ["COLUMNS", "Draw", "Rows", "changes", "nested_queries", "queries", "tables"]
 
 COLUMNS = {"a": ("id", "k", "v"), "b": ("id", "k", "v"), "c": ("id", "k", "w")}
 """Three tables; their columns are whole numbers or null."""
@@ -49,6 +49,24 @@ def changes(draw: Draw, rows: Rows, changed: Collection[str]) -> Rows:
 def queries(draw: Draw, *, depth: int = 2) -> str:
     """A query whose result has the columns x0, x1, …"""
     return draw(_query(depth, draw(st.integers(1, 3))))
+
+
+@st.composite
+def nested_queries(draw: Draw) -> str:
+    """A query whose innermost tables have to do with its rows only by tables between."""
+    inner = "SELECT r.id FROM c r WHERE r.w > 1"
+    if draw(st.booleans()):
+        inner = "SELECT r.k FROM c r JOIN a p ON p.id = r.id WHERE p.v > 1"
+    between = draw(st.sampled_from(["b s", "b s", "b s JOIN a t ON t.k = s.id", "b s LEFT JOIN a t ON t.k = s.id"]))
+    has = draw(st.sampled_from(["s.v", "s.v", "s.k"]))
+    condition = f"{draw(st.sampled_from(['x.k', 'x.id']))} IN (SELECT s.k FROM {between} WHERE {has} IN ({inner}))"
+    if draw(st.integers(0, 2)) == 0:
+        condition = f"EXISTS (SELECT 1 FROM {between} WHERE s.k = x.k AND {has} IN ({inner}))"
+    text = f"FROM a x WHERE {condition}"
+    shape = draw(st.sampled_from(["x.id, x.k", "DISTINCT x.k", "x.k, count(*)", "DISTINCT x.id"]))
+    if draw(st.integers(0, 2)) == 0:
+        text = f"FROM a x JOIN b s ON x.id = s.k JOIN c r ON r.id = s.v {draw(st.sampled_from(['', 'WHERE r.w > 1']))}"
+    return f"SELECT {_named(shape.split(', '))} {text}{' GROUP BY x.k' if 'count' in shape else ''}"
 
 
 @st.composite

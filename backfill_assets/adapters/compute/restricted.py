@@ -2,7 +2,7 @@
 rows have, old and new. All other rows of the result stay.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import kept
+from backfill_assets.adapters.compute.leading_rows import VALUE, hashes, known_rows, leading_rows
 from backfill_assets.adapters.compute.relational_changes import (
-    Changed,
     TableChanges,
     at_once,
     changed_part,
@@ -33,9 +33,6 @@ __all__ = ["KEYS", "REACHED", "restricted_changes", "signed_changes"]
 
 KEYS, REACHED = "keys", "reached"
 """What is measured: the values that changes touch, and the rows that have them."""
-
-VALUE = "__value"
-"""The hash of a class's value, in rows of a table and of the view, and in those that name what is touched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,11 +137,16 @@ def _touched_values(
     query: RelationalQuery, key: KeyClass, places: Sequence[int], work: TableChanges
 ) -> "Iterator[_Touched]":
     """The values of a class in all rows that came to some places or went from them."""
-    sought = _sought(query, key, places, work.changed)
+    lifts = query.classes.lifts
+    found = [known_rows(query.occurrences, place, lifts.get(place, ()), work) for place in places]
+    known = [each for each in found if each is not None]
+    sought = sought_in(key, [each for some in known for each in some]) if len(known) == len(found) else None
     if sought is None:
-        values = work.measure(_values(query, key, places, work.changed), KEYS)
+        values = work.measure(_values(query, key, places, work), KEYS)
         with kept(values) as once:
-            yield _Touched(key=key, places=places, values=once, few=touched_fit(once, most=work.rows))
+            # What changed rows lead to may be more values than there are changed rows.
+            most = once.count() if lifts.keys() & set(places) else work.rows
+            yield _Touched(key=key, places=places, values=once, few=touched_fit(once, most=most))
         return
     work.note(KEYS, len(sought.values))
     given = part_of(work.spark, pa.table({VALUE: sought.values})).frame
@@ -153,28 +155,12 @@ def _touched_values(
     yield _Touched(key=key, places=places, values=values, few=True, sought=sought, hashes=hashes)
 
 
-def _sought(
-    query: RelationalQuery, key: KeyClass, places: Sequence[int], changed: Mapping[str, Changed]
-) -> Sought | None:
-    """The values themselves; None where this process does not hold what changed."""
-    tables: list[tuple[int, pa.Table]] = []
-    for place in places:
-        local = changed[query.occurrences[place]].local
-        if local is None:
-            return None
-        tables += [(place, local.come), (place, local.go)]
-    return sought_in(key, tables)
-
-
-def _values(
-    query: RelationalQuery, key: KeyClass, places: Sequence[int], changed: Mapping[str, Changed]
-) -> "DataFrame":
+def _values(query: RelationalQuery, key: KeyClass, places: Sequence[int], work: TableChanges) -> "DataFrame":
     """The hashes of the values."""
     found = [
-        rows().selectExpr(f"{key.of_occurrence(place)} AS {VALUE}")
+        hashes(key, at, rows)
         for place in places
-        for rows in (changed[query.occurrences[place]].come, changed[query.occurrences[place]].go)
-        if rows is not None
+        for at, rows in leading_rows(query.occurrences, place, query.classes.lifts.get(place, ()), work)
     ]
     return reduce(lambda some, more: some.unionAll(more), found).distinct()
 
