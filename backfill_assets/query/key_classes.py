@@ -14,12 +14,12 @@ from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
+from backfill_assets.query.conditions import equalities
 from backfill_assets.query.kinds import are_typed, kind_of_type
 from backfill_assets.query.partition import (
     PLACE,
     Partition,
     all_aggregates_known,
-    equalities,
     output_names,
     partition,
     subqueries_of,
@@ -39,12 +39,17 @@ _NAME: Final = re.compile(r"\w+")
 class KeyClass:
     """One class: the column that holds its value in each occurrence which it covers, and the column of the view's rows, the
     `output`, which holds it or, if `is_hidden`, its hash; empty if none does. `kind` is the family of types that the value is
-    of."""
+    of.
+
+    With occurrences `apart` it is a key only if the column is null in no row of those of `nulls` (`partition`).
+    """
 
     columns: Mapping[int, str]
     output: str
     kind: str
     is_hidden: bool = False
+    apart: frozenset[int] = field(default=frozenset(), repr=False)
+    nulls: frozenset[int] = field(default=frozenset(), repr=False)
 
     @property
     def carrier(self) -> str:
@@ -71,6 +76,11 @@ class Lookup(NamedTuple):
     key: KeyClass
     known: int
     others: tuple[int, ...]
+
+    @property
+    def nulls(self) -> tuple[tuple[int, str], ...]:
+        """The columns, each of a place, that are to hold no null for the step to be right."""
+        return tuple((at, self.key.columns[at]) for at in self.key.nulls) if self.known in self.key.apart else ()
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,8 @@ class _Option:
     output: str
     hidden: str
     kind: str
+    apart: frozenset[int] = frozenset()
+    nulls: frozenset[int] = frozenset()
 
 
 def key_classes(
@@ -142,10 +154,10 @@ _MAX_PLACES: Final = 40
 """Queries that read tables in more places than this are not looked at: each place is tried with each of its columns."""
 
 
-def partitions(scope: exp.Expr, types: Sequence[Mapping[str, str]]) -> Iterator[tuple[Mapping[int, str], str]]:
-    """The keys that partition a part of a tree that `key_classes` has looked at: the column of each occurrence, and the kind
-    of the values."""
-    yield from ((each.columns, each.kind) for each in _options(scope, types, carried=False))
+def partitions(scope: exp.Expr, types: Sequence[Mapping[str, str]]) -> Iterator[KeyClass]:
+    """The keys that partition a part of a tree that `key_classes` has looked at, also where they ask of nulls."""
+    for each in _options(scope, types, carried=False, asking=True):
+        yield KeyClass(each.columns, "", each.kind, apart=each.apart, nulls=each.nulls)
 
 
 def with_hidden(query: str, tokens: Sequence[Token], classes: KeyClasses) -> str:
@@ -167,41 +179,66 @@ def _from(tokens: Sequence[Token]) -> int:
     raise AssertionError("a SELECT that reads tables has a FROM")
 
 
-def _options(tree: exp.Expr, types: Sequence[Mapping[str, str]], *, carried: bool) -> Iterator[_Option]:
-    """All ways to cover some place of a tree."""
+def _options(
+    tree: exp.Expr, types: Sequence[Mapping[str, str]], *, carried: bool, asking: bool = False
+) -> Iterator[_Option]:
+    """All ways to cover some place of a tree; with `asking` also those that ask of nulls."""
     seen: set[frozenset[tuple[int, str]]] = set()
     for target, cover in _covers(tree):
-        found = partition(tree, target, cover)
-        option = _whole(tree, found, types, carried=carried) if found is not None else None
-        if option is not None and frozenset(option.columns.items()) not in seen:
-            seen.add(frozenset(option.columns.items()))
-            yield option
+        for found in _found(tree, target, cover):
+            option = _whole(tree, found, types, carried=carried) if asking or not found.apart else None
+            if option is not None and frozenset(option.columns.items()) not in seen:
+                seen.add(frozenset(option.columns.items()))
+                yield option
+
+
+def _found(tree: exp.Expr, target: int, cover: Mapping[int, str]) -> Iterator[Partition]:
+    """The partition by a cover; where it has places apart, also that without these, and itself only if both tell the same."""
+    found = partition(tree, target, cover)
+    if found is None:
+        return
+    if not found.apart:
+        yield found
+        return
+    left = {place: column for place, column in found.cover.items() if place not in found.apart}
+    plain = partition(tree, target if target in left else min(left, default=-1), left)
+    if plain is not None and not plain.apart:
+        if (plain.cover, plain.carriers, plain.outputs) == (left, found.carriers, found.outputs):
+            yield found
+        if target in left:
+            yield plain
 
 
 def _whole(tree: exp.Expr, found: Partition, types: Sequence[Mapping[str, str]], *, carried: bool) -> _Option | None:
     """A partition by occurrence, if it takes each of them in all places where the tree has it, with values of one kind."""
     columns: dict[int, str] = {}
+    apart: dict[int, bool] = {}
+    nulls: set[int] = set()
     for table in tree.find_all(exp.Table):
         number = table.meta.get(OCCURRENCE)
         if number is None:
             continue
-        column = alias_of(found.cover.get(table.meta[PLACE], "."))[1]
-        if columns.setdefault(number, column) != column:
+        place = table.meta[PLACE]
+        column = alias_of(found.cover.get(place, "."))[1]
+        is_apart = place in found.apart
+        if columns.setdefault(number, column) != column or apart.setdefault(number, is_apart) != is_apart:
             return None
+        nulls |= {number} if place in found.nulls else set()
+    asks = (frozenset(number for number in apart if apart[number]), frozenset(nulls))
     columns = {number: column for number, column in columns.items() if column}
     kinds = {kind_of_type(types[number].get(column, "")) for number, column in columns.items()}
     if len(kinds) != 1 or "" in kinds:
         return None
     (kind,) = kinds
     if not carried:
-        return _Option(columns, "", "", kind)
+        return _Option(columns, "", "", kind, *asks)
     names = output_names(tree)
     if found.outputs:
-        return _Option(columns, names[found.outputs[0]], "", kind)
+        return _Option(columns, names[found.outputs[0]], "", kind, *asks)
     hidden = sorted(
         filter(None, (_as_written(tree, each) for each in found.carriers)), key=lambda each: (len(each), each)
     )
-    return _Option(columns, "", hidden[0], kind) if hidden else None
+    return _Option(columns, "", hidden[0], kind, *asks) if hidden else None
 
 
 def _as_written(tree: exp.Expr, carrier: str) -> str:

@@ -42,15 +42,11 @@ def with_lifts(
     `tree` and `types` are those of `key_classes`, by which the tree has been looked at.
     """
     times = Counter(table.meta[OCCURRENCE] for table in tree.find_all(exp.Table) if OCCURRENCE in table.meta)
-    wanted = [at for at in range(len(types)) if at not in classes.of and at not in linear]
+    once = frozenset(at for at, count in times.items() if count == 1)
+    wanted = [at for at in sorted(once) if at not in classes.of and at not in linear]
     if not classes.classes or not wanted:
         return classes
-    once = frozenset(at for at, count in times.items() if count == 1)
-    steps = [
-        (scope, KeyClass({at: columns[at] for at in columns.keys() & once}, "", kind))
-        for scope in _scopes(tree)
-        for columns, kind in partitions(scope.core, types)
-    ]
+    steps = [(scope, key) for scope in _scopes(tree, once) for key in partitions(scope.core, types)]
     lifts = {at: found for at in wanted if (found := _shortest(at, classes, steps))}
     of = {at: _class_of(classes, found[-1].others[0]) for at, found in lifts.items()}
     return replace(classes, of={**classes.of, **of}, lifts=lifts)
@@ -80,8 +76,9 @@ def _shortest(place: int, classes: KeyClasses, steps: Sequence[tuple[_Scope, Key
     return ()
 
 
-def _scopes(tree: exp.Expr) -> Iterator[_Scope]:
-    """The scopes of a query. What is correlated is one for each row outside, whose columns are constants in it."""
+def _scopes(tree: exp.Expr, once: frozenset[int]) -> Iterator[_Scope]:
+    """The scopes of a query, with what they need of the occurrences that are there `once`. What is correlated is one for each
+    row outside, whose columns are constants in it."""
     for select in tree.find_all(exp.Select):
         core = exp.Select(expressions=[exp.Literal.number(1)])
         for name in ("from_", "joins", "laterals", "where"):
@@ -90,7 +87,7 @@ def _scopes(tree: exp.Expr) -> Iterator[_Scope]:
                 core.set(name, [each.copy() for each in value] if isinstance(value, list) else value.copy())
         if sources_of(core):
             inner = (each for name in ("from_", "joins", "where") for each in _within(select.args.get(name)))
-            yield _Scope(core, frozenset({id(select), *map(id, inner)}), frozenset(_needed(core)))
+            yield _Scope(core, frozenset({id(select), *map(id, inner)}), once & _needed(core))
 
 
 def _within(clause: object) -> Iterator[exp.Select]:

@@ -33,7 +33,7 @@ from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.resolved import resolved
 from backfill_assets.query.spelling import joined_words, words_of
-from backfill_assets.query.steps import Steps, lookups, steps_by_places
+from backfill_assets.query.steps import Steps, asked_of_nulls, lookups, steps_by_places
 from backfill_assets.query.ties import completed
 from backfill_assets.query.used_columns import used_columns
 
@@ -133,8 +133,15 @@ class RelationalQuery:
             return replace(steps, rule="additive" if self.grouped else "linear")
         if self.grouped:
             by_class = self.classes.touched_by(places)
-            return Steps("full" if by_class is None else "restricted", (), by_class or {})
+            if by_class is None:
+                return Steps("full")
+            return Steps("restricted", (), by_class, asked_of_nulls(self.classes, by_class))
         return steps or Steps("full")
+
+    def always_has_rule(self, changed: Collection[str]) -> bool:
+        """Whether the view follows changes of these upstreams whatever their rows are."""
+        steps = self.steps(changed)
+        return steps.rule != "full" and not steps.nulls
 
     def chunk_steps(self, places: Sequence[int]) -> Steps:
         """How rows of history come to the view that are bound to these places, in which the query is linear."""

@@ -7,17 +7,19 @@ from typing import Literal
 from backfill_assets.query.key_classes import KeyClasses, Lookup
 from backfill_assets.query.linear import Linearity
 
-__all__ = ["Steps", "lookups", "steps_by_places"]
+__all__ = ["Steps", "asked_of_nulls", "lookups", "steps_by_places"]
 
 
 @dataclass(frozen=True)
 class Steps:
     """How a view follows what changed: by which rule, in which places by changed rows alone (`linear`), and the classes whose
-    touched values are computed again, each with the places that touch them."""
+    touched values are computed again, each with the places that touch them. It may do so if the columns of `nulls`, each of
+    a place, are null in no row, before and after."""
 
     rule: Literal["additive", "full", "linear", "restricted"]
     linear: tuple[int, ...] = ()
     by_class: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    nulls: tuple[tuple[int, str], ...] = ()
 
 
 def steps_by_places(linearity: Linearity, classes: KeyClasses, places: Sequence[int]) -> Steps | None:
@@ -29,7 +31,14 @@ def steps_by_places(linearity: Linearity, classes: KeyClasses, places: Sequence[
     # Where a class is touched in any case, it takes the changes of its linear places along.
     along = [number for number in places if number in others or classes.of.get(number) in first]
     by_class = classes.touched_by(along) or {}
-    return Steps("restricted", tuple(number for number in places if number not in along), by_class)
+    linear = tuple(number for number in places if number not in along)
+    return Steps("restricted", linear, by_class, asked_of_nulls(classes, by_class))
+
+
+def asked_of_nulls(classes: KeyClasses, by_class: Mapping[int, Sequence[int]]) -> tuple[tuple[int, str], ...]:
+    """The columns, each of a place, that have to hold no null where changes of places lead to classes."""
+    steps = (step for places in by_class.values() for place in places for step in classes.lifts.get(place, ()))
+    return tuple(sorted({each for step in steps for each in step.nulls}))
 
 
 def lookups(partners: KeyClasses, linearity: Linearity, place: int) -> list[Lookup]:

@@ -11,7 +11,6 @@ READER: Final = "backfill_assets/adapters/delta/arrow_reader.py"
 CHOSEN: Final = "backfill_assets/adapters/delta/files_to_search.py"
 PARTS: Final = "backfill_assets/adapters/compute/selectable_rows.py"
 CHANGES: Final = "backfill_assets/adapters/compute/relational_changes.py"
-LEADING: Final = "backfill_assets/adapters/compute/leading_rows.py"
 STEPS: Final = "backfill_assets/query/steps.py"
 USED: Final = "backfill_assets/query/used_columns.py"
 
@@ -131,13 +130,6 @@ FOUND: Final = (
         file=CHANGES,
         old="{number: [local.come, local.go]}",
         new="{number: [local.come]}",
-        tests=(EPOCHS,),
-    ),
-    Mutation(
-        name="values of rows that go are not touched",
-        file=LEADING,
-        old="[(place, local.come), (place, local.go)]",
-        new="[(place, local.come)]",
         tests=(EPOCHS,),
     ),
     Mutation(

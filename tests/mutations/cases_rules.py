@@ -12,8 +12,6 @@ EXACT = "tests/query/test_rules_are_exact.py"
 CHANGES = "backfill_assets/adapters/compute/relational_changes.py"
 APPLY = "backfill_assets/adapters/sql/apply_relational.py"
 PARTITION = "backfill_assets/query/partition.py"
-LEADING = "backfill_assets/adapters/compute/leading_rows.py"
-LIFTING = "tests/query/test_lifting.py"
 RESTRICTED = "backfill_assets/adapters/compute/restricted.py"
 
 RULES: tuple[Mutation, ...] = (
@@ -137,8 +135,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="the side that an outer join may leave out is taken for a key",
         file=PARTITION,
-        old="        if is_inner:\n            carriers = _closed",
-        new='        if not side or side == "LEFT":\n            carriers = _closed',
+        old="        if is_inner:\n            carriers = closed",
+        new='        if not side or side == "LEFT":\n            carriers = closed',
         tests=(CLASSES, EXACT),
     ),
     Mutation(
@@ -151,7 +149,7 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="NOT IN and OR are taken for a join by the key",
         file=PARTITION,
-        old="                and id(holder) in top\n",
+        old="                and id(around) in top\n",
         new="",
         tests=(CLASSES, EXACT),
     ),
@@ -201,7 +199,7 @@ RULES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="texts and numbers are taken for one key",
-        file=PARTITION,
+        file="backfill_assets/query/conditions.py",
         old='    return kind_of(left) == kind_of(right) != ""',
         new="    return True",
         tests=(CLASSES,),
@@ -230,37 +228,10 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="a name of WITH that is read twice is covered in one of its places",
         file="backfill_assets/query/key_classes.py",
-        old="        if columns.setdefault(number, column) != column:\n            return None\n",
+        old="        if columns.setdefault(number, column) != column or apart.setdefault(number, is_apart) != is_apart:\n"
+        "            return None\n",
         new="        columns[number] = columns.get(number) or column\n",
         tests=(CLASSES,),
-    ),
-    Mutation(
-        name="only rows that come touch a key",
-        file=LEADING,
-        old="for rows in (changed.come, changed.go) if rows is not None]",
-        new="for rows in (changed.come,)]",
-        tests=(AT_ONCE,),
-    ),
-    Mutation(
-        name="what changed is taken for a row that tells a key of the view",
-        file="backfill_assets/query/lifting.py",
-        old="        found = next((way for at, _, way in ways if at in covered), None)\n",
-        new="        found = next((way for _, _, way in ways), None)\n",
-        tests=(LIFTING,),
-    ),
-    Mutation(
-        name="rows that an outer join may leave out lead to a key",
-        file="backfill_assets/query/lifting.py",
-        old='    if side == "LEFT" or kind in {"SEMI", "ANTI"}:\n        return left\n',
-        new='    if side == "LEFT" or kind in {"SEMI", "ANTI"}:\n        return left | right\n',
-        tests=(LIFTING, EXACT),
-    ),
-    Mutation(
-        name="changes of a place that is read twice lead to a key by one of them",
-        file="backfill_assets/query/lifting.py",
-        old="columns.keys() & once}",
-        new="columns}",
-        tests=(LIFTING,),
     ),
     Mutation(
         name="rows of two touched keys come twice",

@@ -64,7 +64,7 @@ def test_changes_lead_from_place_to_place_to_a_key(query: str, place: int, steps
     ("query", "place"),
     [
         pytest.param(
-            "SELECT DISTINCT b.k FROM a LEFT JOIN b ON a.id = b.id",
+            "SELECT DISTINCT a.k FROM c JOIN a ON c.v < a.v LEFT JOIN b ON b.id = c.id AND b.k = a.k",
             0,
             id="rows are there without the side that an outer join may leave out",
         ),
@@ -76,7 +76,7 @@ def test_changes_lead_from_place_to_place_to_a_key(query: str, place: int, steps
             0,
             id="a place that is read twice",
         ),
-        pytest.param(f"{WITHIN.replace('b.v IN', 'b.v NOT IN')}", 2, id="NOT IN is no comparison by a key"),
+        pytest.param(f"{WITHIN.replace('b.v IN', 'b.v > 1 OR b.v IN')}", 2, id="OR is no comparison by a key"),
         pytest.param(
             "SELECT DISTINCT b.k FROM b JOIN (SELECT count(*) AS n, max(id) AS id FROM a) x ON x.id = b.id",
             1,
@@ -88,6 +88,14 @@ def test_changes_lead_nowhere(query: str, place: int) -> None:
     made = analyzed(query)
     assert place not in made.classes.lifts
     assert made.steps([made.occurrences[place]]).rule == "full"
+
+
+def test_not_in_leads_to_a_key_where_nothing_that_it_compares_is_null() -> None:
+    made = analyzed(WITHIN.replace("b.v IN", "b.v NOT IN"))
+    assert [step.others for step in made.classes.lifts[2]] == [(1,)]
+    assert made.steps(["c"]).nulls == ((1, "v"), (2, "id"))
+    assert made.steps(["b"]).nulls == ()
+    assert (made.always_has_rule(["b"]), made.always_has_rule(["c"])) == (True, False)
 
 
 def test_places_with_a_key_or_followed_by_changed_rows_alone_need_no_steps() -> None:

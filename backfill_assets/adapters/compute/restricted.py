@@ -2,7 +2,7 @@
 rows have, old and new. All other rows of the result stay.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -22,7 +22,7 @@ from backfill_assets.adapters.compute.relational_changes import (
 )
 from backfill_assets.adapters.compute.selectable_rows import Held, Part, SelectableRows, part_of, united
 from backfill_assets.adapters.delta.found_rows import HASH, Sought
-from backfill_assets.query.key_classes import KeyClass
+from backfill_assets.query.key_classes import KeyClass, Lookup
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.steps import Steps
 
@@ -38,14 +38,34 @@ KEYS, REACHED = "keys", "reached"
 @dataclass(frozen=True, kw_only=True)
 class _Touched:
     """The hashes of the values of a class that changes of some places touch, and whether they fit in every task's memory.
-    `sought` are the values, if this process holds them, and `hashes` their hashes, if the view holds only these."""
+    `lifts` are the steps by which places that are not of the class lead to it. `sought` are the values, if this process holds
+    them, and `hashes` their hashes, if the view holds only these."""
 
     key: KeyClass
     places: Sequence[int]
     values: "DataFrame"
     few: bool
+    lifts: Mapping[int, Sequence[Lookup]]
     sought: Sought | None = None
     hashes: Sought | None = None
+
+    def leading(self, rows: Sequence[SelectableRows], at: int) -> Held | None:
+        """The rows of a place that is not of the class which lead to a touched value; None where they are not found in this
+        process, or cannot be told.
+
+        Nothing comes of others: they would need rows of the places to which they lead, and these have touched values only.
+        """
+        steps = self.lifts.get(at, ())
+        asks = at not in self.places and any(step.nulls for step in steps)
+        if not steps or asks or self.sought is None or steps[-1].others[0] not in self.key.columns:
+            return None
+        last = steps[-1].others[0]
+        found = rows[last].found(self.key.columns[last], self.sought)
+        for step in reversed(steps):
+            there = [(step.others[0], found.rows)] if found is not None else []
+            sought = sought_in(step.key, there) if there else None
+            found = rows[step.known].found(step.key.columns[step.known], sought) if sought is not None else None
+        return found
 
     def of_place(self, rows: SelectableRows, at: int, count: "Callable[[Part | Held], Part]") -> Part:
         """The rows of a place that have a touched value, which `count` may count."""
@@ -146,13 +166,13 @@ def _touched_values(
         with kept(values) as once:
             # What changed rows lead to may be more values than there are changed rows.
             most = once.count() if lifts.keys() & set(places) else work.rows
-            yield _Touched(key=key, places=places, values=once, few=touched_fit(once, most=most))
+            yield _Touched(key=key, places=places, values=once, few=touched_fit(once, most=most), lifts=lifts)
         return
     work.note(KEYS, len(sought.values))
     given = part_of(work.spark, pa.table({VALUE: sought.values})).frame
     values = given.selectExpr(f"{key.hashed(VALUE)} AS {VALUE}")
     hashes = Sought.of(HASH, values.toArrow().columns) if key.is_hidden else None
-    yield _Touched(key=key, places=places, values=values, few=True, sought=sought, hashes=hashes)
+    yield _Touched(key=key, places=places, values=values, few=True, lifts=lifts, sought=sought, hashes=hashes)
 
 
 def _values(query: RelationalQuery, key: KeyClass, places: Sequence[int], work: TableChanges) -> "DataFrame":
@@ -168,11 +188,16 @@ def _values(query: RelationalQuery, key: KeyClass, places: Sequence[int], work: 
 def _touched_rows(
     touched: _Touched, rows: Sequence[SelectableRows], count: "Callable[[Part | Held], Part]"
 ) -> list[Part]:
-    """The rows of each place that have a touched value, and all rows of those places that are not of the class."""
-    return [
-        touched.of_place(each, at, count) if at in touched.key.columns else Part(each.every(), few=False)
-        for at, each in enumerate(rows)
-    ]
+    """The rows of each place that have a touched value; of places that are not of the class those that lead to one, if this
+    process finds them, or all rows."""
+    parts = []
+    for at, each in enumerate(rows):
+        if at in touched.key.columns:
+            parts.append(touched.of_place(each, at, count))
+        else:
+            found = touched.leading(rows, at)
+            parts.append(Part(each.every(), few=False) if found is None else count(found))
+    return parts
 
 
 def _reached(touched: _Touched, rows: Sequence[SelectableRows], work: TableChanges) -> list[Part]:
