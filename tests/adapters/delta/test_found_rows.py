@@ -195,6 +195,8 @@ NESTED = pa.struct({"x": pa.int64(), "y": pa.list_(pa.struct({"p": pa.int64()}))
         pa.struct({"x": pa.int64(), "y": pa.list_(pa.struct({"P": pa.int64()}))}),
         pa.timestamp("ns"),
         pa.null(),
+        pa.string_view(),
+        pa.binary_view(),
     ],
     ids=str,
 )
@@ -203,7 +205,8 @@ def test_a_file_in_which_spark_finds_something_else_is_left_to_spark(tmp_path: P
     rows = pa.table({"key": pa.array([1], pa.int32()), "more": pa.nulls(1, there)})
     pq.write_table(rows, path, version="2.6")
     file = LoggedFile(path=path.name, size=0, rows=1)
-    wanted = NESTED if pa.types.is_struct(there) else pa.timestamp("us") if pa.types.is_timestamp(there) else pa.int64()
+    here = {pa.timestamp("ns"): pa.timestamp("us"), pa.null(): pa.int64(), pa.string_view(): pa.large_string()}
+    wanted = NESTED if pa.types.is_struct(there) else here.get(there, pa.large_binary())
     schema = pa.schema({"key": pa.int32(), "more": wanted})
     with pytest.raises(UnfitError, match="other names or types"):
         FoundRows(TableLocation(uri=str(tmp_path))).among([file], schema, "key", SOUGHT)
