@@ -138,11 +138,6 @@ class RelationalQuery:
             return Steps("restricted", (), by_class, asked_of_nulls(self.classes, by_class))
         return steps or Steps("full")
 
-    def always_has_rule(self, changed: Collection[str]) -> bool:
-        """Whether the view follows changes of these upstreams whatever their rows are."""
-        steps = self.steps(changed)
-        return steps.rule != "full" and not steps.nulls
-
     def chunk_steps(self, places: Sequence[int]) -> Steps:
         """How rows of history come to the view that are bound to these places, in which the query is linear."""
         return Steps("additive" if self.grouped else "linear", tuple(places))

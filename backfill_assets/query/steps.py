@@ -21,6 +21,11 @@ class Steps:
     by_class: Mapping[int, Sequence[int]] = field(default_factory=dict)
     nulls: tuple[tuple[int, str], ...] = ()
 
+    @property
+    def are_certain(self) -> bool:
+        """Whether they follow changes whatever rows there are."""
+        return self.rule != "full" and not self.nulls
+
 
 def steps_by_places(linearity: Linearity, classes: KeyClasses, places: Sequence[int]) -> Steps | None:
     """How rows follow what changed in these places; None if there is no rule for one of them."""

@@ -133,9 +133,9 @@ LIFTING: Final = (
     ),
     Mutation(
         name="a view that may only follow changes is declared with NOT IN that may meet nulls",
-        file="backfill_assets/query/relational.py",
-        old='steps.rule != "full" and not steps.nulls',
-        new='steps.rule != "full"',
+        file="backfill_assets/query/steps.py",
+        old='self.rule != "full" and not self.nulls',
+        new='self.rule != "full"',
         tests=(CASES,),
     ),
 )

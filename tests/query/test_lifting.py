@@ -95,7 +95,7 @@ def test_not_in_leads_to_a_key_where_nothing_that_it_compares_is_null() -> None:
     assert [step.others for step in made.classes.lifts[2]] == [(1,)]
     assert made.steps(["c"]).nulls == ((1, "v"), (2, "id"))
     assert made.steps(["b"]).nulls == ()
-    assert (made.always_has_rule(["b"]), made.always_has_rule(["c"])) == (True, False)
+    assert (made.steps(["b"]).are_certain, made.steps(["c"]).are_certain) == (True, False)
 
 
 def test_places_with_a_key_or_followed_by_changed_rows_alone_need_no_steps() -> None:
