@@ -2,6 +2,7 @@
 
 - `aggregate`: reads an aggregate query
 - `clock`: functions of the clock, and the query with a recorded time in their places
+- `clustering`: by which column the files of a view are laid out whose rows have no key of their own
 - `conditions`: which values are equal, or not null, where a condition is true
 - `current_words`: words that call functions of the clock or the session without parentheses
 - `ddl`: column lists as Spark writes them

@@ -19,6 +19,7 @@ from backfill_assets.errors import QueryError
 from backfill_assets.query import record_columns
 from backfill_assets.query.aggregate import AggregateQuery, check_groups, is_aggregate
 from backfill_assets.query.clock import ANY_TIME, at_time
+from backfill_assets.query.clustering import clustering_column
 from backfill_assets.query.ddl import Column, invalid_name_characters
 from backfill_assets.query.determinism import check_deterministic, refused_calls
 from backfill_assets.query.exact import are_exact
@@ -51,8 +52,8 @@ __all__ = [
 
 ROW_HASH: Final = "__row_hash"
 COPY: Final = "__copy"
-"""The number of a row among those with the same hash, from 1; together with the hash, it is the key of a view without
-another key."""
+"""The number of a row among those with the same hash (and the same value of the column by which files are laid out), from 1;
+together with these, it is the key of a view without another key."""
 
 ERROR: Final = Column(record_columns.ERROR, "STRING")
 """Why a record is bad; null in good records."""
@@ -91,7 +92,8 @@ class RelationalQuery:
     `text` is the query with one spelling. `template` is the user's text with `{occurrence_<n>}` where it names upstreams,
     `occurrences` the upstream of each, `linearity` in which of them the query is linear. `columns` are those of each
     upstream that `*` stands for. `output_columns` are empty where only Spark can tell them. `key_columns` are the
-    view's own key, or the hash of a row and its copy's number. Of the upstreams in `good` only rows without `ERROR` are seen,
+    view's own key, or the hash of a row and its copy's number; before these the column by which files are laid out, if there
+    is one. Of the upstreams in `good` only rows without `ERROR` are seen,
     and of those in `read_in_part` Spark may read only some: it looks for a row that exists.
     `classes` are the keys by which it may be computed in part; the template gives their hidden columns last. A query that is
     `grouped` is kept by its groups. `used` are the columns of each upstream that it may use. `partners` are the keys by
@@ -155,7 +157,7 @@ class RelationalQuery:
     @property
     def by_copies(self) -> bool:
         """Whether rows are known by what they hold and the number of the copy."""
-        return self.key_columns == (ROW_HASH, COPY)
+        return self.key_columns[-2:] == (ROW_HASH, COPY)
 
     @property
     def branch_column(self) -> str:
@@ -243,11 +245,18 @@ def analyze_relational(
     cut = cut_at_groups(query, tokens, root, tree, {each.written: visible[each.upstream] for each in found})
     whole = None if cut is None else _grouped(bare, cut)
     if whole is None and bare.linearity.linear == set(range(len(found))):
-        return bare
+        return _clustered(bare, tree, types)
     classes = with_lifts(key_classes(root, tokens, tree, types), tree, types, bare.linearity.linear)
     if whole is not None:
         return replace(whole, classes=NO_CLASSES if classes.hidden else classes)
-    return replace(bare, classes=classes, template=_template(with_hidden(query, tokens, classes), tables))
+    template = _template(with_hidden(query, tokens, classes), tables)
+    return _clustered(replace(bare, classes=classes, template=template), tree, types)
+
+
+def _clustered(query: RelationalQuery, tree: exp.Expr, types: Sequence[Mapping[str, str]]) -> RelationalQuery:
+    """The query, with the column by which files are laid out before what else identifies rows without a key."""
+    column = clustering_column(tree, query.output_columns, types, query.classes) if query.by_copies else ""
+    return replace(query, key_columns=(column, *query.key_columns)) if column else query
 
 
 def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:

@@ -91,7 +91,7 @@ def test_binding_to_the_own_names_changes_nothing_but_adds_them(names: list[str]
 def test_rows_without_a_key_are_known_by_their_hash_and_with_one_by_it() -> None:
     query = "SELECT t.id AS one, u.id AS two FROM t, u"
     plain, keyed = analyzed(query), analyzed(query, ("one",))
-    assert (plain.key_columns, plain.output_columns) == ((ROW_HASH, COPY), ("one", "two"))
+    assert (plain.key_columns, plain.output_columns) == (("one", ROW_HASH, COPY), ("one", "two"))
     assert (keyed.key_columns, unique_keys(keyed), reader_key(keyed)) == (("one",), (("one",),), ("one",))
     assert (is_constrained(plain), is_constrained(keyed)) == (False, True)
 

@@ -9,6 +9,7 @@
 - `doubtful_bounds`: reads tables of other writers without relying on bounds in their files that may not be exact
 - `key_checks`: keys that must be unique, checked before anything is committed
 - `key_ranges`: ranges of a Delta table's key
+- `laid_out`: lays out the rows of a view over files of a bounded size
 - `leading_rows`: the rows that tell which values of a key a table's changes touch
 - `merge`: merging keyed changes with Spark, for those that do not fit in this process's memory
 - `parquet_files`: reads Parquet files by their addresses

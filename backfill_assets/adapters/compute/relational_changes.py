@@ -27,7 +27,7 @@ from backfill_assets.adapters.compute.selectable_rows import (
     united,
 )
 from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
-from backfill_assets.adapters.delta.found_rows import HASH, Sought, UnfitError
+from backfill_assets.adapters.delta.found_rows import Sought, UnfitError
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.progress.reads import ChangesRead, FullRead
 from backfill_assets.core.strategies.change_log import by_feed
@@ -264,8 +264,8 @@ def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
 
 
 @contextmanager
-def by_copies(changes: Part, held: SelectableRows, *, rows: int) -> "Iterator[Part]":
-    """Changes of a view whose rows are identified by hash and copy, from the changes of its visible rows (about
+def by_copies(changes: Part, held: SelectableRows, *, key: Sequence[str], rows: int) -> "Iterator[Part]":
+    """Changes of a view whose rows are identified by hash and copy (`key`), from the changes of its visible rows (about
     `rows`). The rows that it has `held` are read once.
 
     For each touched hash, the present rows and the changes give the final rows. These are numbered again, and the
@@ -281,7 +281,7 @@ def by_copies(changes: Part, held: SelectableRows, *, rows: int) -> "Iterator[Pa
     came = grouped(changes.frame, visible, F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias("__n"))
     with ExitStack() as stack:
         net = stack.enter_context(kept(hashed(came.where("__n <> 0"), visible)))
-        found = _with_hashes(held, Part(net, changes.few), rows)
+        found = _with_hashes(held, Part(net, changes.few), key, rows)
         old = stack.enter_context(kept(found.frame.select(*columns, ROW_HASH, COPY)))
         copy = F.lit(1).cast("bigint").alias("__n")
         both = united([Part(old.select(*columns, copy), found.few), Part(net.select(*columns, "__n"), changes.few)])
@@ -291,7 +291,7 @@ def by_copies(changes: Part, held: SelectableRows, *, rows: int) -> "Iterator[Pa
             F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint"))
         )
         copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)
-        yield changed_part(Part(numbered(copies, visible), both.few), Part(old, found.few))
+        yield changed_part(Part(numbered(copies, visible, key), both.few), Part(old, found.few))
 
 
 def changed_part(new: Part, held: Part) -> Part:
@@ -300,15 +300,16 @@ def changed_part(new: Part, held: Part) -> Part:
     return Part(both.coalesce(1) if few else both, few)
 
 
-def _with_hashes(held: SelectableRows, net: Part, rows: int) -> Part:
-    """The rows of a view with one of the hashes of its net changes, of about so many `rows`."""
+def _with_hashes(held: SelectableRows, net: Part, key: Sequence[str], rows: int) -> Part:
+    """The rows of a view that are alike in its key, copies aside, with one of its net changes, of about so many `rows`."""
     from backfill_assets.adapters.sql.semi_join import semi_join
 
-    touched = net.frame.select(ROW_HASH).distinct()
+    alike = [name for name in key if name != COPY]
+    touched = net.frame.select(*map(quoted, alike)).distinct()
     if net.few:
-        hashes = touched.limit(MOST_LOCAL + 1).toArrow()
-        found = held.found(ROW_HASH, Sought.of(HASH, hashes.columns)) if len(hashes) <= MOST_LOCAL else None
+        values = touched.limit(MOST_LOCAL + 1).toArrow()
+        found = held.alike(values) if len(values) <= MOST_LOCAL else None
         if found is not None:
             return found.part
     few = touched_fit(touched, most=rows)
-    return Part(semi_join(held.every(), touched, {ROW_HASH: ROW_HASH}, few=few), few=False)
+    return Part(semi_join(held.every(), touched, {name: name for name in alike}, few=few), few=False)

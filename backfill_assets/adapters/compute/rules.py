@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from backfill_assets.adapters.compute.changes import changed_groups, kept, signed
 from backfill_assets.adapters.compute.relational_changes import TableChanges, by_copies, relational_changes
 from backfill_assets.adapters.compute.restricted import restricted_changes, signed_changes
-from backfill_assets.adapters.compute.selectable_rows import Part, united
+from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Part, SelectableRows, united
+from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE
 from backfill_assets.query.steps import Steps
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["followed"]
+
+_MANY_GROUPS = 200_000
+"""Of no more groups, all are read to change some: finding them takes a job of Spark of its own."""
 
 
 @contextmanager
@@ -36,7 +40,7 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
             feed = relational_changes(query, work, steps.linear)
         changes = Part(stack.enter_context(kept(feed.frame)), feed.few)
         if query.by_copies:
-            changes = stack.enter_context(by_copies(changes, work.held, rows=work.rows))
+            changes = stack.enter_context(by_copies(changes, work.held, key=query.key_columns, rows=work.rows))
         yield changes
 
 
@@ -60,5 +64,16 @@ def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterato
             return joined_rows(query, [work.new(name).every() for name in joined.occurrences])
 
         with kept(signed(groups, feed.frame, sign)) as changes:
-            every = work.held.every()
-            yield Part(changed_groups(groups, changes, every, whole if rows_go else None, rows=work.rows), few=False)
+            old = _old_groups(groups, changes, work.held) if feed.few else work.held.every()
+            yield Part(changed_groups(groups, changes, old, whole if rows_go else None, rows=work.rows), few=False)
+
+
+def _old_groups(query: AggregateQuery, changes: "DataFrame", held: SelectableRows) -> "DataFrame":
+    """The rows of a view with a group that changes touch, found in this process if they are few among many; or all rows."""
+    from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows
+
+    if held.rows < _MANY_GROUPS:
+        return held.every()
+    values = groups_of_rows(query, changes).select("__group_0").distinct().limit(MOST_LOCAL + 1).toArrow()
+    found = held.having(query.key_columns[0], values.column(0)) if len(values) <= MOST_LOCAL else None
+    return held.every() if found is None else found.part.frame

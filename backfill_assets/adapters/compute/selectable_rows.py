@@ -20,7 +20,7 @@ from backfill_assets.adapters.delta.files_to_search import (
     logged,
     schema_of,
 )
-from backfill_assets.adapters.delta.found_rows import FoundRows, Sought, UnfitError
+from backfill_assets.adapters.delta.found_rows import HASH, FoundRows, Sought, UnfitError
 from backfill_assets.adapters.delta.touched_files import LoggedFile
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.progress.reads import ChangesRead
@@ -37,9 +37,9 @@ __all__ = [
     "LocalChanges",
     "Part",
     "SelectableRows",
+    "ViewFinder",
     "netted",
     "part_of",
-    "rows_of_view",
     "united",
 ]
 
@@ -76,10 +76,15 @@ def united(parts: Sequence[Part]) -> Part:
 @dataclass(frozen=True, kw_only=True)
 class SelectableRows:
     """What gives all rows of a table, made anew for each place that reads them, and what gives those with some values of a
-    column; None where Spark is to select them."""
+    column; None where Spark is to select them. Of a view with so many `rows`, `having` gives those with one of the values in
+    a column of its key; of one without a key, `alike` gives those with a hash and a value of the column before it that are in
+    a table of such columns, the hash last."""
 
     every: "Callable[[], DataFrame]"
     found: Callable[[str, Sought], Held | None] = lambda _column, _sought: None
+    rows: int = 0
+    having: Callable[[str, pa.ChunkedArray], Held | None] = lambda _column, _values: None
+    alike: Callable[[pa.Table], Held | None] = lambda _values: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,23 +159,74 @@ class Finder:
         return Part(as_inserted(part.frame, schema, self.columns), part.few)
 
 
-def rows_of_view(
-    spark: "SparkSession", table: DeltaTable | None, finder: FoundRows
-) -> Callable[[str, Sought], Held | None]:
-    """What finds rows of a loaded version of a view."""
+@dataclass(frozen=True, kw_only=True)
+class ViewFinder:
+    """Finds rows of a loaded version of a view in this process; of no `table`, nothing."""
 
-    def found(name: str, sought: Sought) -> Held | None:
-        if table is None:
+    spark: "SparkSession"
+    table: DeltaTable | None
+    files: FoundRows
+
+    def found(self, name: str, sought: Sought) -> Held | None:
+        """The rows with some values of a column."""
+        return self._held(lambda table: self._among(table, name, sought, (name, sought)))
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, as far as the log says."""
+        return (
+            0
+            if self.table is None
+            else sum(filter(None, pa.table(self.table.get_add_actions())["num_records"].to_pylist()))
+        )
+
+    def having(self, name: str, values: pa.ChunkedArray) -> Held | None:
+        """The rows with one of the values in a column."""
+
+        def find(table: DeltaTable) -> pa.Table:
+            sought = Sought.of(_kind_of(values.type), [values])
+            return self._among(table, name, sought, (name, sought))
+
+        return self._held(find)
+
+    def alike(self, values: pa.Table) -> Held | None:
+        """The rows that have a hash, and a value of the column before it, that are in a table of these."""
+        return self._held(lambda table: self._alike(table, values))
+
+    def _alike(self, table: DeltaTable, values: pa.Table) -> pa.Table:
+        *beside, name = values.column_names
+        hashes = Sought.of(HASH, [values.column(name)])
+        if not beside:
+            return self._among(table, name, hashes, (name, hashes))
+        wanted = Sought.of(_kind_of(values.schema.field(beside[0]).type), [values.column(beside[0])])
+        rows = self._among(table, name, hashes, (beside[0], wanted))
+        # Others with the hash may be in files that were not searched; of those with one of the values, all were.
+        return rows.filter(wanted.among(rows.column(beside[0])))
+
+    def _among(self, table: DeltaTable, name: str, sought: Sought, bounded: tuple[str, Sought]) -> pa.Table:
+        return self.files.among(
+            files_of_view(table, *bounded), widest(pa.schema(table.schema().to_arrow())), name, sought
+        )
+
+    def _held(self, find: Callable[[DeltaTable], pa.Table]) -> Held | None:
+        if self.table is None:
             return None
         try:
-            rows = finder.among(
-                files_of_view(table, name, sought), widest(pa.schema(table.schema().to_arrow())), name, sought
-            )
+            rows = find(self.table)
         except UnfitError:
             return None
-        return Held(rows, part_of(spark, rows))
+        return Held(rows, part_of(self.spark, rows))
 
-    return found
+
+def _kind_of(kind: pa.DataType) -> str:
+    """The family of types (`query.kinds`) of a column that has bounds. Errors: `UnfitError` if it is of another one."""
+    if pa.types.is_integer(kind):
+        return "INTEGER"
+    if pa.types.is_date(kind):
+        return "DATE"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "STRING"
+    raise UnfitError(f"a column of {kind}")
 
 
 def _changes(

@@ -4,7 +4,8 @@ out.
 The effect of a change log on a view is consolidated by the view's key, in Spark, before anything is written.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ from backfill_assets.adapters.compute.key_checks import (
     check_rows,
     duplicate,
 )
+from backfill_assets.adapters.compute.laid_out import LaidOut, counted, laid_out, over_files
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
@@ -40,11 +42,12 @@ from backfill_assets.adapters.compute.relational_changes import (
     Changed,
     TableChanges,
     changed_rows,
+    relational_changes,
 )
 from backfill_assets.adapters.compute.restricted import KEYS, REACHED
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Scans
-from backfill_assets.adapters.compute.selectable_rows import Finder, SelectableRows, rows_of_view
+from backfill_assets.adapters.compute.selectable_rows import Finder, SelectableRows, ViewFinder
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_new
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.adapters.compute.table_rows import table_rows
@@ -76,8 +79,8 @@ from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query, is_constrained, unique_keys
-from backfill_assets.query.relational import ERROR, RelationalQuery
-from backfill_assets.query.rowwise import CHANGE, RowwiseQuery
+from backfill_assets.query.relational import COPY, ERROR, RelationalQuery
+from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
 from backfill_assets.query.steps import Steps
 
 if TYPE_CHECKING:
@@ -87,6 +90,9 @@ __all__ = ["TableCompute"]
 
 REPLACED = "__replaced"
 """A count of what was staged: whether it is all rows of the view."""
+
+_NUMBERS_OF_EPOCH = 32
+"""The bits of a copy's number that count within an epoch of history."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,8 +208,10 @@ class TableCompute:
         plan, query = attempt.plan, self.query(attempt.plan)
         chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
-        tasks = tasks_for(attempt.spark, plan.offsets)
-        counts = write_changes(chosen, attempt.staging, DUPLICATE, MOVED, tasks=tasks, scans=attempt.scans, more=width)
+        with self._ordered(attempt, chosen, plan.offsets) as (ordered, tasks):
+            counts = write_changes(
+                ordered, attempt.staging, DUPLICATE, MOVED, tasks=tasks, scans=attempt.scans, more=width
+            )
         if isinstance(query, AggregateQuery) or not is_constrained(query):
             return counts
         if counts[DUPLICATE]:
@@ -226,7 +234,9 @@ class TableCompute:
             if query.key_columns and not mostly_differ(new, uncounted, query.key_columns, rows=few):
                 feed = differences(new, self._old(attempt))
                 return self._changes(attempt, consolidated(feed, *unique_keys(query)))
-            counts = write_new(new, attempt.staging, tasks=tasks_for(attempt.spark, held), scans=attempt.scans)
+            with laid_out(new, self.output, _sorted_by(query), attempt.scans) as found:
+                rows, tasks = found or (new, tasks_for(attempt.spark, held))
+                counts = write_new(rows, attempt.staging, tasks=tasks, scans=attempt.scans)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             staged = attempt.staging.child(f"{ROWS}/{OPERATION}=insert")
             check_rows(plan, query, parquet_files(attempt.spark, [staged]))
@@ -236,16 +246,42 @@ class TableCompute:
         """Stage what changes, or a chunk of history, do to a view whose query has a rule for them."""
         query = self.query(attempt.plan)
         assert isinstance(query, RelationalQuery)
+        if query.by_copies and not attempt.plan.replaces:
+            return self._history(attempt, steps)
         work = self._changes_of(attempt, steps) if attempt.plan.replaces else self._chunk(attempt)
         if work.is_empty:
             return {"insert": 0, "update": 0, "delete": 0}
         with followed(query, steps, work) as changes:
             if OPERATION in changes.frame.columns:
                 chosen = changes.frame.selectExpr(*view_columns(self.output), OPERATION)
-                return write_changes(
-                    chosen, attempt.staging, tasks=tasks_for(attempt.spark, work.rows), scans=attempt.scans
-                )
+                with self._ordered(attempt, chosen, work.rows) as (ordered, tasks):
+                    return write_changes(ordered, attempt.staging, tasks=tasks, scans=attempt.scans)
             return self._changes(attempt, consolidated(changes.frame, *unique_keys(query), few=changes.few))
+
+    def _history(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
+        """Stage what a chunk of history brings to a view without a key: rows that only come. Copies have numbers of their
+        epoch, so that no row of another chunk is looked for."""
+        from backfill_assets.adapters.sql.apply_relational import hashed, numbered
+
+        query = self.query(attempt.plan)
+        assert isinstance(query, RelationalQuery)
+        come = relational_changes(query, self._chunk(attempt), steps.linear).frame.drop(CARRIED_CHANGE)
+        with counted(come, attempt.scans) as (once, files):
+            parted = over_files(hashed(once, come.columns), files, _sorted_by(query))
+            rows = numbered(parted, come.columns, query.key_columns, after=attempt.plan.epoch << _NUMBERS_OF_EPOCH)
+            return write_new(
+                rows.selectExpr(*view_columns(self.output)), attempt.staging, tasks=files, scans=attempt.scans
+            )
+
+    @contextmanager
+    def _ordered(self, attempt: Attempt, changes: "DataFrame", rows: int) -> "Iterator[LaidOut]":
+        """Keyed changes in the order in which they are written: laid out, where they are history of joined tables."""
+        query, given = self.query(attempt.plan), LaidOut(changes, tasks_for(attempt.spark, rows))
+        if attempt.plan.replaces or not isinstance(query, RelationalQuery):
+            yield given
+            return
+        with laid_out(changes, self.output, _sorted_by(query), attempt.scans, before=[OPERATION]) as found:
+            yield found or given
 
     def _changes_of(self, attempt: Attempt, steps: Steps) -> TableChanges:
         """What changed in the tables that a plan reads."""
@@ -302,8 +338,14 @@ class TableCompute:
 
     def _held(self, attempt: Attempt) -> SelectableRows:
         """The rows of the view."""
-        found = rows_of_view(attempt.spark, self.output.at(attempt.at), FoundRows(self.output))
-        return SelectableRows(every=partial(self._old, attempt), found=found)
+        finder = ViewFinder(spark=attempt.spark, table=self.output.at(attempt.at), files=FoundRows(self.output))
+        return SelectableRows(
+            every=partial(self._old, attempt),
+            found=finder.found,
+            rows=finder.rows,
+            having=finder.having,
+            alike=finder.alike,
+        )
 
     def _old(self, attempt: Attempt) -> "DataFrame":
         """The view's rows, made anew for each place that reads them."""
@@ -342,3 +384,8 @@ class TableCompute:
             return write_changes(
                 chosen, attempt.staging, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans
             )
+
+
+def _sorted_by(query: Query) -> list[str]:
+    """The columns of a view's key by whose values its rows are laid out."""
+    return [name for name in query.key_columns if name != COPY]

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.delta.arrow_files import FileWriter
-from backfill_assets.adapters.delta.arrow_reader import SMALL_BYTES, ArrowReader
+from backfill_assets.adapters.delta.arrow_reader import ArrowReader
 from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.merged_files import Merged, merged_folder
 from backfill_assets.adapters.delta.staging import changed_rows
-from backfill_assets.adapters.delta.touched_files import LoggedFile, changes_of_rows, touched_files
+from backfill_assets.adapters.delta.touched_files import LoggedFile, changes_of_rows, lowest_values, touched_files
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.merge_groups import Group, TouchedFile, group_for, groups_of
 from backfill_assets.core.epoch.records import Staged, StagedFile
 from backfill_assets.errors import ReadMismatchError, StagingError
 
@@ -79,17 +80,30 @@ class _Merge:
         found = self._found()
         self._check_found(found)
         feed = FileWriter(self._location, f"{self._folder}/feed.parquet", self._schema.append(_change_type()))
-        groups = _groups(found)
+        groups = groups_of(self._touched(found))
         new = self._changes.filter(pc.equal(self._operations, "insert"))
-        parts = [new.slice(0, 0)] * (len(groups) - 1) + [new]
+        into = np.array(group_for(new.column(self._key[0]).to_pylist(), groups), dtype=np.int64)
         files = [
-            self._written(group, part, f"rows-{number}.parquet", feed)
-            for number, (group, part) in enumerate(zip(groups, parts, strict=True))
-            if group or len(part)
+            self._written([found[at] for at in group.files], new.filter(pa.array(into == number)), number, feed)
+            for number, group in enumerate([*groups, Group()])
+            if group.files or (into == number).any()
         ]
         _feed(feed, new, "insert")
         removed = frozenset(each.file.path for each in found)
         return Merged(removed=removed, files=tuple(each for each in files if each.rows), feed=(feed.close(),))
+
+    def _touched(self, found: Sequence[_Found]) -> list[TouchedFile]:
+        lowest = lowest_values(self._table, self._key[0])
+        deletes = pc.equal(self._operations, "delete")
+        return [
+            TouchedFile(
+                size=each.file.size,
+                rows=each.file.rows or 0,
+                deleted=pc.sum(deletes.take(each.changes)).as_py() or 0,
+                lowest=lowest.get(each.file.path),
+            )
+            for each in found
+        ]
 
     def _found(self) -> list[_Found]:
         """The files with rows that are replaced or deleted."""
@@ -140,9 +154,9 @@ class _Merge:
                 found=int((times[~new] == 1).sum()),
             )
 
-    def _written(self, group: Sequence[_Found], new: pa.Table, name: str, feed: FileWriter) -> StagedFile:
+    def _written(self, group: Sequence[_Found], new: pa.Table, number: int, feed: FileWriter) -> StagedFile:
         """The rows of some files as they are after the merge, and new rows, in a file."""
-        writer = FileWriter(self._location, f"{self._folder}/{name}", self._schema)
+        writer = FileWriter(self._location, f"{self._folder}/rows-{number}.parquet", self._schema)
         for each in group:
             self._rewrite(each, writer, feed)
         writer.write(new)
@@ -217,19 +231,6 @@ def _one_form(column: pa.ChunkedArray) -> pa.Array:
         return values
     nan, zero = (pa.scalar(number, values.type) for number in (float("nan"), 0.0))
     return pc.if_else(pc.is_nan(values), nan, pc.add(values, zero))
-
-
-def _groups(found: Sequence[_Found]) -> list[list[_Found]]:
-    """Files that are written as one, small ones together; at least one group, for rows that are new."""
-    groups: list[list[_Found]] = [[]]
-    size = 0
-    for each in found:
-        if groups[-1] and size + each.file.size > SMALL_BYTES:
-            groups.append([])
-            size = 0
-        groups[-1].append(each)
-        size += each.file.size
-    return groups if size <= SMALL_BYTES else [*groups, []]
 
 
 def _change_type() -> pa.Field:

@@ -19,7 +19,15 @@ from backfill_assets.core.epoch.bounds import boundable
 from backfill_assets.core.epoch.records import StagedFile
 from backfill_assets.core.epoch.touched_spans import Span, apart, blocks, may_touch, touched_spans
 
-__all__ = ["Changes", "LoggedFile", "changes_of_files", "changes_of_rows", "touched_files", "touched_values"]
+__all__ = [
+    "Changes",
+    "LoggedFile",
+    "changes_of_files",
+    "changes_of_rows",
+    "lowest_values",
+    "touched_files",
+    "touched_values",
+]
 
 Changes = Mapping[str, Sequence[Span]]
 """For columns of a key, the spans in which changed rows have their values, sorted and apart."""
@@ -79,6 +87,14 @@ def touched_files(table: DeltaTable, changes: Changes) -> list[LoggedFile]:
         for each, is_touched in zip(listed, touched, strict=True)
         if is_touched
     ]
+
+
+def lowest_values(table: DeltaTable, column: str) -> dict[str, Any]:
+    """The lowest value of a column in each file, by the file's path; only of a column whose bounds are exact, and of files
+    that have some."""
+    paths = pa.table(table.get_add_actions()).column("path").to_pylist()
+    bounds = _bounds(table, _bounded_columns(table, [column])).get(column, [None] * len(paths))
+    return {path: span[0] for path, span in zip(paths, bounds, strict=True) if span is not None}
 
 
 def _bounded_columns(table: DeltaTable, names: Iterable[str]) -> dict[str, str]:

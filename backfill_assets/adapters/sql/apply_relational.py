@@ -47,7 +47,7 @@ def apply_relational(
     fields = result.schema.fields
     if query.grouped is None:
         check_columns(fields[: len(fields) - len(query.classes.hidden)], keyed=bool(query.primary_key))
-    return numbered(result, result.columns) if query.by_copies else result
+    return numbered(result, result.columns, query.key_columns) if query.by_copies else result
 
 
 def result_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "DataFrame":
@@ -123,14 +123,16 @@ def hashed(rows: "DataFrame", columns: Sequence[str]) -> "DataFrame":
     return rows.withColumn(ROW_HASH, F.xxhash64(*map(quoted, columns)))
 
 
-def numbered(rows: "DataFrame", columns: Sequence[str]) -> "DataFrame":
-    """Rows with their hash, and the number of each among the rows with the same hash.
+def numbered(rows: "DataFrame", columns: Sequence[str], key: Sequence[str], *, after: int = 0) -> "DataFrame":
+    """Rows with their hash, and the number of each among the rows that are alike in the other columns of the view's key.
 
-    Rows with the same hash need not be equal: numbers are unique within a hash, so hash and number are always a key.
+    Rows with the same hash need not be equal: numbers are unique within a hash, so hash and number are always a key. The
+    first number is the one `after` a given one.
     """
     # Hashes ignore nulls: (1, NULL) and (NULL, 1) are told apart by the columns themselves.
-    same = Window.partitionBy(ROW_HASH).orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))
-    return hashed(rows, columns).withColumn(COPY, F.row_number().over(same))
+    alike = Window.partitionBy(*(quoted(name) for name in key if name != COPY))
+    same = alike.orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))
+    return hashed(rows, columns).withColumn(COPY, F.row_number().over(same) + F.lit(after).cast("bigint"))
 
 
 def check_columns(fields: Sequence[StructField], *, keyed: bool) -> None:

@@ -7,6 +7,7 @@
 - `culprits`: finds the rows that cannot be computed among many, by bisection, with limited effort
 - `limits`: how fast and how long a run works
 - `lives`: how a table's life begins, ends, or is taken over from another table
+- `merge_groups`: how a merge lays out what it writes
 - `parts`: what the epochs of one table need
 - `ports`: the small interfaces that deciding code uses and that adapters (or simulations) implement
 - `protocol`: the one protocol of epochs

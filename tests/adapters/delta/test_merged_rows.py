@@ -22,6 +22,7 @@ from backfill_assets.adapters.delta.merged_files import commit_merged
 from backfill_assets.adapters.delta.merged_rows import merge_rows
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.core.epoch import merge_groups
 from backfill_assets.core.epoch.records import CommitKind, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.errors import ReadMismatchError, StagingError
@@ -169,7 +170,7 @@ def test_small_files_with_changed_rows_become_one_with_the_new_rows_and_others_s
 
 
 def test_large_files_stay_apart_and_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merged_rows, "SMALL_BYTES", 0)
+    monkeypatch.setattr(merge_groups, "SMALL_BYTES", 0)
     monkeypatch.setattr(arrow_files, "_GROUP_ROWS", 2)
     monkeypatch.setattr(merged_rows, "_BATCH_ROWS", 3)
     output = output_with(tmp_path, "text", [ROWS, [("x", 1, 1)]])

@@ -17,7 +17,7 @@ from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column, ddl, parse_schema
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
-from backfill_assets.query.relational import analyze_relational
+from backfill_assets.query.relational import COPY, ROW_HASH, analyze_relational
 from backfill_assets.query.rowwise import analyze_rowwise
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def test_rows_that_differ_in_where_they_are_null_are_numbered_alike(spark: "Spar
     # Spark's hashes ignore nulls, so these rows have the same hash.
     rows = [(1, None), (None, 1)]
     found = [
-        bag(numbered(spark.createDataFrame(each, "a INT, b INT").coalesce(1), ["a", "b"]))
+        bag(numbered(spark.createDataFrame(each, "a INT, b INT").coalesce(1), ["a", "b"], [ROW_HASH, COPY]))
         for each in (rows, rows[::-1])
     ]
     assert len({row[2] for row in found[0]}) == 1
