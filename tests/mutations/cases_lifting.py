@@ -55,13 +55,6 @@ LIFTING: Final = (
         tests=(CASES,),
     ),
     Mutation(
-        name="rows that lead to a key are those that lead to another one",
-        file=RESTRICTED,
-        old="        last = steps[-1].others[0]\n",
-        new="        last = min(self.key.columns)\n",
-        tests=(FOUND,),
-    ),
-    Mutation(
         name="NOT IN asks nothing of nulls",
         file="backfill_assets/query/key_classes.py",
         old="if self.known in self.key.apart else ()",
@@ -85,8 +78,8 @@ LIFTING: Final = (
     Mutation(
         name="what may be null is taken for what is not",
         file="backfill_assets/query/conditions.py",
-        old="        isinstance(each, exp.Not)\n        and isinstance(each.this, exp.Is)\n",
-        new="        isinstance(each, exp.Not | exp.Or)\n        and isinstance(each.this, exp.Is | exp.Not)\n",
+        old='        for each in conjuncts(select.args.get("where"))\n',
+        new="        for each in select.find_all(exp.Not)\n",
         tests=(CLASSES,),
     ),
     Mutation(
