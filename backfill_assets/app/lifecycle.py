@@ -2,13 +2,16 @@
 
 import logging
 
-from backfill_assets.adapters.delta.staging import delete_data, sweep, sweep_leftovers
+from backfill_assets.adapters.compute.laid_out import laid_out_again
+from backfill_assets.adapters.delta.layout import clustering_columns, commit_layout, is_laid_out
+from backfill_assets.adapters.delta.staging import delete_data, delete_folder, sweep, sweep_leftovers
 from backfill_assets.app.dependents import check_unneeded, expire_log
 from backfill_assets.app.replacing import discard_beside
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.lives import begin_life, end_life, restate
 from backfill_assets.core.epoch.records import CommitRecord, TableState
+from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import DroppedError, FencedError, StoredFormatError
 
@@ -66,7 +69,8 @@ def _to_end(table: Table) -> tuple[TableState, bool]:
 
 def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
     """Maintain a table: delete staged files, restate its positions, expire its log, compact, and vacuum if requested. Bounds
-    in the log that are not exact are removed, whoever wrote them, and on S3 what Spark's jobs have left behind.
+    in the log that are not exact are removed, whoever wrote them, and on S3 what Spark's jobs have left behind. A view over
+    several tables is laid out by its key again, where that has been lost.
 
     Staged files are deleted first, because the log says which of them were committed. Then the positions are restated, so
     that they outlive the log's older entries. Errors: `StillNeededError`, before anything is done, if vacuuming would delete
@@ -91,9 +95,30 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
     if look.record is not None:
         workspace.state.ledger().prune(look.record)
     table.output.compact(2)
+    if isinstance(table.declared, MaterializedView) and table.declared.whole:
+        _lay_out(workspace, table, table.declared)
     if vacuum_hours is not None:
         table.output.vacuum(vacuum_hours)
     return [name for names in swept for name in names]
+
+
+def _lay_out(workspace: Workspace, table: Table, view: MaterializedView) -> None:
+    """Lay a view's rows out by the columns of its key that have bounds, unless they are. Changes no rows, and yields to any
+    other writer."""
+    look = table.output.look()
+    loaded = table.output.location.at(look.version) if look.record is not None and look.exists else None
+    key = clustering_columns(loaded, workspace.bound(view).key_columns)
+    if loaded is None or not key or is_laid_out(loaded, key[0]):
+        return
+    assert look.record is not None
+    # As the folder of an epoch that may be in progress, it is swept by nobody until that epoch is over.
+    folder = StagedFolder(
+        incarnation=look.record.incarnation, epoch=look.record.epoch + 1, attempt=table.parts.new_id()
+    ).name
+    files = laid_out_again(workspace.runner, table.output.location, loaded, key, folder)
+    if not commit_layout(table.output.location, loaded, files):
+        _log.info("%s: laying it out gave way to another writer", table.target)
+        delete_folder(table.output.location, folder)
 
 
 def rebuild(workspace: Workspace) -> list[str]:

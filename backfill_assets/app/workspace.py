@@ -26,6 +26,7 @@ from backfill_assets.app.wiring.registry import Registry
 from backfill_assets.app.wiring.sources import Sources
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.wiring.view_inputs import ViewInputs
+from backfill_assets.core.epoch.merge_groups import ROWS_OF_FILE
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Compute, Decider, OnStep
 from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView, Place, sources_of
@@ -93,6 +94,7 @@ class Workspace:
             target=declared.target,
             schema=_once(lambda: self._schema(declared)),
             merge_large=partial(merge_large, self.runner),
+            rows_of_file=ROWS_OF_FILE if isinstance(declared, MaterializedView) and declared.whole else None,
         )
         parts = Parts(
             decider=self._decider(declared),

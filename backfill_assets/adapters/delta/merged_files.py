@@ -45,12 +45,13 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, kw_only=True)
 class Merged:
     """What a commit makes of a version: the paths that are not part of it any more, new files, and those of the feed; and
-    what the table's history calls it."""
+    what the table's history calls it. Where it `changes_data` not, the files hold the rows that were there."""
 
     removed: frozenset[str]
     files: tuple[StagedFile, ...]
     feed: tuple[StagedFile, ...]
     operation: str = "MERGE"
+    changes_data: bool = True
 
 
 MergeLarge = Callable[[TableLocation, DeltaTable, Staged], Merged]
@@ -121,8 +122,8 @@ def commit_merged(
     sizes = _sizes(table) if merged.removed else {}
     actions = [
         *({"txn": {"appId": app, "version": number, "lastUpdated": now}} for app, number in numbers.items()),
-        *(_removed(path, sizes[path], now) for path in sorted(merged.removed)),
-        *map(_added, merged.files),
+        *(_removed(path, sizes[path], now, merged.changes_data) for path in sorted(merged.removed)),
+        *(_added(each, merged.changes_data) for each in merged.files),
         *map(_changed, merged.feed),
     ]
     written = put_commit(location, version, merged.operation, actions, {**metadata, "readVersion": version - 1})
@@ -142,14 +143,14 @@ def _is_unset(feature: str, properties: Mapping[str, str | None]) -> bool:
     return begins is not None and all((value or "false").lower() in _OFF for value in found)
 
 
-def _removed(path: str, size: int, now: int) -> dict[str, Any]:
+def _removed(path: str, size: int, now: int, changes: bool) -> dict[str, Any]:
     described = {"deletionTimestamp": now, "extendedFileMetadata": True, "partitionValues": {}, "size": size}
-    return {"remove": {"path": path, "dataChange": True, **described}}
+    return {"remove": {"path": path, "dataChange": changes, **described}}
 
 
-def _added(file: StagedFile) -> dict[str, Any]:
+def _added(file: StagedFile, changes: bool) -> dict[str, Any]:
     described = {"partitionValues": {}, "size": file.size, "modificationTime": file.modified_ms, "stats": file.stats}
-    return {"add": {"path": file.path, "dataChange": True, **described}}
+    return {"add": {"path": file.path, "dataChange": changes, **described}}
 
 
 def _changed(file: StagedFile) -> dict[str, Any]:

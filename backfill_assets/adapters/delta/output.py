@@ -27,6 +27,7 @@ from backfill_assets.adapters.delta.commits import (
 )
 from backfill_assets.adapters.delta.created_table import STATUS_PROPERTY
 from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statistics, remove_inexact, suit
+from backfill_assets.adapters.delta.layout import compact
 from backfill_assets.adapters.delta.maintenance import set_properties
 from backfill_assets.adapters.delta.merged_files import (
     Merged,
@@ -71,13 +72,15 @@ def _no_merge(location: TableLocation, _table: DeltaTable, _staged: Staged) -> M
 
 @dataclass
 class DeltaOutput:
-    """`ports.Output` on Delta. `schema` returns the Delta schema (as JSON) of the table's next life."""
+    """`ports.Output` on Delta. `schema` returns the Delta schema (as JSON) of the table's next life. Small files are
+    compacted to ones of about `rows_of_file`, if its rows are laid out by a key."""
 
     location: TableLocation
     target: str
     schema: Callable[[], str]
     merge_large: "MergeLarge" = field(default=_no_merge)
     merge_memory: int = MERGE_MEMORY
+    rows_of_file: int | None = None
     _life: str = field(default="", init=False)
     _log: LoadedTable = field(init=False)
     _table: DeltaTable | None = field(default=None, init=False)
@@ -316,13 +319,7 @@ class DeltaOutput:
         looked = self._table or self._newest()
         if looked is None or len(looked.file_uris()) < files or not are_exact(looked):
             return
-        table = self.location.load()
-        if table is None:
-            return
-        try:
-            table.optimize.compact(writer_properties=parquet_statistics(table))
-        except (CommitFailedError, DeltaError) as error:
-            _log.info("%s: compaction gave way: %s", self.target, error)
+        compact(self.location, self.rows_of_file)
 
     def vacuum(self, retention_hours: int) -> None:
         """Delete files that the table has not referred to for some time; never staged files."""

@@ -93,8 +93,15 @@ def lowest_values(table: DeltaTable, column: str) -> dict[str, Any]:
     """The lowest value of a column in each file, by the file's path; only of a column whose bounds are exact, and of files
     that have some."""
     paths = pa.table(table.get_add_actions()).column("path").to_pylist()
-    bounds = _bounds(table, _bounded_columns(table, [column])).get(column, [None] * len(paths))
-    return {path: span[0] for path, span in zip(paths, bounds, strict=True) if span is not None}
+    spans = spans_of_files(table, column)
+    return {path: span[0] for path, span in zip(paths, spans, strict=True) if span is not None}
+
+
+def spans_of_files(table: DeltaTable, column: str) -> list[Span | None]:
+    """Between which values of a column the rows of each file lie, in the order of the log's entries; None where that is not
+    known exactly."""
+    found = _bounds(table, _bounded_columns(table, [column])).get(column)
+    return [None] * len(pa.table(table.get_add_actions())) if found is None else found
 
 
 def _bounded_columns(table: DeltaTable, names: Iterable[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["ROWS_OF_FILE", "SMALL_BYTES", "Group", "TouchedFile", "group_for", "groups_of"]
+__all__ = ["ROWS_OF_FILE", "SMALL_BYTES", "Group", "TouchedFile", "group_for", "groups_of", "overlap"]
 
 ROWS_OF_FILE: Final = 250_000
 """About so many rows are in a file: a merge reads and writes it again in a fraction of a second, and a view of a hundred
@@ -93,3 +93,20 @@ def group_for(values: Sequence[Any], groups: Sequence[Group]) -> list[int]:
     new = Counter(chosen)
     full = {number for number, each in enumerate(groups) if not each.takes(new[number])}
     return [len(groups) if number in full or not groups else number for number in chosen]
+
+
+def overlap(files: Sequence[tuple[Any, Any] | None]) -> int:
+    """In how many files a value may be, at most, by the files' lowest and highest values; a file without these may hold any.
+
+    Example:
+        >>> overlap([(1, 4), (5, 9), (4, 7)]), overlap([None, (1, 1)]), overlap([])
+        (2, 2, 0)
+    """
+    spans = [each for each in files if each is not None]
+    # Of what happens at one value, beginnings come first: a file holds its highest value.
+    events = sorted([(low, 0) for low, _ in spans] + [(high, 1) for _, high in spans])
+    now = most = 0
+    for _, ends in events:
+        now += -1 if ends else 1
+        most = max(most, now)
+    return most + len(files) - len(spans)

@@ -314,10 +314,11 @@ def test_a_table_that_asks_more_of_its_writers_is_merged_by_delta_rs(tmp_path: P
     output = output_with(tmp_path, "text", [ROWS])
     DeltaTable(output.location.uri).alter.add_constraint({"small": "value < 100"})
     output.look()
-    staged = staged_as(output, 2, "text", [("update", ("a", 1, 50))])
+    changes: list[Change] = [("update", ("a", 1, 50)), ("delete", ("b", 1, None)), ("insert", ("e", 1, 8))]
+    staged = staged_as(output, 2, "text", changes)
     assert output.engine(staged) == "delta-rs"
     output.commit(record(CommitKind.EPOCH, LIFE, 2).model_copy(update={"engine": "delta-rs"}), staged)
-    assert content(output) == expected_of([("a", 1, 50), *ROWS[1:]])
+    assert content(output) == expected_of([("a", 1, 50), *ROWS[2:], ("e", 1, 8)])
 
 
 def test_a_commit_that_is_made_after_the_next_try_has_begun_finds_its_files(tmp_path: Path) -> None:
