@@ -180,10 +180,6 @@ def _changed(before: Rows, after: Rows, name: str, kind: int = 0) -> Iterator[Ro
     yield from go.elements() if kind <= 0 else ()
 
 
-def _column(query: RelationalQuery, rows: Rows, place: int, column: str) -> set[object]:
-    return {row[_at(query, place, column)] for row in rows[query.occurrences[place]]}
-
-
 def _at(query: RelationalQuery, place: int, column: str) -> int:
     return [each.name for each in query.columns[query.occurrences[place]]].index(column)
 
@@ -204,6 +200,16 @@ def analyzed(text: str) -> RelationalQuery:
     )
 
 
+def meets_nulls(query: RelationalQuery, steps: Steps, *tables: Rows) -> bool:
+    """Whether a column is null in a row of tables where steps allow none."""
+    return any(
+        row[_at(query, place, column)] is None
+        for rows in tables
+        for place, column in steps.nulls
+        for row in rows[query.occurrences[place]]
+    )
+
+
 def followable(query: RelationalQuery) -> list[tuple[str, ...]]:
     """The tables of a query of which any may change together so that there is a rule for it."""
     sets = [some for size in range(1, 4) for some in combinations(query.upstreams, size)]
@@ -218,7 +224,7 @@ def follow(
     before = data.draw(tables(nulls=nulls), label="before")
     after = data.draw(changes(before, changed, nulls=nulls), label="after")
     steps = query.steps(changed)
-    if any(None in _column(query, rows, *each) for rows in (before, after) for each in steps.nulls):
+    if meets_nulls(query, steps, before, after):
         return Steps("full")
     if steps.rule == "additive":
         assert query.grouped is not None
