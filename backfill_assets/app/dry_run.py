@@ -20,7 +20,8 @@ __all__ = ["Planned", "plan"]
 class Planned:
     """What a refresh would do. `record`: the newest commit (None: not created yet); `step`: the next epoch, which should
     take `expected_seconds` (None: nothing to do); `choice`: for a view that is not live, the strategy of a new life; `query`:
-    that of a view over whole tables, with total orders, and by which of its `rules` it follows changes of each upstream."""
+    that of a view over whole tables, with total orders, and by which of its `rules` it follows changes of each upstream, of
+    those that are `asked` only while NOT IN compares no null."""
 
     record: CommitRecord | None
     step: NextEpoch[Position] | None
@@ -28,6 +29,7 @@ class Planned:
     expected_seconds: float
     query: str = ""
     rules: Mapping[str, Rule] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The same as plain JSON."""
@@ -39,6 +41,7 @@ class Planned:
             "choice": self.choice.model_dump(mode="json") if self.choice else None,
             "query": self.query,
             "rules": dict(self.rules),
+            "rules_without_nulls": list(self.asked),
         }
 
 
@@ -63,4 +66,6 @@ def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
     planned = Planned(record=record, step=step, choice=choice, expected_seconds=expected)
     if not isinstance(query, RelationalQuery):
         return planned
-    return replace(planned, query=text, rules={name: query.steps([name]).rule for name in query.upstreams})
+    steps = {name: query.steps([name]) for name in query.upstreams}
+    asked = tuple(name for name, each in steps.items() if each.nulls)
+    return replace(planned, query=text, rules={name: each.rule for name, each in steps.items()}, asked=asked)

@@ -125,7 +125,9 @@ def plan_text(name: str, planned: "Planned") -> str:
         lines.append(planned.choice.words)
     if planned.query:
         lines.append(f"The query: {planned.query}")
-        lines += [f"  changes of {upstream}: {_RULES[rule]}" for upstream, rule in planned.rules.items()]
+        for upstream, rule in planned.rules.items():
+            unless = ", unless NOT IN compares a null" if upstream in planned.asked else ""
+            lines.append(f"  changes of {upstream}: {_RULES[rule]}{unless}")
     return "\n".join(lines)
 
 

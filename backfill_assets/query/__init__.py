@@ -3,6 +3,7 @@
 - `aggregate`: reads an aggregate query
 - `clock`: functions of the clock, and the query with a recorded time in their places
 - `clustering`: by which column the files of a view are laid out whose rows have no key of their own
+- `conditions`: which values are equal, or not null, where a condition is true
 - `current_words`: words that call functions of the clock or the session without parentheses
 - `ddl`: column lists as Spark writes them
 - `determinism`: refuses what gives other rows when it is computed again
@@ -14,6 +15,7 @@
 - `grouped_rows`: cuts a query that groups joined tables in two, rows and groups
 - `key_classes`: the keys by which a query may be computed in part
 - `kinds`: families of types within which values that are equal have equal hashes
+- `lifting`: how changes of a place without a key of the view lead to one
 - `lineage`: from which columns of its upstreams each column of a view is computed
 - `linear`: which places of a query may be bound to a table's changes alone
 - `occurrences`: where a query names its upstreams

@@ -10,16 +10,16 @@ by a column of the query, or by a hidden one.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
+from backfill_assets.query.conditions import equalities
 from backfill_assets.query.kinds import are_typed, kind_of_type
 from backfill_assets.query.partition import (
     PLACE,
     Partition,
     all_aggregates_known,
-    equalities,
     output_names,
     partition,
     subqueries_of,
@@ -27,7 +27,7 @@ from backfill_assets.query.partition import (
 from backfill_assets.query.resolved import OCCURRENCE, alias_of, sources_of, spelled_node, unwrapped
 from backfill_assets.query.spelling import backquoted
 
-__all__ = ["CLASS", "NO_CLASSES", "KeyClass", "KeyClasses", "key_classes", "with_hidden"]
+__all__ = ["CLASS", "NO_CLASSES", "KeyClass", "KeyClasses", "Lookup", "key_classes", "partitions", "with_hidden"]
 
 CLASS: Final = "__class_"
 """The hidden columns that hold a class, by its number: the hash of its value."""
@@ -39,12 +39,17 @@ _NAME: Final = re.compile(r"\w+")
 class KeyClass:
     """One class: the column that holds its value in each occurrence which it covers, and the column of the view's rows, the
     `output`, which holds it or, if `is_hidden`, its hash; empty if none does. `kind` is the family of types that the value is
-    of."""
+    of.
+
+    With occurrences `apart` it is a key only if the column is null in no row of those of `nulls` (`partition`).
+    """
 
     columns: Mapping[int, str]
     output: str
     kind: str
     is_hidden: bool = False
+    apart: frozenset[int] = field(default=frozenset(), repr=False)
+    nulls: frozenset[int] = field(default=frozenset(), repr=False)
 
     @property
     def carrier(self) -> str:
@@ -65,13 +70,30 @@ class KeyClass:
         return f"xxhash64(rtrim({value}))" if self.kind == "STRING" else f"xxhash64({value})"
 
 
+class Lookup(NamedTuple):
+    """A step to the rows of other places: those with a value of the key that rows of a known place have."""
+
+    key: KeyClass
+    known: int
+    others: tuple[int, ...]
+
+    @property
+    def nulls(self) -> tuple[tuple[int, str], ...]:
+        """The columns, each of a place, that are to hold no null for the step to be right."""
+        return tuple((at, self.key.columns[at]) for at in self.key.nulls) if self.known in self.key.apart else ()
+
+
 @dataclass(frozen=True)
 class KeyClasses:
-    """The classes of a query, the class `of` each occurrence, by number, which has one, and SQL for the `hidden` columns."""
+    """The classes of a query, the class `of` each occurrence, by number, which has one, and SQL for the `hidden` columns.
+
+    An occurrence with `lifts` has no column of its class: they lead from its rows to those of a place that has one.
+    """
 
     classes: tuple[KeyClass, ...] = ()
     of: Mapping[int, int] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
+    lifts: Mapping[int, tuple[Lookup, ...]] = field(default_factory=dict)
 
     def touched_by(self, occurrences: Iterable[int]) -> dict[int, list[int]] | None:
         """The classes by whose values the changes of these occurrences show, each with those of them that it is for; None if
@@ -95,6 +117,8 @@ class _Option:
     output: str
     hidden: str
     kind: str
+    apart: frozenset[int] = frozenset()
+    nulls: frozenset[int] = frozenset()
 
 
 def key_classes(
@@ -130,6 +154,12 @@ _MAX_PLACES: Final = 40
 """Queries that read tables in more places than this are not looked at: each place is tried with each of its columns."""
 
 
+def partitions(scope: exp.Expr, types: Sequence[Mapping[str, str]]) -> Iterator[KeyClass]:
+    """The keys that partition a part of a tree that `key_classes` has looked at, also where they ask of nulls."""
+    for each in _options(scope, types, carried=False, asking=True):
+        yield KeyClass(each.columns, "", each.kind, apart=each.apart, nulls=each.nulls)
+
+
 def with_hidden(query: str, tokens: Sequence[Token], classes: KeyClasses) -> str:
     """The query's text with the hidden columns at the end of its SELECT list."""
     if not classes.hidden:
@@ -149,41 +179,66 @@ def _from(tokens: Sequence[Token]) -> int:
     raise AssertionError("a SELECT that reads tables has a FROM")
 
 
-def _options(tree: exp.Expr, types: Sequence[Mapping[str, str]], *, carried: bool) -> Iterator[_Option]:
-    """All ways to cover some place of a tree."""
+def _options(
+    tree: exp.Expr, types: Sequence[Mapping[str, str]], *, carried: bool, asking: bool = False
+) -> Iterator[_Option]:
+    """All ways to cover some place of a tree; with `asking` also those that ask of nulls."""
     seen: set[frozenset[tuple[int, str]]] = set()
     for target, cover in _covers(tree):
-        found = partition(tree, target, cover)
-        option = _whole(tree, found, types, carried=carried) if found is not None else None
-        if option is not None and frozenset(option.columns.items()) not in seen:
-            seen.add(frozenset(option.columns.items()))
-            yield option
+        for found in _found(tree, target, cover):
+            option = _whole(tree, found, types, carried=carried) if asking or not found.apart else None
+            if option is not None and frozenset(option.columns.items()) not in seen:
+                seen.add(frozenset(option.columns.items()))
+                yield option
+
+
+def _found(tree: exp.Expr, target: int, cover: Mapping[int, str]) -> Iterator[Partition]:
+    """The partition by a cover; where it has places apart, also that without these, and itself only if both tell the same."""
+    found = partition(tree, target, cover)
+    if found is None:
+        return
+    if not found.apart:
+        yield found
+        return
+    left = {place: column for place, column in found.cover.items() if place not in found.apart}
+    plain = partition(tree, target if target in left else min(left, default=-1), left)
+    if plain is not None and not plain.apart:
+        if (plain.cover, plain.carriers, plain.outputs) == (left, found.carriers, found.outputs):
+            yield found
+        if target in left:
+            yield plain
 
 
 def _whole(tree: exp.Expr, found: Partition, types: Sequence[Mapping[str, str]], *, carried: bool) -> _Option | None:
     """A partition by occurrence, if it takes each of them in all places where the tree has it, with values of one kind."""
     columns: dict[int, str] = {}
+    apart: dict[int, bool] = {}
+    nulls: set[int] = set()
     for table in tree.find_all(exp.Table):
         number = table.meta.get(OCCURRENCE)
         if number is None:
             continue
-        column = alias_of(found.cover.get(table.meta[PLACE], "."))[1]
-        if columns.setdefault(number, column) != column:
+        place = table.meta[PLACE]
+        column = alias_of(found.cover.get(place, "."))[1]
+        is_apart = place in found.apart
+        if columns.setdefault(number, column) != column or apart.setdefault(number, is_apart) != is_apart:
             return None
+        nulls |= {number} if place in found.nulls else set()
+    asks = (frozenset(number for number in apart if apart[number]), frozenset(nulls))
     columns = {number: column for number, column in columns.items() if column}
     kinds = {kind_of_type(types[number].get(column, "")) for number, column in columns.items()}
     if len(kinds) != 1 or "" in kinds:
         return None
     (kind,) = kinds
     if not carried:
-        return _Option(columns, "", "", kind)
+        return _Option(columns, "", "", kind, *asks)
     names = output_names(tree)
     if found.outputs:
-        return _Option(columns, names[found.outputs[0]], "", kind)
+        return _Option(columns, names[found.outputs[0]], "", kind, *asks)
     hidden = sorted(
         filter(None, (_as_written(tree, each) for each in found.carriers)), key=lambda each: (len(each), each)
     )
-    return _Option(columns, "", hidden[0], kind) if hidden else None
+    return _Option(columns, "", hidden[0], kind, *asks) if hidden else None
 
 
 def _as_written(tree: exp.Expr, carrier: str) -> str:

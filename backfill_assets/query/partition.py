@@ -6,12 +6,13 @@ value. That is so where every operator above a covered place that looks at sever
 DISTINCT, a set operation) has the key among what it compares by: its carriers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import Token, exp
 
+from backfill_assets.query.conditions import closed, conjuncts, either_way, equalities, is_set, with_not
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
 from backfill_assets.query.grouping import aggregates_in
 from backfill_assets.query.kinds import kind_of, kinds_given
@@ -21,7 +22,6 @@ __all__ = [
     "PLACE",
     "Partition",
     "all_aggregates_known",
-    "equalities",
     "has_aggregates",
     "is_aggregate_call",
     "output_names",
@@ -39,11 +39,17 @@ _AROUND_CALL: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)
 @dataclass(frozen=True)
 class Partition:
     """A cover by which a query is partitioned: the column of each place, spelled as in the tree; what `carries` the key where
-    the query gives its rows, spelled alike; and in which `outputs` it does, from 0."""
+    the query gives its rows, spelled alike; and in which `outputs` it does, from 0.
+
+    Places `apart` are in subqueries of NOT IN. With them it is partitioned if the column is null in no row of `nulls`: a null
+    among what NOT IN compares with refuses the rows of every value, and one that is compared stays if there is nothing.
+    """
 
     cover: Mapping[int, str]
     carriers: frozenset[str]
     outputs: tuple[int, ...]
+    apart: frozenset[int] = frozenset()
+    nulls: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -75,32 +81,17 @@ def partition(tree: exp.Expr, target: int, cover: Mapping[int, str]) -> Partitio
     left = dict(cover)
     while target in left:
         try:
-            rows = _Check(left, target).query(tree, frozenset())
+            check = _Check(left, target)
+            rows = check.query(tree, frozenset())
         except _UnfitError as unfit:
             if not unfit.places & left.keys():
                 return None
             for place in unfit.places:
                 left.pop(place, None)
         else:
-            return Partition(left, rows.carriers, rows.outputs) if rows.covered else None
+            apart, nulls = frozenset(check.apart), frozenset(check.nulls)
+            return Partition(left, rows.carriers, rows.outputs, apart, nulls) if rows.covered else None
     return None
-
-
-def equalities(condition: exp.Expr | None) -> Iterator[tuple[str, str]]:
-    """What must be equal where a condition is true, each side a column or a `coalesce` of columns.
-
-    Values of two kinds are compared as those of one of them, or of a third: that they are equal says nothing of their hashes.
-    """
-    for each in _conjuncts(condition):
-        if isinstance(each, exp.EQ | exp.NullSafeEQ):
-            sides = [each.left.unnest(), each.right.unnest()]
-            if all(isinstance(side, exp.Column | exp.Coalesce) for side in sides) and _are_alike(*sides):
-                yield spelled_node(sides[0]), spelled_node(sides[1])
-
-
-def _are_alike(left: exp.Expr, right: exp.Expr) -> bool:
-    """Whether values are of one kind, so that those that are equal have equal hashes."""
-    return kind_of(left) == kind_of(right) != ""
 
 
 def _is_grouped(select: exp.Select) -> bool:
@@ -155,6 +146,8 @@ class _Check:
     def __init__(self, cover: Mapping[int, str], target: int) -> None:
         self.cover = cover
         self.target = target
+        self.apart: set[int] = set()
+        self.nulls: set[int] = set()
 
     def covered(self, *nodes: exp.Expr) -> set[int]:
         """The covered places within nodes."""
@@ -198,7 +191,7 @@ class _Check:
         self._check_subqueries(select, rows, outer)
         if not rows.covered:
             return rows
-        if any(a in rows.carriers and b in outer for a, b in _either_way(equalities(select.args.get("where")))):
+        if any(a in rows.carriers and b in outer for a, b in either_way(equalities(select.args.get("where")))):
             return _Rows(covered=True, linked=True)
         carriers = self._grouped(select, rows.carriers)
         self._check_windows(select, carriers)
@@ -233,7 +226,7 @@ class _Check:
         rows = self._source(sources[0])
         for number, join in enumerate(joins_of(select), 1):
             rows = self._join(rows, self._source(sources[number]), join, (sources[:number], where))
-        return _Rows(covered=rows.covered, carriers=_closed(rows.carriers, where))
+        return _Rows(covered=rows.covered, carriers=closed(rows.carriers, where))
 
     def _join(
         self, left: _Rows, right: _Rows, join: exp.Join, context: tuple[list[exp.Expr], list[tuple[str, str]]]
@@ -247,9 +240,9 @@ class _Check:
         known = is_inner or (keeps_left and kind in {"", "OUTER", "SEMI", "ANTI"}) or side in {"RIGHT", "FULL"}
         if join.args.get("using") or join.args.get("method") or not known:
             self.refuse(*before, join)
-        here = _closed(left.carriers, where) if left.covered else frozenset()
+        here = closed(left.carriers, where) if left.covered else frozenset()
         links = [
-            (a, b) for a, b in _either_way([*on, *(where if is_inner else ())]) if a in here and b in right.carriers
+            (a, b) for a, b in either_way([*on, *(where if is_inner else ())]) if a in here and b in right.carriers
         ]
         if left.covered and right.covered and not links:
             self._unlinked(before, join)
@@ -260,7 +253,7 @@ class _Check:
         either = frozenset(f"COALESCE({x}, {y})" for a, b in links for x, y in ((a, b), (b, a)))
         carriers = either if side == "FULL" else right.carriers | either if side == "RIGHT" else left.carriers | either
         if is_inner:
-            carriers = _closed(carriers | right.carriers, on)
+            carriers = closed(carriers | right.carriers, on)
         return _Rows(covered=left.covered or right.covered, carriers=carriers)
 
     def _unlinked(self, before: list[exp.Expr], join: exp.Join) -> None:
@@ -269,15 +262,16 @@ class _Check:
         raise _UnfitError(left if self.target in right else right)
 
     def _check_subqueries(self, select: exp.Select, rows: _Rows, outer: frozenset[str]) -> None:
-        top = {id(each) for each in _conjuncts(select.args.get("where"))}
+        top = {id(each) for each in conjuncts(select.args.get("where"))}
         for inner in subqueries_of(select):
             found = self.query(inner, rows.carriers | outer)
             holder = inner.parent
             while isinstance(holder, exp.Subquery):
                 holder = holder.parent
+            around = with_not(holder)
             alike = (
                 isinstance(holder, exp.In)
-                and id(holder) in top
+                and id(around) in top
                 and spelled_node(holder.this) in rows.carriers
                 and 0 in found.outputs
                 and kinds_given(inner)[0] == kind_of(holder.this)
@@ -286,6 +280,19 @@ class _Check:
                 self.refuse(inner)
             if found.covered and isinstance(holder, exp.Join):
                 self.refuse(inner)
+            if found.covered and alike and isinstance(around, exp.Not):
+                self._take_away(select, inner)
+
+    def _take_away(self, select: exp.Select, inner: exp.Query) -> None:
+        """Note what NOT IN with this subquery asks of nulls."""
+        assert inner.parent is not None
+        compared, taken = inner.find_ancestor(exp.In), unwrapped(inner)
+        places = self.covered(inner)
+        self.apart |= places
+        if not isinstance(taken, exp.Select) or not is_set(taken.expressions[0], taken):
+            self.nulls |= places
+        if not isinstance(compared, exp.In) or not is_set(compared.this, select):
+            self.nulls |= self.cover.keys() - places
 
     def _grouped(self, select: exp.Select, carriers: frozenset[str]) -> frozenset[str]:
         """What still holds the key after GROUP BY."""
@@ -316,34 +323,6 @@ def _alias(source: exp.Expr) -> str:
 def _may_lose_left(select: exp.Select) -> bool:
     """Whether a join gives rows without those on its left, so that what WHERE compares need not have been in them."""
     return any((join.side or "").upper() in {"RIGHT", "FULL"} for join in joins_of(select))
-
-
-def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
-    match condition:
-        case None:
-            return
-        case exp.Where() | exp.Having() | exp.Paren():
-            yield from _conjuncts(condition.this)
-        case exp.And():
-            yield from _conjuncts(condition.left)
-            yield from _conjuncts(condition.right)
-        case _:
-            yield condition
-
-
-def _either_way(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    for a, b in pairs:
-        yield a, b
-        yield b, a
-
-
-def _closed(carriers: frozenset[str], pairs: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """Carriers, and what must be equal to one of them."""
-    both = list(_either_way(pairs))
-    found = set(carriers)
-    while more := {b for a, b in both if a in found} - found:
-        found |= more
-    return frozenset(found)
 
 
 def _arguments(window: exp.Window) -> Iterator[exp.Expr]:

@@ -25,7 +25,8 @@ from backfill_assets.query.determinism import check_deterministic, refused_calls
 from backfill_assets.query.exact import are_exact
 from backfill_assets.query.expressions import check_used
 from backfill_assets.query.grouped_rows import Cut, cut_at_groups
-from backfill_assets.query.key_classes import NO_CLASSES, KeyClasses, key_classes, with_hidden
+from backfill_assets.query.key_classes import NO_CLASSES, KeyClasses, Lookup, key_classes, with_hidden
+from backfill_assets.query.lifting import with_lifts
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.occurrences import Occurrence, bound, occurrences
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
@@ -33,7 +34,7 @@ from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.resolved import resolved
 from backfill_assets.query.spelling import joined_words, words_of
-from backfill_assets.query.steps import Lookup, Steps, lookups, steps_by_places
+from backfill_assets.query.steps import Steps, asked_of_nulls, lookups, steps_by_places
 from backfill_assets.query.ties import completed
 from backfill_assets.query.used_columns import used_columns
 
@@ -134,7 +135,9 @@ class RelationalQuery:
             return replace(steps, rule="additive" if self.grouped else "linear")
         if self.grouped:
             by_class = self.classes.touched_by(places)
-            return Steps("full" if by_class is None else "restricted", (), by_class or {})
+            if by_class is None:
+                return Steps("full")
+            return Steps("restricted", (), by_class, asked_of_nulls(self.classes, by_class))
         return steps or Steps("full")
 
     def chunk_steps(self, places: Sequence[int]) -> Steps:
@@ -243,7 +246,7 @@ def analyze_relational(
     whole = None if cut is None else _grouped(bare, cut)
     if whole is None and bare.linearity.linear == set(range(len(found))):
         return _clustered(bare, tree, types)
-    classes = key_classes(root, tokens, tree, types)
+    classes = with_lifts(key_classes(root, tokens, tree, types), tree, types, bare.linearity.linear)
     if whole is not None:
         return replace(whole, classes=NO_CLASSES if classes.hidden else classes)
     template = _template(with_hidden(query, tokens, classes), tables)
@@ -264,14 +267,17 @@ def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
     types = [{column.name.lower(): column.type.upper() for column in query.columns[each.upstream]} for each in found]
     tree = resolved(root, found, query.columns)
     exact = tree is not None and are_exact(tree, named)
-    partners = key_classes(root, tokens, tree, types, carried=False) if tree is not None else NO_CLASSES
+    partners, linear = NO_CLASSES, linearity(root, tokens, found)
+    if tree is not None:
+        partners = key_classes(root, tokens, tree, types, carried=False)
+        partners = with_lifts(partners, tree, types, linear.linear)
     rows = replace(
         query,
         text=cut.rows,
         primary_key=(),
         output_columns=tuple(root.named_selects) if isinstance(root, exp.Query) else (),
         template=_template(cut.rows, query.upstreams),
-        linearity=linearity(root, tokens, found),
+        linearity=linear,
         # Rows that are given back are computed from older versions: they are to be the same as when they were taken in.
         classes=partners if exact else NO_CLASSES,
         partners=partners,

@@ -2,30 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from backfill_assets.query.key_classes import KeyClass, KeyClasses
+from backfill_assets.query.key_classes import KeyClasses, Lookup
 from backfill_assets.query.linear import Linearity
 
-__all__ = ["Lookup", "Steps", "lookups", "steps_by_places"]
+__all__ = ["Steps", "asked_of_nulls", "lookups", "steps_by_places"]
 
 
 @dataclass(frozen=True)
 class Steps:
     """How a view follows what changed: by which rule, in which places by changed rows alone (`linear`), and the classes whose
-    touched values are computed again, each with the places that touch them."""
+    touched values are computed again, each with the places that touch them. It may do so if the columns of `nulls`, each of
+    a place, are null in no row, before and after."""
 
     rule: Literal["additive", "full", "linear", "restricted"]
     linear: tuple[int, ...] = ()
     by_class: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    nulls: tuple[tuple[int, str], ...] = ()
 
-
-class Lookup(NamedTuple):
-    """A step to the rows of other places: those with a value of the key that rows of a known place have."""
-
-    key: KeyClass
-    known: int
-    others: tuple[int, ...]
+    @property
+    def are_certain(self) -> bool:
+        """Whether they follow changes whatever rows there are."""
+        return self.rule != "full" and not self.nulls
 
 
 def steps_by_places(linearity: Linearity, classes: KeyClasses, places: Sequence[int]) -> Steps | None:
@@ -37,7 +36,14 @@ def steps_by_places(linearity: Linearity, classes: KeyClasses, places: Sequence[
     # Where a class is touched in any case, it takes the changes of its linear places along.
     along = [number for number in places if number in others or classes.of.get(number) in first]
     by_class = classes.touched_by(along) or {}
-    return Steps("restricted", tuple(number for number in places if number not in along), by_class)
+    linear = tuple(number for number in places if number not in along)
+    return Steps("restricted", linear, by_class, asked_of_nulls(classes, by_class))
+
+
+def asked_of_nulls(classes: KeyClasses, by_class: Mapping[int, Sequence[int]]) -> tuple[tuple[int, str], ...]:
+    """The columns, each of a place, that have to hold no null where changes of places lead to classes."""
+    steps = (step for places in by_class.values() for place in places for step in classes.lifts.get(place, ()))
+    return tuple(sorted({each for step in steps for each in step.nulls}))
 
 
 def lookups(partners: KeyClasses, linearity: Linearity, place: int) -> list[Lookup]:
@@ -47,6 +53,7 @@ def lookups(partners: KeyClasses, linearity: Linearity, place: int) -> list[Look
     By linearity nothing comes of a value of the key that no row of the place has, so all other rows may be left out.
 
     Example:
+        >>> from backfill_assets.query.key_classes import KeyClass
         >>> by_order = KeyClass({0: "order", 1: "order"}, "", "INTEGER")
         >>> by_customer = KeyClass({1: "customer", 2: "customer"}, "", "INTEGER")
         >>> every = Linearity(linear=frozenset({0, 1, 2}), parts=(0, 0, 0))

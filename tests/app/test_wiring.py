@@ -11,6 +11,7 @@ from backfill_assets import KafkaConnector, SparkResource, StateStore, delta_tab
 from backfill_assets.app.dry_run import plan
 from backfill_assets.app.status import status
 from backfill_assets.app.workspace import Workspace
+from backfill_assets.cli.printing import plan_text
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import of_kind
 from backfill_assets.core.progress.positions import SnapshotPosition
@@ -65,6 +66,21 @@ def test_a_plan_says_the_query_with_total_orders_and_how_each_change_is_followed
     assert planned.document()["rules"] == {"events": "restricted", "others": "full"}
 
 
+def test_a_plan_says_which_changes_are_followed_only_without_nulls(tmp_path: Path) -> None:
+    for name in ("events", "others"):
+        write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
+    text = "SELECT e.id FROM events e WHERE e.id NOT IN (SELECT o.id FROM others o)"
+    view = materialized_view("rest", query=text, upstreams=[EVENTS, delta_table("others", path="lake/others")])
+    store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
+    every = Workspace(declared={"rest": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
+    planned = plan(every, "rest", Limits())
+    assert planned.document()["rules"] == {"events": "linear", "others": "restricted"}
+    assert planned.document()["rules_without_nulls"] == ["others"]
+    *_, events, others = plan_text("rest", planned).splitlines()
+    assert "unless NOT IN compares a null" in others
+    assert "NOT IN" not in events
+
+
 def test_a_view_begins_at_the_newest_version_and_reads_all_its_files(workspace: Workspace) -> None:
     decider = workspace.table(COPIED).parts.decider
     begin = decider.begin()
@@ -101,8 +117,12 @@ def test_a_view_that_may_only_follow_is_refused_where_changes_have_no_rule(tmp_p
         write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
     others = delta_table("others", path="lake/others")
     store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
-    for compared, refused in (("o.id > e.id", True), ("o.id = e.id", False)):
-        text = f"SELECT e.id, o.id AS other FROM events e LEFT JOIN others o ON {compared}"
+    joined = "SELECT e.id, o.id AS other FROM events e LEFT JOIN others o ON"
+    for text, refused in (
+        (f"{joined} o.id > e.id", True),
+        ("SELECT e.id FROM events e WHERE e.id NOT IN (SELECT o.id FROM others o)", True),
+        (f"{joined} o.id = e.id", False),
+    ):
         view = materialized_view("joined", query=text, upstreams=[EVENTS, others], refresh_mode="incremental_strict")
         every = Workspace(declared={"joined": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
         if not refused:

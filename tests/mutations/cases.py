@@ -14,6 +14,7 @@ from tests.mutations.cases_found import FOUND
 from tests.mutations.cases_joined import JOINED
 from tests.mutations.cases_kafka import KAFKA
 from tests.mutations.cases_layout import LAYOUT
+from tests.mutations.cases_lifting import LIFTING
 from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_lost import LOST
 from tests.mutations.cases_odd import ODD
@@ -41,5 +42,5 @@ __all__ = ["MUTATIONS"]
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
-    *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS,
+    *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING,
 )  # fmt: skip

@@ -11,7 +11,6 @@ READER: Final = "backfill_assets/adapters/delta/arrow_reader.py"
 CHOSEN: Final = "backfill_assets/adapters/delta/files_to_search.py"
 PARTS: Final = "backfill_assets/adapters/compute/selectable_rows.py"
 CHANGES: Final = "backfill_assets/adapters/compute/relational_changes.py"
-RESTRICTED: Final = "backfill_assets/adapters/compute/restricted.py"
 STEPS: Final = "backfill_assets/query/steps.py"
 USED: Final = "backfill_assets/query/used_columns.py"
 
@@ -134,13 +133,6 @@ FOUND: Final = (
         tests=(EPOCHS,),
     ),
     Mutation(
-        name="values of rows that go are not touched",
-        file=RESTRICTED,
-        old="tables += [(place, local.come), (place, local.go)]",
-        new="tables += [(place, local.come)]",
-        tests=(EPOCHS,),
-    ),
-    Mutation(
         name="places are restricted by rows of one in which the query is not linear",
         file=STEPS,
         old="for key in partners.classes if at in linearity.linear else ():",
@@ -195,6 +187,15 @@ FOUND: Final = (
         old="return _is_like(there, wanted)",
         new="return True",
         tests=(REAL,),
+    ),
+    Mutation(
+        name="rows are selected of texts that a writer held as views",
+        file=ROWS,
+        old="            rows = _selectable(pa.Table.from_batches([batch]))",
+        new="            rows = pa.Table.from_batches([batch])",
+        tests=(
+            "tests/adapters/delta/test_found_rows.py::test_texts_that_a_writer_held_as_views_are_found_like_others",
+        ),
     ),
     Mutation(
         name="nanoseconds are cut off, which Spark refuses",

@@ -133,8 +133,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="the side that an outer join may leave out is taken for a key",
         file=PARTITION,
-        old="        if is_inner:\n            carriers = _closed",
-        new='        if not side or side == "LEFT":\n            carriers = _closed',
+        old="        if is_inner:\n            carriers = closed",
+        new='        if not side or side == "LEFT":\n            carriers = closed',
         tests=(CLASSES, EXACT),
     ),
     Mutation(
@@ -147,7 +147,7 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="NOT IN and OR are taken for a join by the key",
         file=PARTITION,
-        old="                and id(holder) in top\n",
+        old="                and id(around) in top\n",
         new="",
         tests=(CLASSES, EXACT),
     ),
@@ -197,7 +197,7 @@ RULES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="texts and numbers are taken for one key",
-        file=PARTITION,
+        file="backfill_assets/query/conditions.py",
         old='    return kind_of(left) == kind_of(right) != ""',
         new="    return True",
         tests=(CLASSES,),
@@ -226,16 +226,10 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="a name of WITH that is read twice is covered in one of its places",
         file="backfill_assets/query/key_classes.py",
-        old="        if columns.setdefault(number, column) != column:\n            return None\n",
+        old="        if columns.setdefault(number, column) != column or apart.setdefault(number, is_apart) != is_apart:\n"
+        "            return None\n",
         new="        columns[number] = columns.get(number) or column\n",
         tests=(CLASSES,),
-    ),
-    Mutation(
-        name="only rows that come touch a key",
-        file=RESTRICTED,
-        old="        for rows in (changed[query.occurrences[place]].come, changed[query.occurrences[place]].go)\n",
-        new="        for rows in (changed[query.occurrences[place]].come,)\n",
-        tests=(AT_ONCE,),
     ),
     Mutation(
         name="rows of two touched keys come twice",

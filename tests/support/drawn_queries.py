@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-__all__ = ["COLUMNS", "Draw", "Rows", "changes", "queries", "tables"]
+__all__ = ["COLUMNS", "Draw", "Rows", "changes", "nested_queries", "queries", "queries_of_not_in", "tables"]
 
 COLUMNS = {"a": ("id", "k", "v"), "b": ("id", "k", "v"), "c": ("id", "k", "w")}
 """Three tables; their columns are whole numbers or null."""
@@ -17,7 +17,8 @@ Draw = st.DrawFn
 _JOINS = ["JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "CROSS JOIN"]
 if sqlite3.sqlite_version_info >= (3, 39):
     _JOINS += ["RIGHT JOIN", "FULL JOIN"]
-_VALUES = st.one_of(st.none(), st.integers(0, 4))
+_SET = st.integers(0, 4)
+_VALUES = st.one_of(st.none(), _SET)
 
 
 @dataclass(frozen=True)
@@ -29,18 +30,20 @@ class _From:
 
 
 @st.composite
-def tables(draw: Draw) -> Rows:
+def tables(draw: Draw, *, nulls: bool = True) -> Rows:
     """Rows of each table."""
-    return {name: draw(st.lists(st.tuples(*[_VALUES] * len(columns)), max_size=7)) for name, columns in COLUMNS.items()}
+    values = _VALUES if nulls else _SET
+    return {name: draw(st.lists(st.tuples(*[values] * len(columns)), max_size=7)) for name, columns in COLUMNS.items()}
 
 
 @st.composite
-def changes(draw: Draw, rows: Rows, changed: Collection[str]) -> Rows:
+def changes(draw: Draw, rows: Rows, changed: Collection[str], *, nulls: bool = True) -> Rows:
     """The rows that tables have after some of them changed."""
+    values = _VALUES if nulls else _SET
     after = dict(rows)
     for name in sorted(changed):
         stays = draw(st.lists(st.integers(0, 2), min_size=len(rows[name]), max_size=len(rows[name])))
-        come = draw(st.lists(st.tuples(*[_VALUES] * len(COLUMNS[name])), max_size=3))
+        come = draw(st.lists(st.tuples(*[values] * len(COLUMNS[name])), max_size=3))
         after[name] = [row for row, stay in zip(rows[name], stays, strict=True) if stay] + come
     return after
 
@@ -49,6 +52,38 @@ def changes(draw: Draw, rows: Rows, changed: Collection[str]) -> Rows:
 def queries(draw: Draw, *, depth: int = 2) -> str:
     """A query whose result has the columns x0, x1, …"""
     return draw(_query(depth, draw(st.integers(1, 3))))
+
+
+@st.composite
+def nested_queries(draw: Draw) -> str:
+    """A query whose innermost tables have to do with its rows only by tables between."""
+    inner = "SELECT r.id FROM c r WHERE r.w > 1"
+    if draw(st.booleans()):
+        inner = "SELECT r.k FROM c r JOIN a p ON p.id = r.id WHERE p.v > 1"
+    between = draw(st.sampled_from(["b s", "b s", "b s JOIN a t ON t.k = s.id", "b s LEFT JOIN a t ON t.k = s.id"]))
+    has = draw(st.sampled_from(["s.v", "s.v", "s.k"]))
+    condition = f"{draw(st.sampled_from(['x.k', 'x.id']))} IN (SELECT s.k FROM {between} WHERE {has} IN ({inner}))"
+    if draw(st.integers(0, 2)) == 0:
+        condition = f"EXISTS (SELECT 1 FROM {between} WHERE s.k = x.k AND {has} IN ({inner}))"
+    text = f"FROM a x WHERE {condition}"
+    shape = draw(st.sampled_from(["x.id, x.k", "DISTINCT x.k", "x.k, count(*)", "DISTINCT x.id"]))
+    if draw(st.integers(0, 2)) == 0:
+        text = f"FROM a x JOIN b s ON x.id = s.k JOIN c r ON r.id = s.v {draw(st.sampled_from(['', 'WHERE r.w > 1']))}"
+    return f"SELECT {_named(shape.split(', '))} {text}{' GROUP BY x.k' if 'count' in shape else ''}"
+
+
+@st.composite
+def queries_of_not_in(draw: Draw) -> str:
+    """A query whose rows are those that NOT IN leaves."""
+    compared = draw(st.sampled_from(["x.id", "x.k"]))
+    joined = draw(st.sampled_from(["", "", " LEFT JOIN c y ON y.id = x.k", " JOIN c y ON y.id = x.k"]))
+    inner = draw(st.sampled_from(["", " WHERE s.k IS NOT NULL", " WHERE s.v > 1", " GROUP BY s.k HAVING count(*) < 2"]))
+    if draw(st.integers(0, 4)) == 0:
+        inner = " WHERE s.id NOT IN (SELECT r.id FROM c r)"
+    text = f"FROM a x{joined} WHERE {compared} NOT IN (SELECT s.k FROM b s{inner})"
+    text += draw(st.sampled_from(["", "", f" AND {compared} IS NOT NULL"]))
+    shape = draw(st.sampled_from(["x.id, x.v", "DISTINCT x.k", "x.k, count(*)", "DISTINCT x.id"]))
+    return f"SELECT {_named(shape.split(', '))} {text}{' GROUP BY x.k' if 'count' in shape else ''}"
 
 
 @st.composite

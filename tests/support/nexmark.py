@@ -165,10 +165,6 @@ STAGES: Final = {
         f"SELECT auction, bidder, price, date_time, {_TUMBLING}.end AS ends FROM bid",
         "auction BIGINT, bidder BIGINT, price BIGINT, date_time TIMESTAMP, ends TIMESTAMP",
     ),
-    "winning_bid": (
-        f"SELECT id, seller, final, date_time FROM {_WINNING} WHERE place = 1",
-        "id BIGINT, seller BIGINT, final BIGINT, date_time TIMESTAMP",
-    ),
 }
 """Views that other views read, each with its columns: they make a column of what a query compares by."""
 
@@ -180,8 +176,6 @@ OVER_STAGES: Final = {
         ON bids.starttime = hottest.starttime AND bids.num >= hottest.most""",
     "q5_rewrite_over_view": f"""SELECT auction, num, starttime
         FROM (SELECT *, rank() OVER (PARTITION BY starttime ORDER BY num DESC) AS place FROM {_HOT}) WHERE place = 1""",
-    "q6_over_view": """SELECT seller, final, avg(final) OVER (
-            PARTITION BY seller ORDER BY date_time ROWS BETWEEN 10 PRECEDING AND CURRENT ROW) AS price FROM winning_bid""",
     "q7_over_view": """SELECT b.auction, b.price, b.bidder, b.date_time FROM tumbling_bid b
         JOIN (SELECT max(price) AS most, ends FROM tumbling_bid GROUP BY ends) AS best
         ON b.price = best.most AND b.ends = best.ends""",

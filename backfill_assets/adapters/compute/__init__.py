@@ -11,6 +11,7 @@
 - `key_checks`: keys that must be unique, checked before anything is committed
 - `key_ranges`: ranges of a Delta table's key
 - `laid_out`: lays out the rows of a view over files of a bounded size
+- `leading_rows`: the rows that tell which values of a key a table's changes touch
 - `merge`: merging keyed changes with Spark, for those that do not fit in this process's memory
 - `parquet_files`: reads Parquet files by their addresses
 - `poison`: runs a computation, and translates Spark's errors into errors of this package

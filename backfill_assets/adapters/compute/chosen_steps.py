@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from backfill_assets.adapters.compute.relational_changes import changes_readable, check_changes_readable
+from backfill_assets.adapters.delta.key_statistics import may_be_null
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.epoch.records import CommitRecord, Plan, WhyFull
 from backfill_assets.core.progress.reads import FullRead
 from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule, reach_of_changes
 from backfill_assets.core.strategies.table_plans import chunk_places
 from backfill_assets.core.strategies.table_skips import keys_left_out
+from backfill_assets.errors import VersionsLostError
 from backfill_assets.query.query import Query
 from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.steps import Steps
@@ -55,6 +57,18 @@ class StepChoice:
             left_out=any(keys_left_out(plan, each.source) for each in plan.reads if isinstance(each, FullRead)),
             readable=lambda: changes_readable(self.upstreams, changed, before=before),
             reach=reach_of_changes(self.records(), names) if by_keys else 1.0,
+            nulls=lambda: any(self._may_be_null(query, plan, *each) for each in steps.nulls),
         )
         rule, why_full = chosen_rule(steps.rule, self.mode, changes)
         return (steps if rule == steps.rule else Steps("full")), why_full
+
+    def _may_be_null(self, query: RelationalQuery, plan: Plan, place: int, column: str) -> bool:
+        """Whether a place's column may be null in a row, before or after, as far as the logs say."""
+        name = query.occurrences[place]
+        (chosen,) = (each for each in query.columns[name] if each.name.lower() == column.lower())
+        (read,) = (each for each in plan.reads if isinstance(each, FullRead) and each.source == name)
+        try:
+            versions = [self.upstreams[name].version(number) for number in sorted({read.first - 1, read.last})]
+        except VersionsLostError:
+            return True
+        return any(may_be_null(each, chosen) for each in versions)

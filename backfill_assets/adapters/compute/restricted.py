@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import kept
+from backfill_assets.adapters.compute.leading_rows import VALUE, hashes, known_rows, leading_rows
 from backfill_assets.adapters.compute.relational_changes import (
-    Changed,
     TableChanges,
     at_once,
     changed_part,
@@ -22,7 +22,7 @@ from backfill_assets.adapters.compute.relational_changes import (
 )
 from backfill_assets.adapters.compute.selectable_rows import Held, Part, SelectableRows, part_of, united
 from backfill_assets.adapters.delta.found_rows import HASH, Sought
-from backfill_assets.query.key_classes import KeyClass
+from backfill_assets.query.key_classes import KeyClass, Lookup
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.steps import Steps
 
@@ -34,21 +34,38 @@ __all__ = ["KEYS", "REACHED", "restricted_changes", "signed_changes"]
 KEYS, REACHED = "keys", "reached"
 """What is measured: the values that changes touch, and the rows that have them."""
 
-VALUE = "__value"
-"""The hash of a class's value, in rows of a table and of the view, and in those that name what is touched."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Touched:
     """The hashes of the values of a class that changes of some places touch, and whether they fit in every task's memory.
-    `sought` are the values, if this process holds them, and `hashes` their hashes, if the view holds only these."""
+    `lifts` are the steps by which places that are not of the class lead to it. `sought` are the values, if this process holds
+    them, and `hashes` their hashes, if the view holds only these."""
 
     key: KeyClass
     places: Sequence[int]
     values: "DataFrame"
     few: bool
+    lifts: Mapping[int, Sequence[Lookup]]
     sought: Sought | None = None
     hashes: Sought | None = None
+
+    def leading(self, rows: Sequence[SelectableRows], at: int) -> Held | None:
+        """The rows of a place that is not of the class which lead to a touched value; None where they are not found in this
+        process, or cannot be told.
+
+        Nothing comes of others: they would need rows of the places to which they lead, and these have touched values only.
+        """
+        steps = self.lifts.get(at, ())
+        asks = at not in self.places and any(step.nulls for step in steps)
+        if not steps or asks or self.sought is None or steps[-1].others[0] not in self.key.columns:
+            return None
+        last = steps[-1].others[0]
+        found = rows[last].found(self.key.columns[last], self.sought)
+        for step in reversed(steps):
+            there = [(step.others[0], found.rows)] if found is not None else []
+            sought = sought_in(step.key, there) if there else None
+            found = rows[step.known].found(step.key.columns[step.known], sought) if sought is not None else None
+        return found
 
     def of_place(self, rows: SelectableRows, at: int, count: "Callable[[Part | Held], Part]") -> Part:
         """The rows of a place that have a touched value, which `count` may count."""
@@ -140,41 +157,30 @@ def _touched_values(
     query: RelationalQuery, key: KeyClass, places: Sequence[int], work: TableChanges
 ) -> "Iterator[_Touched]":
     """The values of a class in all rows that came to some places or went from them."""
-    sought = _sought(query, key, places, work.changed)
+    lifts = query.classes.lifts
+    found = [known_rows(query.occurrences, place, lifts.get(place, ()), work) for place in places]
+    known = [each for each in found if each is not None]
+    sought = sought_in(key, [each for some in known for each in some]) if len(known) == len(found) else None
     if sought is None:
-        values = work.measure(_values(query, key, places, work.changed), KEYS)
+        values = work.measure(_values(query, key, places, work), KEYS)
         with kept(values) as once:
-            yield _Touched(key=key, places=places, values=once, few=touched_fit(once, most=work.rows))
+            # What changed rows lead to may be more values than there are changed rows.
+            most = once.count() if lifts.keys() & set(places) else work.rows
+            yield _Touched(key=key, places=places, values=once, few=touched_fit(once, most=most), lifts=lifts)
         return
     work.note(KEYS, len(sought.values))
     given = part_of(work.spark, pa.table({VALUE: sought.values})).frame
     values = given.selectExpr(f"{key.hashed(VALUE)} AS {VALUE}")
     hashes = Sought.of(HASH, values.toArrow().columns) if key.is_hidden else None
-    yield _Touched(key=key, places=places, values=values, few=True, sought=sought, hashes=hashes)
+    yield _Touched(key=key, places=places, values=values, few=True, lifts=lifts, sought=sought, hashes=hashes)
 
 
-def _sought(
-    query: RelationalQuery, key: KeyClass, places: Sequence[int], changed: Mapping[str, Changed]
-) -> Sought | None:
-    """The values themselves; None where this process does not hold what changed."""
-    tables: list[tuple[int, pa.Table]] = []
-    for place in places:
-        local = changed[query.occurrences[place]].local
-        if local is None:
-            return None
-        tables += [(place, local.come), (place, local.go)]
-    return sought_in(key, tables)
-
-
-def _values(
-    query: RelationalQuery, key: KeyClass, places: Sequence[int], changed: Mapping[str, Changed]
-) -> "DataFrame":
+def _values(query: RelationalQuery, key: KeyClass, places: Sequence[int], work: TableChanges) -> "DataFrame":
     """The hashes of the values."""
     found = [
-        rows().selectExpr(f"{key.of_occurrence(place)} AS {VALUE}")
+        hashes(key, at, rows)
         for place in places
-        for rows in (changed[query.occurrences[place]].come, changed[query.occurrences[place]].go)
-        if rows is not None
+        for at, rows in leading_rows(query.occurrences, place, query.classes.lifts.get(place, ()), work)
     ]
     return reduce(lambda some, more: some.unionAll(more), found).distinct()
 
@@ -182,11 +188,16 @@ def _values(
 def _touched_rows(
     touched: _Touched, rows: Sequence[SelectableRows], count: "Callable[[Part | Held], Part]"
 ) -> list[Part]:
-    """The rows of each place that have a touched value, and all rows of those places that are not of the class."""
-    return [
-        touched.of_place(each, at, count) if at in touched.key.columns else Part(each.every(), few=False)
-        for at, each in enumerate(rows)
-    ]
+    """The rows of each place that have a touched value; of places that are not of the class those that lead to one, if this
+    process finds them, or all rows."""
+    parts = []
+    for at, each in enumerate(rows):
+        if at in touched.key.columns:
+            parts.append(touched.of_place(each, at, count))
+        else:
+            found = touched.leading(rows, at)
+            parts.append(Part(each.every(), few=False) if found is None else count(found))
+    return parts
 
 
 def _reached(touched: _Touched, rows: Sequence[SelectableRows], work: TableChanges) -> list[Part]:

@@ -65,9 +65,9 @@ def widest(schema: pa.Schema) -> pa.Schema:
 
 
 def _wide(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_string_view(kind):
         return pa.large_string()
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(kind) or pa.types.is_binary_view(kind):
         return pa.large_binary()
     if pa.types.is_map(kind):
         return pa.map_(_wide(kind.key_type), _wide(kind.item_type))

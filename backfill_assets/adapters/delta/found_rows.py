@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from backfill_assets.adapters.delta.arrow_reader import ArrowReader
+from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.touched_files import LoggedFile
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.touched_spans import Span, apart, blocks
@@ -247,7 +248,17 @@ def _selected(
         inside = None if chosen is None else chosen[begins : begins + len(batch)]
         begins += len(batch)
         if inside is None or inside.any():
-            yield pa.Table.from_batches([batch if inside is None else batch.filter(pa.array(inside))])
+            rows = _selectable(pa.Table.from_batches([batch]))
+            yield rows if inside is None else rows.filter(pa.array(inside))
+
+
+def _selectable(rows: pa.Table) -> pa.Table:
+    """Rows whose texts are not views, in which some writers hold them: of these Arrow selects none."""
+    views = [name for name in rows.column_names if "_view" in str(rows.schema.field(name).type)]
+    wide = widest(rows.schema)
+    for name in views:
+        rows = rows.set_column(rows.schema.get_field_index(name), name, rows.column(name).cast(wide.field(name).type))
+    return rows
 
 
 def _rows_at_once(opened: pq.ParquetFile, number: int, names: Sequence[str]) -> int:

@@ -21,7 +21,7 @@ from backfill_assets.core.strategies.key_cuts import Span
 from backfill_assets.errors import UpstreamRefusedError
 from backfill_assets.query.ddl import Column
 
-__all__ = ["SORTABLE", "files_of_keys", "files_with", "sortable_key", "spans"]
+__all__ = ["SORTABLE", "files_of_keys", "files_with", "may_be_null", "sortable_key", "spans"]
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 SORTABLE = re.compile(
@@ -77,6 +77,12 @@ def files_with(version: Version, column: Column, values: Sequence[touched_spans.
     return [
         file for file, span in spans if touched_spans.may_touch(values, None if span is None else (span.low, span.high))
     ]
+
+
+def may_be_null(version: Version, column: Column) -> bool:
+    """Whether a row of a version may have a null in a column, as far as statistics tell."""
+    stored = _stored_name(version, column)
+    return any((file.stats.get("nullCount") or {}).get(stored) != 0 for file in version.files)
 
 
 def sortable_key(upstream: DeltaUpstream) -> tuple[Column, ...]:

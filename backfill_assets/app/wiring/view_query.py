@@ -118,8 +118,8 @@ class ViewQuery:
         """Refuse a query with changes that have no rule, if the view may only follow changes."""
         if self.view.refresh_mode != "incremental_strict" or not isinstance(query, RelationalQuery):
             return
-        if query.steps(query.upstreams).rule == "full":
-            without = [name for name in query.upstreams if query.steps([name]).rule == "full"] or query.upstreams
+        if not query.steps(query.upstreams).are_certain:
+            without = [name for name in query.upstreams if not query.steps([name]).are_certain] or query.upstreams
             raise QueryError(
                 f"materialized_view {self.view.name!r}: changes of {', '.join(map(repr, without))} have no rule by which the "
                 "view could follow them",

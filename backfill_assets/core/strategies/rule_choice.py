@@ -17,14 +17,15 @@ MOST_CHANGED = 3
 @dataclass(frozen=True, kw_only=True)
 class Changes:
     """What there is to follow: `rows` that changed, in tables that have `held` so many; whether rows are `left_out` of what
-    is read; how many rows of the tables each changed row is expected to `reach` by its keys; and whether files and feeds tell
-    what changed, which is asked last."""
+    is read; how many rows of the tables each changed row is expected to `reach` by its keys. Asked last: whether there may be
+    `nulls` where the rule allows none, and whether files and feeds tell what changed."""
 
     rows: int
     held: int
     left_out: bool
     readable: Callable[[], bool]
     reach: float = 1.0
+    nulls: Callable[[], bool] = lambda: False
 
 
 def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]:
@@ -47,6 +48,8 @@ def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]
     for holds, why in against:
         if holds:
             return "full", why
+    if changes.nulls():
+        return "full", "nulls"
     return (rule, "") if changes.readable() else ("full", "changes_lost")
 
 

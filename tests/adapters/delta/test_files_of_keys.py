@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from backfill_assets.adapters.delta import key_statistics
-from backfill_assets.adapters.delta.key_statistics import files_of_keys, sortable_key
+from backfill_assets.adapters.delta.key_statistics import files_of_keys, may_be_null, sortable_key
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.progress.positions import Key, KeyRange
@@ -124,3 +124,23 @@ def test_statistics_are_those_of_the_column_that_has_the_name_now(tmp_path: Path
         return len(files_of_keys(upstream, read, Column("id", "BIGINT")))
 
     assert (found("75"), found("1")) == (1, 0), "id is the column that was named old when the file was written"
+
+
+def test_a_column_may_be_null_unless_every_file_says_that_it_is_not(tmp_path: Path) -> None:
+    upstream = DeltaUpstream(name="base", location=TableLocation(uri=str(tmp_path)), key=lambda: ("id",))
+    one, other = Column("one", "BIGINT"), Column("other", "BIGINT")
+
+    def found() -> tuple[bool, bool]:
+        version = upstream.version(upstream.loaded().version())
+        return may_be_null(version, one), may_be_null(version, other)
+
+    schema = pa.schema({"one": INT, "other": INT})
+    write_deltalake(str(tmp_path), pa.table({"one": [1, 2], "other": [1, 2]}, schema), configuration=CONFIGURATION)
+    assert found() == (False, False)
+    write_deltalake(str(tmp_path), pa.table({"one": [1, 2], "other": [None, 2]}, schema), mode="append")
+    assert found() == (False, True)
+    DeltaTable(str(tmp_path)).alter.set_table_properties({"delta.dataSkippingStatsColumns": "other"})
+    write_deltalake(str(tmp_path), pa.table({"one": [3], "other": [3]}, schema), mode="append")
+    assert found() == (True, True)
+    DeltaTable(str(tmp_path)).delete()
+    assert found() == (False, False)

@@ -209,6 +209,36 @@ def test_a_file_in_which_spark_finds_something_else_is_left_to_spark(tmp_path: P
         FoundRows(TableLocation(uri=str(tmp_path))).among([file], schema, "key", SOUGHT)
 
 
+@pytest.mark.parametrize(
+    ("there", "wanted", "values"),
+    [
+        (pa.string_view(), pa.large_string(), ["a", None, "b"]),
+        (pa.binary_view(), pa.large_binary(), [b"a", None, b"b"]),
+        (pa.list_(pa.string_view()), pa.list_(pa.large_string()), [["a", None], None, []]),
+        (
+            pa.struct({"x": pa.string_view()}),
+            pa.struct({"x": pa.large_string()}),
+            [{"x": "a"}, {"x": None}, {"x": "b"}],
+        ),
+    ],
+    ids=str,
+)
+def test_texts_that_a_writer_held_as_views_are_found_like_others(
+    tmp_path: Path, there: pa.DataType, wanted: pa.DataType, values: list[object]
+) -> None:
+    path = tmp_path / "part.parquet"
+    keys = pa.array([1, 2, 1], pa.int32())
+    pq.write_table(pa.table({"key": keys, "more": pa.array(values, there)}), path)
+    file = LoggedFile(path=path.name, size=0, rows=3)
+    schema = pa.schema({"key": pa.int32(), "more": wanted})
+    found = FoundRows(TableLocation(uri=str(tmp_path)))
+    assert found.among([file], schema, "key", SOUGHT).column("more").to_pylist() == [values[0], values[2]]
+    assert found.every([file], schema).column("more").to_pylist() == values
+    if pa.types.is_string_view(there):
+        among = found.among([file], schema, "more", Sought("STRING", pa.array(["b", None], pa.large_string())))
+        assert among.column("key").to_pylist() == [2, 1]
+
+
 def test_a_field_that_came_later_is_null_in_older_files(tmp_path: Path) -> None:
     rows = pa.table({"key": pa.array([1], pa.int32()), "more": pa.array([{"x": 5}], pa.struct({"x": pa.int64()}))})
     pq.write_table(rows, tmp_path / "part.parquet")

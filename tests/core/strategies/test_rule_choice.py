@@ -1,5 +1,6 @@
 """Which rule a view over whole tables takes, and why it is computed in full."""
 
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -32,6 +33,7 @@ CASES: list[tuple[Rule, RefreshMode, Changes, Rule, WhyFull]] = [
     ("linear", "auto", changes(rows=0), "full", "first"),
     ("linear", "incremental", changes(left_out=True), "full", "rows_left_out"),
     ("additive", "incremental", changes(lost=True), "full", "changes_lost"),
+    ("restricted", "incremental", replace(changes(), nulls=lambda: True), "full", "nulls"),
 ]
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, event, given, settings
 from hypothesis import strategies as st
 
-from tests.query.test_rules_are_exact import analyzed, followable
-from tests.support.drawn_queries import COLUMNS, changes, queries, tables
+from tests.query.test_rules_are_exact import analyzed, followable, meets_nulls
+from tests.support.drawn_queries import COLUMNS, changes, nested_queries, queries, queries_of_not_in, tables
 from tests.support.followed_frames import after, frames, visible
 from tests.support.settings import examples
 
@@ -27,12 +27,13 @@ SCHEMAS = {name: ", ".join(f"{column} BIGINT" for column in columns) for name, c
 )
 @given(st.data())
 def test_rules_give_on_spark_what_the_query_gives(spark: "SparkSession", data: st.DataObject) -> None:
-    query = analyzed(data.draw(queries(), label="query"))
+    query = analyzed(data.draw(st.one_of(queries(), nested_queries(), queries_of_not_in()), label="query"))
     sets = followable(query)
     assume(sets)
     changed = data.draw(st.sampled_from(sets), label="changed")
     rows = data.draw(tables(), label="before")
     then = data.draw(changes(rows, changed), label="after")
+    assume(not meets_nulls(query, query.steps(changed), rows, then))
     event(query.steps(changed).rule)
     used = {name: SCHEMAS[name] for name in query.upstreams}
     with (

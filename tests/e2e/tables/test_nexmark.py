@@ -65,7 +65,9 @@ def follow(lake: Lake, name: str, query: str, step: int) -> Rows | None:
     if not changed:
         return None
     rule = rule_of(query, changed)
-    assert report.record.rule == ("full" if rule and step == _FIRST else rule)
+    # Bids that name no auction are nulls, by which NOT IN is not followed.
+    in_full = step == _FIRST or (name == "q104" and "bid" in changed)
+    assert report.record.rule == ("full" if rule and in_full else rule)
     return rows_of(lake, name, query)
 
 

@@ -70,6 +70,20 @@ OLD: Tables = {"a": [(1, 1, 1), (2, 2, 2)], "b": [(1, "x"), (2, "y")], "c": [(1,
             1,
             id="one group of no rows",
         ),
+        pytest.param(
+            "SELECT c.id, c.n FROM c WHERE c.id IN (SELECT a.k FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.id = a.m))",
+            "restricted",
+            {"b": [(2, "y"), (3, "z")]},
+            1,
+            id="a row goes that leads to a key",
+        ),
+        pytest.param(
+            "SELECT DISTINCT c.n FROM b JOIN a ON a.k = b.id JOIN c ON c.id = a.m WHERE b.s <> 'v'",
+            "restricted",
+            {"a": [(1, 1, 3), (2, 2, 2)], "b": [(1, "x"), (2, "v")]},
+            1,
+            id="rows between lead to a key as they were and as they are",
+        ),
     ],
 )
 def test_tables_change_at_once(spark: "SparkSession", query: str, rule: str, changes: Tables, rows: int) -> None:

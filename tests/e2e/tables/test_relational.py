@@ -55,7 +55,7 @@ RULES = {
     "linear": "cross_join duplicates exploded joins_together natural self_join two_joins using",
     "additive": "by_name grouped_join kept_rows left_groups nested of_all three_way",
     "restricted": "anti_join collected correlated distinct except exists filter full_join group_by_all having in "
-    "intersect_all left_join percentile qualify right_join semi_join star two_keys union whole_window "
+    "intersect_all left_join not_in percentile qualify right_join semi_join star two_keys union whole_window "
     "window with",
 }
 """The rule that keeps a view where all its tables changed, by the names of queries."""

@@ -1,0 +1,76 @@
+"""Views with NOT IN follow what its subquery reads, unless a null there, or in what is compared, decides about every row."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.lake import Lake
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
+
+PLAIN = "SELECT id, name FROM customers WHERE id NOT IN (SELECT customer FROM orders)"
+CAREFUL = f"{PLAIN[:-1]} WHERE customer IS NOT NULL) AND id IS NOT NULL"
+JOINED = """SELECT DISTINCT c.name, t.name AS city FROM customers c LEFT JOIN cities t ON t.id = c.city
+    WHERE c.id NOT IN (SELECT customer FROM orders)"""
+VIEWS = {
+    "plain": (PLAIN, ("customers", "orders")),
+    "careful": (CAREFUL, ("customers", "orders")),
+    "joined": (JOINED, ("customers", "cities", "orders")),
+}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(tmp_path)
+    made.append("customers", [{"id": at, "name": f"name {at % 20}", "city": at % 7} for at in range(40)])
+    made.append("cities", [{"id": at, "name": f"city {at}"} for at in range(7)])
+    made.append("orders", [{"no": at, "customer": at % 25} for at in range(50)])
+    for view, (query, tables) in VIEWS.items():
+        made.view(view, query, *(made.table(name, None) for name in tables), refresh_mode="incremental")
+        refreshed(made, view)
+    return made
+
+
+def refreshed(lake: Lake, view: str) -> tuple[str, str, int]:
+    """The rule of the epoch after which a view is what its query gives, why it is in full, and how many rows there are."""
+    record = lake.project.refresh(view).report.record
+    query, tables = VIEWS[view]
+    columns = [each for each in lake.rows(lake.location(view)).columns if not each.startswith("__")]
+    found = lake.found(view, columns)
+    assert found == lake.expected(view, query, *tables)
+    return record.rule, record.why_full, found.total()
+
+
+def every(lake: Lake) -> list[tuple[str, str]]:
+    return [refreshed(lake, view)[:2] for view in VIEWS]
+
+
+def test_nulls_decide_whether_not_in_is_followed(lake: Lake) -> None:
+    followed, in_full = ("restricted", ""), ("full", "nulls")
+    lake.sql("orders", "DELETE FROM {t} WHERE customer = 3", "INSERT INTO {t} VALUES (50, 30), (51, 31), (52, 31)")
+    assert every(lake) == [followed] * 3
+
+    lake.sql("orders", "INSERT INTO {t} VALUES (60, NULL)")
+    assert every(lake) == [in_full, followed, in_full]
+    assert refreshed(lake, "plain")[2] == refreshed(lake, "joined")[2] == 0
+    lake.sql("cities", "UPDATE {t} SET name = 'moved' WHERE id = 4")
+    assert refreshed(lake, "joined") == (*followed, 0)
+
+    # The null goes together with other rows: now many rows come of which no key was touched.
+    lake.sql("orders", "DELETE FROM {t} WHERE customer IS NULL OR customer = 5")
+    assert every(lake) == [in_full, followed, in_full]
+    assert refreshed(lake, "plain")[2] > 10
+
+    lake.sql("orders", "UPDATE {t} SET customer = 35 WHERE customer = 9")
+    assert every(lake) == [followed] * 3
+
+    lake.sql("customers", "INSERT INTO {t} VALUES (NULL, 'nobody', 1)")
+    assert [refreshed(lake, view)[0] for view in VIEWS] == ["linear"] * 2 + ["restricted"]
+    lake.sql("orders", "DELETE FROM {t}")
+    assert every(lake) == [in_full, followed, in_full]
+
+
+def test_only_a_view_that_always_has_a_rule_is_declared_to_follow_changes_alone(lake: Lake) -> None:
+    tables = [lake.table(name, None) for name in ("customers", "orders")]
+    lake.view("strict", CAREFUL, *tables, refresh_mode="incremental_strict")
+    assert lake.project.refresh("strict").report.record.live
