@@ -20,6 +20,7 @@ CUSTOMERS = 50_000
 CHANGED = 1_000
 
 LINEAR = "SELECT o.id, o.cents, c.region FROM orders o JOIN customers c ON o.customer = c.name"
+_TABLES = ("orders", "customers", "regions")
 KEYS = {"linear, with a key": "id"}
 """The keys of views that have one."""
 
@@ -32,6 +33,10 @@ QUERIES = {
     "restricted": "SELECT c.name, c.region, o.id, o.cents FROM customers c LEFT JOIN orders o ON o.customer = c.name",
     "restricted to groups": "SELECT customer, percentile(cents, 0.5) AS middle, count(DISTINCT at) AS n FROM orders "
     "GROUP BY customer",
+    "three tables, to groups": "SELECT o.customer, r.zone, count(*) AS n, sum(o.cents) AS total FROM orders o "
+    "JOIN customers c ON o.customer = c.name JOIN regions r ON c.region = r.name GROUP BY o.customer, r.zone",
+    "first of each group": "SELECT customer, id, cents FROM (SELECT customer, id, cents, row_number() OVER (PARTITION BY "
+    "customer ORDER BY cents DESC, id) AS place FROM orders) WHERE place = 1",
     "full": "SELECT id, rank() OVER (ORDER BY cents DESC) AS place FROM orders WHERE cents > 1200000",
 }
 
@@ -62,6 +67,10 @@ def _make_tables(world: World, folder: Path, rows: int) -> None:
         "concat('customer-', id) AS name", "concat('region-', id % 100) AS region"
     )
     customers.write.format("delta").options(**FEED).save(str(folder / "customers"))
+    regions = world.spark.range(0, 100, numPartitions=1).selectExpr(
+        "concat('region-', id) AS name", "concat('zone-', id % 7) AS zone"
+    )
+    regions.write.format("delta").options(**FEED).save(str(folder / "regions"))
 
 
 @dataclass
@@ -77,7 +86,7 @@ class _Sides:
     behind: bool = False
 
     def __post_init__(self) -> None:
-        names = [name for name in ("orders", "customers") if f" {name}" in self.query]
+        names = [name for name in _TABLES if f" {name}" in self.query]
         tables = [delta_table(name, path=str(self.folder / name)) for name in names]
         self.declared = {"view": materialized_view("view", query=self.query, upstreams=tables, primary_key=self.key)}
         self.view, self.copy = self.folder / "warehouse" / "views" / "view", self.folder / "copy"
@@ -108,6 +117,6 @@ class _Sides:
 
     def _compute(self) -> None:
         spark = self.world.spark
-        for name in ("orders", "customers"):
+        for name in _TABLES:
             spark.read.format("delta").load(str(self.folder / name)).createOrReplaceTempView(name)
         spark.sql(self.query).write.format("delta").mode("overwrite").save(str(self.copy))

@@ -301,7 +301,7 @@ def maintain(
     as_json: AsJson = False,
     vacuum_hours: Annotated[int | None, typer.Option(min=0, help="Also delete files unused for so long.")] = None,
 ) -> None:
-    """Compact small files, and delete what dead runs left behind."""
+    """Compact small files, sort a view over several tables again, and delete what dead runs left behind."""
     from backfill_assets.app.lifecycle import maintain as maintain_table
 
     swept = maintain_table(LocalProject(module).workspace(), name, vacuum_hours=vacuum_hours)
