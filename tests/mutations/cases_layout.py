@@ -81,4 +81,11 @@ LAYOUT = [
         new="        return rows",
         tests=(f"{REAL}::test_rows_of_one_hash_and_other_values_are_left_alone",),
     ),
+    Mutation(
+        name="of groups that change only those are found that were there first",
+        file="backfill_assets/adapters/compute/rules.py",
+        old="groups_of_rows(query, changes).select(",
+        new="groups_of_rows(query, changes.limit(1)).select(",
+        tests=("tests/e2e/tables/test_found_rows.py::test_groups_that_change_are_found_among_many",),
+    ),
 ]

@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from backfill_assets.adapters.compute import table_inputs
+from backfill_assets.adapters.compute import rules, table_inputs
 from backfill_assets.adapters.compute.selectable_rows import part_of
+from backfill_assets.adapters.compute.table_compute import TableCompute
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.errors import ReadMismatchError
 from tests.support.lake import Lake
@@ -66,6 +67,32 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(table_inputs.TableInputs, "rows", noted)
     return names
+
+
+GROUPS = """SELECT o.customer, count(*) AS n, sum(o.no) AS total, max(i.no) AS last
+    FROM orders o JOIN items i ON i.order_no = o.no GROUP BY o.customer"""
+
+
+def test_groups_that_change_are_found_among_many(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(VIEWS, "groups_of", (GROUPS, ("orders", "items")))
+    lake.view("groups_of", GROUPS, lake.table("orders", None), lake.table("items", None), refresh_mode="incremental")
+    checked(lake, "groups_of")
+
+    def read(*_given: Any) -> None:
+        raise AssertionError("all groups of the view are read")
+
+    monkeypatch.setattr(rules, "_MANY_GROUPS", 0)
+    monkeypatch.setattr(TableCompute, "_old", read)
+    lake.sql(
+        "orders",
+        "UPDATE {t} SET customer = 'c3' WHERE no IN (4, 7)",
+        "UPDATE {t} SET customer = 'c3 ' WHERE no = 5",
+        "DELETE FROM {t} WHERE no = 9",
+        "INSERT INTO {t} VALUES (8, NULL, NULL, 'x'), (9, 'new', NULL, '')",
+    )
+    assert checked(lake, "groups_of")[0] == "additive"
+    lake.sql("items", "DELETE FROM {t} WHERE no < 30")
+    assert checked(lake, "groups_of")[0] == "additive"
 
 
 def test_few_changes_are_followed_without_a_scan_of_the_tables(lake: Lake, scanned: list[str]) -> None:
