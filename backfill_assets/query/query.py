@@ -14,6 +14,7 @@ from backfill_assets.query.relational import (
     is_relational,
     spelled_relational,
 )
+from backfill_assets.query.resolved import renames_columns
 from backfill_assets.query.rowwise import CHANGE, RowwiseQuery, analyze_rowwise
 from backfill_assets.query.spelling import backquoted, canonical_text
 
@@ -65,8 +66,8 @@ def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> 
     """The columns of an upstream that a query may refer to: those whose names occur in it, and those of its `key`.
 
     No other column can change the meaning of the query. `*` refers to all. So do `NATURAL JOIN`, which joins by all columns
-    that two tables share, and `PIVOT`, which groups by all that it does not name. Names in strings and comments count, too,
-    because one column too many does no harm.
+    that two tables share, `PIVOT`, which groups by all that it does not name, and other names for a table's columns, which
+    come in their order. Names in strings and comments count, too, because one column too many does no harm.
 
     Example:
         >>> [column.name for column in named_in("SELECT a FROM t", [Column("A", "INT"), Column("b", "INT")])]
@@ -84,6 +85,8 @@ def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> 
 
 def _means_all(root: exp.Expr) -> bool:
     """Whether a query refers to all columns of a table without their names."""
+    if renames_columns(root):
+        return True
     stars = any(not isinstance(star.parent, exp.Count) for star in root.find_all(exp.Star))
     natural = any(join.method.upper() == "NATURAL" for join in root.find_all(exp.Join))
     return stars or natural or any(not pivot.unpivot for pivot in root.find_all(exp.Pivot))

@@ -32,7 +32,7 @@ from backfill_assets.query.occurrences import Occurrence, bound, occurrences
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
 from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
-from backfill_assets.query.resolved import resolved
+from backfill_assets.query.resolved import renames_columns, resolved
 from backfill_assets.query.spelling import joined_words, words_of
 from backfill_assets.query.steps import Steps, asked_of_nulls, lookups, steps_by_places
 from backfill_assets.query.ties import completed
@@ -235,7 +235,7 @@ def analyze_relational(
         good=frozenset(name for name in records if any(each.name == ERROR.name for each in tables[name])),
         linearity=linearity(root, tokens, found),
         read_in_part=read_in_part(root, found),
-        used={name: used_columns(tokens, (each.name for each in visible[name])) for name in upstreams},
+        used={name: _used(root, tokens, [each.name for each in visible[name]]) for name in upstreams},
     )
     if tree is None:
         return bare
@@ -251,6 +251,11 @@ def analyze_relational(
         return replace(whole, classes=NO_CLASSES if classes.hidden else classes)
     template = _template(with_hidden(query, tokens, classes), tables)
     return _clustered(replace(bare, classes=classes, template=template), tree, types)
+
+
+def _used(root: exp.Expr, tokens: Sequence[Token], columns: Sequence[str]) -> frozenset[str]:
+    """The columns of an upstream that a query may use: all of them where it gives them other names, by their order."""
+    return frozenset(columns) if renames_columns(root) else used_columns(tokens, columns)
 
 
 def _clustered(query: RelationalQuery, tree: exp.Expr, types: Sequence[Mapping[str, str]]) -> RelationalQuery:

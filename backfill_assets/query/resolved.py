@@ -14,7 +14,16 @@ from sqlglot.optimizer.qualify import qualify
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import Occurrence
 
-__all__ = ["OCCURRENCE", "alias_of", "joins_of", "resolved", "sources_of", "spelled_node", "unwrapped"]
+__all__ = [
+    "OCCURRENCE",
+    "alias_of",
+    "joins_of",
+    "renames_columns",
+    "resolved",
+    "sources_of",
+    "spelled_node",
+    "unwrapped",
+]
 
 OCCURRENCE: Final = "occurrence"
 """The entry in a table's `meta` that says the number of the place in the text; a name of WITH that is read twice has its
@@ -33,6 +42,8 @@ _UNNAMED = "__auto_generated_subquery_name"
 
 def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
     """The tree of a query for analysis; None where names cannot be resolved without Spark."""
+    if renames_columns(root):
+        return None
     tree = root.copy()
     numbers = {each.start: number for number, each in enumerate(found)}
     for table in tree.find_all(exp.Table):
@@ -57,6 +68,12 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
         _inline(clause)
     _rename(tree, [], count())
     return tree
+
+
+def renames_columns(root: exp.Expr) -> bool:
+    """Whether a query gives other names to the columns of a table, by their order: `FROM t AS x(a, b)`."""
+    aliases = (table.args.get("alias") for table in root.find_all(exp.Table))
+    return any(isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns")) for alias in aliases)
 
 
 def spelled_node(node: exp.Expr) -> str:

@@ -8,6 +8,7 @@ GROUPS = "backfill_assets/core/epoch/merge_groups.py"
 FILES = "backfill_assets/adapters/delta/layout.py"
 PURE = "tests/core/epoch/test_merge_groups.py"
 REAL = "tests/e2e/tables/test_layout.py"
+RENAMED = "tests/query/test_relational.py::test_a_query_that_gives_columns_other_names_is_not_looked_into"
 FIRST = f"{REAL}::test_the_first_build_is_laid_out_and_neighbours_that_change_are_in_few_files[rows]"
 
 LAYOUT = [
@@ -87,5 +88,26 @@ LAYOUT = [
         old="groups_of_rows(query, changes).select(",
         new="groups_of_rows(query, changes.limit(1)).select(",
         tests=("tests/e2e/tables/test_found_rows.py::test_groups_that_change_are_found_among_many",),
+    ),
+    Mutation(
+        name="columns that have other names count as unused",
+        file="backfill_assets/query/relational.py",
+        old="    return frozenset(columns) if renames_columns(root) else used_columns(tokens, columns)",
+        new="    return used_columns(tokens, columns)",
+        tests=(RENAMED,),
+    ),
+    Mutation(
+        name="other names of columns are taken for those of the table",
+        file="backfill_assets/query/resolved.py",
+        old="    if renames_columns(root):",
+        new="    if renames_columns(root) is None:",
+        tests=(RENAMED,),
+    ),
+    Mutation(
+        name="a view with one value in many files is laid out again and again",
+        file=GROUPS,
+        old="if each is not None and each[0] != each[1]]",
+        new="if each is not None]",
+        tests=(PURE,),
     ),
 ]

@@ -109,17 +109,18 @@ def group_for(values: Sequence[Any], groups: Sequence[Group]) -> list[int]:
 
 
 def overlap(files: Sequence[tuple[Any, Any] | None]) -> int:
-    """In how many files a value may be, at most, by the files' lowest and highest values; a file without these may hold any.
+    """In how many files a value may be, at most, besides those that begin or end with it, by the files' lowest and highest
+    values. Files of one value alone, or without any, are laid out as well as they can be.
 
     Example:
-        >>> overlap([(1, 4), (5, 9), (4, 7)]), overlap([None, (1, 1)]), overlap([])
-        (2, 2, 0)
+        >>> overlap([(1, 4), (5, 9), (4, 7)]), overlap([(1, 5), (5, 5), (5, 5), (5, 9)]), overlap([None]), overlap([])
+        (2, 1, 0, 0)
     """
-    spans = [each for each in files if each is not None]
-    # Of what happens at one value, beginnings come first: a file holds its highest value.
-    events = sorted([(low, 0) for low, _ in spans] + [(high, 1) for _, high in spans])
+    spans = [each for each in files if each is not None and each[0] != each[1]]
+    # Of what happens at one value, ends come first.
+    events = sorted([(low, 1) for low, _ in spans] + [(high, 0) for _, high in spans])
     now = most = 0
-    for _, ends in events:
-        now += -1 if ends else 1
+    for _, begins in events:
+        now += 1 if begins else -1
         most = max(most, now)
-    return most + len(files) - len(spans)
+    return most

@@ -10,6 +10,7 @@ from backfill_assets.core.epoch.merge_groups import (
     TouchedFile,
     group_for,
     groups_of,
+    overlap,
 )
 
 SIZES = st.integers(1, 2 * SMALL_BYTES)
@@ -71,3 +72,9 @@ def test_each_file_is_in_one_group_and_no_group_grows_beyond_a_small_file(
     for number, group in enumerate(groups):
         rows = group.stay + into.count(number)
         assert into.count(number) == 0 or rows <= max(group.rows, ROWS_OF_FILE)
+
+
+def test_a_value_of_many_files_is_laid_out_as_well_as_it_can_be() -> None:
+    assert overlap([("A", "US"), *[("US", "US")] * 9, ("US", "Z"), None, None]) == 1
+    assert overlap([(1, 9), (2, 8), (3, 7), (9, 12)]) == 3
+    assert overlap([(1, 2), (2, 3), (3, 4)]) == 1

@@ -13,6 +13,7 @@ from backfill_assets.adapters.compute.table_compute import TableCompute
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.errors import ReadMismatchError
 from tests.support.lake import Lake
+from tests.support.settings import FULL
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
 
@@ -67,6 +68,33 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(table_inputs.TableInputs, "rows", noted)
     return names
+
+
+RENAMED = {
+    "joined": "SELECT x.a, c.name, x.d FROM orders AS x(a, b, d, e) JOIN customers c ON x.b = c.id",
+    "permuted": "SELECT c.name, x.no FROM customers c LEFT JOIN orders x(customer, no, note, day) ON x.no = c.id",
+    "groups": "SELECT x.no, count(*) AS n FROM orders AS x(customer, no, note, day) JOIN customers c ON x.no = c.id "
+    "GROUP BY x.no",
+    "anti": "SELECT c.name FROM customers c WHERE NOT EXISTS "
+    "(SELECT 1 FROM orders x(customer, no, note, day) WHERE x.no = c.id)",
+}
+
+
+def test_columns_of_tables_may_have_other_names(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = RENAMED if FULL else ["joined", "permuted"]
+    for name in chosen:
+        query = RENAMED[name]
+        monkeypatch.setitem(VIEWS, name, (query, ("customers", "orders")))
+        lake.view(name, query, lake.table("customers", None), lake.table("orders", None), refresh_mode="incremental")
+        checked(lake, name)
+    lake.sql(
+        "orders",
+        "UPDATE {t} SET customer = 'c29' WHERE no = 4",
+        "UPDATE {t} SET day = DATE'2021-02-03' WHERE no IN (8, 9)",
+        "INSERT INTO {t} VALUES (500, 'c28', NULL, 'x')",
+    )
+    for name in chosen:
+        checked(lake, name)
 
 
 GROUPS = """SELECT o.customer, count(*) AS n, sum(o.no) AS total, max(i.no) AS last
