@@ -104,10 +104,10 @@ LAYOUT = [
         tests=(RENAMED,),
     ),
     Mutation(
-        name="a view with one value in many files is laid out again and again",
+        name="where files overlap is counted backwards",
         file=GROUPS,
-        old="if each is not None and each[0] != each[1]]",
-        new="if each is not None]",
+        old="[(low, 1) for low, _ in spans] + [(high, 0) for _, high in spans]",
+        new="[(low, 0) for low, _ in spans] + [(high, 1) for _, high in spans]",
         tests=(PURE,),
     ),
 ]

@@ -96,9 +96,9 @@ def test_rows_without_a_key_are_known_by_their_hash_and_with_one_by_it() -> None
     assert (is_constrained(plain), is_constrained(keyed)) == (False, True)
 
 
-@pytest.mark.parametrize("alias", ["AS x(a, b, c)", "x(a, b, c)", "AS x(name, at, id)"])
+@pytest.mark.parametrize("alias", ["AS x(a, b, c)", "x(a, b, c)", "AS x(name, a, id)"])
 def test_a_query_that_gives_columns_other_names_is_not_looked_into(alias: str) -> None:
-    found = analyzed(f"SELECT DISTINCT u.id AS other, x.* FROM t {alias} LEFT JOIN u ON u.id IS NULL")
+    found = analyzed(f"SELECT DISTINCT u.id AS other, x.a FROM t {alias} LEFT JOIN u ON u.id IS NULL")
     assert (found.classes.classes, found.partners.classes, found.key_columns) == ((), (), (ROW_HASH, COPY))
     assert found.used["t"] == {"id", "name", "at"}
 
