@@ -6,7 +6,6 @@ a look at other rows; changes number those anew that they touch; and rows are co
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
@@ -18,9 +17,6 @@ from backfill_assets.adapters.compute.staged_rows import write_new
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.relational import COPY, ROW_HASH
 from backfill_assets.query.rowwise import CARRIED_CHANGE
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["by_copies", "unnumbered", "write_numbered"]
 

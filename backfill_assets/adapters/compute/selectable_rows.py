@@ -174,11 +174,9 @@ class ViewFinder:
     @property
     def rows(self) -> int:
         """How many rows there are, as far as the log says."""
-        return (
-            0
-            if self.table is None
-            else sum(filter(None, pa.table(self.table.get_add_actions())["num_records"].to_pylist()))
-        )
+        if self.table is None:
+            return 0
+        return sum(filter(None, pa.table(self.table.get_add_actions())["num_records"].to_pylist()))
 
     def having(self, name: str, values: pa.ChunkedArray) -> Held | None:
         """The rows with one of the values in a column."""

@@ -77,10 +77,10 @@ def _small_ones(order: Sequence[int], files: Sequence[TouchedFile]) -> list[Grou
     groups: list[Group] = []
     for at in order:
         each = files[at]
-        last = groups[-1] if groups else Group(size=SMALL_BYTES)
-        if last.size + each.size > SMALL_BYTES or last.rows + each.rows > ROWS_OF_FILE:
-            groups.append(Group())
-            last = groups[-1]
+        last = groups[-1] if groups else Group()
+        if not groups or last.size + each.size > SMALL_BYTES or last.rows + each.rows > ROWS_OF_FILE:
+            last = Group()
+            groups.append(last)
         groups[-1] = Group(
             files=(*last.files, at),
             size=last.size + each.size,

@@ -37,6 +37,10 @@ def test_small_neighbours_become_one_and_others_stay_apart() -> None:
     assert (found[0].rows, found[0].lowest) == (2 * half, 1)
 
 
+def test_a_file_of_which_nothing_is_known_is_a_group() -> None:
+    assert [each.files for each in groups_of([TouchedFile(size=0, rows=0)])] == [(0,)]
+
+
 def test_no_more_rows_become_one_than_a_file_has() -> None:
     found = groups_of([TouchedFile(size=1, rows=ROWS_OF_FILE, lowest=at) for at in range(3)])
     assert [each.files for each in found] == [(0,), (1,), (2,)]
