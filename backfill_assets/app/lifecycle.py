@@ -13,7 +13,7 @@ from backfill_assets.core.epoch.lives import begin_life, end_life, restate
 from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.declare.model import MaterializedView
-from backfill_assets.errors import DroppedError, FencedError, StoredFormatError
+from backfill_assets.errors import BackfillError, DroppedError, FencedError, StoredFormatError
 
 __all__ = ["drop", "maintain", "rebuild", "reset"]
 
@@ -107,7 +107,13 @@ def _lay_out(workspace: Workspace, table: Table, view: MaterializedView) -> None
     other writer."""
     look = table.output.look()
     loaded = table.output.location.at(look.version) if look.record is not None and look.exists else None
-    key = clustering_columns(loaded, workspace.bound(view).key_columns)
+    try:
+        key = clustering_columns(loaded, workspace.bound(view).key_columns)
+    except (
+        BackfillError
+    ) as error:  # its tables are gone, or have other columns: the rest of maintenance needs none of them
+        _log.info("%s: it is not known how it is to be laid out: %s", table.target, error)
+        return
     if loaded is None or not key or is_laid_out(loaded, key[0]):
         return
     assert look.record is not None

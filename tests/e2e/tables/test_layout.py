@@ -1,6 +1,7 @@
 """Views over several tables lie in files by their keys: few changes are in few files, and `maintain` restores that."""
 
 import json
+import shutil
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -183,3 +184,12 @@ def test_rows_of_one_hash_and_other_values_are_left_alone(lake: Lake) -> None:
     record = lake.project.refresh("pair").report.record
     assert (record.rows_written, record.rows_deleted) == (0, 1)
     assert lake.found("pair", ["a", "b"]) == Counter({(None, 1): 2, (5, 5): 1})
+
+
+def test_a_view_whose_tables_are_gone_is_maintained_all_the_same(lake: Lake) -> None:
+    view_of(lake, "rows")
+    lake.project.refresh("rows")
+    shutil.rmtree(lake.path("orders"))
+    before = lake.rows(lake.location("rows")).count()
+    maintain(lake.project.workspace(), "rows", vacuum_hours=1_000)
+    assert lake.rows(lake.location("rows")).count() == before
