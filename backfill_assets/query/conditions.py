@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
+from backfill_assets.query.computed_keys import is_computed
 from backfill_assets.query.kinds import kind_of
 from backfill_assets.query.resolved import spelled_node
 
@@ -11,15 +12,19 @@ __all__ = ["closed", "conjuncts", "either_way", "equalities", "is_set", "with_no
 
 
 def equalities(condition: exp.Expr | None) -> Iterator[tuple[str, str]]:
-    """What must be equal where a condition is true, each side a column or a `coalesce` of columns.
+    """What must be equal where a condition is true, each side a column, a `coalesce` of columns, or a computed key.
 
     Values of two kinds are compared as those of one of them, or of a third: that they are equal says nothing of their hashes.
     """
     for each in conjuncts(condition):
         if isinstance(each, exp.EQ | exp.NullSafeEQ):
             sides = [each.left.unnest(), each.right.unnest()]
-            if all(isinstance(side, exp.Column | exp.Coalesce) for side in sides) and _are_alike(*sides):
+            if all(map(_is_key, sides)) and _are_alike(*sides):
                 yield spelled_node(sides[0]), spelled_node(sides[1])
+
+
+def _is_key(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column | exp.Coalesce) or is_computed(node)
 
 
 def _are_alike(left: exp.Expr, right: exp.Expr) -> bool:

@@ -8,23 +8,23 @@ by a column of the query, or by a hidden one.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
-from backfill_assets.query.conditions import equalities
-from backfill_assets.query.kinds import are_typed, kind_of_type
+from backfill_assets.query.computed_keys import ComputedKeys
+from backfill_assets.query.covers import covers
+from backfill_assets.query.kinds import are_typed, kind_of, kind_of_type
 from backfill_assets.query.partition import (
     PLACE,
     Partition,
     all_aggregates_known,
     output_names,
     partition,
-    subqueries_of,
 )
-from backfill_assets.query.resolved import OCCURRENCE, alias_of, sources_of, spelled_node, unwrapped
+from backfill_assets.query.resolved import OCCURRENCE, alias_of
 from backfill_assets.query.spelling import backquoted
 
 __all__ = ["CLASS", "NO_CLASSES", "KeyClass", "KeyClasses", "Lookup", "key_classes", "partitions", "with_hidden"]
@@ -37,9 +37,9 @@ _NAME: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class KeyClass:
-    """One class: the column that holds its value in each occurrence which it covers, and the column of the view's rows, the
-    `output`, which holds it or, if `is_hidden`, its hash; empty if none does. `kind` is the family of types that the value is
-    of.
+    """One class: the column that holds its value in each occurrence which it covers, or SQL for it in those of `computed`;
+    and the column of the view's rows, the `output`, which holds it or, if `is_hidden`, its hash; empty if none does. `kind`
+    is the family of types that the value is of.
 
     With occurrences `apart` it is a key only if the column is null in no row of those of `nulls` (`partition`).
     """
@@ -50,6 +50,7 @@ class KeyClass:
     is_hidden: bool = False
     apart: frozenset[int] = field(default=frozenset(), repr=False)
     nulls: frozenset[int] = field(default=frozenset(), repr=False)
+    computed: frozenset[int] = field(default=frozenset(), repr=False)
 
     @property
     def carrier(self) -> str:
@@ -60,7 +61,8 @@ class KeyClass:
 
     def of_occurrence(self, number: int) -> str:
         """SQL for the hash of the value in the rows of an occurrence."""
-        return self.hashed(backquoted(self.columns[number]))
+        value = self.columns[number]
+        return self.hashed(value if number in self.computed else backquoted(value))
 
     def hashed(self, value: str) -> str:
         """SQL for the hash of a value. Integers of any width, and texts that differ in spaces at the end (which CHAR pads),
@@ -114,11 +116,16 @@ class _Option:
     """A partition that has what is needed: its columns by occurrence, and where its value stands in the view's rows."""
 
     columns: Mapping[int, str]
-    output: str
-    hidden: str
     kind: str
+    output: str = ""
+    hidden: str = ""
     apart: frozenset[int] = frozenset()
     nulls: frozenset[int] = frozenset()
+    computed: frozenset[int] = frozenset()
+
+    def worth(self, left: Collection[int]) -> tuple[int, int, bool, int]:
+        """How good a key it is where these occurrences are left. Rows are found by columns without a scan of all."""
+        return len(self.columns.keys() & {*left}), -len(self.computed), bool(self.output), len(self.columns)
 
 
 def key_classes(
@@ -157,7 +164,7 @@ _MAX_PLACES: Final = 40
 def partitions(scope: exp.Expr, types: Sequence[Mapping[str, str]]) -> Iterator[KeyClass]:
     """The keys that partition a part of a tree that `key_classes` has looked at, also where they ask of nulls."""
     for each in _options(scope, types, carried=False, asking=True):
-        yield KeyClass(each.columns, "", each.kind, apart=each.apart, nulls=each.nulls)
+        yield KeyClass(each.columns, "", each.kind, apart=each.apart, nulls=each.nulls, computed=each.computed)
 
 
 def with_hidden(query: str, tokens: Sequence[Token], classes: KeyClasses) -> str:
@@ -184,24 +191,26 @@ def _options(
 ) -> Iterator[_Option]:
     """All ways to cover some place of a tree; with `asking` also those that ask of nulls."""
     seen: set[frozenset[tuple[int, str]]] = set()
-    for target, cover in _covers(tree):
-        for found in _found(tree, target, cover):
-            option = _whole(tree, found, types, carried=carried) if asking or not found.apart else None
+    computed = ComputedKeys.of(tree)
+    whole = _Whole(tree, types, computed, carried)
+    for target, cover in covers(tree, computed):
+        for found in _found(tree, target, cover, computed):
+            option = whole.option(found) if asking or not found.apart else None
             if option is not None and frozenset(option.columns.items()) not in seen:
                 seen.add(frozenset(option.columns.items()))
                 yield option
 
 
-def _found(tree: exp.Expr, target: int, cover: Mapping[int, str]) -> Iterator[Partition]:
+def _found(tree: exp.Expr, target: int, cover: Mapping[int, str], computed: ComputedKeys) -> Iterator[Partition]:
     """The partition by a cover; where it has places apart, also that without these, and itself only if both tell the same."""
-    found = partition(tree, target, cover)
+    found = partition(tree, target, cover, computed)
     if found is None:
         return
     if not found.apart:
         yield found
         return
     left = {place: column for place, column in found.cover.items() if place not in found.apart}
-    plain = partition(tree, target if target in left else min(left, default=-1), left)
+    plain = partition(tree, target if target in left else min(left, default=-1), left, computed)
     if plain is not None and not plain.apart:
         if (plain.cover, plain.carriers, plain.outputs) == (left, found.carriers, found.outputs):
             yield found
@@ -209,133 +218,77 @@ def _found(tree: exp.Expr, target: int, cover: Mapping[int, str]) -> Iterator[Pa
             yield plain
 
 
-def _whole(tree: exp.Expr, found: Partition, types: Sequence[Mapping[str, str]], *, carried: bool) -> _Option | None:
-    """A partition by occurrence, if it takes each of them in all places where the tree has it, with values of one kind."""
-    columns: dict[int, str] = {}
-    apart: dict[int, bool] = {}
-    nulls: set[int] = set()
-    for table in tree.find_all(exp.Table):
-        number = table.meta.get(OCCURRENCE)
-        if number is None:
-            continue
-        place = table.meta[PLACE]
-        column = alias_of(found.cover.get(place, "."))[1]
-        is_apart = place in found.apart
-        if columns.setdefault(number, column) != column or apart.setdefault(number, is_apart) != is_apart:
+class _Held(NamedTuple):
+    """How rows of a place tell a key: by a column, or by SQL if it `is_computed`. Places without the key have no column."""
+
+    column: str
+    kind: str
+    is_apart: bool
+    is_computed: bool = False
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """Makes an option of a partition of a tree; `types` are those of the columns of each occurrence."""
+
+    tree: exp.Expr
+    types: Sequence[Mapping[str, str]]
+    computed: ComputedKeys
+    carried: bool
+
+    def option(self, found: Partition) -> _Option | None:
+        """A partition by occurrence, if it takes each of them wherever the tree has it, with values of one kind."""
+        held: dict[int, set[_Held]] = {}
+        nulls: set[int] = set()
+        for table in self.tree.find_all(exp.Table):
+            number = table.meta.get(OCCURRENCE)
+            if number is not None:
+                place = table.meta[PLACE]
+                held.setdefault(number, set()).add(self._held(number, found.cover.get(place, ""), place in found.apart))
+                nulls |= {number} if place in found.nulls else set()
+        covered = {number: some for number, some in held.items() if any(each.column for each in some)}
+        if any(len(some) > 1 for some in covered.values()):
             return None
-        nulls |= {number} if place in found.nulls else set()
-    asks = (frozenset(number for number in apart if apart[number]), frozenset(nulls))
-    columns = {number: column for number, column in columns.items() if column}
-    kinds = {kind_of_type(types[number].get(column, "")) for number, column in columns.items()}
-    if len(kinds) != 1 or "" in kinds:
-        return None
-    (kind,) = kinds
-    if not carried:
-        return _Option(columns, "", "", kind, *asks)
-    names = output_names(tree)
-    if found.outputs:
-        return _Option(columns, names[found.outputs[0]], "", kind, *asks)
-    hidden = sorted(
-        filter(None, (_as_written(tree, each) for each in found.carriers)), key=lambda each: (len(each), each)
-    )
-    return _Option(columns, "", hidden[0], kind, *asks) if hidden else None
+        one = {number: each for number, (each,) in covered.items()}
+        kinds = [*{each.kind for each in one.values()}]
+        computed = frozenset(number for number, each in one.items() if each.is_computed)
+        if len(kinds) != 1 or "" in kinds or (found.apart and computed):
+            return None
+        columns = {number: each.column for number, each in one.items()}
+        apart = frozenset(number for number, each in one.items() if each.is_apart)
+        option = _Option(columns, kinds[0], apart=apart, nulls=frozenset(nulls), computed=computed)
+        return self._carried(option, found)
 
+    def _held(self, number: int, spelled: str, is_apart: bool) -> "_Held":
+        if spelled in self.computed.nodes:
+            return _Held(
+                self.computed.over_rows(spelled), kind_of(self.computed.nodes[spelled]), is_apart, is_computed=True
+            )
+        column = alias_of(spelled)[1]
+        return _Held(column, kind_of_type(self.types[number].get(column, "")), is_apart)
 
-def _as_written(tree: exp.Expr, carrier: str) -> str:
-    """SQL for a carrier of the outermost SELECT with the user's own names; nothing where it cannot be told there."""
-    columns = [alias_of(each.replace("`", "")) for each in carrier.removeprefix("COALESCE(").rstrip(")").split(", ")]
-    plain = all(_NAME.fullmatch(alias) and _NAME.fullmatch(column) for alias, column in columns)
-    if not isinstance(tree, exp.Select) or tree.args.get("distinct") or not plain:
-        return ""
-    names = [f"{backquoted(alias)}.{backquoted(column)}" for alias, column in columns]
-    return names[0] if len(names) == 1 else f"coalesce({', '.join(names)})"
+    def _carried(self, option: _Option, found: Partition) -> _Option | None:
+        """The option with what tells the key in rows of the result; None if nothing does."""
+        if not self.carried:
+            return option
+        if found.outputs:
+            return replace(option, output=output_names(self.tree)[found.outputs[0]])
+        hidden = sorted(filter(None, map(self._as_written, found.carriers)), key=lambda each: (len(each), each))
+        return replace(option, hidden=hidden[0]) if hidden else None
 
-
-def _covers(tree: exp.Expr) -> Iterator[tuple[int, dict[int, str]]]:
-    """For each place, the covers that may partition the query: by each class that it has a column in."""
-    union = _Union()
-    _connect(tree, union)
-    owners = {_alias(table): table.meta[PLACE] for table in tree.find_all(exp.Table) if OCCURRENCE in table.meta}
-    classes: dict[str, dict[int, str]] = {}
-    for column in sorted(union.nodes):
-        place = owners.get(column.rpartition(".")[0])
-        if place is not None:
-            classes.setdefault(union.find(column), {}).setdefault(place, column)
-    for cover in sorted(classes.values(), key=lambda each: (-len(each), sorted(each.items()))):
-        for place in sorted(cover):
-            yield place, cover
-
-
-class _Union:
-    """Columns that are equal, as disjoint sets."""
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, str] = {}
-
-    def find(self, node: str) -> str:
-        self.nodes.setdefault(node, node)
-        while self.nodes[node] != node:
-            node = self.nodes[node]
-        return node
-
-    def join(self, some: str, other: str) -> None:
-        if some and other:
-            self.nodes[self.find(some)] = self.find(other)
-
-
-def _connect(node: exp.Expr, union: _Union) -> list[str]:
-    """Join all that a query compares as equal; the columns that it gives, nothing for what is none."""
-    inner = unwrapped(node)
-    if isinstance(inner, exp.SetOperation):
-        left, right = _connect(inner.left, union), _connect(inner.right, union)
-        for some, other in zip(left, right, strict=False):
-            union.join(some, other)
-        return left
-    if not isinstance(inner, exp.Select):
-        return []
-    for source in sources_of(inner):
-        _connect_source(source, union)
-    for condition in (inner.args.get("where"), inner.args.get("having"), *_on(inner)):
-        for some, other in equalities(condition):
-            union.join(_first(some), _first(other))
-    for query in subqueries_of(inner):
-        _connect_nested(query, union)
-    for column in inner.find_all(exp.Column):
-        union.find(spelled_node(column))
-    return [_first(spelled_node(each)) if _is_column(each) else "" for each in inner.expressions]
-
-
-def _connect_source(source: exp.Expr, union: _Union) -> None:
-    if isinstance(source, exp.Subquery):
-        alias = _alias(source)
-        for name, column in zip(output_names(source), _connect(source.this, union), strict=False):
-            union.join(f"{alias}.{name}", column)
-
-
-def _alias(source: exp.Expr) -> str:
-    return spelled_node(exp.column("_", source.alias_or_name)).removesuffix("._")
-
-
-def _connect_nested(query: exp.Query, union: _Union) -> None:
-    given = _connect(query, union)
-    holder = query.parent
-    while isinstance(holder, exp.Subquery):
-        holder = holder.parent
-    if isinstance(holder, exp.In) and isinstance(holder.this, exp.Column) and given:
-        union.join(spelled_node(holder.this), given[0])
-
-
-def _on(select: exp.Select) -> list[exp.Expr | None]:
-    return [join.args.get("on") for join in select.args.get("joins") or []]
-
-
-def _is_column(node: exp.Expr) -> bool:
-    return isinstance(node.unalias(), exp.Column | exp.Coalesce)
-
-
-def _first(spelled: str) -> str:
-    """The first column of a `coalesce`, as which columns of USING are known."""
-    return spelled.removeprefix("COALESCE(").partition(",")[0].rstrip(")")
+    def _as_written(self, carrier: str) -> str:
+        """SQL for a carrier of the outermost SELECT with the user's own names; nothing where it cannot be told there."""
+        if not isinstance(self.tree, exp.Select) or self.tree.args.get("distinct"):
+            return ""
+        if carrier in self.computed.nodes:
+            # Beside groups Spark would have to see that it is the one that the query groups by.
+            return "" if self.tree.args.get("group") else self.computed.as_written(carrier)
+        plain = carrier.replace("`", "").removeprefix("COALESCE(").rstrip(")").split(", ")
+        columns = [alias_of(each) for each in plain]
+        if not all(_NAME.fullmatch(alias) and _NAME.fullmatch(column) for alias, column in columns):
+            return ""
+        names = [f"{backquoted(alias)}.{backquoted(column)}" for alias, column in columns]
+        return names[0] if len(names) == 1 else f"coalesce({', '.join(names)})"
 
 
 def _chosen(options: Sequence[_Option]) -> KeyClasses:
@@ -345,11 +298,11 @@ def _chosen(options: Sequence[_Option]) -> KeyClasses:
     of: dict[int, int] = {}
     hidden: list[str] = []
     while left:
-        best = max(options, key=lambda each: (len(left & each.columns.keys()), bool(each.output), len(each.columns)))
+        best = max(options, key=lambda each: each.worth(left))
         of |= dict.fromkeys(left & best.columns.keys(), len(classes))
         left -= best.columns.keys()
         name = f"{CLASS}{len(classes)}" if best.hidden else best.output
-        classes.append(KeyClass(best.columns, name, best.kind, bool(best.hidden)))
+        classes.append(KeyClass(best.columns, name, best.kind, bool(best.hidden), computed=best.computed))
         if best.hidden:
             hidden.append(f"{classes[-1].hashed(best.hidden)} AS {name}")
     return KeyClasses(tuple(classes), of, tuple(hidden))

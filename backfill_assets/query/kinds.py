@@ -10,7 +10,10 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from backfill_assets.query.resolved import OCCURRENCE, unwrapped
 
-__all__ = ["are_typed", "kind_of", "kind_of_type", "kinds_given"]
+__all__ = ["TIMES", "are_typed", "kind_of", "kind_of_type", "kinds_given"]
+
+TIMES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"})
+"""The kinds of days and moments."""
 
 _INTEGERS: Final = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER", "BIGINT"})
 _EXACT: Final = re.compile(r"BOOLEAN|DATE|TIMESTAMP|TIMESTAMP_NTZ|BINARY|DECIMAL\(\d+, ?\d+\)")
@@ -41,9 +44,34 @@ def are_typed(tree: exp.Expr, types: Sequence[Mapping[str, str]]) -> bool:
     }
     try:
         annotate_types(tree, schema=schema, dialect="spark")
+        if _say_types(tree):
+            annotate_types(tree, schema=schema, dialect="spark")
     except SqlglotError:
         return False
     return True
+
+
+def _say_types(tree: exp.Expr) -> bool:
+    """Put a cast, which changes nothing, around calls of whose types sqlglot knows less than Spark. Returns whether there was
+    such a call."""
+    known = [
+        (node, name) for node in tree.find_all(exp.DateTrunc, exp.Dot, exp.TimestampTrunc) if (name := _type(node))
+    ]
+    found = [(node, name) for node, name in known if not isinstance(node.parent, exp.Cast)]
+    for node, name in found:
+        node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build(name, dialect="spark")))
+    return bool(found)
+
+
+def _type(node: exp.Expr) -> str:
+    """The type of a time that is cut; nothing for what is none."""
+    if isinstance(node, exp.DateTrunc):
+        return "DATE"
+    if isinstance(node, exp.TimestampTrunc):
+        return "TIMESTAMP"
+    call = node.this
+    is_window = isinstance(call, exp.Anonymous) and call.name.lower() == "window" and call.expressions
+    return "TIMESTAMP" if is_window and kind_of(call.expressions[0]) == "TIMESTAMP" else ""
 
 
 def kind_of(node: exp.Expr) -> str:

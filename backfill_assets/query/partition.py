@@ -12,6 +12,7 @@ from typing import Final
 
 from sqlglot import Token, exp
 
+from backfill_assets.query.computed_keys import NOT_COMPUTED, ComputedKeys
 from backfill_assets.query.conditions import closed, conjuncts, either_way, equalities, is_set, with_not
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
 from backfill_assets.query.grouping import aggregates_in
@@ -73,15 +74,17 @@ class _UnfitError(Exception):
         self.places = places
 
 
-def partition(tree: exp.Expr, target: int, cover: Mapping[int, str]) -> Partition | None:
+def partition(
+    tree: exp.Expr, target: int, cover: Mapping[int, str], computed: ComputedKeys = NOT_COMPUTED
+) -> Partition | None:
     """The largest part of a cover by which a query is partitioned; None if that leaves the `target` out.
 
-    `tree` is the query for analysis (`resolved`), with the number of each table in `meta[PLACE]`.
+    `tree` is the query for analysis (`resolved`), with the number of each table in `meta[PLACE]`, `computed` its expressions.
     """
     left = dict(cover)
     while target in left:
         try:
-            check = _Check(left, target)
+            check = _Check(left, target, computed)
             rows = check.query(tree, frozenset())
         except _UnfitError as unfit:
             if not unfit.places & left.keys():
@@ -143,9 +146,10 @@ def subqueries_of(select: exp.Select) -> list[exp.Query]:
 class _Check:
     """Looks at a query from its tables to its result. Errors: `_UnfitError` with places that cannot be covered."""
 
-    def __init__(self, cover: Mapping[int, str], target: int) -> None:
+    def __init__(self, cover: Mapping[int, str], target: int, computed: ComputedKeys) -> None:
         self.cover = cover
         self.target = target
+        self.computed = computed
         self.apart: set[int] = set()
         self.nulls: set[int] = set()
 
@@ -197,7 +201,8 @@ class _Check:
         self._check_windows(select, carriers)
         outputs = tuple(at for at, each in enumerate(select.expressions) if spelled_node(each) in carriers)
         compares = any(select.args.get(name) for name in ("limit", "offset", "windows", "kind"))
-        if compares or (select.args.get("distinct") and not outputs):
+        given = self.computed.kept(carriers, select.expressions)
+        if compares or (select.args.get("distinct") and not given):
             self.refuse(select)
         return _Rows(covered=True, carriers=carriers, outputs=outputs)
 
@@ -213,7 +218,9 @@ class _Check:
         rows, names = self.query(source.this, frozenset()), output_names(source)
         if not rows.covered:
             return rows
-        return _Rows(covered=True, carriers=frozenset(f"{_alias(source)}.{names[at]}" for at in rows.outputs))
+        alias = _alias(source)
+        given = frozenset(f"{alias}.{names[at]}" for at in rows.outputs)
+        return _Rows(covered=True, carriers=given | self.computed.outer(alias, rows.carriers))
 
     def _joined(self, select: exp.Select) -> _Rows:
         """What FROM and WHERE give."""
@@ -304,7 +311,7 @@ class _Check:
             self.refuse(select)
         by_all = [each.unalias() for each in select.expressions if not has_aggregates(each)]
         keys = by_all if group.args.get("all") else group.expressions
-        left = carriers & {spelled_node(key) for key in keys}
+        left = self.computed.kept(carriers, keys)
         if not left:
             self.refuse(select)
         return left
@@ -312,7 +319,7 @@ class _Check:
     def _check_windows(self, select: exp.Select, carriers: frozenset[str]) -> None:
         for part in (*select.expressions, *(select.args.get(name) for name in ("qualify", "order"))):
             for window in part.find_all(exp.Window) if isinstance(part, exp.Expr) else ():
-                if not carriers & {spelled_node(each) for each in window.args.get("partition_by") or []}:
+                if not self.computed.kept(carriers, window.args.get("partition_by") or []):
                     self.refuse(select)
 
 

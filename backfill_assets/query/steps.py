@@ -63,9 +63,11 @@ def lookups(partners: KeyClasses, linearity: Linearity, place: int) -> list[Look
     known, steps = [place], list[Lookup]()
     for at in known:
         for key in partners.classes if at in linearity.linear else ():
-            beside = (each for each in sorted(key.columns) if linearity.parts[each] == linearity.parts[at])
+            # Rows are found by columns alone.
+            held = key.columns.keys() - key.computed
+            beside = (each for each in sorted(held) if linearity.parts[each] == linearity.parts[at])
             others = [each for each in beside if each not in known]
-            if at in key.columns and others:
+            if at in held and others:
                 steps.append(Lookup(key, at, tuple(others)))
                 known += others
     return steps

@@ -142,7 +142,7 @@ FOUND: Final = (
     Mutation(
         name="rows of a place are restricted by a key of others",
         file=STEPS,
-        old="            if at in key.columns and others:",
+        old="            if at in held and others:",
         new="            if others:",
         tests=("tests/query/test_steps.py",),
     ),

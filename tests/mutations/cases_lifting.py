@@ -29,8 +29,8 @@ LIFTING: Final = (
     Mutation(
         name="only rows that come lead to a key, where they are found in this process",
         file=LEADING,
-        old="[(place, local.come), (place, local.go)]",
-        new="[(place, local.come)]",
+        old="    rows = [local.come, local.go]\n",
+        new="    rows = [local.come]\n",
         tests=(FOUND,),
     ),
     Mutation(

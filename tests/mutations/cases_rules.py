@@ -102,7 +102,7 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="windows over several values of a key are computed in part",
         file=PARTITION,
-        old='                if not carriers & {spelled_node(each) for each in window.args.get("partition_by") or []}:\n'
+        old='                if not self.computed.kept(carriers, window.args.get("partition_by") or []):\n'
         "                    self.refuse(select)",
         new="                if not carriers:\n                    self.refuse(select)",
         tests=(CLASSES, EXACT),
@@ -154,8 +154,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="rows of DISTINCT of which values of a key differ are computed in part",
         file=PARTITION,
-        old='(select.args.get("distinct") and not outputs)',
-        new='(select.args.get("into") and not outputs)',
+        old='(select.args.get("distinct") and not given)',
+        new='(select.args.get("into") and not given)',
         tests=(CLASSES, EXACT),
     ),
     Mutation(
@@ -226,9 +226,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="a name of WITH that is read twice is covered in one of its places",
         file="backfill_assets/query/key_classes.py",
-        old="        if columns.setdefault(number, column) != column or apart.setdefault(number, is_apart) != is_apart:\n"
-        "            return None\n",
-        new="        columns[number] = columns.get(number) or column\n",
+        old="        if any(len(some) > 1 for some in covered.values()):\n            return None\n",
+        new="        covered = {number: {max(some)} for number, some in covered.items()}\n",
         tests=(CLASSES,),
     ),
     Mutation(

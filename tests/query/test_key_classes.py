@@ -68,6 +68,82 @@ COVERED = [
     ("WITH m AS (SELECT k, max(id) AS p FROM a GROUP BY k) SELECT m.p FROM m JOIN m AS n ON m.k = n.k", [{0: "k"}]),
     ("SELECT a.d FROM a LEFT JOIN a AS again ON a.d = again.d", [{0: "d", 1: "d"}]),
 ]
+DAY = "CAST(`at` AS DATE)"
+COMPUTED: list[tuple[str, dict[int, str], str]] = [
+    ("SELECT date(at) AS x, median(k) AS m FROM a GROUP BY date(at)", {0: DAY}, "x"),
+    ("SELECT date(at) AS x, median(k) AS m FROM a GROUP BY 1", {0: DAY}, "x"),
+    ("SELECT date(at) AS x, median(k) AS m FROM a GROUP BY x", {0: DAY}, "x"),
+    ("SELECT CAST(at AS DATE) AS x, median(k) AS m FROM b GROUP BY ALL", {0: DAY}, "x"),
+    ("SELECT x, median(k) AS m FROM (SELECT k, date(at) AS x FROM a) GROUP BY x", {0: DAY}, "x"),
+    ("WITH w AS (SELECT * FROM a WHERE k > 1) SELECT DISTINCT date(w.at) AS x FROM w", {0: DAY}, "x"),
+    (
+        "WITH w AS (SELECT at, id FROM a GROUP BY at, id) SELECT date(at) AS x, median(id) AS m FROM w GROUP BY 1",
+        {0: DAY},
+        "x",
+    ),
+    (
+        "SELECT year(x) AS y, median(k) AS m FROM (SELECT k, date(at) AS x FROM a) GROUP BY 1",
+        {0: f"YEAR(({DAY}))"},
+        "y",
+    ),
+    ("SELECT trunc(at, 'MM') AS x, median(k) AS m FROM a GROUP BY 1", {0: "CAST(TRUNC(`at`, 'MM') AS DATE)"}, "x"),
+    (
+        "SELECT date_trunc('week', at) AS x, median(k) AS m FROM b GROUP BY 1",
+        {0: "CAST(DATE_TRUNC('WEEK', `at`) AS TIMESTAMP)"},
+        "x",
+    ),
+    (
+        "SELECT x, median(k) AS m FROM (SELECT k, date_format(at, 'yyyy-MM-dd HH:mm') AS x FROM a) GROUP BY x",
+        {0: "DATE_FORMAT(`at`, 'yyyy-MM-dd HH:mm')"},
+        "x",
+    ),
+    (
+        "SELECT window.start AS x, median(k) AS m FROM a GROUP BY window(at, '10 seconds')",
+        {0: "CAST(WINDOW(`at`, '10 seconds').start AS TIMESTAMP)"},
+        "x",
+    ),
+    (
+        "SELECT x, median(k) AS m FROM (SELECT k, window(at, '9 minutes').end AS x FROM a) GROUP BY x",
+        {0: "CAST(WINDOW(`at`, '9 minutes').end AS TIMESTAMP)"},
+        "x",
+    ),
+    ("SELECT id, rank() OVER (PARTITION BY lower(s) ORDER BY id) AS r FROM a", {0: "LOWER(`s`)"}, "__class_0"),
+    ("SELECT x.id FROM a AS x LEFT JOIN b ON x.k % 9 = b.k", {0: "`k` % 9", 1: "k"}, "__class_0"),
+    (
+        "SELECT a.id, b.k FROM a RIGHT JOIN b ON lower(a.s) = b.s AND a.id > b.id",
+        {0: "LOWER(`s`)", 1: "s"},
+        "__class_0",
+    ),
+    ("SELECT id FROM a WHERE k DIV 3 IN (SELECT k FROM c)", {0: "`k` DIV 3", 1: "k"}, "__class_0"),
+    ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE date(b.at) = date(a.at))", {0: DAY, 1: DAY}, "__class_0"),
+    ("SELECT upper(s) AS s FROM a EXCEPT SELECT s FROM b", {0: "UPPER(`s`)", 1: "s"}, "s"),
+]
+"""Queries with the one key by which they may be computed in part, which they compute, and the column that tells it."""
+NOT_A_KEY = [
+    ("SELECT k + 1 AS x, median(id) AS m FROM a GROUP BY 1", "it may overflow"),
+    ("SELECT CAST(id AS INT) AS x, median(k) AS m FROM a GROUP BY 1", "it may overflow"),
+    ("SELECT CAST(s AS INT) AS x, median(k) AS m FROM a GROUP BY 1", "a text may be no number"),
+    ("SELECT date(s) AS x, median(k) AS m FROM a GROUP BY 1", "a text may be no day"),
+    ("SELECT k % id AS x, median(k) AS m FROM a GROUP BY 1", "it may divide by zero"),
+    ("SELECT k % 0 AS x, median(k) AS m FROM a GROUP BY 1", "it divides by zero"),
+    ("SELECT f % 2 AS x, median(k) AS m FROM a GROUP BY 1", "floats that are equal may differ in their bits"),
+    ("SELECT CAST(f AS STRING) AS x, median(k) AS m FROM a GROUP BY 1", "zeros that are equal differ as texts"),
+    ("SELECT d % 2 AS x, median(k) AS m FROM a GROUP BY 1", "decimals are of other types when they are computed"),
+    ("SELECT hash(k) AS x, median(id) AS m FROM a GROUP BY 1", "a function that is not known"),
+    ("SELECT date_format(at, 'E') AS x, median(id) AS m FROM a GROUP BY 1", "a pattern that is not known"),
+    ("SELECT window(at, '9 hours', '3 hours').end AS x, median(id) AS m FROM a GROUP BY 1", "in several windows"),
+    ("SELECT x, median(k) AS m FROM (SELECT k, window(at, '9 hours').end AS x FROM b) GROUP BY x", "local times"),
+    (
+        "SELECT x, median(k) AS m FROM (SELECT k, CAST(session_window(at, '1 h').end AS TIMESTAMP) AS x FROM a) GROUP BY x",
+        "sessions are merged",
+    ),
+    (
+        "SELECT a.k % 9 AS x, median(b.k) AS m FROM b LEFT JOIN a ON a.id = b.id GROUP BY 1",
+        "a side that may be missing",
+    ),
+    ("SELECT DISTINCT a.id FROM a JOIN b ON a.k % 9 = b.k", "DISTINCT without the key"),
+    ("SELECT date(x) AS y, median(k) AS m FROM (SELECT max(at) AS x, max(k) AS k FROM a) GROUP BY 1", "of all rows"),
+]
 NOT_COVERED: list[tuple[str, set[int], str]] = [
     ("SELECT b.id FROM a RIGHT JOIN b ON a.id > b.k", {1}, "no key"),
     ("SELECT a.id FROM a FULL JOIN b ON a.id > b.k", set(), "no key"),
@@ -114,7 +190,6 @@ TOGETHER = [
     "SELECT k, count(*) AS n FROM a GROUP BY k GROUPING SETS ((k), ())",
     "SELECT k + 1 AS l, count(*) AS n FROM a GROUP BY k + 1 HAVING count(*) > 1",
     "SELECT DISTINCT k + 1 AS l FROM a",
-    "SELECT window.start AS x, count(*) AS n FROM a GROUP BY window(at, '10 seconds')",
     "SELECT s.end AS x, count(*) AS n FROM (SELECT session_window(at, '1 hour') AS s FROM a) GROUP BY s",
     "SELECT id, rank() OVER (ORDER BY id) AS r FROM a",
     "SELECT id, sum(id) OVER w AS r FROM a WINDOW w AS (PARTITION BY k)",
@@ -142,6 +217,18 @@ def classes_of(query: str) -> KeyClasses:
 @pytest.mark.parametrize(("query", "covers"), COVERED)
 def test_columns_that_are_compared_as_equal_are_one_key(query: str, covers: list[dict[int, str]]) -> None:
     assert [dict(each.columns) for each in classes_of(query).classes] == covers
+
+
+@pytest.mark.parametrize(("query", "columns", "output"), COMPUTED)
+def test_a_key_may_be_computed(query: str, columns: dict[int, str], output: str) -> None:
+    (key,) = (each for each in classes_of(query).classes if each.computed)
+    assert (dict(key.columns), key.output) == (columns, output)
+    assert key.computed == {at for at, column in columns.items() if not column.isidentifier()}
+
+
+@pytest.mark.parametrize(("query", "why"), NOT_A_KEY)
+def test_what_a_query_computes_is_no_key_if(query: str, why: str) -> None:
+    assert not any(each.computed for each in classes_of(query).classes), why
 
 
 @pytest.mark.parametrize(("query", "places", "why"), NOT_COVERED)

@@ -7,6 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import cache
 from itertools import combinations, product
 from typing import Any
 
@@ -14,10 +15,19 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.key_classes import KeyClass, Lookup
+from backfill_assets.query.key_classes import KeyClass, KeyClasses, Lookup
 from backfill_assets.query.relational import RelationalQuery, analyze_relational
 from backfill_assets.query.steps import Steps
-from tests.support.drawn_queries import COLUMNS, Rows, changes, nested_queries, queries, queries_of_not_in, tables
+from tests.support.drawn_queries import (
+    COLUMNS,
+    Rows,
+    changes,
+    nested_queries,
+    queries,
+    queries_of_computed,
+    queries_of_not_in,
+    tables,
+)
 from tests.support.settings import examples
 
 Row = tuple[Any, ...]
@@ -112,15 +122,13 @@ def _leading(query: RelationalQuery, before: Rows, after: Rows, place: int) -> t
         values = _values(query, step.key, place, rows)
         (place,) = step.others
         name = query.occurrences[place]
-        column = _at(query, place, step.key.columns[place])
         rows = [*after[name], *_changed(before, after, name, -1)]
-        rows = [row for row in rows if _hashed(row[column]) in values]
+        rows = [row for row in rows if _told(query, step.key, place, row) in values]
     return place, rows
 
 
 def _values(query: RelationalQuery, key: KeyClass, place: int, rows: Iterable[Row]) -> set[object]:
-    column = _at(query, place, key.columns[place])
-    return {_hashed(row[column]) for row in rows}
+    return {_told(query, key, place, row) for row in rows}
 
 
 def _linear(engine: Engine, before: Rows, after: Rows, steps: Steps, later: Sequence[int]) -> Iterator[tuple[Row, int]]:
@@ -143,24 +151,23 @@ def _partners(
     """The rows of other places that have to do with changed rows of a place."""
     known = {number: changed}
     for step in query.lookups(number):
-        columns = step.key.columns
         values = _values(query, step.key, step.known, known[step.known])
         for at in step.others:
-            known[at] = [row for row in bound[at] if _hashed(row[_at(query, at, columns[at])]) in values]
+            known[at] = [row for row in bound[at] if _told(query, step.key, at, row) in values]
     return {at: rows for at, rows in known.items() if at != number}
 
 
 def _restricted(
     query: RelationalQuery, number: int, steps: Steps, values: set[object], bound: list[list[Row]]
 ) -> list[list[Row]]:
-    columns = query.classes.classes[number].columns
+    key = query.classes.classes[number]
     found = [
-        [row for row in rows if at not in columns or _hashed(row[_at(query, at, columns[at])]) in values]
+        [row for row in rows if at not in key.columns or _told(query, key, at, row) in values]
         for at, rows in enumerate(bound)
     ]
     for at, lifts in query.classes.lifts.items():
         asks = at not in steps.by_class[number] and any(step.nulls for step in lifts)
-        if lifts[-1].others[0] in columns and not asks:
+        if lifts[-1].others[0] in key.columns and not asks:
             found[at] = _back(query, lifts, found[lifts[-1].others[0]], bound)
     return found
 
@@ -169,8 +176,7 @@ def _back(query: RelationalQuery, lifts: Sequence[Lookup], rows: list[Row], boun
     """The rows of a place that lead to these."""
     for step in reversed(lifts):
         values = _values(query, step.key, step.others[0], rows)
-        column = _at(query, step.known, step.key.columns[step.known])
-        rows = [row for row in bound[step.known] if _hashed(row[column]) in values]
+        rows = [row for row in bound[step.known] if _told(query, step.key, step.known, row) in values]
     return rows
 
 
@@ -184,7 +190,18 @@ def _at(query: RelationalQuery, place: int, column: str) -> int:
     return [each.name for each in query.columns[query.occurrences[place]]].index(column)
 
 
-def _hashed(value: object) -> object:
+def _told(query: RelationalQuery, key: KeyClass, place: int, row: Row) -> object:
+    """The value of a key in a row of a place."""
+    names = [each.name for each in query.columns[query.occurrences[place]]]
+    return value_of(key.columns[place] if place in key.computed else f"`{key.columns[place]}`", tuple(names), row)
+
+
+@cache
+def value_of(text: str, names: tuple[str, ...], row: Row) -> object:
+    """What SQL over the columns of a row gives."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        named = ", ".join(f"? AS `{name}`" for name in names)
+        (value,) = database.execute(f"SELECT {text} FROM (SELECT {named})", row).fetchone()
     return "null" if value is None else value
 
 
@@ -243,6 +260,27 @@ def test_a_view_that_follows_changes_is_what_its_query_gives(data: st.DataObject
     sets = followable(query)
     assume(sets)
     event(follow(data, query, sets).rule)
+
+
+def test_keys_may_be_computed() -> None:
+    """By what is computed from a column, in groups, joins and windows, and of the columns of subqueries."""
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck), print_blob=True)
+    @given(st.data())
+    def follow_computed(data: st.DataObject) -> None:
+        query = analyzed(data.draw(queries_of_computed(), label="query"))
+        classes = (query.grouped.rows if query.grouped else query).classes
+        sets = [some for some in followable(query) if computed_in(classes, query.steps(some))]
+        assume(sets)
+        seen[follow(data, query, sets).rule] += 1
+
+    follow_computed()
+    assert seen["restricted"], seen
+
+
+def computed_in(classes: KeyClasses, steps: Steps) -> bool:
+    return any(classes.classes[number].computed for number in steps.by_class)
 
 
 def test_changes_of_places_without_a_key_lead_to_one() -> None:

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-__all__ = ["COLUMNS", "Draw", "Rows", "changes", "nested_queries", "queries", "queries_of_not_in", "tables"]
+__all__ = [
+    "COLUMNS",
+    "Draw",
+    "Rows",
+    "changes",
+    "nested_queries",
+    "queries",
+    "queries_of_computed",
+    "queries_of_not_in",
+    "tables",
+]
 
 COLUMNS = {"a": ("id", "k", "v"), "b": ("id", "k", "v"), "c": ("id", "k", "w")}
 """Three tables; their columns are whole numbers or null."""
@@ -73,6 +83,30 @@ def nested_queries(draw: Draw) -> str:
 
 
 @st.composite
+def queries_of_computed(draw: Draw) -> str:
+    """A query that compares rows by what is computed from their columns."""
+    key = f"{draw(st.sampled_from(['x.id', 'x.k']))} % {draw(st.integers(2, 3))}"
+    source = draw(
+        st.sampled_from([
+            "a x",
+            "(SELECT s.k % 3 AS id, s.id AS k, s.v FROM a s) x",
+            "(SELECT s.id, s.k, max(s.v) AS v FROM a s GROUP BY s.id, s.k) x",
+            f"a x LEFT JOIN c y ON y.k % 2 = {key}",
+            f"a x JOIN c y ON y.w = {key}",
+        ])
+    )
+    inner = draw(
+        st.sampled_from([f"{key} IN (SELECT s.k FROM b s)", f"EXISTS (SELECT 1 FROM b s WHERE s.v % 3 = {key})"])
+    )
+    where = draw(st.sampled_from(["", "", f" WHERE {inner}"]))
+    shape = draw(st.sampled_from([f"{key}, count(DISTINCT x.v)", f"{key}, count(*)", f"DISTINCT {key}", "x.id, x.v"]))
+    if draw(st.integers(0, 3)) == 0:
+        shape = f"x.v, count(*) OVER (PARTITION BY {key})"
+    grouped = f" GROUP BY {key}" if shape.startswith(f"{key}, count") else ""
+    return f"SELECT {_named(shape.split(', '))} FROM {source}{where}{grouped}"
+
+
+@st.composite
 def queries_of_not_in(draw: Draw) -> str:
     """A query whose rows are those that NOT IN leaves."""
     compared = draw(st.sampled_from(["x.id", "x.k"]))
@@ -103,13 +137,13 @@ def _select(draw: Draw, depth: int, width: int) -> str:
     shape = draw(st.sampled_from(["rows", "rows", "groups", "groups", "window", "distinct", "scalar"]))
     column = st.sampled_from(source.columns)
     if shape == "groups":
-        keys = draw(st.lists(column, min_size=1, max_size=2, unique=True))
+        keys = draw(st.lists(_key(source.columns), min_size=1, max_size=2, unique=True))
         items = [draw(st.one_of(st.sampled_from(keys), _aggregate(source.columns))) for _ in range(width)]
         having = draw(st.sampled_from(["", "", " HAVING count(*) > 1"]))
         return f"SELECT {_named(items)} FROM {filtered} GROUP BY {', '.join(keys)}{having}"
-    items = [draw(column) for _ in range(width)]
+    items = [draw(_key(source.columns)) for _ in range(width)]
     if shape == "window":
-        over = f"PARTITION BY {draw(column)}{draw(st.sampled_from(['', f' ORDER BY {draw(column)}']))}"
+        over = f"PARTITION BY {draw(_key(source.columns))}{draw(st.sampled_from(['', f' ORDER BY {draw(column)}']))}"
         items[-1] = f"{draw(st.sampled_from(['count(*)', f'sum({draw(column)})']))} OVER ({over})"
     if shape == "scalar":
         items[-1] = f"(SELECT {draw(_aggregate(['s.v']))} FROM b s WHERE s.k = {draw(column)})"
@@ -123,7 +157,7 @@ def _sources(draw: Draw, depth: int) -> _From:
     for number in range(1, draw(st.integers(1, 3))):
         join, other = draw(st.sampled_from(_JOINS)), draw(_source(depth, number))
         compared = draw(st.sampled_from(["=", "=", "=", "<"]))
-        on = f"{draw(st.sampled_from(columns))} {compared} {draw(st.sampled_from(other.columns))}"
+        on = f"{draw(_key(columns))} {compared} {draw(_key(other.columns))}"
         text += f" {join} {other.text}" + ("" if join == "CROSS JOIN" else f" ON {on}")
         columns += other.columns
     return _From(text, columns)
@@ -141,11 +175,20 @@ def _source(draw: Draw, depth: int, number: int) -> _From:
 
 
 @st.composite
+def _key(draw: Draw, columns: Sequence[str]) -> str:
+    """A column, or what is computed from one."""
+    column = draw(st.sampled_from(columns))
+    return f"{column} % {draw(st.integers(2, 3))}" if draw(st.integers(0, 4)) == 0 else column
+
+
+@st.composite
 def _condition(draw: Draw, columns: Sequence[str]) -> str:
     column, other = draw(st.sampled_from(columns)), draw(st.sampled_from(columns))
     inner = f"SELECT 1 FROM c s WHERE s.k = {column} AND s.w > {draw(st.integers(0, 3))}"
     choices = [
         f"{column} = {other}",
+        f"{column} % 2 = {other}",
+        f"{column} % 3 IN (SELECT s.k FROM a s WHERE s.v > 1)",
         f"{column} <> {draw(st.integers(0, 4))}",
         f"({column} IS NULL OR {other} > 1)",
         f"EXISTS ({inner})",

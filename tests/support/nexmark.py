@@ -153,20 +153,12 @@ QUERIES: Final = {
 """The queries by their names."""
 
 STAGES: Final = {
-    "dated_bid": (
-        "SELECT auction, bidder, price, date_format(date_time, 'yyyy-MM-dd') AS day FROM bid",
-        "auction BIGINT, bidder BIGINT, price BIGINT, day STRING",
-    ),
     "hopping_bid": (
         "SELECT auction, window(date_time, '10 seconds', '2 seconds').start AS starttime FROM bid",
         "auction BIGINT, starttime TIMESTAMP",
     ),
-    "tumbling_bid": (
-        f"SELECT auction, bidder, price, date_time, {_TUMBLING}.end AS ends FROM bid",
-        "auction BIGINT, bidder BIGINT, price BIGINT, date_time TIMESTAMP, ends TIMESTAMP",
-    ),
 }
-"""Views that other views read, each with its columns: they make a column of what a query compares by."""
+"""Views that other views read, each with its columns: they give a row for each window that a bid is in."""
 
 _HOT: Final = "(SELECT auction, starttime, count(*) AS num FROM hopping_bid GROUP BY auction, starttime)"
 
@@ -176,12 +168,6 @@ OVER_STAGES: Final = {
         ON bids.starttime = hottest.starttime AND bids.num >= hottest.most""",
     "q5_rewrite_over_view": f"""SELECT auction, num, starttime
         FROM (SELECT *, rank() OVER (PARTITION BY starttime ORDER BY num DESC) AS place FROM {_HOT}) WHERE place = 1""",
-    "q7_over_view": """SELECT b.auction, b.price, b.bidder, b.date_time FROM tumbling_bid b
-        JOIN (SELECT max(price) AS most, ends FROM tumbling_bid GROUP BY ends) AS best
-        ON b.price = best.most AND b.ends = best.ends""",
-    "q7_rewrite_over_view": """SELECT auction, price, bidder, date_time
-        FROM (SELECT *, rank() OVER (PARTITION BY ends ORDER BY price DESC) AS place FROM tumbling_bid) WHERE place = 1""",
-    "q15_over_view": f"SELECT day, {_COUNTS} FROM dated_bid GROUP BY day",
 }
 """Queries that no rule keeps over the tables, over views."""
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.relational_changes import TableChanges, sought_in
+from backfill_assets.adapters.compute.selectable_rows import LocalChanges
 from backfill_assets.query.key_classes import KeyClass, Lookup
 
 if TYPE_CHECKING:
@@ -21,12 +22,12 @@ VALUE = "__value"
 
 
 def known_rows(
-    names: Sequence[str], place: int, steps: Sequence[Lookup], work: TableChanges
+    names: Sequence[str], place: int, key: KeyClass, steps: Sequence[Lookup], work: TableChanges
 ) -> list[tuple[int, pa.Table]] | None:
     """The rows, each with its place, that changes of a place lead to by some steps, found in this process; None where it does
-    not hold them. `names` are the tables of all places."""
+    not hold them. They tell values of a key. `names` are the tables of all places."""
     local = work.changed[names[place]].local
-    found = None if local is None else [(place, local.come), (place, local.go)]
+    found = None if local is None else _changed(local, place, steps[0].key if steps else key)
     for step in steps:
         sought = sought_in(step.key, found) if found is not None else None
         found = None
@@ -38,6 +39,15 @@ def known_rows(
                 [(to, there.rows), *((to, each) for each in gone)] if there is not None and gone is not None else None
             )
     return found
+
+
+def _changed(local: LocalChanges, place: int, key: KeyClass) -> list[tuple[int, pa.Table]]:
+    """The rows that came to a place and those that went from it; of a key that is computed, its values."""
+    rows = [local.come, local.go]
+    if place in key.computed:
+        value = key.columns[place]
+        rows = [local.part(each).frame.selectExpr(value).toArrow().rename_columns([value]) for each in rows]
+    return [(place, each) for each in rows]
 
 
 def _known_gone(name: str, work: TableChanges) -> list[pa.Table] | None:

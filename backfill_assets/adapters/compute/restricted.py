@@ -158,7 +158,7 @@ def _touched_values(
 ) -> "Iterator[_Touched]":
     """The values of a class in all rows that came to some places or went from them."""
     lifts = query.classes.lifts
-    found = [known_rows(query.occurrences, place, lifts.get(place, ()), work) for place in places]
+    found = [known_rows(query.occurrences, place, key, lifts.get(place, ()), work) for place in places]
     known = [each for each in found if each is not None]
     sought = sought_in(key, [each for some in known for each in some]) if len(known) == len(found) else None
     if sought is None:

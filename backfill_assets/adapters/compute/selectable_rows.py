@@ -123,7 +123,9 @@ class Finder:
             try:
                 schema = str(self.upstream.version(number).metadata["schemaString"])
                 wanted = schema_of(schema, self._used)
-                column = next(each for each in self.columns if each.name.lower() == name.lower())
+                column = next((each for each in self.columns if each.name.lower() == name.lower()), None)
+                if column is None:
+                    raise UnfitError(f"{name} is computed")
                 files = files_of_upstream(self.upstream, number, column, sought)
                 rows = self.files.among(files, wanted, column_named(wanted, name), sought)
             except UnfitError:

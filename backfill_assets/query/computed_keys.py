@@ -1,0 +1,238 @@
+"""Keys that a query computes: `GROUP BY date(at)` compares days, which are no column of a table.
+
+An expression may be a key like a column if its value follows from the columns of one source alone, its type is known, and it
+never raises an error: it is then evaluated for all rows of a table, those too that the query's conditions leave out.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from backfill_assets.query.kinds import TIMES, kind_of
+from backfill_assets.query.resolved import alias_of, sources_of, spelled_node, unwrapped
+
+__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "is_computed"]
+
+_TEXT: Final = frozenset({"STRING"})
+_WHOLE: Final = frozenset({"INTEGER"})
+FORMS: Final[Mapping[type[exp.Expr], tuple[frozenset[str], str]]] = {
+    **dict.fromkeys(
+        (exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.WeekOfYear),
+        (TIMES, "INTEGER"),
+    ),
+    **dict.fromkeys((exp.Hour, exp.Minute, exp.Second), (TIMES, "INTEGER")),
+    **dict.fromkeys((exp.TsOrDsToDate, exp.LastDay, exp.DateTrunc), (TIMES, "DATE")),
+    exp.TimestampTrunc: (TIMES, "TIMESTAMP"),
+    exp.TimeToStr: (TIMES, "STRING"),
+    **dict.fromkeys((exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Left), (_TEXT, "STRING")),
+    **dict.fromkeys((exp.Mod, exp.IntDiv), (_WHOLE, "INTEGER")),
+}
+"""The functions of one value and of constants: the kinds of the value, and the kind of the result."""
+
+_CASTS: Final = {
+    "DATE": TIMES,
+    "INTEGER": _WHOLE,
+    "STRING": TIMES | _TEXT | _WHOLE,
+    "TIMESTAMP": TIMES,
+}
+"""Which kinds are converted to a kind without an error."""
+
+_FORMAT: Final = re.compile(r"(yyyy|MM|dd|HH|mm|ss|[-/:. T])+")
+"""The patterns of times that mean the same wherever they are written."""
+
+
+def is_computed(node: exp.Expr) -> bool:
+    """Whether an expression of a tree (`resolved`) whose types are known (`kinds.are_typed`) may be a key.
+
+    Example:
+        >>> from backfill_assets.query.ddl import parse_schema
+        >>> from backfill_assets.query.kinds import are_typed
+        >>> from backfill_assets.query.occurrences import occurrences
+        >>> from backfill_assets.query.parsing import parse, tokenize
+        >>> from backfill_assets.query.resolved import resolved
+        >>> text = "SELECT date(at) AS a, k % 2 AS b, k + 1 AS c FROM t"
+        >>> root = parse(text, tokenize(text))
+        >>> tree = resolved(root, occurrences(root, ["t"]), {"t": parse_schema("at TIMESTAMP, k INT")})
+        >>> are_typed(tree, [{"at": "TIMESTAMP", "k": "INT"}])
+        True
+        >>> [is_computed(each) for each in tree.expressions]
+        [True, True, False]
+    """
+    value = node.unalias()
+    return not isinstance(value, exp.Column) and _is_key(value) and len(_aliases(value)) == 1
+
+
+def _is_key(node: exp.Expr) -> bool:
+    match node:
+        case exp.Column():
+            return kind_of(node) != ""
+        case exp.Paren():
+            return _is_key(node.this)
+        case exp.Cast():
+            return _is_converted(node)
+        case _:
+            taken, given = FORMS.get(type(node), (frozenset[str](), ""))
+            return given != "" and _is_called(node, taken) and _kind(node) == given
+
+
+def _is_converted(node: exp.Cast) -> bool:
+    if _is_window_bound(node.this):
+        return kind_of(node) in TIMES
+    to = node.args["to"]
+    # Integers are converted to the widest type alone: others may be too small.
+    fits = kind_of(node) != "INTEGER" or to.this == exp.DataType.Type.BIGINT
+    plain = not any(node.args.get(name) for name in ("format", "default", "action"))
+    return fits and plain and _is_key(node.this) and _kind(node.this) in _CASTS.get(kind_of(node), ())
+
+
+def _kind(node: exp.Expr) -> str:
+    """The kind of a value. Of times that are cut it is told by a cast around the call (`are_typed`)."""
+    return FORMS[type(node)][1] if isinstance(node, exp.DateTrunc | exp.TimestampTrunc) else kind_of(node)
+
+
+def _is_window_bound(node: exp.Expr) -> bool:
+    """Whether this is the start or the end of the only window of time that a moment is in."""
+    call = node.this
+    if not isinstance(node, exp.Dot) or not isinstance(call, exp.Anonymous) or call.name.lower() != "window":
+        return False
+    match call.expressions:
+        case [exp.Column() as at, exp.Literal(is_string=True)]:
+            return kind_of(at) in TIMES
+        case _:
+            return False
+
+
+def _is_called(node: exp.Expr, taken: frozenset[str]) -> bool:
+    """Whether a function is called with a key of one of the kinds `taken` and constants that it accepts."""
+    others = [each for each in node.iter_expressions() if each is not node.this]
+    # A time that is formatted has a conversion around it, which changes nothing but texts.
+    value = node.this.this if isinstance(node.this, exp.TimeStrToTime) else node.this
+    if kind_of(value) not in taken or not _is_key(value):
+        return False
+    if not all(isinstance(each, exp.Literal | exp.Var) for each in others):
+        return False
+    if isinstance(node, exp.TimeToStr):
+        return _FORMAT.fullmatch(node.sql("spark").rpartition(", ")[2].strip("')")) is not None
+    if isinstance(node, exp.Mod | exp.IntDiv):
+        return not others[0].is_string and others[0].name.isdecimal() and int(others[0].name) > 0
+    return not isinstance(node, exp.TsOrDsToDate) or not others
+
+
+def _aliases(node: exp.Expr) -> set[str]:
+    return {column.table for column in node.find_all(exp.Column)}
+
+
+@dataclass(frozen=True)
+class ComputedKeys:
+    """The expressions by which parts of a tree compare rows: the node of each spelling; and the `inner` spelling of those
+    over a subquery's columns, over the columns of its sources."""
+
+    nodes: Mapping[str, exp.Expr] = field(default_factory=dict)
+    inner: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tree: exp.Expr) -> "ComputedKeys":
+        """Those of a tree whose types are known."""
+        subqueries = {
+            source.alias_or_name: unwrapped(source.this)
+            for select in tree.find_all(exp.Select)
+            for source in sources_of(select)
+            if isinstance(source, exp.Subquery)
+        }
+        left = {spelled_node(each): each.unalias() for each in _compared(tree) if is_computed(each)}
+        nodes: dict[str, exp.Expr] = {}
+        inner: dict[str, str] = {}
+        while left:
+            spelled, node = left.popitem()
+            nodes[spelled] = node
+            (alias,) = _aliases(node)
+            within = _within(node, subqueries.get(alias))
+            if within is not None and is_computed(within):
+                inner[spelled] = spelled_node(within)
+                if inner[spelled] not in nodes:
+                    left[inner[spelled]] = within
+        return cls(nodes, inner)
+
+    def alias(self, spelled: str) -> str:
+        """The alias of the source of a column or expression, spelled as before its columns."""
+        if spelled not in self.nodes:
+            return spelled.rpartition(".")[0]
+        return next(spelled_node(column).rpartition(".")[0] for column in self.nodes[spelled].find_all(exp.Column))
+
+    def over_rows(self, spelled: str) -> str:
+        """SQL for an expression over the rows of its source."""
+        return _named(self.nodes[spelled], lambda column: exp.column(exp.to_identifier(column.name, quoted=True)))
+
+    def as_written(self, spelled: str) -> str:
+        """SQL for an expression with the user's own names of sources."""
+
+        def column(node: exp.Column) -> exp.Column:
+            alias, _ = alias_of(f"{node.table}.")
+            return exp.column(exp.to_identifier(node.name, quoted=True), exp.to_identifier(alias, quoted=True))
+
+        return _named(self.nodes[spelled], column)
+
+    def outer(self, alias: str, carriers: frozenset[str]) -> frozenset[str]:
+        """The expressions over a subquery's columns whose inner spelling is a carrier of what it gives."""
+        return frozenset(each for each, inner in self.inner.items() if inner in carriers and self.alias(each) == alias)
+
+    def kept(self, carriers: Iterable[str], by: Sequence[exp.Expr]) -> frozenset[str]:
+        """The carriers of which rows that are equal in all of `by` have one value."""
+        equal = {spelled_node(each): each.unalias() for each in by}
+        return frozenset(
+            each for each in carriers if each in equal or (each in self.nodes and _follows(self.nodes[each], equal))
+        )
+
+
+NOT_COMPUTED: Final = ComputedKeys()
+"""No expressions: keys are columns."""
+
+
+def _follows(node: exp.Expr, equal: Mapping[str, exp.Expr]) -> bool:
+    """Whether an expression has one value where others are equal."""
+    if spelled_node(node) in equal:
+        return True
+    if isinstance(node, exp.Column):
+        return False
+    return all(_follows(each, equal) for each in node.iter_expressions() if each.find(exp.Column))
+
+
+def _compared(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """What a query compares rows by, or gives to one that does."""
+    for select in tree.find_all(exp.Select):
+        yield from select.expressions
+        yield from (select.args.get("group") or exp.Group()).expressions
+    for window in tree.find_all(exp.Window):
+        yield from window.args.get("partition_by") or []
+    for equal in tree.find_all(exp.EQ, exp.NullSafeEQ):
+        yield from (equal.left.unnest(), equal.right.unnest())
+    for among in tree.find_all(exp.In):
+        yield among.this
+
+
+def _within(node: exp.Expr, query: exp.Expr | None) -> exp.Expr | None:
+    """An expression over the columns of a subquery, over the columns of its sources."""
+    if not isinstance(query, exp.Select):
+        return None
+    given = {each.alias_or_name: each.unalias() for each in query.expressions}
+    if not all(column.name in given for column in node.find_all(exp.Column)):
+        return None
+
+    def inner(each: exp.Expr) -> exp.Expr:
+        if not isinstance(each, exp.Column):
+            return each
+        found = given[each.name]
+        if isinstance(found, exp.Column):
+            return found.copy()
+        around = exp.Paren(this=found.copy())
+        around.type = found.type
+        return around
+
+    return node.transform(inner)
+
+
+def _named(node: exp.Expr, name: Callable[[exp.Column], exp.Expr]) -> str:
+    return node.transform(lambda each: name(each) if isinstance(each, exp.Column) else each).sql("spark")

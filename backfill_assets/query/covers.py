@@ -1,0 +1,105 @@
+"""What a query compares as equal: for each place where it reads a table, the columns and expressions that may be a key."""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from backfill_assets.query.computed_keys import ComputedKeys, is_computed
+from backfill_assets.query.conditions import equalities
+from backfill_assets.query.partition import PLACE, output_names, subqueries_of
+from backfill_assets.query.resolved import OCCURRENCE, sources_of, spelled_node, unwrapped
+
+__all__ = ["covers"]
+
+
+def covers(tree: exp.Expr, computed: ComputedKeys) -> Iterator[tuple[int, dict[int, str]]]:
+    """For each place, the covers that may partition the query: by each class that it has a column or an expression in.
+
+    `tree` is the query for analysis (`resolved`), with places and types; `computed` are its expressions.
+    """
+    union = _Union()
+    _connect(tree, union)
+    for spelled in computed.nodes:
+        union.join(spelled, computed.inner.get(spelled, spelled))
+    owners = {_alias(table): table.meta[PLACE] for table in tree.find_all(exp.Table) if OCCURRENCE in table.meta}
+    classes: dict[str, dict[int, str]] = {}
+    for column in sorted(union.nodes):
+        place = owners.get(computed.alias(column))
+        if place is not None:
+            classes.setdefault(union.find(column), {}).setdefault(place, column)
+    for cover in sorted(classes.values(), key=lambda each: (-len(each), sorted(each.items()))):
+        for place in sorted(cover):
+            yield place, cover
+
+
+class _Union:
+    """Columns that are equal, as disjoint sets."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, str] = {}
+
+    def find(self, node: str) -> str:
+        self.nodes.setdefault(node, node)
+        while self.nodes[node] != node:
+            node = self.nodes[node]
+        return node
+
+    def join(self, some: str, other: str) -> None:
+        if some and other:
+            self.nodes[self.find(some)] = self.find(other)
+
+
+def _connect(node: exp.Expr, union: _Union) -> list[str]:
+    """Join all that a query compares as equal; the columns that it gives, nothing for what is none."""
+    inner = unwrapped(node)
+    if isinstance(inner, exp.SetOperation):
+        left, right = _connect(inner.left, union), _connect(inner.right, union)
+        for some, other in zip(left, right, strict=False):
+            union.join(some, other)
+        return left
+    if not isinstance(inner, exp.Select):
+        return []
+    for source in sources_of(inner):
+        _connect_source(source, union)
+    for condition in (inner.args.get("where"), inner.args.get("having"), *_on(inner)):
+        for some, other in equalities(condition):
+            union.join(_first(some), _first(other))
+    for query in subqueries_of(inner):
+        _connect_nested(query, union)
+    for column in inner.find_all(exp.Column):
+        union.find(spelled_node(column))
+    return [_first(spelled_node(each)) if _is_column(each) else "" for each in inner.expressions]
+
+
+def _connect_source(source: exp.Expr, union: _Union) -> None:
+    if isinstance(source, exp.Subquery):
+        alias = _alias(source)
+        for name, column in zip(output_names(source), _connect(source.this, union), strict=False):
+            union.join(f"{alias}.{name}", column)
+
+
+def _alias(source: exp.Expr) -> str:
+    return spelled_node(exp.column("_", source.alias_or_name)).removesuffix("._")
+
+
+def _connect_nested(query: exp.Query, union: _Union) -> None:
+    given = _connect(query, union)
+    holder = query.parent
+    while isinstance(holder, exp.Subquery):
+        holder = holder.parent
+    if isinstance(holder, exp.In) and _is_column(holder.this) and given:
+        union.join(_first(spelled_node(holder.this)), given[0])
+
+
+def _on(select: exp.Select) -> list[exp.Expr | None]:
+    return [join.args.get("on") for join in select.args.get("joins") or []]
+
+
+def _is_column(node: exp.Expr) -> bool:
+    return isinstance(node.unalias(), exp.Column | exp.Coalesce) or is_computed(node)
+
+
+def _first(spelled: str) -> str:
+    """The first column of a `coalesce`, as which columns of USING are known."""
+    inner = spelled.removeprefix("COALESCE(")
+    return spelled if inner == spelled else inner.partition(",")[0].rstrip(")")

@@ -1,0 +1,167 @@
+"""Views follow changes by what their query computes: days, hours, windows, texts in one case, remainders."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlglot import exp
+
+from backfill_assets.query.computed_keys import FORMS
+from backfill_assets.query.ddl import Column, parse_schema
+from backfill_assets.query.key_classes import KeyClass
+from backfill_assets.query.kinds import kind_of_type
+from backfill_assets.query.parsing import parse, tokenize
+from backfill_assets.query.relational import RelationalQuery, analyze_relational
+from tests.support.followed_frames import Tables, after, frames, visible
+from tests.support.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
+
+SCHEMA = "at TIMESTAMP, n TIMESTAMP_NTZ, d DATE, s STRING, c CHAR(4), k INT, l BIGINT"
+AT_ONCE = [
+    *(f"{name}({column})" for name in ("year", "quarter", "month", "day", "dayofmonth") for column in ("at", "n", "d")),
+    *(f"{name}(at)" for name in ("dayofweek", "dayofyear", "weekofyear", "hour", "minute", "second", "last_day")),
+    *(f"{name}({column})" for name in ("date", "to_date") for column in ("at", "n", "d")),
+    *(f"date_trunc('{unit}', at)" for unit in ("year", "QUARTER", "month", "week", "DAY", "hour", "minute")),
+    *(f"trunc({column}, '{unit}')" for column in ("at", "d") for unit in ("year", "MM", "week")),
+    *(f"date_format({each})" for each in ("at, 'yyyy-MM-dd HH:mm:ss'", "d, 'yyyy.MM'", "n, 'dd/MM/yyyy'", "at, 'HH'")),
+    *(f"{name}({column})" for name in ("lower", "UPPER", "trim", "ltrim", "rtrim") for column in ("s", "c")),
+    *("substring(s, 1, 2)", "substr(c, 2)", "left(s, 3)", "trim(LEADING 'x' FROM s)"),
+    *("k % 7", "l % 7", "mod(k, 10)", "k DIV 3", "l div 1000"),
+    *(f"CAST({column} AS STRING)" for column in ("at", "n", "d", "k", "l", "c")),
+    *("k::bigint", "CAST(d AS TIMESTAMP)", "CAST(n AS TIMESTAMP)", "CAST(date_trunc('month', at) AS DATE)"),
+    *("year(date(at))", "lower(trim(s))", "hour(at) % 6", "date(date_trunc('week', n))"),
+]
+"""Expressions over one row."""
+WINDOWS = ["window(at, '10 seconds').start", "window(at, '1 hour').end", "CAST(window(at, '1 DAY').start AS DATE)"]
+"""Those of which a query may have one."""
+
+
+@pytest.fixture(scope="module")
+def values(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The name of a table with values of each type, extremes and nulls among them."""
+    path = tmp_path_factory.mktemp("values")
+    spark.sql(f"CREATE TABLE delta.`{path}` ({SCHEMA}) USING delta")
+    moments = ("2024-02-29 23:59:59.999999", "1969-12-31 23:59:59.5", "0001-01-01 00:00:00", "9999-12-31 12:00:00")
+    rows = [
+        f"(TIMESTAMP'{at}', TIMESTAMP_NTZ'{at}', DATE'{at[:10]}', {text}, {text}, {number}, {number})"
+        for at, text, number in zip(
+            moments, ("' Ab '", "''", "'xxÉ'", "'a'"), (-7, 2147483647, -2147483648, 0), strict=True
+        )
+    ]
+    spark.sql(f"INSERT INTO delta.`{path}` VALUES {', '.join(rows)}, (NULL, NULL, NULL, NULL, NULL, NULL, NULL)")
+    yield f"delta.`{path}`"
+    spark.sql(f"DROP TABLE delta.`{path}`")
+
+
+def computed(text: str) -> KeyClass:
+    """The key of a query that groups by an expression."""
+    columns = tuple(Column(*each.split()) for each in SCHEMA.split(", "))
+    query = f"SELECT x, count(DISTINCT y) AS n FROM (SELECT {text} AS x, l AS y FROM t) GROUP BY x"
+    (found,) = analyze_relational(query, {"t": columns}).classes.classes
+    assert found.computed == {0}, text
+    return found
+
+
+def test_what_is_computed_for_all_rows_is_what_the_query_computes(spark: "SparkSession", values: str) -> None:
+    """It has the type that it is said to have, so that values that are equal have equal hashes."""
+    for texts in (AT_ONCE, *([each] for each in WINDOWS)):
+        keys = [computed(each) for each in texts]
+        pairs = [
+            f"{text} AS a{at}, {key.columns[0]} AS b{at}"
+            for at, (text, key) in enumerate(zip(texts, keys, strict=True))
+        ]
+        found = spark.sql(f"SELECT {', '.join(pairs)} FROM {values}")
+        kinds = [kind_of_type(found.schema[f"b{at}"].dataType.simpleString().upper()) for at in range(len(texts))]
+        assert kinds == [each.kind for each in keys]
+        other = [f"count_if(NOT a{at} <=> b{at}) AS other{at}" for at in range(len(texts))]
+        several = [f"count(DISTINCT a{at}) > 1 AS several{at}" for at in range(len(texts))]
+        row = found.selectExpr("count(*) AS n", *other, *several).first()
+        assert row is not None
+        assert row["n"] == (4 if texts[0] in WINDOWS else 5)
+        assert [text for at, text in enumerate(texts) if row[f"other{at}"] or not row[f"several{at}"]] == []
+
+
+def test_each_form_is_tried() -> None:
+    tried = {
+        type(node) for text in AT_ONCE for node in parse(f"SELECT {text} AS x", tokenize(f"SELECT {text} AS x")).walk()
+    }
+    assert tried >= {*FORMS, exp.Cast} - {exp.Cast}
+
+
+COLUMNS = {"a": "id INT, at TIMESTAMP, s STRING", "b": "day DATE, s STRING"}
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        pytest.param("SELECT date(at) AS x, count(DISTINCT s) AS n FROM a GROUP BY 1", 3, id="groups of days"),
+        pytest.param(
+            "SELECT window.end AS x, count(DISTINCT s) AS n FROM a GROUP BY window(at, '1 hour')",
+            2,
+            id="windows of time",
+        ),
+        pytest.param(
+            "SELECT id, rank() OVER (PARTITION BY lower(s) ORDER BY id) AS r FROM a", 4, id="windows over texts"
+        ),
+        pytest.param("SELECT a.id, b.s FROM a LEFT JOIN b ON b.day = date(a.at)", 4, id="a join"),
+        pytest.param(
+            "SELECT b.day FROM b WHERE NOT EXISTS (SELECT 1 FROM a WHERE date(a.at) = b.day)", 1, id="NOT EXISTS"
+        ),
+        pytest.param("SELECT lower(s) AS s FROM a EXCEPT SELECT s FROM b", 2, id="EXCEPT"),
+    ],
+)
+def test_a_view_is_equal_to_its_query(spark: "SparkSession", query: str, rows: int) -> None:
+    old = _tables(["2024-01-01 10:10", "2024-01-01 10:50", "2024-01-02 10:10"], ["x", "X", "y"], ["2024-01-01"])
+    new = _tables(
+        ["2024-01-01 10:10", "2024-01-02 10:50", None, "2024-01-02 10:10"], ["x", "Y", "y", "z"], ["2024-01-02"]
+    )
+    made = analyzed(query)
+    assert made.steps(["a", "b"]).rule == "restricted"
+    with frames(spark, old, COLUMNS) as before, frames(spark, new, COLUMNS) as now:
+        expected = visible(made, now)
+        assert expected.total() == rows
+        assert after(made, before, now, made.upstreams) == expected
+
+
+def analyzed(query: str) -> RelationalQuery:
+    tables = {name: parse_schema(schema) for name, schema in COLUMNS.items() if f" {name}" in query.replace("a.", "")}
+    return analyze_relational(query, tables)
+
+
+def _tables(moments: list[str | None], texts: list[str], days: list[str]) -> Tables:
+    from datetime import date, datetime
+
+    times = [None if each is None else datetime.fromisoformat(each) for each in moments]
+    return {
+        "a": [(at, *each) for at, each in enumerate(zip(times, texts, strict=True))],
+        "b": [(date.fromisoformat(each), "x") for each in [*days, "2025-05-05"]],
+    }
+
+
+def test_few_changes_are_followed_by_the_days_that_they_touch(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.sql(
+        "events",
+        "CREATE TABLE {t} (at TIMESTAMP, who BIGINT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)",
+    )
+    lake.sql(
+        "events",
+        "INSERT INTO {t} SELECT timestampadd(HOUR, CAST(id AS INT), TIMESTAMP'2024-01-01'), id % 7 FROM range(720)",
+    )
+    query = "SELECT date(at) AS day, count(DISTINCT who) AS people FROM events GROUP BY date(at)"
+    lake.view("daily", query, lake.table("events", None), refresh_mode="incremental_strict")
+    lake.project.refresh("daily")
+    assert lake.found("daily", ["day", "people"]).total() == 30
+    lake.sql("events", "INSERT INTO {t} VALUES (TIMESTAMP'2024-01-03 05:05:05', 99), (NULL, 1)")
+    lake.sql("events", "DELETE FROM {t} WHERE at < TIMESTAMP'2024-01-02'")
+    record = lake.project.refresh("daily").report.record
+    assert (record.rule, record.keys_touched) == ("restricted", 3)
+    assert record.rows_reached < 100
+    found = lake.found("daily", ["day", "people"])
+    assert found == lake.expected("daily", query, "events")
+    assert found.total() == 30

@@ -1,0 +1,116 @@
+"""Faults in keys that a query computes."""
+
+from typing import Final
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["COMPUTED"]
+
+KEYS: Final = "backfill_assets/query/computed_keys.py"
+KINDS: Final = "backfill_assets/query/kinds.py"
+CLASSES: Final = "backfill_assets/query/key_classes.py"
+
+CASES: Final = "tests/query/test_key_classes.py"
+EXACT: Final = "tests/query/test_rules_are_exact.py"
+WITH_SPARK: Final = "tests/e2e/tables/test_computed_keys.py"
+
+COMPUTED: Final = (
+    Mutation(
+        name="what is computed from columns of two tables is a key",
+        file=KEYS,
+        old="and _is_key(value) and len(_aliases(value)) == 1",
+        new="and _is_key(value) and len(_aliases(value)) >= 1",
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="what is computed from floats is a key",
+        file=KEYS,
+        old='            return kind_of(node) != ""\n',
+        new="            return True\n",
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="remainders of a division by a column are keys",
+        file=KEYS,
+        old="    if not all(isinstance(each, exp.Literal | exp.Var) for each in others):\n        return False\n",
+        new="    if not all(isinstance(each, exp.Literal | exp.Var) for each in others):\n        return True\n",
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="a division by zero is a key",
+        file=KEYS,
+        old="int(others[0].name) > 0",
+        new="int(others[0].name) >= 0",
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="a conversion that may overflow is a key",
+        file=KEYS,
+        old='fits = kind_of(node) != "INTEGER" or',
+        new='fits = kind_of(node) != "" or',
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="texts are converted to days for all rows",
+        file=KEYS,
+        old='    "DATE": TIMES,\n',
+        new='    "DATE": TIMES | _TEXT,\n',
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="sessions are windows that a row is in alone",
+        file=KEYS,
+        old='or call.name.lower() != "window":',
+        new='or not call.name.lower().endswith("window"):',
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="of hopping windows a row is in one",
+        file=KEYS,
+        old="        case [exp.Column() as at, exp.Literal(is_string=True)]:",
+        new="        case [exp.Column() as at, exp.Literal(is_string=True), *_]:",
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="bounds of windows over local times are moments",
+        file=KINDS,
+        old='kind_of(call.expressions[0]) == "TIMESTAMP" else ""',
+        new='kind_of(call.expressions[0]) else ""',
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="days are cut to moments",
+        file=KINDS,
+        old='    if isinstance(node, exp.DateTrunc):\n        return "DATE"\n',
+        new='    if isinstance(node, exp.DateTrunc):\n        return "TIMESTAMP"\n',
+        tests=(WITH_SPARK,),
+    ),
+    Mutation(
+        name="groups keep what is computed from a column by which they are not made",
+        file=KEYS,
+        old="    if isinstance(node, exp.Column):\n        return False\n    return all(",
+        new="    if isinstance(node, exp.Column):\n        return True\n    return all(",
+        tests=(CASES, EXACT),
+    ),
+    Mutation(
+        name="what is computed over a subquery is a key whether or not it gives it",
+        file=KEYS,
+        old="if inner in carriers and self.alias(each) == alias)",
+        new="if inner and self.alias(each) == alias)",
+        tests=(CASES, EXACT),
+    ),
+    Mutation(
+        name="what is computed is looked for as a column",
+        file=CLASSES,
+        old="self.hashed(value if number in self.computed else backquoted(value))",
+        new="self.hashed(backquoted(value))",
+        tests=(WITH_SPARK,),
+    ),
+    Mutation(
+        name="a computed key counts as much as a column",
+        file=CLASSES,
+        old="        return len(self.columns.keys() & {*left}), -len(self.computed), bool(self.output), len(self.columns)\n",
+        new="        return len(self.columns.keys() & {*left}), 0, bool(self.output), len(self.columns)\n",
+        tests=(CASES,),
+    ),
+)
