@@ -62,13 +62,13 @@ def is_computed(node: exp.Expr) -> bool:
         [True, True, False]
     """
     value = node.unalias()
-    return not isinstance(value, exp.Column) and _is_key(value) and len(_aliases(value)) == 1
+    return not isinstance(value, exp.Column) and _is_key(value)
 
 
 def _is_key(node: exp.Expr) -> bool:
     match node:
         case exp.Column():
-            return kind_of(node) != ""
+            return True
         case exp.Paren():
             return _is_key(node.this)
         case exp.Cast():

@@ -16,17 +16,10 @@ WITH_SPARK: Final = "tests/e2e/tables/test_computed_keys.py"
 
 COMPUTED: Final = (
     Mutation(
-        name="what is computed from columns of two tables is a key",
+        name="texts of floats are keys",
         file=KEYS,
-        old="and _is_key(value) and len(_aliases(value)) == 1",
-        new="and _is_key(value) and len(_aliases(value)) >= 1",
-        tests=(CASES,),
-    ),
-    Mutation(
-        name="what is computed from floats is a key",
-        file=KEYS,
-        old='            return kind_of(node) != ""\n',
-        new="            return True\n",
+        old='    "STRING": TIMES | _TEXT | _WHOLE,\n',
+        new='    "STRING": TIMES | _TEXT | _WHOLE | {""},\n',
         tests=(CASES,),
     ),
     Mutation(

@@ -78,6 +78,10 @@ def test_what_is_computed_for_all_rows_is_what_the_query_computes(spark: "SparkS
         found = spark.sql(f"SELECT {', '.join(pairs)} FROM {values}")
         kinds = [kind_of_type(found.schema[f"b{at}"].dataType.simpleString().upper()) for at in range(len(texts))]
         assert kinds == [each.kind for each in keys]
+        types = found.schema
+        assert [types[f"a{at}"].dataType for at in range(len(texts))] == [
+            types[f"b{at}"].dataType for at in range(len(texts))
+        ]
         other = [f"count_if(NOT a{at} <=> b{at}) AS other{at}" for at in range(len(texts))]
         several = [f"count(DISTINCT a{at}) > 1 AS several{at}" for at in range(len(texts))]
         row = found.selectExpr("count(*) AS n", *other, *several).first()
