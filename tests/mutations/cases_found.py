@@ -6,6 +6,10 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["FOUND"]
 
+PARTS: Final = "backfill_assets/adapters/compute/parts_that_differ.py"
+DIFFER: Final = "tests/e2e/tables/test_parts_that_differ.py"
+BY_DAYS: Final = "tests/e2e/tables/test_computed_keys.py"
+
 ROWS: Final = "backfill_assets/adapters/delta/found_rows.py"
 READER: Final = "backfill_assets/adapters/delta/arrow_reader.py"
 CHOSEN: Final = "backfill_assets/adapters/delta/files_to_search.py"
@@ -210,5 +214,33 @@ FOUND: Final = (
         old="return max(len(self.come), len(self.go)) <= _ROWS_OF_TASK",
         new="return min(len(self.come), len(self.go)) <= _ROWS_OF_TASK",
         tests=(NETTED,),
+    ),
+    Mutation(
+        name="parts of a view that differ are told by the number of their rows",
+        file=PARTS,
+        old=" for at, each in enumerate(_COUNTED)]",
+        new=" for at, each in enumerate(_COUNTED[:1])]",
+        tests=(DIFFER,),
+    ),
+    Mutation(
+        name="rows are divided into other parts than those that are told to differ",
+        file=PARTS,
+        old='f"{_part(self.columns, self.parts)} AS {_PART}"',
+        new='f"{_part(self.columns[1:], self.parts)} AS {_PART}"',
+        tests=(DIFFER,),
+    ),
+    Mutation(
+        name="a view of which most rows differ is compared row by row",
+        file=PARTS,
+        old="few = 2 * count <= parts",
+        new="few = count <= parts",
+        tests=(DIFFER,),
+    ),
+    Mutation(
+        name="only columns that a query does not name are read",
+        file="backfill_assets/adapters/compute/table_rows.py",
+        old="if name.lower() in self.uses]",
+        new="if name.lower() not in self.uses]",
+        tests=(BY_DAYS,),
     ),
 )

@@ -14,6 +14,7 @@
 - `leading_rows`: the rows that tell which values of a key a table's changes touch
 - `merge`: merging keyed changes with Spark, for those that do not fit in this process's memory
 - `parquet_files`: reads Parquet files by their addresses
+- `parts_that_differ`: where a recomputed view may differ from its present rows, by sums of hashes
 - `poison`: runs a computation, and translates Spark's errors into errors of this package
 - `poison_search`: finds the rows of an epoch's input that Spark cannot compute because of their values
 - `recorded_rows`: the rows of a Delta table that a view stands for at one of its positions

@@ -25,7 +25,7 @@ from backfill_assets.adapters.compute.changes import (
 from backfill_assets.adapters.compute.chosen_steps import StepChoice, changed_reads, held_rows
 from backfill_assets.adapters.compute.consolidated import DUPLICATE, consolidated
 from backfill_assets.adapters.compute.copies import by_copies, unnumbered, write_numbered
-from backfill_assets.adapters.compute.differences import differences, mostly_differ
+from backfill_assets.adapters.compute.differences import differences
 from backfill_assets.adapters.compute.key_checks import (
     KEY_BYTES,
     MOVED,
@@ -36,6 +36,7 @@ from backfill_assets.adapters.compute.key_checks import (
 )
 from backfill_assets.adapters.compute.laid_out import LaidOut, counted, laid_out
 from backfill_assets.adapters.compute.parquet_files import parquet_files
+from backfill_assets.adapters.compute.parts_that_differ import DifferingParts, parts_that_differ
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
 from backfill_assets.adapters.compute.relational_changes import (
@@ -225,29 +226,29 @@ class TableCompute:
         """Stage what the view is to hold: all of it, or only how that differs from its rows, where few do."""
         plan, query = attempt.plan, self.query(attempt.plan)
         held = held_rows(plan)
-        # Groups are few beside the rows that they are made of.
-        few = 0 if isinstance(query, AggregateQuery) else held
+        few = 0 if isinstance(query, AggregateQuery) else held  # groups are few beside the rows that they are made of
         copies = isinstance(query, RelationalQuery) and query.by_copies
-        left_out = [COPY] if copies else []
+        left_out, key = [COPY] if copies else [], unnumbered(query.key_columns)
         every = batch(query, self._reads.every(attempt)).selectExpr(*view_columns(self.output)).drop(*left_out)
         with kept(every) as new:
-            uncounted = rows_at(attempt.spark, self.output, attempt.at).drop(
-                *left_out
-            )  # it does not change what is written
-            if query.key_columns and not mostly_differ(new, uncounted, unnumbered(query.key_columns), rows=few):
-                return self._differences(attempt, new, rows=held)
+            # Not counted: what seems to differ is compared with rows that are.
+            uncounted = rows_at(attempt.spark, self.output, attempt.at).drop(*left_out)
+            with parts_that_differ(new, uncounted, key, rows=self._held(attempt).rows, read=few) as parts:
+                if parts is not None:
+                    return self._differences(attempt, new, parts, rows=held)
             counts = self._replaced(attempt, new, rows=held)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             staged = attempt.staging.child(f"{ROWS}/{OPERATION}=insert")
             check_rows(plan, query, parquet_files(attempt.spark, [staged]))
         return {**counts, REPLACED: 1}
 
-    def _differences(self, attempt: Attempt, new: "DataFrame", *, rows: int) -> dict[str, int]:
+    def _differences(self, attempt: Attempt, new: "DataFrame", parts: DifferingParts, *, rows: int) -> dict[str, int]:
         """Stage how all rows of a view differ from those that it has. Those without a key come without numbers."""
-        query = self.query(attempt.plan)
+        query, come, held = self.query(attempt.plan), parts.only(new), self._old(attempt)
         if not isinstance(query, RelationalQuery) or not query.by_copies:
-            return self._changes(attempt, consolidated(differences(new, self._old(attempt)), *unique_keys(query)))
-        feed = differences(new.drop(ROW_HASH), self._old(attempt).drop(ROW_HASH, COPY))
+            feed = differences(come, parts.only(held))
+            return self._changes(attempt, consolidated(feed, *unique_keys(query)))
+        feed = differences(come.drop(ROW_HASH), parts.only(held.drop(COPY)).drop(ROW_HASH))
         with by_copies(Part(feed, few=False), self._held(attempt), key=query.key_columns, rows=rows) as changes:
             return self._changes(attempt, consolidated(changes.frame, *unique_keys(query)))
 
@@ -333,8 +334,8 @@ class TableCompute:
         )
 
     def _changed(self, attempt: Attempt, read: FullRead, finder: Finder) -> Changed:
-        place = replace(attempt.scratch(f"changes/{read.source}"), scans=self._reads.scans(attempt, read.source))
-        return changed_rows(finder, read, place)
+        scans, uses = self._reads.scans(attempt, read.source), self._reads.uses(attempt.plan, read.source)
+        return changed_rows(finder, read, replace(attempt.scratch(f"changes/{read.source}"), scans=scans, uses=uses))
 
     def _finder(self, attempt: Attempt, name: str) -> Finder:
         """What finds rows of an upstream in this process."""

@@ -22,7 +22,7 @@ from backfill_assets.core.progress.reads import SkipRead, SpoolRead, TableRead
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.query.ddl import Column, ddl
 from backfill_assets.query.query import Query
-from backfill_assets.query.relational import RelationalQuery
+from backfill_assets.query.relational import ERROR, RelationalQuery
 from backfill_assets.query.rowwise import CHANGE
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class TableInputs:
             case SpoolRead():
                 rows = projected(self._captured(attempt, read, columns), self.upstreams[read.source], columns)
             case _:
-                counts = replace(place, scans=self.scans(attempt, read.source))
+                counts = replace(place, scans=self.scans(attempt, read.source), uses=self.uses(plan, read.source))
                 rows = table_rows(attempt.spark, self.upstreams[read.source], read, columns, counts)
         left_out = keys_left_out(plan, read.source)
         return rows.where(f"NOT {among_keys(columns, left_out)}") if left_out else rows
@@ -73,6 +73,13 @@ class TableInputs:
             return scans
         early = scans.ends_early or name in query.read_in_part
         return replace(scans, ends_early=early, every_value=True)
+
+    def uses(self, plan: Plan, name: str) -> frozenset[str] | None:
+        """The columns of an upstream that are read, in small letters; None for all."""
+        query = self.query(plan)
+        if not isinstance(query, RelationalQuery) or keys_left_out(plan, name):
+            return None
+        return frozenset(each.lower() for each in query.used[name] | ({ERROR.name} if name in query.good else set()))
 
     def _captured(self, attempt: Attempt, read: SpoolRead, columns: Sequence[Column]) -> "DataFrame":
         """The rows of segments of the view's spool."""

@@ -31,7 +31,7 @@ from backfill_assets.core.epoch.conservation import (
 from backfill_assets.core.progress.positions import TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, FullRead, KeyRead, LookupRead, Read, SnapshotRead
 from backfill_assets.core.strategies.arrangement import done_ranges
-from backfill_assets.query.ddl import Column
+from backfill_assets.query.ddl import Column, quoted
 from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.query.spelling import backquoted
 
@@ -44,21 +44,32 @@ __all__ = ["Scratch", "as_inserted", "parquet_rows", "projected", "rows_done", "
 
 @dataclass(frozen=True, kw_only=True)
 class Scratch:
-    """A folder inside of a table's, where a log may be written that names the files of one read; and what counts its rows."""
+    """A folder inside of a table's, where a log may be written that names the files of one read; and what counts its rows.
+    Of the columns only those are read that are named in `uses`, in small letters; others are null."""
 
     table: TableLocation
     path: str
     scans: Scans | None = None
+    uses: frozenset[str] | None = None
 
     def count(self, read: Read) -> Count:
-        """What counts the rows of a read. No log says how many rows are left out."""
+        """What counts the rows of a read, by the values that are used. No log says how many rows are left out."""
         if self.scans is None or not isinstance(read, CountedRead):
             return uncounted
-        return self.scans.by(partial(scan_of, read))
+        counted = self.scans.by(partial(scan_of, read))
+        return lambda rows, stated: counted(self._used(rows), stated)
 
     def count_version(self, table: str, version: int) -> Count:
         """What counts all rows of a version of a table."""
         return uncounted if self.scans is None else self.scans.by(partial(scan_of_version, table, version))
+
+    def _used(self, rows: "DataFrame") -> "DataFrame":
+        if self.uses is None:
+            return rows
+        used = [name for name in rows.columns if name.lower() in self.uses]
+        change = [name for name in rows.columns if name == CHANGE.name]
+        # Rows without any column could not be counted.
+        return rows.select(*map(quoted, (*(used or rows.columns[:1]), *change)))
 
 
 def whole_version(

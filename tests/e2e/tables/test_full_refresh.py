@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.adapters.compute import differences
+from backfill_assets.adapters.compute import differences, parts_that_differ
 from backfill_assets.app.lifecycle import maintain
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
@@ -127,12 +127,14 @@ def change_few(lake: Lake) -> None:
     lake.append("base", [{"id": ROWS, "v": 1}])
 
 
-@pytest.mark.parametrize("counted", one_in_gate("a share", "all"))
+@pytest.mark.parametrize("counted", one_in_gate("a share", "by parts", "all"))
 def test_readers_see_only_differences_if_few_rows_differ(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, counted: str
 ) -> None:
     if counted == "a share":
         monkeypatch.setattr(differences, "COUNTED_ROWS", 0)
+    if counted == "by parts":
+        monkeypatch.setattr(parts_that_differ, "LEAST_ROWS", 0)
     change_few(lake)
     record = refreshed(lake)
     assert (record.engine, record.rows_written, record.rows_updated, record.rows_deleted) == ("arrow", 2, 1, 1)
