@@ -6,7 +6,7 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["FOUND"]
 
-PARTS: Final = "backfill_assets/adapters/compute/parts_that_differ.py"
+COMPARED: Final = "backfill_assets/adapters/compute/parts_that_differ.py"
 DIFFER: Final = "tests/e2e/tables/test_parts_that_differ.py"
 BY_DAYS: Final = "tests/e2e/tables/test_computed_keys.py"
 
@@ -217,21 +217,21 @@ FOUND: Final = (
     ),
     Mutation(
         name="parts of a view that differ are told by the number of their rows",
-        file=PARTS,
+        file=COMPARED,
         old=" for at, each in enumerate(_COUNTED)]",
         new=" for at, each in enumerate(_COUNTED[:1])]",
         tests=(DIFFER,),
     ),
     Mutation(
         name="rows are divided into other parts than those that are told to differ",
-        file=PARTS,
+        file=COMPARED,
         old='f"{_part(self.columns, self.parts)} AS {_PART}"',
         new='f"{_part(self.columns[1:], self.parts)} AS {_PART}"',
         tests=(DIFFER,),
     ),
     Mutation(
         name="a view of which most rows differ is compared row by row",
-        file=PARTS,
+        file=COMPARED,
         old="few = 2 * count <= parts",
         new="few = count <= parts",
         tests=(DIFFER,),
