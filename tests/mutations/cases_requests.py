@@ -94,4 +94,11 @@ REQUESTS: tuple[Mutation, ...] = (
         new="obstore.put(self._store, path, content)",
         tests=(f"{ON_S3}::test_a_lease_is_released_by_one_request_unless_another_run_has_it",),
     ),
+    Mutation(
+        name="temporary folders of processes that live are removed",
+        file="backfill_assets/adapters/runtime/temporary_folders.py",
+        old="    fcntl.flock(lock, fcntl.LOCK_EX)\n",
+        new="",
+        tests=("tests/adapters/runtime/test_temporary_folders.py",),
+    ),
 )

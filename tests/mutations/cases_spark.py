@@ -208,8 +208,8 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="a view that is recomputed is replaced however few rows differ",
         file=TABLE_COMPUTE,
-        old="if query.key_columns and not mostly_differ(",
-        new="if not query.key_columns and not mostly_differ(",
+        old="                if parts is not None:\n",
+        new="                if parts is not None and not key:\n",
         tests=(ONLY_WHAT_DIFFERS,),
     ),
     Mutation(

@@ -10,4 +10,5 @@
 - `spark_conf`: the Spark settings of this project
 - `system_clock`: real time
 - `tcp_ports`: ports of the embedded servers on the loopback address
+- `temporary_folders`: temporary folders of this process, and of those that were killed
 """

@@ -7,9 +7,6 @@ writes is kept as one object (`log_tail`).
 """
 
 import re
-import shutil
-import tempfile
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +14,7 @@ from typing import Self
 
 from deltalake import DeltaTable
 
+from backfill_assets.adapters.runtime.temporary_folders import temporary_folder
 from backfill_assets.adapters.storage.log_tail import PATH, Tagged, Tail
 from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored
 
@@ -119,8 +117,7 @@ class CopiedLog:
     """The version at which the log's tail was read or put."""
 
     def __post_init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="backfill-log-"))
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.folder = temporary_folder(self)
         (self.folder / LOG).mkdir()
 
     @classmethod
