@@ -84,7 +84,7 @@ def test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back(wo
     world.finish()
 
 
-@strategies("snapshot_once", "rearranged")
+@strategies("rearranged")
 def test_an_epoch_that_is_killed_at_step_after_step_is_committed_once(world: World, processes: Processes) -> None:
     """Each process continues what the one before left, while the upstream changes: first in history, then in the change
     log."""

@@ -100,9 +100,9 @@ def rival_drops_and_recreates(project: Project) -> None:
     [
         ("planned", rival_resets),
         ("staged", rival_commits),
-        ("staged", rival_resets),
+        pytest.param("staged", rival_resets, marks=pytest.mark.full),
         ("staged", rival_drops),
-        ("staged", rival_drops_and_recreates),
+        pytest.param("staged", rival_drops_and_recreates, marks=pytest.mark.full),
         ("verified", rival_commits),
         ("verified", rival_drops_and_recreates),
     ],

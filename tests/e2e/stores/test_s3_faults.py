@@ -30,11 +30,12 @@ from tests.support.outputs import SCHEMA, TARGET, commit, record
 from tests.support.project import Project
 from tests.support.runner import declared
 from tests.support.s3_proxy import S3Proxy, before
+from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
 LIFE = "11111111"
-WRITERS, COMMITS = 8, 6
+WRITERS, COMMITS = 8, 6 if FULL else 4
 
 
 @pytest.fixture

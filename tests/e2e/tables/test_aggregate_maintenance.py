@@ -140,7 +140,8 @@ def random_history(view: View, seed: int) -> None:
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
-        *((name, 1) for name in QUERIES),
+        *((name, 1) for name in QUERIES if name != "hidden keys"),
+        pytest.param("hidden keys", 1, marks=pytest.mark.full),
         *(pytest.param(name, 2, marks=pytest.mark.full) for name in ("extremes", "visible keys")),
     ],
 )
