@@ -76,7 +76,7 @@ COMPUTED: Final = (
         file=KINDS,
         old='    if isinstance(node, exp.DateTrunc):\n        return "DATE"\n',
         new='    if isinstance(node, exp.DateTrunc):\n        return "TIMESTAMP"\n',
-        tests=(WITH_SPARK,),
+        tests=(f"{WITH_SPARK}::test_what_is_computed_for_all_rows_is_what_the_query_computes",),
     ),
     Mutation(
         name="groups keep what is computed from a column by which they are not made",

@@ -8,7 +8,7 @@ __all__ = ["FOUND"]
 
 COMPARED: Final = "backfill_assets/adapters/compute/parts_that_differ.py"
 DIFFER: Final = "tests/e2e/tables/test_parts_that_differ.py"
-BY_DAYS: Final = "tests/e2e/tables/test_computed_keys.py"
+BY_DAYS: Final = "tests/e2e/tables/test_computed_keys.py::test_few_changes_are_followed_by_the_days_that_they_touch"
 
 ROWS: Final = "backfill_assets/adapters/delta/found_rows.py"
 READER: Final = "backfill_assets/adapters/delta/arrow_reader.py"

@@ -142,7 +142,7 @@ NOT_A_KEY = [
         "a side that may be missing",
     ),
     ("SELECT DISTINCT a.id FROM a JOIN b ON a.k % 9 = b.k", "DISTINCT without the key"),
-    ("SELECT k % 9 AS x, rank() OVER (PARTITION BY id ORDER BY k) AS r FROM a", "windows of other rows"),
+    ("SELECT k % 9 AS x, rank() OVER (PARTITION BY f ORDER BY k) AS r FROM a", "windows of other rows"),
     ("SELECT date(x) AS y, median(k) AS m FROM (SELECT max(at) AS x, max(k) AS k FROM a) GROUP BY 1", "of all rows"),
 ]
 NOT_COVERED: list[tuple[str, set[int], str]] = [
