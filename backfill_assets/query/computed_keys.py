@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.kinds import TIMES, kind_of
 from backfill_assets.query.resolved import alias_of, sources_of, spelled_node, unwrapped
 
-__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "is_computed"]
+__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "is_computed", "note_units"]
 
 _TEXT: Final = frozenset({"STRING"})
 _WHOLE: Final = frozenset({"INTEGER"})
@@ -40,8 +40,19 @@ _CASTS: Final = {
 }
 """Which kinds are converted to a kind without an error."""
 
+_ABBREVIATED: Final = frozenset({"D", "H", "M", "MS", "NS", "Q", "S", "US", "W", "Y"})
+"""Units of time that sqlglot writes in full. Spark does not know them: what it cuts by them is null."""
+_OTHER_UNIT: Final = "other_unit"
+
 _FORMAT: Final = re.compile(r"(yyyy|MM|dd|HH|mm|ss|[-/:. T])+")
 """The patterns of times that mean the same wherever they are written."""
+
+
+def note_units(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Note in a tree which calls may have another unit of time than the query's text has, as one is abbreviated there."""
+    if any(token.token_type == TokenType.STRING and token.text.upper() in _ABBREVIATED for token in tokens):
+        for call in tree.find_all(exp.DateTrunc, exp.TimestampTrunc):
+            call.meta[_OTHER_UNIT] = True
 
 
 def is_computed(node: exp.Expr) -> bool:
@@ -110,7 +121,7 @@ def _is_called(node: exp.Expr, taken: frozenset[str]) -> bool:
     others = [each for each in node.iter_expressions() if each is not node.this]
     # A time that is formatted has a conversion around it, which changes nothing but texts.
     value = node.this.this if isinstance(node.this, exp.TimeStrToTime) else node.this
-    if kind_of(value) not in taken or not _is_key(value):
+    if kind_of(value) not in taken or not _is_key(value) or _OTHER_UNIT in node.meta:
         return False
     if not all(isinstance(each, exp.Literal | exp.Var) for each in others):
         return False

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
-from backfill_assets.query.computed_keys import ComputedKeys
+from backfill_assets.query.computed_keys import ComputedKeys, note_units
 from backfill_assets.query.covers import covers
 from backfill_assets.query.kinds import are_typed, kind_of, kind_of_type
 from backfill_assets.query.partition import (
@@ -154,6 +154,7 @@ def key_classes(
         return NO_CLASSES
     for place, table in enumerate(places):
         table.meta[PLACE] = place
+    note_units(tree, tokens)
     return _chosen(list(_options(tree, types, carried=carried)))
 
 

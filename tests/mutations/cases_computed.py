@@ -51,6 +51,13 @@ COMPUTED: Final = (
         tests=(CASES,),
     ),
     Mutation(
+        name="units of time are those that sqlglot takes them for",
+        file=KEYS,
+        old=" or _OTHER_UNIT in node.meta:",
+        new=":",
+        tests=(CASES,),
+    ),
+    Mutation(
         name="sessions are windows that a row is in alone",
         file=KEYS,
         old='or call.name.lower() != "window":',

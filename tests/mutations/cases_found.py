@@ -230,6 +230,13 @@ FOUND: Final = (
         tests=(DIFFER,),
     ),
     Mutation(
+        name="a value that moves to where a null was is no difference",
+        file=COMPARED,
+        old="IF({quoted(name)} IS NULL, '1', '0')",
+        new="IF({quoted(name)} IS NULL, '0', '0')",
+        tests=(DIFFER,),
+    ),
+    Mutation(
         name="a view of which most rows differ is compared row by row",
         file=COMPARED,
         old="few = 2 * count <= parts",

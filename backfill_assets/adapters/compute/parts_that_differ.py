@@ -23,8 +23,8 @@ LEAST_ROWS = 100_000
 """Fewer rows are compared at once."""
 ROWS_OF_PART = 32
 _MOST_PARTS = 2**18
-_UNHASHED = ("map<", "variant", "collate")
-"""Types that Spark has no hash for by which equal values are alike."""
+_UNHASHED = ("array<", "map<", "struct<", "variant", "collate")
+"""Types that Spark has no hash for by which equal values are alike, and others are not: it leaves out nulls within them."""
 
 _PART = "__part"
 _COUNTED = ("1", "(first & 4294967295)", "shiftrightunsigned(first, 32)", "second")
@@ -62,7 +62,7 @@ def parts_that_differ(
     """
     hashed = not any(each in kind.lower() for _, kind in new.dtypes for each in _UNHASHED)
     if key and hashed and rows >= LEAST_ROWS:
-        with _differing(new, held, min(rows // ROWS_OF_PART, _MOST_PARTS)) as found:
+        with _differing(new, held, max(1, min(rows // ROWS_OF_PART, _MOST_PARTS))) as found:
             if found is not None:
                 yield found
                 return
@@ -85,14 +85,19 @@ def _differing(new: "DataFrame", held: "DataFrame", parts: int) -> "Iterator[Dif
 
 
 def _hashes(rows: "DataFrame", parts: int, sign: int) -> "DataFrame":
-    columns = ", ".join(map(quoted, rows.columns))
     return rows.selectExpr(
         f"{_part(rows.columns, parts)} AS {_PART}",
-        f"xxhash64({columns}) AS first",
-        f"CAST(hash({columns}) AS BIGINT) AS second",
+        f"xxhash64({_values(rows.columns)}) AS first",
+        f"CAST(hash({_values(rows.columns)}) AS BIGINT) AS second",
         f"CAST({sign} AS BIGINT) AS sign",
     )
 
 
 def _part(columns: Sequence[str], parts: int) -> str:
-    return f"pmod(xxhash64({', '.join(map(quoted, columns))}), {parts})"
+    return f"pmod(xxhash64({_values(columns)}), {parts})"
+
+
+def _values(columns: Sequence[str]) -> str:
+    """SQL for all values, and which of them are null: Spark's hashes leave out nulls, as if (5, NULL) were (NULL, 5)."""
+    nulls = ", ".join(f"IF({quoted(name)} IS NULL, '1', '0')" for name in columns)
+    return f"concat({nulls}), {', '.join(map(quoted, columns))}"
