@@ -54,12 +54,10 @@ def are_typed(tree: exp.Expr, types: Sequence[Mapping[str, str]]) -> bool:
 def _say_types(tree: exp.Expr) -> bool:
     """Put a cast, which changes nothing, around calls of whose types sqlglot knows less than Spark. Returns whether there was
     such a call."""
-    known = [
-        (node, name) for node in tree.find_all(exp.DateTrunc, exp.Dot, exp.TimestampTrunc) if (name := _type(node))
-    ]
-    found = [(node, name) for node, name in known if not isinstance(node.parent, exp.Cast)]
-    for node, name in found:
-        node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build(name, dialect="spark")))
+    calls = tree.find_all(exp.DateTrunc, exp.Dot, exp.TimestampTrunc)
+    found = [node for node in calls if _type(node) and not isinstance(node.parent, exp.Cast)]
+    for node in found:
+        node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build(_type(node), dialect="spark")))
     return bool(found)
 
 

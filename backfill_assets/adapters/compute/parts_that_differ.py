@@ -47,7 +47,7 @@ class DifferingParts:
 
         if self.differing is None:
             return rows
-        marked = rows.selectExpr("*", f"{_part(self.columns, self.parts)} AS {_PART}")
+        marked = rows.selectExpr("*", f"pmod(xxhash64({_values(self.columns)}), {self.parts}) AS {_PART}")
         return semi_join(marked, self.differing, {_PART: _PART}, few=self.few).drop(_PART)
 
 
@@ -85,16 +85,9 @@ def _differing(new: "DataFrame", held: "DataFrame", parts: int) -> "Iterator[Dif
 
 
 def _hashes(rows: "DataFrame", parts: int, sign: int) -> "DataFrame":
-    return rows.selectExpr(
-        f"{_part(rows.columns, parts)} AS {_PART}",
-        f"xxhash64({_values(rows.columns)}) AS first",
-        f"CAST(hash({_values(rows.columns)}) AS BIGINT) AS second",
-        f"CAST({sign} AS BIGINT) AS sign",
-    )
-
-
-def _part(columns: Sequence[str], parts: int) -> str:
-    return f"pmod(xxhash64({_values(columns)}), {parts})"
+    values = _values(rows.columns)
+    hashed = rows.selectExpr(f"xxhash64({values}) AS first", f"CAST(hash({values}) AS BIGINT) AS second")
+    return hashed.selectExpr(f"pmod(first, {parts}) AS {_PART}", "*", f"CAST({sign} AS BIGINT) AS sign")
 
 
 def _values(columns: Sequence[str]) -> str:

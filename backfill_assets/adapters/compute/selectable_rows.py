@@ -108,12 +108,13 @@ class LocalChanges:
 
 @dataclass(frozen=True, kw_only=True)
 class Finder:
-    """Finds rows of an upstream in this process. Those of the `columns` of the view that it does not use are null."""
+    """Finds rows of an upstream in this process. Of the `columns` of the view those are null that are not among what it
+    `uses`, in small letters; None for all."""
 
     spark: "SparkSession"
     upstream: DeltaUpstream
     columns: Sequence[Column]
-    uses: frozenset[str]
+    uses: frozenset[str] | None
     files: FoundRows
 
     def in_version(self, number: int) -> Callable[[str, Sought], Held | None]:
@@ -154,7 +155,7 @@ class Finder:
     @property
     def _used(self) -> Sequence[Column]:
         # Rows without any column could not be counted.
-        return [each for each in self.columns if each.name in self.uses] or self.columns
+        return [each for each in self.columns if self.uses is None or each.name.lower() in self.uses] or self.columns
 
     def _part(self, rows: pa.Table, schema: str) -> Part:
         part = part_of(self.spark, rows)

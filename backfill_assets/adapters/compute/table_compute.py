@@ -81,7 +81,7 @@ from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query, is_constrained, unique_keys
-from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQuery
+from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
 from backfill_assets.query.steps import Steps
 
@@ -334,19 +334,17 @@ class TableCompute:
         )
 
     def _changed(self, attempt: Attempt, read: FullRead, finder: Finder) -> Changed:
-        scans, uses = self._reads.scans(attempt, read.source), self._reads.uses(attempt.plan, read.source)
-        return changed_rows(finder, read, replace(attempt.scratch(f"changes/{read.source}"), scans=scans, uses=uses))
+        scratch, scans = attempt.scratch(f"changes/{read.source}"), self._reads.scans(attempt, read.source)
+        return changed_rows(finder, read, replace(scratch, scans=scans, uses=finder.uses))
 
     def _finder(self, attempt: Attempt, name: str) -> Finder:
         """What finds rows of an upstream in this process."""
-        query, upstream = self.query(attempt.plan), self.upstreams[name]
-        assert isinstance(query, RelationalQuery)
         return Finder(
             spark=attempt.spark,
-            upstream=upstream,
+            upstream=self.upstreams[name],
             columns=self._reads.columns(attempt.plan, name),
-            uses=query.used[name] | ({ERROR.name} if name in query.good else set()),
-            files=FoundRows(upstream.location),
+            uses=self._reads.uses(attempt.plan, name),
+            files=FoundRows(self.upstreams[name].location),
         )
 
     def _held(self, attempt: Attempt) -> SelectableRows:

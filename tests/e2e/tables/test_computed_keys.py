@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlglot import exp
 
 from backfill_assets.query.computed_keys import FORMS
 from backfill_assets.query.ddl import Column, parse_schema
@@ -94,7 +93,7 @@ def test_each_form_is_tried() -> None:
     tried = {
         type(node) for text in AT_ONCE for node in parse(f"SELECT {text} AS x", tokenize(f"SELECT {text} AS x")).walk()
     }
-    assert tried >= {*FORMS, exp.Cast} - {exp.Cast}
+    assert tried >= FORMS.keys()
 
 
 COLUMNS = {"a": "id INT, at TIMESTAMP, s STRING", "b": "day DATE, s STRING"}
