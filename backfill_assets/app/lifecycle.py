@@ -109,9 +109,8 @@ def _lay_out(workspace: Workspace, table: Table, view: MaterializedView) -> None
     loaded = table.output.location.at(look.version) if look.record is not None and look.exists else None
     try:
         key = clustering_columns(loaded, workspace.bound(view).key_columns)
-    except (
-        BackfillError
-    ) as error:  # its tables are gone, or have other columns: the rest of maintenance needs none of them
+    except BackfillError as error:
+        # Its tables are gone, or have other columns: the rest of maintenance needs none of them.
         _log.info("%s: it is not known how it is to be laid out: %s", table.target, error)
         return
     if loaded is None or not key or is_laid_out(loaded, key[0]):

@@ -14,7 +14,7 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.query.kinds import TIMES, kind_of
 from backfill_assets.query.resolved import alias_of, sources_of, spelled_node, unwrapped
 
-__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "is_computed", "note_units"]
+__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "is_computed", "may_be_key", "note_units"]
 
 _TEXT: Final = frozenset({"STRING"})
 _WHOLE: Final = frozenset({"INTEGER"})
@@ -74,6 +74,11 @@ def is_computed(node: exp.Expr) -> bool:
     """
     value = node.unalias()
     return not isinstance(value, exp.Column) and _is_key(value)
+
+
+def may_be_key(node: exp.Expr) -> bool:
+    """Whether an expression of such a tree is a column, a `coalesce` of columns, or computed as a key may be."""
+    return isinstance(node.unalias(), exp.Column | exp.Coalesce) or is_computed(node)
 
 
 def _is_key(node: exp.Expr) -> bool:

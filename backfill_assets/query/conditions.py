@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from backfill_assets.query.computed_keys import is_computed
+from backfill_assets.query.computed_keys import may_be_key
 from backfill_assets.query.kinds import kind_of
 from backfill_assets.query.resolved import spelled_node
 
@@ -19,12 +19,8 @@ def equalities(condition: exp.Expr | None) -> Iterator[tuple[str, str]]:
     for each in conjuncts(condition):
         if isinstance(each, exp.EQ | exp.NullSafeEQ):
             sides = [each.left.unnest(), each.right.unnest()]
-            if all(map(_is_key, sides)) and _are_alike(*sides):
+            if all(map(may_be_key, sides)) and _are_alike(*sides):
                 yield spelled_node(sides[0]), spelled_node(sides[1])
-
-
-def _is_key(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column | exp.Coalesce) or is_computed(node)
 
 
 def _are_alike(left: exp.Expr, right: exp.Expr) -> bool:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from backfill_assets.query.computed_keys import ComputedKeys, is_computed
+from backfill_assets.query.computed_keys import ComputedKeys, may_be_key
 from backfill_assets.query.conditions import equalities
 from backfill_assets.query.partition import PLACE, output_names, subqueries_of
-from backfill_assets.query.resolved import OCCURRENCE, sources_of, spelled_node, unwrapped
+from backfill_assets.query.resolved import OCCURRENCE, sources_of, spelled_alias, spelled_node, unwrapped
 
 __all__ = ["covers"]
 
@@ -21,7 +21,7 @@ def covers(tree: exp.Expr, computed: ComputedKeys) -> Iterator[tuple[int, dict[i
     _connect(tree, union)
     for spelled in computed.nodes:
         union.join(spelled, computed.inner.get(spelled, spelled))
-    owners = {_alias(table): table.meta[PLACE] for table in tree.find_all(exp.Table) if OCCURRENCE in table.meta}
+    owners = {spelled_alias(table): table.meta[PLACE] for table in tree.find_all(exp.Table) if OCCURRENCE in table.meta}
     classes: dict[str, dict[int, str]] = {}
     for column in sorted(union.nodes):
         place = owners.get(computed.alias(column))
@@ -68,18 +68,14 @@ def _connect(node: exp.Expr, union: _Union) -> list[str]:
         _connect_nested(query, union)
     for column in inner.find_all(exp.Column):
         union.find(spelled_node(column))
-    return [_first(spelled_node(each)) if _is_column(each) else "" for each in inner.expressions]
+    return [_first(spelled_node(each)) if may_be_key(each) else "" for each in inner.expressions]
 
 
 def _connect_source(source: exp.Expr, union: _Union) -> None:
     if isinstance(source, exp.Subquery):
-        alias = _alias(source)
+        alias = spelled_alias(source)
         for name, column in zip(output_names(source), _connect(source.this, union), strict=False):
             union.join(f"{alias}.{name}", column)
-
-
-def _alias(source: exp.Expr) -> str:
-    return spelled_node(exp.column("_", source.alias_or_name)).removesuffix("._")
 
 
 def _connect_nested(query: exp.Query, union: _Union) -> None:
@@ -87,16 +83,12 @@ def _connect_nested(query: exp.Query, union: _Union) -> None:
     holder = query.parent
     while isinstance(holder, exp.Subquery):
         holder = holder.parent
-    if isinstance(holder, exp.In) and _is_column(holder.this) and given:
+    if isinstance(holder, exp.In) and may_be_key(holder.this) and given:
         union.join(_first(spelled_node(holder.this)), given[0])
 
 
 def _on(select: exp.Select) -> list[exp.Expr | None]:
     return [join.args.get("on") for join in select.args.get("joins") or []]
-
-
-def _is_column(node: exp.Expr) -> bool:
-    return isinstance(node.unalias(), exp.Column | exp.Coalesce) or is_computed(node)
 
 
 def _first(spelled: str) -> str:

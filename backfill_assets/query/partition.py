@@ -17,7 +17,7 @@ from backfill_assets.query.conditions import closed, conjuncts, either_way, equa
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
 from backfill_assets.query.grouping import aggregates_in
 from backfill_assets.query.kinds import kind_of, kinds_given
-from backfill_assets.query.resolved import joins_of, sources_of, spelled_node, unwrapped
+from backfill_assets.query.resolved import joins_of, sources_of, spelled_alias, spelled_node, unwrapped
 
 __all__ = [
     "PLACE",
@@ -218,7 +218,7 @@ class _Check:
         rows, names = self.query(source.this, frozenset()), output_names(source)
         if not rows.covered:
             return rows
-        alias = _alias(source)
+        alias = spelled_alias(source)
         given = frozenset(f"{alias}.{names[at]}" for at in rows.outputs)
         return _Rows(covered=True, carriers=given | self.computed.outer(alias, rows.carriers))
 
@@ -321,10 +321,6 @@ class _Check:
             for window in part.find_all(exp.Window) if isinstance(part, exp.Expr) else ():
                 if not self.computed.kept(carriers, window.args.get("partition_by") or []):
                     self.refuse(select)
-
-
-def _alias(source: exp.Expr) -> str:
-    return spelled_node(exp.column("_", source.alias_or_name)).removesuffix("._")
 
 
 def _may_lose_left(select: exp.Select) -> bool:

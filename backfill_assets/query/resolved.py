@@ -21,6 +21,7 @@ __all__ = [
     "renames_columns",
     "resolved",
     "sources_of",
+    "spelled_alias",
     "spelled_node",
     "unwrapped",
 ]
@@ -79,6 +80,11 @@ def renames_columns(root: exp.Expr) -> bool:
 def spelled_node(node: exp.Expr) -> str:
     """One spelling for all nodes that mean the same column or expression."""
     return node.unalias().sql("spark") if isinstance(node, exp.Alias) else node.sql("spark")
+
+
+def spelled_alias(source: exp.Expr) -> str:
+    """The alias of a source, as it is spelled before its columns."""
+    return spelled_node(exp.column("_", source.alias_or_name)).removesuffix("._")
 
 
 def alias_of(spelled: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Temporary folders of this process. Those of processes that were killed are removed by the next one."""
 
+import atexit
 import fcntl
 import os
 import shutil
@@ -37,7 +38,7 @@ def _of_process(place: str, _process: int) -> Path:
     folder = Path(tempfile.mkdtemp(dir=place, prefix=_PREFIX))
     lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    weakref.finalize(_of_process, _remove, folder, os.getpid())
+    atexit.register(_remove, folder, os.getpid())
     return folder
 
 
