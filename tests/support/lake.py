@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -42,7 +43,14 @@ class Lake:
 
     def table(self, name: str, key: str | Sequence[str] | None = "id") -> DeltaTable:
         """A table as declared."""
-        return delta_table(name, path=self.path(name), primary_key=key)
+        return delta_table(name, path=f"lake/{name}", primary_key=key)
+
+    def copy(self, root: Path) -> "Lake":
+        """The same tables and views in another folder."""
+        shutil.copytree(self.project.root, root, dirs_exist_ok=True)
+        made = Lake(root, self.project.servers)
+        made.project.declare(*self.project.declared.values())
+        return made
 
     def view(self, name: str, query: str, *upstreams: DeltaTable | MaterializedView, **given: Any) -> MaterializedView:
         """Declare a view."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.app.wiring.table import Catalog
@@ -82,10 +82,8 @@ class ViewQuery:
         try:
             records = [each.name for each in self.view.tables if isinstance(each, KafkaSource)]
             text = at_time(self.view.text, instant, columns) if self.view.reads_clock else self.view.text
-            if self.view.whole:
-                analyzed: Query = analyze_relational(text, columns, self.view.own_key, records)
-            else:
-                analyzed = analyze(text, columns, keys, self.view.own_key)
+            of_rows = None if self.view.whole else tuple(keys.items())
+            analyzed = _analyzed(text, tuple(columns.items()), of_rows, self.view.own_key, tuple(records))
         except QueryError as error:
             raise QueryError(
                 f"materialized_view {self.view.name!r}: {error.message}",
@@ -158,6 +156,20 @@ class ViewQuery:
             )
             for each in self.view.tables
         }
+
+
+@lru_cache(maxsize=256)  # several times in each run, and in each tick of a sensor
+def _analyzed(
+    text: str,
+    columns: tuple[tuple[str, tuple[Column, ...]], ...],
+    keys: tuple[tuple[str, tuple[str, ...]], ...] | None,
+    own_key: tuple[str, ...],
+    records: tuple[str, ...],
+) -> Query:
+    """A query by the rules for its kind, given the keys of its tables, or by those for several tables."""
+    if keys is None:
+        return analyze_relational(text, dict(columns), own_key, records)
+    return analyze(text, dict(columns), dict(keys), own_key)
 
 
 def _as_columns(recorded: UpstreamColumns) -> dict[str, tuple[Column, ...]]:

@@ -33,9 +33,9 @@ SCHEMAS = {
 }
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    made = Lake(tmp_path)
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    made = Lake(tmp_path_factory.mktemp("filled"))
     customers = [{"id": f"c{at}", "name": f"n{at}", "note": ""} for at in range(30)] + [{"id": None, "name": "nobody"}]
     orders = [{"no": at, "customer": f"c{at % 25}" if at % 7 else None, "note": "", "day": None} for at in range(120)]
     items = [{"no": at % 270, "order_no": at // 3 if at % 11 else None, "price": at / 2} for at in range(300)]
@@ -45,6 +45,11 @@ def lake(tmp_path: Path) -> Lake:
         made.view(view, query, *(made.table(name, None) for name in tables), refresh_mode="incremental")
         checked(made, view)
     return made
+
+
+@pytest.fixture
+def lake(filled: Lake, tmp_path: Path) -> Lake:
+    return filled.copy(tmp_path)
 
 
 def checked(lake: Lake, view: str) -> tuple[str, int, int]:
@@ -167,7 +172,7 @@ def test_tables_that_only_spark_reads_as_they_are_are_scanned(lake: Lake, scanne
         "DELETE FROM {t} WHERE no = 12",
         "UPDATE {t} SET day = DATE'2021-05-05' WHERE no = 14",
     )
-    for view in VIEWS:
+    for view in VIEWS if FULL else ("items_of", "left_of"):
         checked(lake, view)
     lake.sql("items", "INSERT INTO {t} VALUES (300, 12, 1.5, ''), (301, 14, 2.5, '')")
     checked(lake, "items_of")
