@@ -1,7 +1,8 @@
 """The kinds of values that may be a key: families of types within which values that are equal have equal hashes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 from sqlglot import exp
@@ -74,8 +75,17 @@ def _type(node: exp.Expr) -> str:
 
 def kind_of(node: exp.Expr) -> str:
     """The kind of an expression's values; nothing where it is not known."""
-    value = node.unalias()
-    return kind_of_type(value.type.sql("spark")) if isinstance(value.type, exp.DataType) else ""
+    found = node.unalias().type
+    if not isinstance(found, exp.DataType):
+        return ""
+    is_bare = not any(value for name, value in found.args.items() if name != "this")
+    return _kind_of_bare(found.this) if is_bare else kind_of_type(found.sql("spark"))
+
+
+@cache
+def _kind_of_bare(kind: Hashable) -> str:
+    """The kind of a type without parameters: a query has many values of few such types."""
+    return kind_of_type(exp.DataType(this=kind).sql("spark"))
 
 
 def kinds_given(query: exp.Expr) -> list[str]:

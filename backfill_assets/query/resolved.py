@@ -79,7 +79,14 @@ def renames_columns(root: exp.Expr) -> bool:
 
 def spelled_node(node: exp.Expr) -> str:
     """One spelling for all nodes that mean the same column or expression."""
-    return node.unalias().sql("spark") if isinstance(node, exp.Alias) else node.sql("spark")
+    value = node.unalias() if isinstance(node, exp.Alias) else node
+    if isinstance(value, exp.Column) and len(value.parts) == 2 and not any(map(_is_quoted, value.parts)):
+        return f"{value.table}.{value.name}"  # the same, but most nodes are columns, and sqlglot copies what it spells
+    return value.sql("spark")
+
+
+def _is_quoted(part: exp.Expr) -> bool:
+    return bool(part.args.get("quoted")) or "`" in part.name
 
 
 def spelled_alias(source: exp.Expr) -> str:

@@ -20,6 +20,8 @@ from backfill_assets import delta_table, materialized_view
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.declare.model import DeltaTable, MaterializedView
 from tests.support.project import Project
+from tests.support.settings import FULL
+from tests.support.statements import ran_by_delta_rs
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -76,10 +78,11 @@ class Lake:
         made = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows))
         write_deltalake(self.path(name), made, **{"mode": "append", "configuration": FEED, **options})
 
-    def sql(self, name: str, *statements: str) -> None:
-        """Run statements in which `{t}` stands for a table."""
+    def sql(self, name: str, *statements: str, spark: bool = FULL) -> None:
+        """Run statements in which `{t}` stands for a table: all by Spark in the full proof, or where that matters."""
         for statement in statements:
-            self.spark.sql(statement.format(t=f"delta.`{self.path(name)}`"))
+            if spark or not ran_by_delta_rs(self.path(name), statement):
+                self.spark.sql(statement.format(t=f"delta.`{self.path(name)}`"))
 
     def age(self, name: str, *, since: int, days: float) -> None:
         """Make the commits of a table from a version on look as if they had been made this many days ago."""

@@ -61,7 +61,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
     """A copy of an undamaged project, to be damaged."""
     sound: Project = request.getfixturevalue(request.param)
-    shutil.copytree(sound.root / "warehouse", tmp_path / "warehouse")
+    shutil.copytree(sound.root, tmp_path, dirs_exist_ok=True)
     return Project(root=tmp_path, servers=sound.servers, declared=dict(sound.declared))
 
 

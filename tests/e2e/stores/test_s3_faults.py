@@ -35,7 +35,7 @@ from tests.support.settings import FULL
 pytestmark = pytest.mark.e2e
 
 LIFE = "11111111"
-WRITERS, COMMITS = 8, 6 if FULL else 4
+WRITERS, COMMITS = (8, 6) if FULL else (4, 4)
 
 
 @pytest.fixture

@@ -219,7 +219,8 @@ def test_changes_by_every_command_that_delta_has_are_followed(lake: Lake) -> Non
     )
     lake.project.refresh("large")
     assert lake.found("large", columns) == lake.expected("large", f"SELECT {', '.join(columns)} FROM orders", "orders")
-    lake.sql("orders", f"RESTORE TABLE {{t}} TO VERSION AS OF {merged}", "UPDATE {t} SET amount = -1 WHERE id < 5")
+    restored = f"RESTORE TABLE {{t}} TO VERSION AS OF {merged}"
+    lake.sql("orders", restored, "UPDATE {t} SET amount = -1 WHERE id < 5", spark=True)
     done = lake.project.refresh("large").report
     assert done.record.rows_total == 115
     assert lake.found("large", columns) == lake.expected("large", f"SELECT {', '.join(columns)} FROM orders", "orders")
