@@ -21,7 +21,8 @@ class Planned:
     """What a refresh would do. `record`: the newest commit (None: not created yet); `step`: the next epoch, which should
     take `expected_seconds` (None: nothing to do); `choice`: for a view that is not live, the strategy of a new life; `query`:
     that of a view over whole tables, with total orders, and by which of its `rules` it follows changes of each upstream, of
-    those that are `asked` only while NOT IN compares no null."""
+    those that are `asked` only while NOT IN compares no null, of those with `parameters` only while subqueries for one value
+    give the same one."""
 
     record: CommitRecord | None
     step: NextEpoch[Position] | None
@@ -30,6 +31,7 @@ class Planned:
     query: str = ""
     rules: Mapping[str, Rule] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The same as plain JSON."""
@@ -42,6 +44,7 @@ class Planned:
             "query": self.query,
             "rules": dict(self.rules),
             "rules_without_nulls": list(self.asked),
+            "rules_with_same_parameters": list(self.parameters),
         }
 
 
@@ -67,5 +70,10 @@ def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
     if not isinstance(query, RelationalQuery):
         return planned
     steps = {name: query.steps([name]) for name in query.upstreams}
-    asked = tuple(name for name, each in steps.items() if each.nulls)
-    return replace(planned, query=text, rules={name: each.rule for name, each in steps.items()}, asked=asked)
+    return replace(
+        planned,
+        query=text,
+        rules={name: each.rule for name, each in steps.items()},
+        asked=tuple(name for name, each in steps.items() if each.nulls),
+        parameters=tuple(name for name, each in steps.items() if each.parameters),
+    )

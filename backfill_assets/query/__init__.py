@@ -20,7 +20,9 @@
 - `lifting`: how changes of a place without a key of the view lead to one
 - `lineage`: from which columns of its upstreams each column of a view is computed
 - `linear`: which places of a query may be bound to a table's changes alone
+- `named_outputs`: the names of the columns that a view has
 - `occurrences`: where a query names its upstreams
+- `parameters`: subqueries that give one value, and have to do with no row around them
 - `parsing`: splits a query's text into its row-wise parts
 - `partition`: whether a query can be computed for some values of a key alone
 - `place_reads`: which upstreams of a query Spark may read only in part

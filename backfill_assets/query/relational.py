@@ -12,15 +12,13 @@ from functools import lru_cache
 from typing import Final
 
 from sqlglot import Token, exp
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.errors import QueryError
 from backfill_assets.query import record_columns
 from backfill_assets.query.aggregate import AggregateQuery, check_groups, is_aggregate
 from backfill_assets.query.clock import ANY_TIME, at_time
 from backfill_assets.query.clustering import clustering_column
-from backfill_assets.query.ddl import Column, invalid_name_characters
+from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import check_deterministic, refused_calls
 from backfill_assets.query.exact import are_exact
 from backfill_assets.query.expressions import check_used
@@ -28,7 +26,9 @@ from backfill_assets.query.grouped_rows import Cut, cut_at_groups
 from backfill_assets.query.key_classes import NO_CLASSES, KeyClasses, Lookup, key_classes, with_hidden
 from backfill_assets.query.lifting import with_lifts
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
-from backfill_assets.query.occurrences import Occurrence, bound, occurrences
+from backfill_assets.query.named_outputs import named_outputs
+from backfill_assets.query.occurrences import bound, occurrences
+from backfill_assets.query.parameters import Parameter, parameters
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
 from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
@@ -45,7 +45,6 @@ __all__ = [
     "RULES_END",
     "RelationalQuery",
     "analyze_relational",
-    "check_names",
     "is_relational",
     "spelled_relational",
 ]
@@ -115,6 +114,7 @@ class RelationalQuery:
     read_in_part: frozenset[str] = frozenset()
     used: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
     partners: KeyClasses = field(default=NO_CLASSES, repr=False)
+    parameters: tuple[Parameter, ...] = field(default=(), repr=False)
 
     @property
     def read(self) -> Mapping[str, tuple[Column, ...]]:
@@ -129,6 +129,15 @@ class RelationalQuery:
     def steps(self, changed: Collection[str]) -> Steps:
         """How the view follows changes of these upstreams."""
         places = [number for number, name in enumerate(self.occurrences) if name in changed]
+        steps = self._steps(places)
+        asked = tuple(at for at, each in enumerate(self.parameters) if not each.places.isdisjoint(places))
+        if steps.rule != "full" or not asked:
+            return steps
+        inside = frozenset[int]().union(*(each.places for each in self.parameters))
+        beside = self._steps([number for number in places if number not in inside])
+        return beside if beside.rule == "full" else replace(beside, parameters=asked)
+
+    def _steps(self, places: Sequence[int]) -> Steps:
         rows = self.grouped.rows if self.grouped else self
         steps = steps_by_places(rows.linearity, rows.classes, places)
         if steps is not None and (self.grouped or not steps.by_class):
@@ -227,7 +236,7 @@ def analyze_relational(
         text=_spelled(query, tokens, root),
         upstreams=upstreams,
         key_columns=primary_key or (ROW_HASH, COPY),
-        output_columns=_outputs(root, found, visible),
+        output_columns=named_outputs(root, found, visible),
         columns=visible,
         template=_template(query, tables),
         occurrences=tuple(each.upstream for each in found),
@@ -239,6 +248,7 @@ def analyze_relational(
     )
     if tree is None:
         return bare
+    bare = replace(bare, parameters=parameters(query, tokens, root, tree, found))
     types = [{column.name.lower(): column.type.upper() for column in visible[each.upstream]} for each in found]
     if bare.linearity.linear:
         bare = replace(bare, partners=key_classes(root, tokens, tree, types, carried=False))
@@ -348,51 +358,3 @@ def _visible(columns: tuple[Column, ...], *, records: bool) -> tuple[Column, ...
     """The columns that a user sees: no hidden columns of a view, and no columns for bad records."""
     hidden = record_columns.UNSEEN if records else frozenset()
     return tuple(each for each in columns if not each.name.startswith("__") and each.name not in hidden)
-
-
-def _outputs(
-    root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]
-) -> tuple[str, ...]:
-    """The names of the view's columns. Errors: `QueryError` for a name that is missing, duplicate, or not allowed in
-    Delta."""
-    names = list(root.named_selects) if isinstance(root, exp.Query) else []
-    if "*" in names:
-        for name in names:
-            _check_name(name)
-        names = _expanded(root, found, tables)
-    check_names(names)
-    return tuple(names)
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Check the names of a view's columns. Errors: `QueryError` for one that is missing, duplicate, or not allowed in
-    Delta."""
-    for name in names:
-        _check_name(name)
-    small = [name.lower() for name in names]
-    if twice := [name for name in names if small.count(name.lower()) > 1]:
-        raise refusal("DUPLICATE_COLUMN", f"the query returns the column {twice[0]!r} more than once")
-
-
-def _check_name(name: str) -> None:
-    if not name:
-        raise refusal("UNNAMED_COLUMN", "a column of the query has no name")
-    if name.startswith("__"):
-        raise refusal("COLUMN_NAME", f"the query's column {name!r} begins with `__`, which is for hidden columns")
-    if name != "*" and (wrong := invalid_name_characters(name)):
-        raise refusal(
-            "COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not accept: {wrong!r}"
-        )
-
-
-def _expanded(root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]) -> list[str]:
-    """The names with each `*` replaced by its columns; none if only Spark can determine them."""
-    schema: dict[str, object] = {
-        each.written: {column.name: column.type for column in tables[each.upstream]} for each in found if each.written
-    }
-    try:
-        qualified = qualify(root.copy(), schema=schema, dialect="spark", validate_qualify_columns=False)
-    except SqlglotError:
-        return []
-    names = list(qualified.named_selects) if isinstance(qualified, exp.Query) else []
-    return [] if "*" in names else names

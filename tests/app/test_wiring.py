@@ -81,6 +81,21 @@ def test_a_plan_says_which_changes_are_followed_only_without_nulls(tmp_path: Pat
     assert "NOT IN" not in events
 
 
+def test_a_plan_says_which_changes_are_followed_only_while_subqueries_give_the_same_value(tmp_path: Path) -> None:
+    for name in ("events", "others"):
+        write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
+    text = "SELECT e.id FROM events e WHERE e.id > (SELECT max(o.id) FROM others o)"
+    view = materialized_view("above", query=text, upstreams=[EVENTS, delta_table("others", path="lake/others")])
+    store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
+    every = Workspace(declared={"above": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
+    planned = plan(every, "above", Limits())
+    assert planned.document()["rules"] == {"events": "linear", "others": "linear"}
+    assert planned.document()["rules_with_same_parameters"] == ["others"]
+    *_, events, others = plan_text("above", planned).splitlines()
+    assert others.endswith("unless a subquery gives another value")
+    assert "unless" not in events
+
+
 def test_a_view_begins_at_the_newest_version_and_reads_all_its_files(workspace: Workspace) -> None:
     decider = workspace.table(COPIED).parts.decider
     begin = decider.begin()

@@ -50,7 +50,7 @@ def test_the_page_lists_the_views_by_which_others_are_not_computed_in_full() -> 
     assert listed("| view | reads | its rule |") == stages
     assert all(rule_of(query, tables_of(query)) != "full" for query in OVER_STAGES.values())
     full = {name for name, query in QUERIES.items() if rule_of(query, tables_of(query)) == "full"}
-    assert {name.removesuffix("_over_view") for name in OVER_STAGES} == full - {"q102", "q105", "q107"}
+    assert {name.removesuffix("_over_view") for name in OVER_STAGES} == full - {"q105", "q107"}
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -15,6 +15,7 @@ __all__ = [
     "queries",
     "queries_of_computed",
     "queries_of_not_in",
+    "queries_of_parameters",
     "tables",
 ]
 
@@ -118,6 +119,26 @@ def queries_of_not_in(draw: Draw) -> str:
     text += draw(st.sampled_from(["", "", f" AND {compared} IS NOT NULL"]))
     shape = draw(st.sampled_from(["x.id, x.v", "DISTINCT x.k", "x.k, count(*)", "DISTINCT x.id"]))
     return f"SELECT {_named(shape.split(', '))} {text}{' GROUP BY x.k' if 'count' in shape else ''}"
+
+
+@st.composite
+def queries_of_parameters(draw: Draw) -> str:
+    """What is compared with, or gives, one value of a table: maybe of the one whose rows it asks for."""
+    names = st.sampled_from(sorted(COLUMNS))
+    rows, other, name = draw(names), draw(names), draw(names)
+    called = draw(st.sampled_from(["max", "min", "count", "sum"]))
+    few = draw(st.sampled_from(["", " WHERE id > 1", " WHERE k IS NOT NULL AND id < 3"]))
+    value, compares = f"(SELECT {called}(k) FROM {name} AS z{few})", draw(st.sampled_from(["<", ">=", "="]))
+    return draw(
+        st.sampled_from([
+            f"SELECT x.id AS c0, x.k AS c1 FROM {rows} AS x WHERE x.k {compares} {value}",
+            f"SELECT x.id AS c0, coalesce({value}, 7) AS c1 FROM {rows} AS x WHERE x.id > 0",
+            f"SELECT x.id AS c0, y.k FROM {rows} AS x LEFT JOIN {other} AS y ON y.id = x.id WHERE x.k {compares} {value}",
+            f"SELECT x.k AS c0, count(*) AS c1 FROM {rows} AS x WHERE x.id {compares} {value} GROUP BY x.k",
+            f"SELECT x.k AS c0, max(x.id) AS c1 FROM {rows} AS x GROUP BY x.k HAVING count(*) {compares} {value}",
+            f"SELECT x.id AS c0 FROM {rows} AS x WHERE x.k {compares} {value} UNION ALL SELECT y.id FROM {other} AS y",
+        ])
+    )
 
 
 @st.composite

@@ -13,6 +13,7 @@
 - `laid_out`: lays out the rows of a view over files of a bounded size
 - `leading_rows`: the rows that tell which values of a key a table's changes touch
 - `merge`: merging keyed changes with Spark, for those that do not fit in this process's memory
+- `parameter_values`: whether subqueries that give one value still give the same one
 - `parquet_files`: reads Parquet files by their addresses
 - `parts_that_differ`: where a recomputed view may differ from its present rows, by sums of hashes
 - `poison`: runs a computation, and translates Spark's errors into errors of this package

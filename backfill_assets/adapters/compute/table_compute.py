@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import key_bytes
@@ -35,6 +35,7 @@ from backfill_assets.adapters.compute.key_checks import (
     duplicate,
 )
 from backfill_assets.adapters.compute.laid_out import LaidOut, counted, laid_out
+from backfill_assets.adapters.compute.parameter_values import values_stay
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.parts_that_differ import DifferingParts, parts_that_differ
 from backfill_assets.adapters.compute.poison import Work, computed
@@ -52,23 +53,19 @@ from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.selectable_rows import Finder, Part, SelectableRows, ViewFinder
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_new
 from backfill_assets.adapters.compute.table_inputs import TableInputs
-from backfill_assets.adapters.compute.table_rows import table_rows
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.commits import recent_records
 from backfill_assets.adapters.delta.found_rows import FoundRows
-from backfill_assets.adapters.delta.spool import capture, keep_version
 from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import scan_of_version
-from backfill_assets.core.epoch.records import Plan, Staged, spooled_parts
+from backfill_assets.core.epoch.records import Plan, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder
-from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
 from backfill_assets.core.progress.reads import (
-    CaptureRead,
     ChangesRead,
     FullRead,
     LookupRead,
@@ -90,8 +87,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TableCompute"]
 
-REPLACED = "__replaced"
-"""A count of what was staged: whether it is all rows of the view."""
+REPLACED, OTHER_VALUES = "__replaced", "__other_values"
+"""Counts of what was staged: whether it is all rows of the view; whether a parameter has another value than before."""
+
+_NOTHING: Final = {"insert": 0, "update": 0, "delete": 0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +132,8 @@ class TableCompute:
             raise
         finally:
             delete_folder(self.output, f"{name}/{INPUTS}")
+        if counts.get(OTHER_VALUES):
+            steps, why_full = Steps("full"), "parameters"
         return Staged(
             files=folder.files(),
             rows_read=plan.offsets,
@@ -179,10 +180,20 @@ class TableCompute:
 
     def _compute(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         """Stage what a plan does to the view, from inputs that were read as they are."""
-        self._spool(attempt)
+        self._reads.spool(attempt)
         with attempt.scans.checked():
-            counts = self._write(attempt, steps) if attempt.plan.consumed else {"insert": 0, "update": 0, "delete": 0}
-        return counts | self._reach(attempt, steps)
+            settled = self._settled(attempt, steps)
+            counts = self._write(attempt, settled) if attempt.plan.consumed else dict(_NOTHING)
+        other = {OTHER_VALUES: 1} if settled is not steps else {}
+        return counts | other | self._reach(attempt, settled)
+
+    def _settled(self, attempt: Attempt, steps: Steps) -> Steps:
+        """The steps; those in full where they count on a parameter's value, and it is another one now."""
+        if not steps.parameters:
+            return steps
+        query, work = self.query(attempt.plan), self._changes_of(attempt, steps)
+        assert isinstance(query, RelationalQuery)
+        return steps if values_stay(query, steps.parameters, work, attempt.scans.computed) else Steps("full")
 
     def _write(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
@@ -269,8 +280,8 @@ class TableCompute:
         if query.by_copies and not attempt.plan.replaces:
             return self._history(attempt, steps)
         work = self._changes_of(attempt, steps) if attempt.plan.replaces else self._chunk(attempt)
-        if work.is_empty:
-            return {"insert": 0, "update": 0, "delete": 0}
+        if work.is_empty or not (steps.linear or steps.by_class):
+            return dict(_NOTHING)
         with followed(query, steps, work) as changes:
             if OPERATION in changes.frame.columns:
                 chosen = changes.frame.selectExpr(*view_columns(self.output), OPERATION)
@@ -363,24 +374,6 @@ class TableCompute:
         scan = partial(scan_of_version, attempt.plan.target, attempt.at)
         scans = replace(attempt.scans, every_value=not isinstance(self.query(attempt.plan), RowwiseQuery))
         return rows_at(attempt.spark, self.output, attempt.at, scans.by(scan))
-
-    def _spool(self, attempt: Attempt) -> None:
-        """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
-        plan, folder = attempt.plan, attempt.staging.name
-        for read in plan.table_reads:
-            if isinstance(read, CaptureRead) and read.rows:
-                segment = f"{read.source}/{read.first}"
-                scratch = attempt.scratch(segment)
-                upstream, columns = self.upstreams[read.source], self._reads.columns(plan, read.source)
-                rows = table_rows(attempt.spark, upstream, read.changes, columns, scratch)
-                attempt.scans.computed(
-                    capture(self.output, folder, segment, rows, tasks=tasks_for(attempt.spark, read.rows))
-                )
-        new = set(spooled_parts(plan.after)) - plan.spooled.keys()
-        tables = plan.after.tables if isinstance(plan.after, SnapshotPosition) else {}
-        for name, table in tables.items():
-            if f"{name}/{SPOOLED_SNAPSHOT}" in new:
-                keep_version(self.output, folder, name, self.upstreams[name].version(table.pinned))
 
     def _groups(self, attempt: Attempt) -> dict[str, int]:
         """Stage the groups as they are to be; what cannot be taken away is recomputed from the last version read."""

@@ -10,15 +10,16 @@ from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.recorded_rows import recorded, recorded_rows, with_key
 from backfill_assets.adapters.compute.scans import Inputs, Scans
 from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
+from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.delta.footers import footer_rows
-from backfill_assets.adapters.delta.spool import segment_files
+from backfill_assets.adapters.delta.spool import capture, keep_version, segment_files
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import scan_of
-from backfill_assets.core.epoch.records import Plan
-from backfill_assets.core.progress.positions import SnapshotPosition
-from backfill_assets.core.progress.reads import SkipRead, SpoolRead, TableRead
+from backfill_assets.core.epoch.records import Plan, spooled_parts
+from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
+from backfill_assets.core.progress.reads import CaptureRead, SkipRead, SpoolRead, TableRead
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.query.ddl import Column, ddl
 from backfill_assets.query.query import Query
@@ -116,3 +117,21 @@ class TableInputs:
         each = recorded(self.upstreams[name], plan.after.tables[name])
         place = replace(attempt.scratch("whole"), scans=replace(attempt.scans, implied=True))
         return recorded_rows(attempt.spark, each, self.columns(plan, name), place)
+
+    def spool(self, attempt: Attempt) -> None:
+        """Put what the plan captures into the spool, and what the pinned versions are made of, if it is not there yet."""
+        plan, folder = attempt.plan, attempt.staging.name
+        for read in plan.table_reads:
+            if isinstance(read, CaptureRead) and read.rows:
+                segment = f"{read.source}/{read.first}"
+                scratch = attempt.scratch(segment)
+                upstream, columns = self.upstreams[read.source], self.columns(plan, read.source)
+                rows = table_rows(attempt.spark, upstream, read.changes, columns, scratch)
+                attempt.scans.computed(
+                    capture(self.output, folder, segment, rows, tasks=tasks_for(attempt.spark, read.rows))
+                )
+        new = set(spooled_parts(plan.after)) - plan.spooled.keys()
+        tables = plan.after.tables if isinstance(plan.after, SnapshotPosition) else {}
+        for name, table in tables.items():
+            if f"{name}/{SPOOLED_SNAPSHOT}" in new:
+                keep_version(self.output, folder, name, self.upstreams[name].version(table.pinned))

@@ -13,7 +13,9 @@ from backfill_assets.adapters.sql.apply_rowwise import translated
 from backfill_assets.adapters.sql.floats import one_form
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import quoted
-from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQuery, check_names
+from backfill_assets.query.named_outputs import check_names
+from backfill_assets.query.parameters import Parameter
+from backfill_assets.query.relational import COPY, ERROR, ROW_HASH, RelationalQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,6 +30,7 @@ __all__ = [
     "own_rows",
     "result_rows",
     "row_of_nulls",
+    "value_of",
 ]
 
 _SESSION = "spark.sessionWindow"
@@ -94,12 +97,7 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
     Values that are equal as keys have one form in the key's columns: zero without a sign, and NaN with the same bits.
     Sessions are plain values.
     """
-    rows: dict[str, Any] = {
-        f"occurrence_{at}": (each.where(f"{ERROR.name} IS NULL") if name in query.good else each).select(
-            *(quoted(column.name) for column in query.columns[name])
-        )
-        for at, (name, each) in enumerate(zip(query.occurrences, bound, strict=True))
-    }
+    rows = _seen(query, dict(enumerate(bound)))
     try:
         result = bound[0].sparkSession.sql(query.template, None, **rows)
         fields = result.schema.fields
@@ -110,6 +108,23 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
     odd = {name: F.expr(form) for name, form in forms.items() if form != quoted(name)}
     sessions = {field.name: _plain(field.name) for field in fields if _SESSION in field.metadata}
     return result.withColumns(sessions | odd) if sessions or odd else result
+
+
+def value_of(query: RelationalQuery, parameter: Parameter, bound: "Mapping[int, DataFrame]") -> "DataFrame":
+    """The value of a parameter, with these rows in its places."""
+    session = next(iter(bound.values())).sparkSession
+    return session.sql(f"SELECT ({parameter.template}) AS value", None, **_seen(query, bound))
+
+
+def _seen(query: RelationalQuery, bound: "Mapping[int, DataFrame]") -> dict[str, Any]:
+    """The rows of places, under the names that templates have for them, with those columns that a query sees."""
+    names = {at: query.occurrences[at] for at in bound}
+    return {
+        f"occurrence_{at}": (each.where(f"{ERROR.name} IS NULL") if names[at] in query.good else each).select(
+            *(quoted(column.name) for column in query.columns[names[at]])
+        )
+        for at, each in bound.items()
+    }
 
 
 def _plain(name: str) -> "Column":

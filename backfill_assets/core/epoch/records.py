@@ -106,11 +106,21 @@ Rule = Literal["", "additive", "full", "linear", "restricted"]
 """How an epoch of a query over whole tables was computed."""
 
 WhyFull = Literal[
-    "", "changes_lost", "first", "keys_reach_many", "many_changes", "no_rule", "nulls", "refresh_mode", "rows_left_out"
+    "",
+    "changes_lost",
+    "first",
+    "keys_reach_many",
+    "many_changes",
+    "no_rule",
+    "nulls",
+    "parameters",
+    "refresh_mode",
+    "rows_left_out",
 ]
 """Why it was computed in full: files of changes, or a change feed, are missing; it is history, or nothing but versions moved;
 the keys of changed rows are expected to reach more than a third of all rows, or so many changed; there is no rule for these
-changes; a column by which NOT IN compares may hold nulls; the view asks for it; rows are left out."""
+changes; a column by which NOT IN compares may hold nulls; a subquery for one value gives another one; the view asks for it;
+rows are left out."""
 
 
 class CommitKind(StrEnum):

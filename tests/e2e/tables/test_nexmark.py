@@ -65,8 +65,8 @@ def follow(lake: Lake, name: str, query: str, step: int) -> Rows | None:
     if not changed:
         return None
     rule = rule_of(query, changed)
-    # Bids that name no auction are nulls, by which NOT IN is not followed.
-    in_full = step == _FIRST or (name == "q104" and "bid" in changed)
+    # Bids that name no auction are nulls, by which NOT IN is not followed; and each bid moves the average of all.
+    in_full = step == _FIRST or (name in {"q102", "q104"} and "bid" in changed)
     assert report.record.rule == ("full" if rule and in_full else rule)
     return rows_of(lake, name, query)
 

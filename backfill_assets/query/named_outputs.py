@@ -1,0 +1,61 @@
+"""The names of the columns that a view has, as its query gives them."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from backfill_assets.query.ddl import Column, invalid_name_characters
+from backfill_assets.query.occurrences import Occurrence
+from backfill_assets.query.refusals import refusal
+
+__all__ = ["check_names", "named_outputs"]
+
+
+def named_outputs(
+    root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]
+) -> tuple[str, ...]:
+    """The names of the view's columns. Errors: `QueryError` for a name that is missing, duplicate, or not allowed in
+    Delta."""
+    names = list(root.named_selects) if isinstance(root, exp.Query) else []
+    if "*" in names:
+        for name in names:
+            _check_name(name)
+        names = _expanded(root, found, tables)
+    check_names(names)
+    return tuple(names)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Check the names of a view's columns. Errors: `QueryError` for one that is missing, duplicate, or not allowed in
+    Delta."""
+    for name in names:
+        _check_name(name)
+    small = [name.lower() for name in names]
+    if twice := [name for name in names if small.count(name.lower()) > 1]:
+        raise refusal("DUPLICATE_COLUMN", f"the query returns the column {twice[0]!r} more than once")
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise refusal("UNNAMED_COLUMN", "a column of the query has no name")
+    if name.startswith("__"):
+        raise refusal("COLUMN_NAME", f"the query's column {name!r} begins with `__`, which is for hidden columns")
+    if name != "*" and (wrong := invalid_name_characters(name)):
+        raise refusal(
+            "COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not accept: {wrong!r}"
+        )
+
+
+def _expanded(root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]) -> list[str]:
+    """The names with each `*` replaced by its columns; none if only Spark can determine them."""
+    schema: dict[str, object] = {
+        each.written: {column.name: column.type for column in tables[each.upstream]} for each in found if each.written
+    }
+    try:
+        qualified = qualify(root.copy(), schema=schema, dialect="spark", validate_qualify_columns=False)
+    except SqlglotError:
+        return []
+    names = list(qualified.named_selects) if isinstance(qualified, exp.Query) else []
+    return [] if "*" in names else names

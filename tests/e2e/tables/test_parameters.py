@@ -1,0 +1,72 @@
+"""Views with subqueries for one value: while that stays, changes of what they read are nothing; else all is computed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.lake import Lake
+from tests.support.settings import one_in_gate
+
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
+
+MOST = "(SELECT max(number) FROM limits WHERE number < 1000)"
+VIEWS = {
+    "alone": f"SELECT id, name, {MOST} AS most FROM orders WHERE number < {MOST}",
+    "groups": f"SELECT name, sum(number) AS total FROM orders GROUP BY name HAVING sum(number) > {MOST}",
+    "of itself": "SELECT id, number - (SELECT min(number) FROM orders) AS more FROM orders",
+}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(tmp_path)
+    made.append("orders", [{"id": at, "name": f"name {at % 9}", "number": at} for at in range(40)])
+    made.append("limits", [{"number": at} for at in (10, 30, 30, 2000)])
+    return made
+
+
+def refreshed(lake: Lake, view: str) -> tuple[str, str, int, int]:
+    """By which rule the view follows, why in full, and how many rows it writes and deletes for it; it is its query then."""
+    record = lake.project.refresh(view).report.record
+    query = VIEWS[view]
+    tables = [name for name in ("orders", "limits") if name in query]
+    columns = [each for each in lake.rows(lake.location(view)).columns if not each.startswith("__")]
+    found = lake.found(view, columns)
+    assert found == lake.expected(view, query, *tables)
+    assert found
+    return record.rule, record.why_full, record.rows_written, record.rows_deleted
+
+
+@pytest.mark.parametrize("view", one_in_gate("alone", "groups"))
+def test_changes_are_followed_while_the_value_stays(lake: Lake, view: str) -> None:
+    rule = {"alone": "linear", "groups": "restricted"}[view]
+    lake.view(view, VIEWS[view], lake.table("orders", None), lake.table("limits", None), refresh_mode="incremental")
+    refreshed(lake, view)
+    lake.sql("limits", "INSERT INTO {t} VALUES (5), (3000)", "DELETE FROM {t} WHERE number = 10")
+    found = refreshed(lake, view)
+    assert found[1:] == ("", 0, 0)
+    lake.sql("limits", "UPDATE {t} SET number = 7 WHERE number = 5")
+    lake.sql("orders", "INSERT INTO {t} VALUES (50, 'new', 29), (51, 'new', 2)", "DELETE FROM {t} WHERE id = 3")
+    assert refreshed(lake, view)[:2] == (rule, "")
+
+    lake.sql("limits", "INSERT INTO {t} VALUES (35)")
+    assert refreshed(lake, view)[:2] == ("full", "parameters")
+    lake.sql("limits", "UPDATE {t} SET number = 8 WHERE number = 7")
+    lake.sql("orders", "UPDATE {t} SET number = 28 WHERE id = 9")
+    assert refreshed(lake, view)[:2] == (rule, "")
+    lake.sql("limits", "DELETE FROM {t} WHERE number < 1000")
+    lake.view(view, VIEWS[view], lake.table("orders", None), lake.table("limits", None), refresh_mode="incremental")
+    record = lake.project.refresh(view).report.record
+    assert (record.rule, record.why_full, record.rows_total) == ("full", "parameters", 0)
+
+
+@pytest.mark.full
+def test_a_table_may_have_a_value_and_rows(lake: Lake) -> None:
+    view = "of itself"
+    lake.view("itself", VIEWS[view], lake.table("orders", None), refresh_mode="incremental")
+    VIEWS["itself"] = VIEWS[view]
+    refreshed(lake, "itself")
+    lake.sql("orders", "UPDATE {t} SET number = 100 WHERE id = 20")
+    assert refreshed(lake, "itself") == ("linear", "", 1, 1)
+    lake.sql("orders", "DELETE FROM {t} WHERE number = 0")
+    assert refreshed(lake, "itself")[:2] == ("full", "parameters")
