@@ -68,7 +68,7 @@ RELATIONAL: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a hidden column's name comes to a view by *",
-        file="backfill_assets/query/relational.py",
+        file="backfill_assets/query/named_outputs.py",
         old="    check_names(names)\n    return tuple(names)",
         new="    return tuple(names)",
         tests=(QUERY,),
@@ -212,7 +212,7 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="bad records are seen by queries over whole tables",
         file=APPLY,
-        old='(each.where(f"{ERROR.name} IS NULL") if name in query.good else each)',
+        old='(each.where(f"{ERROR.name} IS NULL") if names[at] in query.good else each)',
         new="each",
         tests=("tests/e2e/kafka/test_sources_as_tables.py",),
     ),
