@@ -8,7 +8,7 @@ from backfill_assets.adapters.delta.key_statistics import may_be_null
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.epoch.records import CommitRecord, Plan, WhyFull
 from backfill_assets.core.progress.reads import FullRead
-from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule, reach_of_changes
+from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule, reach_of_changes, values_move
 from backfill_assets.core.strategies.table_plans import chunk_places
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import VersionsLostError
@@ -57,6 +57,7 @@ class StepChoice:
             left_out=any(keys_left_out(plan, each.source) for each in plan.reads if isinstance(each, FullRead)),
             readable=lambda: changes_readable(self.upstreams, changed, before=before),
             reach=reach_of_changes(self.records(), names) if by_keys else 1.0,
+            moved=self.mode == "auto" and bool(steps.parameters) and values_move(self.records(), names),
             nulls=lambda: any(self._may_be_null(query, plan, *each) for each in steps.nulls),
         )
         rule, why_full = chosen_rule(steps.rule, self.mode, changes)

@@ -8,23 +8,27 @@ from statistics import median
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Rule, WhyFull
 from backfill_assets.core.progress.positions import SnapshotPosition
 
-__all__ = ["MOST_CHANGED", "Changes", "chosen_rule", "reach_of_changes"]
+__all__ = ["MOST_CHANGED", "Changes", "chosen_rule", "reach_of_changes", "values_move"]
 
 MOST_CHANGED = 3
 """Changes are followed where all tables hold this many times their rows. Beyond a third, computing everything costs less."""
+
+_MOVES, _ASKED_EVERY = 3, 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
     """What there is to follow: `rows` that changed, in tables that have `held` so many; whether rows are `left_out` of what
-    is read; how many rows of the tables each changed row is expected to `reach` by its keys. Asked last: whether there may be
-    `nulls` where the rule allows none, and whether files and feeds tell what changed."""
+    is read; how many rows of the tables each changed row is expected to `reach` by its keys; whether a value that the rule
+    counts on is expected to be `moved`. Asked last: whether there may be `nulls` where the rule allows none, and whether files
+    and feeds tell what changed."""
 
     rows: int
     held: int
     left_out: bool
     readable: Callable[[], bool]
     reach: float = 1.0
+    moved: bool = False
     nulls: Callable[[], bool] = lambda: False
 
 
@@ -44,6 +48,7 @@ def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]
         (changes.left_out, "rows_left_out"),
         (is_auto and MOST_CHANGED * changes.rows > changes.held, "many_changes"),
         (is_auto and MOST_CHANGED * changes.rows * changes.reach > changes.held, "keys_reach_many"),
+        (is_auto and changes.moved, "parameters"),
     )
     for holds, why in against:
         if holds:
@@ -67,6 +72,18 @@ def reach_of_changes(records: Sequence[CommitRecord], changed: Collection[str]) 
         if after.keys_touched and after.rows_read and _changed(before, after) == set(changed)
     ]
     return max(1.0, median(found)) if found else 1.0
+
+
+def values_move(records: Sequence[CommitRecord], changed: Collection[str]) -> bool:
+    """Whether a subquery for one value is expected to give another one after changes of these upstreams, so that asking would
+    only cost: it did so in the last three epochs with changes of just these. In every tenth epoch it is asked again.
+
+    Args:
+        records: A table's newest commits, newest first.
+        changed: The upstreams that changed.
+    """
+    alike = [after.why_full for after, before in pairwise(records) if _changed(before, after) == set(changed)]
+    return alike[:_MOVES] == ["parameters"] * _MOVES and (records[0].epoch + 1) % _ASKED_EVERY != 0
 
 
 def _changed(before: CommitRecord, after: CommitRecord) -> set[str]:

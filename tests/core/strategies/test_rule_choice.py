@@ -7,7 +7,13 @@ import pytest
 
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Rule, WhyFull
 from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
-from backfill_assets.core.strategies.rule_choice import MOST_CHANGED, Changes, chosen_rule, reach_of_changes
+from backfill_assets.core.strategies.rule_choice import (
+    MOST_CHANGED,
+    Changes,
+    chosen_rule,
+    reach_of_changes,
+    values_move,
+)
 from backfill_assets.declare.model import RefreshMode
 
 ROWS = 10
@@ -34,6 +40,8 @@ CASES: list[tuple[Rule, RefreshMode, Changes, Rule, WhyFull]] = [
     ("linear", "incremental", changes(left_out=True), "full", "rows_left_out"),
     ("additive", "incremental", changes(lost=True), "full", "changes_lost"),
     ("restricted", "incremental", replace(changes(), nulls=lambda: True), "full", "nulls"),
+    ("linear", "auto", replace(changes(), moved=True), "full", "parameters"),
+    ("linear", "incremental", replace(changes(), moved=True), "linear", ""),
 ]
 
 
@@ -44,7 +52,9 @@ def test_a_rule_is_taken_if_nothing_stands_against_it(
     assert chosen_rule(rule, mode, given) == (chosen, why)
 
 
-def record(epoch: int, *, keys: int = 1, reached: int = 0, rows: int = 1, **versions: int) -> CommitRecord:
+def record(
+    epoch: int, *, keys: int = 1, reached: int = 0, rows: int = 1, why_full: WhyFull = "", **versions: int
+) -> CommitRecord:
     """A commit after which tables were read up to these versions."""
     tables = {
         name: TablePosition(table_id=name, pinned=0, version=at, commit_ms=0, buckets={})
@@ -52,7 +62,7 @@ def record(epoch: int, *, keys: int = 1, reached: int = 0, rows: int = 1, **vers
     }
     return CommitRecord(
         kind=CommitKind.EPOCH, target="views/v", incarnation="1", epoch=epoch, attempt="", plan_hash="", fingerprint={},
-        position=SnapshotPosition(tables=tables), live=True, rows_read=rows, keys_touched=keys, rows_reached=reached,
+        position=SnapshotPosition(tables=tables), live=True, rows_read=rows, keys_touched=keys, rows_reached=reached, why_full=why_full,
         started_at=0, finished_at=0, created_at=0,
     )  # fmt: skip
 
@@ -86,3 +96,26 @@ def test_keys_that_reach_less_than_what_changed_count_as_what_changed() -> None:
 
 def test_every_reason_has_a_case() -> None:
     assert {why for *_, why in CASES} == set(get_args(WhyFull))
+
+
+@pytest.mark.parametrize(
+    ("last", "reasons", "moves"),
+    [
+        (4, ["parameters", "parameters", "parameters"], True),
+        (4, ["parameters", "parameters", ""], False),
+        (4, ["", "parameters", "parameters"], False),
+        (5, ["", "parameters", "parameters", "parameters"], True),
+        (4, ["parameters", "parameters", "no_rule"], False),
+        (3, ["parameters", "parameters"], False),
+        (9, ["parameters", "parameters", "parameters"], False),
+    ],
+)
+def test_values_that_moved_in_each_epoch_are_expected_to_move_again(
+    last: int, reasons: list[WhyFull], moves: bool
+) -> None:
+    whys: list[WhyFull] = ["", *reasons]
+    first = last - len(reasons)
+    records = [record(first + at, why_full=why, a=first + at, b=1) for at, why in enumerate(whys)][::-1]
+    assert values_move(records, ["a"]) == moves
+    assert not values_move(records, ["b"])
+    assert not values_move(records, ["a", "b"])

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.lake import Lake
+from tests.support.over_connect import over_connect
 from tests.support.settings import one_in_gate
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
@@ -19,7 +20,11 @@ VIEWS = {
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    made = Lake(tmp_path)
+    return filled(tmp_path)
+
+
+def filled(root: Path) -> Lake:
+    made = Lake(root)
     made.append("orders", [{"id": at, "name": f"name {at % 9}", "number": at} for at in range(40)])
     made.append("limits", [{"number": at} for at in (10, 30, 30, 2000)])
     return made
@@ -70,3 +75,22 @@ def test_a_table_may_have_a_value_and_rows(lake: Lake) -> None:
     assert refreshed(lake, "itself") == ("linear", "", 1, 1)
     lake.sql("orders", "DELETE FROM {t} WHERE number = 0")
     assert refreshed(lake, "itself")[:2] == ("full", "parameters")
+
+
+def rules_over_connect(root: str) -> list[tuple[str, str]]:
+    """By which rules a view follows a change of a value's table, and one of the value."""
+    lake = filled(Path(root))
+    lake.view(
+        "alone", VIEWS["alone"], lake.table("orders", None), lake.table("limits", None), refresh_mode="incremental"
+    )
+    refreshed(lake, "alone")
+    found = []
+    for number in (5, 35):
+        lake.append("limits", [{"number": number}])
+        found.append(refreshed(lake, "alone")[:2])
+    return found
+
+
+@pytest.mark.full
+def test_values_are_asked_for_over_spark_connect(remote: str, tmp_path: Path) -> None:
+    assert over_connect(remote, rules_over_connect, tmp_path) == [["linear", ""], ["full", "parameters"]]
