@@ -20,8 +20,8 @@ _MOVES, _ASKED_EVERY = 3, 10
 class Changes:
     """What there is to follow: `rows` that changed, in tables that have `held` so many; whether rows are `left_out` of what
     is read; how many rows of the tables each changed row is expected to `reach` by its keys; whether a value that the rule
-    counts on is expected to be `moved`. Asked last: whether there may be `nulls` where the rule allows none, and whether files
-    and feeds tell what changed."""
+    counts on is expected to be `moved`. Asked last: whether there may be `nulls` where the rule allows none, and whether
+    files and feeds tell what changed."""
 
     rows: int
     held: int

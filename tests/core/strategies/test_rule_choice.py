@@ -62,7 +62,8 @@ def record(
     }
     return CommitRecord(
         kind=CommitKind.EPOCH, target="views/v", incarnation="1", epoch=epoch, attempt="", plan_hash="", fingerprint={},
-        position=SnapshotPosition(tables=tables), live=True, rows_read=rows, keys_touched=keys, rows_reached=reached, why_full=why_full,
+        position=SnapshotPosition(tables=tables), live=True, rows_read=rows, keys_touched=keys, rows_reached=reached,
+        why_full=why_full,
         started_at=0, finished_at=0, created_at=0,
     )  # fmt: skip
 
