@@ -126,9 +126,9 @@ def plan_text(name: str, planned: "Planned") -> str:
     if planned.query:
         lines.append(f"The query: {planned.query}")
         for upstream, rule in planned.rules.items():
-            unless = [", unless NOT IN compares a null"] if upstream in planned.asked else []
-            unless += [", unless a subquery gives another value"] if upstream in planned.parameters else []
-            lines.append(f"  changes of {upstream}: {_RULES[rule]}{''.join(unless)}")
+            unless = ", unless NOT IN compares a null" if upstream in planned.asked else ""
+            unless += ", unless a subquery gives another value" if upstream in planned.parameters else ""
+            lines.append(f"  changes of {upstream}: {_RULES[rule]}{unless}")
     return "\n".join(lines)
 
 

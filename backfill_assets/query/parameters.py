@@ -1,7 +1,7 @@
 """Parameters of a query: subqueries that give one value, and have to do with no row around them.
 
-As long as the value of `(SELECT max(x) FROM b)` stays the same, changes of `b` mean nothing to a query that asks for no other
-row of `b`: all its other places follow their own changes.
+As long as the value of `(SELECT max(x) FROM b)` stays the same, changes of `b` mean nothing there: the other places of the
+query, also those that name `b`, follow their changes as if the subquery were a constant.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,10 +47,10 @@ def parameters(
     """
     numbers = {each.start: at for at, each in enumerate(found)}
     chosen: list[Parameter] = []
-    for node in root.find_all(exp.Subquery):
-        places = _places_named(node, numbers) if isinstance(node.parent, _AROUND) else frozenset()
-        known = frozenset[int]().union(*(each.places for each in chosen))
-        if places and not places & known and _is_alone(tree, places):
+    for node in (each for each in root.find_all(exp.Subquery) if isinstance(each.parent, _AROUND)):
+        places = _places_named(node, numbers)
+        is_within = any(places <= each.places for each in chosen)
+        if places and not is_within and _is_alone(tree, places):
             template = _template(query, tokens, node, [(at, found[at]) for at in sorted(places)])
             chosen += [Parameter(places, template)] if template else []
     return tuple(chosen)

@@ -8,7 +8,7 @@ import pytest
 from deltalake import write_deltalake
 
 from backfill_assets import KafkaConnector, SparkResource, StateStore, delta_table, kafka_source, materialized_view
-from backfill_assets.app.dry_run import plan
+from backfill_assets.app.dry_run import Planned, plan
 from backfill_assets.app.status import status
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.cli.printing import plan_text
@@ -52,46 +52,38 @@ def test_the_views_that_read_a_table_are_found(workspace: Workspace) -> None:
     assert workspace.registry.readers("child") == []
 
 
-def test_a_plan_says_the_query_with_total_orders_and_how_each_change_is_followed(tmp_path: Path) -> None:
+def planned_over_two(root: Path, text: str) -> Planned:
+    """What a refresh of a view over `events` and `others` would do."""
     for name in ("events", "others"):
-        write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
-    others = delta_table("others", path="lake/others")
+        write_deltalake(str(root / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
+    view = materialized_view("joined", query=text, upstreams=[EVENTS, delta_table("others", path="lake/others")])
+    store, kafka = StateStore(root=str(root)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(root))
+    every = Workspace(declared={"joined": view}, store=store, kafka=kafka, spark=SparkResource(root=str(root)))
+    return plan(every, "joined", Limits())
+
+
+def test_a_plan_says_the_query_with_total_orders_and_how_each_change_is_followed(tmp_path: Path) -> None:
     number = "row_number() OVER (PARTITION BY e.id ORDER BY e.id)"
     text = f"SELECT e.id, {number} AS n FROM events e LEFT JOIN others o ON o.id > e.id"
-    view = materialized_view("joined", query=text, upstreams=[EVENTS, others])
-    store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
-    every = Workspace(declared={"joined": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
-    planned = plan(every, "joined", Limits())
+    planned = planned_over_two(tmp_path, text)
     assert "order by e.id, struct (*)" in planned.query
     assert planned.document()["rules"] == {"events": "restricted", "others": "full"}
 
 
 def test_a_plan_says_which_changes_are_followed_only_without_nulls(tmp_path: Path) -> None:
-    for name in ("events", "others"):
-        write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
-    text = "SELECT e.id FROM events e WHERE e.id NOT IN (SELECT o.id FROM others o)"
-    view = materialized_view("rest", query=text, upstreams=[EVENTS, delta_table("others", path="lake/others")])
-    store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
-    every = Workspace(declared={"rest": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
-    planned = plan(every, "rest", Limits())
+    planned = planned_over_two(tmp_path, "SELECT e.id FROM events e WHERE e.id NOT IN (SELECT o.id FROM others o)")
     assert planned.document()["rules"] == {"events": "linear", "others": "restricted"}
     assert planned.document()["rules_without_nulls"] == ["others"]
-    *_, events, others = plan_text("rest", planned).splitlines()
+    *_, events, others = plan_text("joined", planned).splitlines()
     assert "unless NOT IN compares a null" in others
     assert "NOT IN" not in events
 
 
 def test_a_plan_says_which_changes_are_followed_only_while_subqueries_give_the_same_value(tmp_path: Path) -> None:
-    for name in ("events", "others"):
-        write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
-    text = "SELECT e.id FROM events e WHERE e.id > (SELECT max(o.id) FROM others o)"
-    view = materialized_view("above", query=text, upstreams=[EVENTS, delta_table("others", path="lake/others")])
-    store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
-    every = Workspace(declared={"above": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
-    planned = plan(every, "above", Limits())
+    planned = planned_over_two(tmp_path, "SELECT e.id FROM events e WHERE e.id > (SELECT max(o.id) FROM others o)")
     assert planned.document()["rules"] == {"events": "linear", "others": "linear"}
     assert planned.document()["rules_with_same_parameters"] == ["others"]
-    *_, events, others = plan_text("above", planned).splitlines()
+    *_, events, others = plan_text("joined", planned).splitlines()
     assert others.endswith("unless a subquery gives another value")
     assert "unless" not in events
 

@@ -9,6 +9,8 @@ __all__ = ["PARAMETERS"]
 FOUND: Final = "tests/query/test_parameters.py"
 EXACT: Final = "tests/query/test_rules_are_exact.py::test_subqueries_for_one_value_are_left_alone_while_it_stays"
 VIEWS: Final = "tests/e2e/tables/test_parameters.py"
+CHOICE: Final = "backfill_assets/core/strategies/rule_choice.py"
+CHOSEN: Final = "tests/core/strategies/test_rule_choice.py"
 PURE: Final = "backfill_assets/query/parameters.py"
 VALUES: Final = "backfill_assets/adapters/compute/parameter_values.py"
 
@@ -23,8 +25,8 @@ PARAMETERS: Final = (
     Mutation(
         name="a subquery in FROM is taken for one value",
         file=PURE,
-        old="if isinstance(node.parent, _AROUND) else",
-        new="if node.parent else",
+        old="if isinstance(each.parent, _AROUND))",
+        new="if each.parent)",
         tests=(FOUND,),
     ),
     Mutation(
@@ -61,5 +63,26 @@ PARAMETERS: Final = (
         old="before = value(one, changed)",
         new="before = value(one, [])",
         tests=(VIEWS,),
+    ),
+    Mutation(
+        name="a value that moved again and again is not asked for any more",
+        file=CHOICE,
+        old=" and (records[0].epoch + 1) % _ASKED_EVERY != 0",
+        new="",
+        tests=(CHOSEN,),
+    ),
+    Mutation(
+        name="a value is expected to move as it did with changes of other tables",
+        file=CHOICE,
+        old="pairwise(records) if _changed(before, after) == set(changed)]",
+        new="pairwise(records)]",
+        tests=(CHOSEN,),
+    ),
+    Mutation(
+        name="a value that moved is asked for in each epoch",
+        file=CHOICE,
+        old="(is_auto and changes.moved, ",
+        new="(False, ",
+        tests=(CHOSEN,),
     ),
 )

@@ -47,7 +47,7 @@ class StepChoice:
         changed = changed_reads(plan)
         names = [each.source for each in changed]
         steps = query.steps(names)
-        before = steps.rule != "restricted" or bool(steps.linear) or bool(steps.parameters)
+        before = steps.rule != "restricted" or bool(steps.linear or steps.parameters)
         if changed and steps.rule != "full" and self.mode == "incremental_strict":
             check_changes_readable(self.upstreams, changed, before=before)
         by_keys = self.mode == "auto" and bool(steps.by_class)

@@ -1,4 +1,5 @@
-"""What Spark reads of upstreams for an attempt: the rows that its plan names, each with what became of it."""
+"""What Spark reads of upstreams for an attempt: the rows that its plan names, each with what became of it; and what
+of them is kept in the view's spool."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
