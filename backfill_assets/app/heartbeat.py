@@ -46,11 +46,13 @@ class Heartbeat:
     tidy_due: bool = False
     spooled: Set[str] = frozenset()
     epochs: int = 0
+    asked: bool = False
 
     def controls(self) -> Controls:
         if self.held:
             self.renew_lease()
-        return self.workspace.state.controls(self.table.target)
+        again, self.asked = self.asked, True  # the run has begun with a list of what there is
+        return self.workspace.state.controls(self.table.target, again=again)
 
     def backpressure(self) -> str:
         if not self.yields_to_views:
@@ -69,7 +71,7 @@ class Heartbeat:
             return
         self.renewed_at = now
         try:
-            self.workspace.state.put_lease(self.table.target, self.run_id, held=True)
+            self.workspace.state.put_lease(self.table.target, self.run_id)
         except Exception:  # no guarantee depends on the lease: work must not end because it cannot be renewed
             _log.warning("%s: the lease could not be renewed", self.table.target, exc_info=True)
 

@@ -64,7 +64,7 @@ def refresh(
     lease = workspace.state.lease(table.target)
     if lease is not None and lease.run_id != run_id and lease.alive(datetime.now(UTC)):
         return _held(workspace, table, lease.run_id)
-    taken_over = lease is not None and lease.held and lease.run_id != run_id
+    taken_over = lease is not None and lease.run_id != run_id
     if lease is not None and taken_over:
         listener.on_takeover(lease.run_id)
     heartbeat = Heartbeat(

@@ -64,13 +64,13 @@ def status(workspace: Workspace, name: str) -> Status:
 def _stands(workspace: Workspace, table: Table) -> Status:
     name, look = table.declared.name, _looked(table)
     controls = workspace.state.controls(table.target)
-    lease = workspace.state.lease(table.target)
+    lease = workspace.state.lease(table.target, again=False)
     running = lease is not None and lease.alive(datetime.now(UTC))
     known = Status(name=name, target=table.target, state="starting" if running else "not created", controls=controls)
     if isinstance(look, PositionsLostError):
         return replace(known, state="broken", problem=_problem_text(look))
     if look.record is None or not look.exists:
-        known = replace(known, left_out=rows_left_out(None, workspace.state.skips(table.target)))
+        known = replace(known, left_out=rows_left_out(None, workspace.state.skips(table.target, again=False)))
         absent = known if running or look.record is None else replace(known, state="dropped")
         return absent if running else _waiting(workspace, table, absent)
     lag, problem = lag_of(table, look.record)
@@ -81,7 +81,7 @@ def _stands(workspace: Workspace, table: Table) -> Status:
         progress=progress,
         tables=table_progress(workspace, table, look.record, lag, progress),
         partitions=[] if lag is None else partitions_of(look.record.position, lag, source=name),
-        left_out=rows_left_out(look.record.position, workspace.state.skips(table.target)),
+        left_out=rows_left_out(look.record.position, workspace.state.skips(table.target, again=False)),
         problem=problem,
     )
 

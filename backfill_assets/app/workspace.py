@@ -58,9 +58,10 @@ class Workspace:
         return Registry(self.declared)
 
     def prepare_to_write(self) -> None:
-        """Check, once for a run, that the store may be written to. Errors: `EnvironmentSetupError`."""
+        """Check, once for a run, that the store may be written to. Errors: `EnvironmentSetupError`, `StoredFormatError`."""
         if not self._may_write:
-            check_store(self.store.place)
+            if not check_store(self.store.place):
+                self.state.check_layout()
             self._may_write = True
 
     def prepare_to_read(self) -> None:
@@ -159,7 +160,7 @@ class Workspace:
     def _decider(self, declared: Declared) -> Decider[Any]:
         if isinstance(declared, KafkaSource):
             return over_topic(declared, self.sources)
-        skips = partial(self.state.skips, declared.target)
+        skips = partial(self.state.skips, declared.target, again=False)
         if declared.tables:
             tables, choose = self.inputs(declared).upstreams, lambda: self.chooser(declared).decided()
             return over_tables(declared, tables, choose, skips, SystemClock())

@@ -16,7 +16,9 @@ REAL = "tests/adapters/delta/test_real_commits.py"
 REAL_LOGS = "tests/adapters/delta/test_real_logs.py"
 BOUNDS = "tests/adapters/delta/test_file_bounds.py"
 PLANS = "tests/adapters/state/test_ledger.py"
-LEASES = "tests/adapters/state/test_state_store.py::test_a_lease_is_alive_while_it_is_renewed_and_its_process_exists"
+DOCUMENTS = "backfill_assets/adapters/state/table_documents.py"
+STORED = "tests/adapters/state/test_state_store.py"
+LEASES = f"{STORED}::test_a_lease_is_alive_while_it_is_renewed_and_its_process_exists"
 OFFERS = "tests/adapters/kafka/test_kafka_offers.py"
 CHANGED = "tests/adapters/delta/test_table_changes.py"
 FIRST_FOREIGN = f"{REAL}::test_the_first_of_several_external_writes_is_named_and_a_delete_is_one"
@@ -284,30 +286,44 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a lease that nobody renews is alive",
         file=STATE,
-        old="if not self.held or (now - self.renewed_at).total_seconds() > LEASE_SECONDS:",
-        new="if not self.held:",
+        old="if (now - self.renewed_at).total_seconds() > LEASE_SECONDS:",
+        new="if not self.run_id:",
         tests=(LEASES,),
     ),
     Mutation(
         name="a lease that was given back is alive",
         file=STATE,
-        old="if not self.held or (now",
-        new="if (now",
-        tests=(LEASES,),
+        old='self._leases.folder.put(self._leases.name(target), b"")',
+        new="pass",
+        tests=(f"{STORED}::test_a_lease_is_released_by_the_run_that_has_it_and_no_other",),
     ),
     Mutation(
         name="a process that is only slow is dead",
         file=STATE,
-        old="        if self.host == socket.gethostname():\n            return self.held and not self._process_runs()\n",
+        old="        if self.host == socket.gethostname():\n            return not self._process_runs()\n",
         new="",
         tests=(LEASES,),
     ),
     Mutation(
-        name="a run that gave its lease back has died",
+        name="an empty setting is taken for none",
+        file=DOCUMENTS,
+        old='(content != b"" or not self.empty_is_none)',
+        new='content != b""',
+        tests=(f"{STORED}::test_an_empty_setting_is_damaged_and_not_taken_for_none",),
+    ),
+    Mutation(
+        name="what a list told before is believed although the store has another document",
+        file=DOCUMENTS,
+        old="if before.get(name, (None,))[0] == found[name])",
+        new="if name in before)",
+        tests=(f"{STORED}::test_what_one_list_has_told_is_asked_again_only_if_that_is_wanted",),
+    ),
+    Mutation(
+        name="settings of an earlier layout are forgotten",
         file=STATE,
-        old="return self.held and not self.alive(now)",
-        new="return not self.alive(now)",
-        tests=(LEASES,),
+        old='("_state/controls", "_state/skips")',
+        new='("_state/controls",)',
+        tests=(f"{STORED}::test_settings_of_an_earlier_layout_are_refused_with_their_place",),
     ),
     # What a broker answers
     Mutation(

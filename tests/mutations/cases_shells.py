@@ -191,7 +191,7 @@ SHELLS: tuple[Mutation, ...] = (
         name="a run that lives is reported as dead",
         file="backfill_assets/defs/dead_runs.py",
         old="if not lease.dead(now) or",
-        new="if not lease.held or",
+        new="if",
         tests=(f"{SENSOR}::test_only_a_run_whose_process_is_gone_is_reported",),
     ),
     # The command line

@@ -96,16 +96,16 @@ STORED: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="settings of another release outlive a reset",
-        file="backfill_assets/adapters/state/state_store.py",
+        file="backfill_assets/adapters/state/table_documents.py",
         old="        self.folder.delete(found)\n",
         new="",
         tests=(SETTING,),
     ),
     Mutation(
         name="checking whether a lease exists reads it",
-        file="backfill_assets/adapters/state/state_store.py",
-        old="        return key in self.contents\n",
-        new="        return super().__contains__(key)\n",
+        file="backfill_assets/adapters/state/table_documents.py",
+        old="        return target in self.contents\n",
+        new="        return super().__contains__(target)\n",
         tests=(TICKS,),
     ),
     # Packed positions
@@ -227,9 +227,9 @@ STORED: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="rows that were taken back are remembered for ever",
-        file="backfill_assets/adapters/state/state_store.py",
-        old="            del self._known_skips[name]\n",
-        new="            pass\n",
+        file="backfill_assets/adapters/state/table_documents.py",
+        old="{name: self._known.pop(name) for",
+        new="{name: self._known[name] for",
         tests=("tests/adapters/state/test_state_store.py::test_each_row_that_is_left_out_is_a_document_of_its_own",),
     ),
     Mutation(

@@ -12,6 +12,7 @@ import pytest
 from backfill_assets.adapters.state.state_store import LEASE_SECONDS, CheckPass, Lease, State, StateStore
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.skips import KeySkip, OffsetSkip
+from backfill_assets.errors import StoredFormatError
 
 TARGETS = [f"views/v{number}" for number in range(100)]
 
@@ -32,17 +33,15 @@ def test_reading_a_missing_store_creates_nothing(state: State, tmp_path: Path) -
 def test_runs_of_a_hundred_tables_at_once_do_not_touch_each_other(state: State) -> None:
     def work(target: str) -> None:
         for epoch in range(5):
-            state.put_lease(target, f"run of {target}", held=True)
+            state.put_lease(target, f"run of {target}")
             state.set_passed(target, "unique_key", CheckPass(incarnation="1", epoch=epoch, version=9))
             state.set_controls(target, Controls(rows_per_second=epoch), by="test")
-        state.put_lease(target, f"run of {target}", held=False)
+        if target != TARGETS[0]:
+            state.free_lease(target)
 
     with ThreadPoolExecutor(len(TARGETS)) as threads:
         list(threads.map(work, TARGETS))
-    leases = state.leases()
-    assert {target: (lease.run_id, lease.held) for target, lease in leases.items()} == {
-        target: (f"run of {target}", False) for target in TARGETS
-    }
+    assert {target: lease.run_id for target, lease in state.leases().items()} == {TARGETS[0]: f"run of {TARGETS[0]}"}
     assert {state.passed(target, "unique_key") for target in TARGETS} == {
         CheckPass(incarnation="1", epoch=4, version=9)
     }
@@ -72,7 +71,40 @@ def test_each_row_that_is_left_out_is_a_document_of_its_own(state: State) -> Non
     assert state.skips("views/ab") == []
     for skip in state.skips("views/a"):
         state.remove_skip("views/a", skip)
-    assert (state.skips("views/a"), state._known_skips) == ([], {}), "what was taken back is not remembered"
+    assert (state.skips("views/a"), state._skips._known) == ([], {}), "what was taken back is not remembered"
+
+
+def test_what_one_list_has_told_is_asked_again_only_if_that_is_wanted(state: State) -> None:
+    other, found = State(state.warehouse), Controls(rows_per_second=2)
+    state.set_controls("views/a", found, by="test")
+    state.put_lease("views/a", "a-run")
+    for again in (True, False):
+        held = other.lease("views/a", again=again)
+        assert held is not None
+        assert (held.run_id, other.controls("views/a", again=False)) == ("a-run", found)
+        state.free_lease("views/a")
+        state.set_controls("views/a", Controls(paused=True), by="test")
+    assert (other.controls("views/a"), other.lease("views/a", again=False)) == (Controls(paused=True), None)
+
+
+def test_an_empty_setting_is_damaged_and_not_taken_for_none(state: State) -> None:
+    state.set_controls("views/a", Controls(paused=True), by="test")
+    state.warehouse.objects("_state/tables/views/a").put("controls.json", b"")
+    with pytest.raises(StoredFormatError, match=r"object _state/tables/views/a/controls\.json"):
+        state.controls("views/a")
+    with pytest.raises(StoredFormatError):
+        state.all_controls()["views/a"]
+    assert state.forget_unreadable("views/a") == ["_state/tables/views/a/controls.json"]
+    assert state.controls("views/a") == Controls()
+
+
+@pytest.mark.parametrize("kind", ["controls/views/a.json", "skips/views/a/1.json"])
+def test_settings_of_an_earlier_layout_are_refused_with_their_place(state: State, kind: str) -> None:
+    state.set_controls("views/a", Controls(paused=True), by="test")
+    state.check_layout()
+    state.warehouse.objects("_state").put(kind, b"{}")
+    with pytest.raises(StoredFormatError, match=f"expected them below _state/tables, found _state/{kind}"):
+        state.check_layout()
 
 
 def test_rows_that_are_left_out_are_listed_again_only_if_asked_for(state: State) -> None:
@@ -86,22 +118,20 @@ def test_rows_that_are_left_out_are_listed_again_only_if_asked_for(state: State)
 
 def test_a_lease_is_released_by_the_run_that_has_it_and_no_other(state: State) -> None:
     another = State(state.warehouse)
-    state.put_lease("views/a", "a-run", held=True)
+    state.put_lease("views/a", "a-run")
+    state.release_lease("views/a", "a-run")
+    assert another.lease("views/a") is None
+    state.put_lease("views/a", "a-run")
+    another.put_lease("views/a", "another-run")
     state.release_lease("views/a", "a-run")
     found = another.lease("views/a")
     assert found is not None
-    assert (found.run_id, found.held) == ("a-run", False)
-    state.put_lease("views/a", "a-run", held=True)
-    another.put_lease("views/a", "another-run", held=True)
-    state.release_lease("views/a", "a-run")
-    found = another.lease("views/a")
-    assert found is not None
-    assert (found.run_id, found.held) == ("another-run", True)
+    assert found.run_id == "another-run"
 
 
 def test_forgetting_a_table_removes_everything_of_it_and_nothing_of_others(state: State) -> None:
     for target in ("views/a", "views/ab"):
-        state.put_lease(target, "a-run", held=True)
+        state.put_lease(target, "a-run")
         state.set_controls(target, Controls(paused=True), by="test")
         state.set_passed(target, "unique_key", CheckPass(incarnation="1", epoch=4, version=9))
         state.add_skip(target, OffsetSkip(source="orders", partition=0, offset=1), by="test")
@@ -113,7 +143,7 @@ def test_forgetting_a_table_removes_everything_of_it_and_nothing_of_others(state
     assert state.passed("views/ab", "unique_key") == CheckPass(incarnation="1", epoch=4, version=9)
 
 
-def lease(*, age: float, held: bool = True, here: bool = True, runs: bool = True) -> tuple[bool, bool]:
+def lease(*, age: float, here: bool = True, runs: bool = True) -> tuple[bool, bool]:
     """Whether a lease that was renewed this many seconds ago is alive, and whether it is dead."""
     now = datetime.now(UTC)
     found = Lease(
@@ -122,7 +152,6 @@ def lease(*, age: float, held: bool = True, here: bool = True, runs: bool = True
         host=socket.gethostname() if here else "another host",
         pid=os.getpid(),
         process_started=psutil.Process().create_time() - (0 if runs else 1_000),
-        held=held,
         renewed_at=now - timedelta(seconds=age),
     )
     return found.alive(now), found.dead(now)
@@ -136,6 +165,3 @@ def test_a_lease_is_alive_while_it_is_renewed_and_its_process_exists() -> None:
     assert lease(age=late, runs=False) == (False, True)
     assert lease(age=1, here=False, runs=False) == (True, False), "of another host's processes nothing is known"
     assert lease(age=late, here=False) == (False, True)
-    for here in (True, False):
-        assert lease(age=1, held=False, here=here, runs=False) == (False, False), "it was given back"
-        assert lease(age=late, held=False, here=here, runs=False) == (False, False)

@@ -60,7 +60,7 @@ def test_each_provider_is_checked_by_its_own_configuration() -> None:
 
 
 def test_what_an_idle_refresh_needs_of_a_local_warehouse_loads_no_pandas(tmp_path: Path) -> None:
-    StateStore(warehouse=str(tmp_path)).state().put_lease("views/a", "a-run", held=True)
+    StateStore(warehouse=str(tmp_path)).state().put_lease("views/a", "a-run")
     code = (
         "import sys; from backfill_assets import build_definitions, kafka_source; "
         "from backfill_assets.adapters.state.state_store import StateStore; "

@@ -228,7 +228,7 @@ def test_a_failed_run_is_a_message_with_advice_and_exit_code_1(cli: CommandLine)
 
 
 def test_a_view_whose_first_run_has_begun_is_shown_as_starting(cli: CommandLine, project: Project) -> None:
-    project.workspace().state.put_lease("views/even", "a-run", held=True)
+    project.workspace().state.put_lease("views/even", "a-run")
     assert cli.json("status", "even")[0]["state"] == "starting"
 
 

@@ -174,13 +174,13 @@ def test_every_planned_stop_is_a_success_with_its_reason(
 
 
 def test_a_run_that_finds_another_one_at_work_stops(shop: DagsterProject) -> None:
-    shop.project.workspace().state.put_lease("views/even", "another-run", held=True)
+    shop.project.workspace().state.put_lease("views/even", "another-run")
     before_creation = shop.refresh("even")
     assert before_creation.success
     assert [each["stopped_reason"] for each in observed(before_creation, "even")] == ["lease_held"]
-    shop.project.workspace().state.put_lease("views/even", "another-run", held=False)
+    shop.project.workspace().state.free_lease("views/even")
     shop.refresh("even", max_rows=10)
-    shop.project.workspace().state.put_lease("views/even", "another-run", held=True)
+    shop.project.workspace().state.put_lease("views/even", "another-run")
     (seen,) = observed(shop.refresh("even"), "even")
     assert seen["stopped_reason"] == "lease_held"
     assert "another-run" in seen["stopped_detail"]

@@ -154,9 +154,9 @@ def test_what_is_paused_or_throttled_to_nothing_is_left_alone(shop: DagsterProje
 
 def test_a_table_that_a_run_is_working_on_is_left_alone(shop: DagsterProject) -> None:
     more(shop)
-    state(shop).put_lease("sources/orders", "another-run", held=True)
+    state(shop).put_lease("sources/orders", "another-run")
     assert "orders: run another-run is working on it" in reason(tick(shop))
-    state(shop).put_lease("sources/orders", "another-run", held=False)
+    state(shop).free_lease("sources/orders")
     ended(shop, {f"{TABLE_TAG}/orders": "true"}, dg.DagsterRunStatus.STARTED)
     assert "orders: a run of it has not ended" in reason(tick(shop))
 
@@ -210,14 +210,14 @@ def test_runs_that_fail_are_requested_again_but_not_at_once(
 
 def test_only_a_run_whose_process_is_gone_is_reported(shop: DagsterProject, monkeypatch: pytest.MonkeyPatch) -> None:
     running = ended(shop, {}, dg.DagsterRunStatus.STARTED)
-    state(shop).put_lease("views/live", running.run_id, held=True)
+    state(shop).put_lease("views/live", running.run_id)
     assert reason(tick(shop, "reap_dead_runs")) == "no dead runs"
 
     dead = ended(shop, {}, dg.DagsterRunStatus.STARTED)
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = psutil.Process(process.pid).create_time()
     monkeypatch.setattr("backfill_assets.adapters.state.state_store.os.getpid", lambda: process.pid)
-    state(shop).put_lease("sources/orders", dead.run_id, held=True)
+    state(shop).put_lease("sources/orders", dead.run_id)
     monkeypatch.undo()
     assert state(shop).leases()["sources/orders"].process_started == started
     process.communicate()

@@ -49,7 +49,7 @@ class Meddler:
 
     def rival(self) -> None:
         """Let another run do everything that is left to do."""
-        self.project.workspace().state.put_lease(f"views/{self.name}", "stalled", held=False)
+        self.project.workspace().state.free_lease(f"views/{self.name}")
         assert self.project.refresh(self.name, Limits(chunk_rows=4)).report.stopped is Stop.CAUGHT_UP
 
 

@@ -68,9 +68,9 @@ def test_a_child_waits_for_its_parent_and_writes_nothing_before(lake: Lake) -> N
     shown = status(lake.project.workspace(), "second")
     assert (shown.state, "waits for view 'first'" in shown.problem) == ("waiting", True)
     workspace = lake.project.workspace()
-    workspace.state.put_lease("views/second", "another", held=True)
+    workspace.state.put_lease("views/second", "another")
     assert status(workspace, "second").state == "starting", "the run at work tells what it waits for"
-    workspace.state.put_lease("views/second", "another", held=False)
+    workspace.state.free_lease("views/second")
     assert not Path(lake.location("second")).exists(), "nothing was written"
 
 
@@ -247,7 +247,7 @@ def test_a_parent_that_yields_to_its_views_ends_early_while_one_is_behind_its_bo
     state = lake.project.workspace().state
     assert lake.project.refresh("first", yielding).report.epochs, "nobody is at work on the view that is behind"
     lake.append("base", [{"id": 105, "v": 1, "name": "waits"}])
-    state.put_lease("views/second", "another-run", held=True)
+    state.put_lease("views/second", "another-run")
     waiting = lake.project.refresh("first", yielding).report
     assert (waiting.stopped, waiting.epochs) == (Stop.WAITING, [])
     assert "view 'second'" in waiting.detail
@@ -258,9 +258,9 @@ def test_a_parent_that_yields_to_its_views_ends_early_while_one_is_behind_its_bo
     set_controls(lake.project.workspace(), "second", paused=True, by="test")
     assert lake.project.refresh("first", yielding).report.epochs, "a paused view is not waited for"
     set_controls(lake.project.workspace(), "second", paused=False, by="test")
-    state.put_lease("views/second", "another-run", held=False)
+    state.free_lease("views/second")
     refresh(lake, "first", "second")
     exact(lake, "second", SECOND, ["w", "name"], "first")
     lake.append("base", [{"id": 107, "v": 1, "name": "waits"}])
-    state.put_lease("views/second", "another-run", held=True)
+    state.put_lease("views/second", "another-run")
     assert lake.project.refresh("first", yielding).report.epochs, "a view that is live is not waited for"
