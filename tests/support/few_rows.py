@@ -8,7 +8,7 @@ from backfill_assets.adapters.compute import staged_rows as staging
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_rows
-from backfill_assets.adapters.spark.resource import SparkResource
+from backfill_assets.adapters.spark.resource import SparkResource, do_nothing
 from backfill_assets.adapters.storage.put_if_absent import check_store
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
 from backfill_assets.core.epoch.records import Plan
@@ -49,7 +49,7 @@ def _staged(spark: "SparkSession", table: TableLocation) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind, most in (("few", staging.FEW_BYTES), ("much", 0)):
         staging.FEW_BYTES = most
-        folder, rows = StagingFolder(table=table, name=f"11111111-1-{kind}"), spark.sql(QUERY)
+        folder, rows = StagingFolder(table=table, name=f"11111111-1-{kind}", reach=do_nothing), spark.sql(QUERY)
         more = {"bytes": "sum(length(raw)) FILTER (WHERE length(raw) < 9)"}
         counts = write_changes(rows, folder, "odd", tasks=1, scans=_scans(), more=more)
         found[kind] = {
@@ -58,7 +58,7 @@ def _staged(spark: "SparkSession", table: TableLocation) -> dict[str, Any]:
             "rows": _texts(parquet_files(spark, [folder.child("rows")])),
             "wanted": _texts(rows.drop("odd")),
         }
-    nothing = StagingFolder(table=table, name="11111111-2-none")
+    nothing = StagingFolder(table=table, name="11111111-2-none", reach=do_nothing)
     counts = write_rows(spark.sql(QUERY).where("FALSE"), nothing, {"insert": "count(1)"}, tasks=1, scans=_scans())
     return {**found, "none": {**counts, "files": len(nothing.files())}}
 

@@ -89,7 +89,7 @@ class SparkCompute:
         else `ComputeError`.
         """
         name = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
-        folder = StagingFolder(table=self.output, name=name)
+        folder = StagingFolder(table=self.output, name=name, reach=self.runner.reach)
         counts = computed(
             self.runner,
             Work.of(plan),

@@ -44,10 +44,12 @@ _FIXED = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", 
 
 @dataclass(frozen=True, kw_only=True)
 class StagingFolder:
-    """The folder of an attempt inside a table's, and which files are known to be in it."""
+    """The folder of an attempt inside a table's, and which files are known to be in it. `reach` checks that Spark writes
+    there."""
 
     table: TableLocation
     name: str
+    reach: Callable[[], None]
     _written: list[tuple[StagedFile, ...] | None] = field(default_factory=list)
     """What each write has put there; None for one of Spark, whose files are to be looked for."""
 
@@ -147,6 +149,7 @@ def _staged(given: _Output, folder: StagingFolder, *, tasks: int, scans: Scans) 
         return _staged_here(given, folder, scans)
     counted, seen = _counted(given.rows.coalesce(tasks), given.counts)
     written = counted.drop(*given.flags)
+    folder.reach()
     _write(written, folder.child(given.inside), by_operation=given.by_operation)
     folder.written_by_spark()
     scans.computed(written)
@@ -165,6 +168,7 @@ def _staged_here(given: _Output, folder: StagingFolder, scans: Scans) -> dict[st
         found = {name: int(row[name] or 0) for name in wanted}
         rows = once.drop(*given.flags)
         if found.pop(_BYTES) > FEW_BYTES:
+            folder.reach()
             _write(rows, folder.child(given.inside), by_operation=given.by_operation)
             folder.written_by_spark()
         else:

@@ -116,7 +116,7 @@ class TableCompute:
         `ReadMismatchError` where it is not; `PoisonRowError` where rows cannot be computed; else `ComputeError`.
         """
         name = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
-        folder = StagingFolder(table=self.output, name=name)
+        folder = StagingFolder(table=self.output, name=name, reach=self.runner.reach)
         try:
             records = partial(recent_records, self.output, at, plan.target)
             choice = StepChoice(upstreams=self.upstreams, mode=self.mode, records=records)

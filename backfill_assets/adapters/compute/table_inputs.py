@@ -128,6 +128,7 @@ class TableInputs:
                 scratch = attempt.scratch(segment)
                 upstream, columns = self.upstreams[read.source], self.columns(plan, read.source)
                 rows = table_rows(attempt.spark, upstream, read.changes, columns, scratch)
+                attempt.staging.reach()
                 attempt.scans.computed(
                     capture(self.output, folder, segment, rows, tasks=tasks_for(attempt.spark, read.rows))
                 )

@@ -1,5 +1,8 @@
 """A session that reaches the same stores as the planning process: its settings, and a check that they do.
 
+What this process has written, and Spark reads, is found nowhere else. So the warehouse's store is checked before Spark
+writes there, and where it has failed, which another store would explain; not by runs of which this process writes the rows.
+
 The settings are the session's own, so that a Spark Connect server needs none. What it must have is the connector's jars.
 """
 
@@ -17,7 +20,7 @@ from backfill_assets.errors import EnvironmentSetupError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["reach_table", "reaching"]
+__all__ = ["check_reached", "reach_table", "told"]
 
 _NOT_THERE = "PATH_NOT_FOUND"
 _NO_CONNECTOR = "S3AFileSystem"
@@ -27,17 +30,22 @@ _PATTERN = re.compile(r"[\[\]{}*?\\]")
 _SAME_CLIENT = "a Spark server keeps the client that it made first for a bucket: start it again if the endpoint changed"
 
 
-def reaching(session: "SparkSession", warehouse: Warehouse) -> "SparkSession":
-    """The session, told how to reach the warehouse; a local one takes nothing.
+def told(session: "SparkSession", warehouse: Warehouse) -> "SparkSession":
+    """The session, told how to reach the warehouse; a local one takes nothing."""
+    _tell(session, warehouse.spark_settings)
+    return session
+
+
+def check_reached(session: "SparkSession", warehouse: Warehouse) -> None:
+    """Check that a session reaches the warehouse, by some requests of Spark; nothing is asked of a local one.
 
     Errors: `EnvironmentSetupError` if it does not reach it, with the reason, or reaches another one of that name.
     """
     settings = warehouse.spark_settings
     if not settings:
-        return session
+        return
     expected = warehouse.objects("").get(MARKER)
     try:
-        _tell(session, settings)
         found = _read(session, f"{warehouse.uri}/{MARKER}")
     except Exception as error:  # whatever a connector raises on its way to the store
         raise _unreached(warehouse.uri, error, settings) from None
@@ -47,7 +55,6 @@ def reaching(session: "SparkSession", warehouse: Warehouse) -> "SparkSession":
             "missing",
             hint=_SAME_CLIENT,
         )
-    return session
 
 
 def reach_table(session: "SparkSession", table: TableElsewhere) -> None:

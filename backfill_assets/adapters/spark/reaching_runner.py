@@ -43,5 +43,9 @@ class ReachingRunner(SparkRunner):
 
         return self._runner.run(reached)
 
+    def reach(self) -> None:
+        """As the other runner does."""
+        self._runner.reach()
+
     def close(self) -> None:
         """Nothing: the session belongs to the other runner."""

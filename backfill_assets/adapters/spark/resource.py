@@ -24,10 +24,10 @@ from backfill_assets.adapters.local.servers import endpoints, spark_token
 from backfill_assets.adapters.runtime.session_settings import not_open
 from backfill_assets.adapters.runtime.spark_conf import spark_conf
 from backfill_assets.adapters.spark.patience import is_lost, reason_of_loss
-from backfill_assets.adapters.spark.reach import reaching
+from backfill_assets.adapters.spark.reach import check_reached, told
 from backfill_assets.adapters.spark.session import Remote, abandon, attached, close, in_process, is_remote
 from backfill_assets.adapters.storage.warehouse import Warehouse
-from backfill_assets.errors import DeclarationError, EnvironmentSetupError, SparkLostError
+from backfill_assets.errors import BackfillError, DeclarationError, EnvironmentSetupError, SparkLostError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,8 +88,9 @@ class SparkResource(ConfigurableResource[Any]):
         if remote is not None:
             _check_reach(remote, warehouse)
             # A server that was started anew has another token.
-            return SparkRunner(lambda: reaching(attached(self._remote() or remote, self.config), warehouse))
-        return SparkRunner(lambda: reaching(self._in_process(s3=s3 or bool(warehouse.spark_settings)), warehouse))
+            return SparkRunner(lambda: told(attached(self._remote() or remote, self.config), warehouse), warehouse)
+        with_connector = s3 or bool(warehouse.spark_settings)
+        return SparkRunner(lambda: told(self._in_process(s3=with_connector), warehouse), warehouse)
 
     def _in_process(self, *, s3: bool) -> "SparkSession":
         conf = {**spark_conf(s3=s3), "spark.driver.memory": self.driver_memory, **self.config}
@@ -112,8 +113,10 @@ def do_nothing() -> None:
 class SparkRunner:
     """Runs functions of a session on one thread of its own; the first of them creates the session."""
 
-    def __init__(self, connect: "Callable[[], SparkSession]") -> None:
+    def __init__(self, connect: "Callable[[], SparkSession]", warehouse: Warehouse | None = None) -> None:
         self._connect = connect
+        self._warehouse = warehouse
+        self._reached = warehouse is None
         self._session: SparkSession | None = None
         self._thread: ThreadPoolExecutor | None = None
         self.on_wait: Callable[[], None] = do_nothing
@@ -131,8 +134,8 @@ class SparkRunner:
         Any interrupt while waiting cancels Spark's jobs, waits until the thread is idle, and is raised again. The session of
         a server that does not cancel in time is let go, which ends all that waits for it.
 
-        Errors: what the action raises; `SparkLostError` where a Spark Connect server has lost the session, of which the next
-        action gets another one.
+        Errors: what the action raises; `EnvironmentSetupError` where Spark has failed and does not reach the warehouse's
+        store; `SparkLostError` where a Spark Connect server has lost the session, of which the next action gets another one.
         """
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="spark")
@@ -148,6 +151,15 @@ class SparkRunner:
             wait([future])
             raise
 
+    def reach(self) -> None:
+        """Check, once for a session, that it reaches the warehouse's store; an action calls it before Spark writes there.
+
+        Errors: `EnvironmentSetupError`.
+        """
+        if self._warehouse is not None and not self._reached and self._session is not None:
+            check_reached(self._session, self._warehouse)
+            self._reached = True
+
     def close(self) -> None:
         """Release the thread and the session. A Spark in this process stays up for the next runner."""
         if self._thread is not None:
@@ -159,6 +171,7 @@ class SparkRunner:
         """End the session, if there is one."""
         if self._session is not None:
             session, self._session = self._session, None
+            self._reached = self._warehouse is None
             self.buckets.clear()
             end(session)
 
@@ -183,6 +196,8 @@ class SparkRunner:
             return action(session)
         except Exception as error:
             if not (is_remote(session) and is_lost(error)):
+                if not isinstance(error, BackfillError):
+                    self.reach()  # a store that is not reached explains it
                 raise
             self._forget(abandon)
             raise SparkLostError(

@@ -29,6 +29,8 @@ class Sources:
     _clients: dict[str, KafkaClient] = field(default_factory=dict, init=False)
     _logs: dict[str, LogReader] = field(default_factory=dict, init=False)
     _bronze: dict[str, BronzeState] = field(default_factory=dict, init=False)
+    _used: set[str] = field(default_factory=set, init=False)
+    """Sources of which what was found has been asked for as what is new."""
 
     def client(self, source: KafkaSource) -> KafkaClient:
         """The Kafka client of a source."""
@@ -73,10 +75,12 @@ class Sources:
         return self._logs[source]
 
     def bronze(self, source: str, *, again: bool = True) -> BronzeState:
-        """The bronze table of a source; as it was found before, if not `again`. `UpstreamChangedError` if it does not exist
-        (any more)."""
-        if again or source not in self._bronze:
+        """The bronze table of a source; as it was found before, if not `again`. A run's goal and its first decision come from
+        one look. `UpstreamChangedError` if it does not exist (any more)."""
+        if source not in self._bronze or (again and source in self._used):
             self._bronze[source] = self._bronze_now(source)
+        if again:
+            self._used.add(source)
         return self._bronze[source]
 
     def _bronze_now(self, source: str) -> BronzeState:

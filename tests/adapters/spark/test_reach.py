@@ -10,14 +10,14 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors.exceptions.connect import AnalysisException
 
-from backfill_assets.adapters.spark.reach import reach_table, reaching
+from backfill_assets.adapters.spark.reach import check_reached, reach_table, told
 from backfill_assets.adapters.spark.reaching_runner import ReachingRunner
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.asked_stores import AskedStores
 from backfill_assets.adapters.storage.put_if_absent import MARKER
 from backfill_assets.adapters.storage.upstream_location import TableElsewhere
 from backfill_assets.adapters.storage.warehouse import Warehouse
-from backfill_assets.errors import EnvironmentSetupError
+from backfill_assets.errors import DroppedError, EnvironmentSetupError
 
 TOLD = {"fs.s3a.endpoint": "https://e", "fs.s3a.access.key": "an-id", "fs.s3a.secret.key": "a-secret"}
 
@@ -84,7 +84,8 @@ def reached(tmp_path: Path, seen: list[str] | Exception, marker: bytes | None = 
     if marker is not None:
         warehouse.objects("").put(MARKER, marker)
     given: Any = session
-    assert id(reaching(given, warehouse)) == id(session)
+    assert id(told(given, warehouse)) == id(session)
+    check_reached(given, warehouse)
     return session
 
 
@@ -119,8 +120,46 @@ def test_whatever_else_a_connector_says_is_told_without_keys(tmp_path: Path) -> 
 def test_a_local_warehouse_asks_nothing_of_a_session(tmp_path: Path) -> None:
     session = Session(RuntimeError("asked"))
     given: Any = session
-    assert id(reaching(given, Warehouse(uri=str(tmp_path)))) == id(session)
+    assert id(told(given, Warehouse(uri=str(tmp_path)))) == id(session)
+    check_reached(given, Warehouse(uri=str(tmp_path)))
     assert session.settings == {}
+
+
+def fail(error: Exception) -> None:
+    raise error
+
+
+def test_that_the_warehouse_is_reached_is_asked_before_spark_writes_once_and_not_of_what_it_only_reads(
+    tmp_path: Path,
+) -> None:
+    session = Session(["mine"])
+    runner = running(session, warehouse := OnS3(uri=str(tmp_path)))
+    warehouse.objects("").put(MARKER, b"mine\n")
+    assert runner.run(lambda _session: session.reads) == 0
+    runner.run(lambda _session: runner.reach())
+    ReachingRunner(runner, lambda: ()).run(lambda _session: runner.reach())
+    with pytest.raises(ZeroDivisionError):
+        runner.run(lambda _session: fail(ZeroDivisionError()))
+    assert session.reads == 1
+    runner.close()
+    runner.run(lambda _session: runner.reach())
+    assert session.reads == 2, "another session is asked, too"
+    runner.close()
+
+
+def test_an_error_is_explained_by_a_store_that_is_not_reached(tmp_path: Path) -> None:
+    session = Session(["another's"])
+    runner = running(session, warehouse := OnS3(uri=str(tmp_path)))
+    warehouse.objects("").put(MARKER, b"mine\n")
+    with pytest.raises(DroppedError):  # it says itself what it is
+        runner.run(lambda _session: fail(DroppedError("gone")))
+    for _ in range(2):
+        with pytest.raises(EnvironmentSetupError, match="Spark reaches another store than this process"):
+            runner.run(lambda _session: fail(RuntimeError("no such file")))
+    session.seen = ["mine"]
+    with pytest.raises(RuntimeError, match="no such file"):
+        runner.run(lambda _session: fail(RuntimeError("no such file")))
+    runner.close()
 
 
 BUCKET = {"fs.s3a.bucket.raw.endpoint": "https://e", "fs.s3a.bucket.raw.secret.key": "a-secret"}
@@ -201,6 +240,6 @@ def test_a_store_that_is_not_reached_stops_the_views_that_read_from_it_and_no_ot
     runner.close()
 
 
-def running(session: Session) -> SparkRunner:
+def running(session: Session, warehouse: Warehouse | None = None) -> SparkRunner:
     given: Any = session
-    return SparkRunner(lambda: given)
+    return SparkRunner(lambda: given, warehouse)

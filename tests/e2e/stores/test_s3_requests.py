@@ -22,11 +22,11 @@ from tests.support.servers import FOLDER
 
 pytestmark = pytest.mark.e2e
 
-MOST = {"orders": 22, "large": 32, "sums": 42}
+MOST = {"orders": 14, "large": 22, "sums": 32}
 """Requests of a refresh with one epoch of 1,000 records, in a process of its own, on young logs."""
-OF_AN_EPOCH = {"orders": 8, "large": 16, "sums": 26}
+OF_AN_EPOCH = {"orders": 7, "large": 15, "sums": 25}
 """Requests from one commit of a table to the next, in a run of several epochs: the median."""
-TOGETHER, IDLE = 73, 22
+TOGETHER, IDLE = 60, 15
 """Requests of one process that refreshes all three, with one epoch of each, and with nothing to do."""
 
 
