@@ -20,6 +20,7 @@ from benchmarks import (
     first,
     idle,
     ingest,
+    joins,
     queries,
     refresh,
     situations,
@@ -42,10 +43,11 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "tables": tables.run,
     "changes": changes.run,
     "queries": queries.run,
+    "joins": joins.run,
     "counting": counting.run,
     "situations": situations.run,
 }
-SIZED = {"ingest", "backfill", "tables", "changes", "queries", "counting"}
+SIZED = {"ingest", "backfill", "tables", "changes", "queries", "joins", "counting"}
 """Those whose size is a number of rows that `--rows` sets."""
 
 
