@@ -14,7 +14,7 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.query.kinds import TIMES, kind_of
 from backfill_assets.query.resolved import alias_of, sources_of, spelled_node, unwrapped
 
-__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "is_computed", "may_be_key", "note_units"]
+__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "Hops", "hops_of", "is_computed", "may_be_key", "note_units"]
 
 _TEXT: Final = frozenset({"STRING"})
 _WHOLE: Final = frozenset({"INTEGER"})
@@ -48,6 +48,30 @@ _FORMAT: Final = re.compile(r"(yyyy|MM|dd|HH|mm|ss|[-/:. T])+")
 """The patterns of times that mean the same wherever they are written."""
 
 
+_DURATION: Final = re.compile(r"(\d{1,6}) (second|minute|hour|day|week)s?", re.IGNORECASE)
+_SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+
+
+@dataclass(frozen=True)
+class Hops:
+    """How a moment is in several windows of time, each of which lies within `count` tiles that follow one another: SQL for
+    the start of the `tile` of a row; how many microseconds after a window's value, its start or end, the `first` of its
+    tiles begins, and how long `each` of them is.
+
+    A row is in one tile, so rows are found by tiles as by any other key, and none of them twice.
+    """
+
+    tile: str
+    first: int
+    each: int
+    count: int
+
+    def tiles(self, value: str) -> str:
+        """SQL for the starts of the tiles of a window."""
+        first = f"unix_micros({value}) + {self.first}L"
+        return f"transform(sequence(0, {self.count - 1}), n -> timestamp_micros({first} + n * {self.each}L))"
+
+
 def note_units(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     """Note in a tree which calls may have another unit of time than the query's text has, as one is abbreviated there."""
     if any(token.token_type == TokenType.STRING and token.text.upper() in _ABBREVIATED for token in tokens):
@@ -78,7 +102,31 @@ def is_computed(node: exp.Expr) -> bool:
 
 def may_be_key(node: exp.Expr) -> bool:
     """Whether an expression of such a tree is a column, a `coalesce` of columns, or computed as a key may be."""
-    return isinstance(node.unalias(), exp.Column | exp.Coalesce) or is_computed(node)
+    return isinstance(node.unalias(), exp.Column | exp.Coalesce) or is_computed(node) or hops_of(node) is not None
+
+
+def hops_of(node: exp.Expr) -> Hops | None:
+    """How a row has several values of an expression of such a tree: the starts, or the ends, of the windows that a moment is
+    in, if these overlap."""
+    value = node.unalias()
+    bound = value.this if isinstance(value, exp.Cast) and kind_of(value) == "TIMESTAMP" else None
+    call = bound.this if isinstance(bound, exp.Dot) else None
+    if not isinstance(call, exp.Anonymous) or call.name.lower() != "window" or len(call.expressions) != 3:
+        return None
+    at, *durations = call.expressions
+    length, step = map(_micros, durations)
+    if not isinstance(at, exp.Column) or kind_of(at) != "TIMESTAMP" or not 0 < step < length:
+        return None
+    column = exp.column(exp.to_identifier(at.name, quoted=True)).sql("spark")
+    tile = f"CAST(window({column}, '{durations[1].name}').start AS TIMESTAMP)"
+    first = -length if value.this.expression.name.lower() == "end" else 0
+    return Hops(tile, first, each=step, count=-(-length // step))
+
+
+def _micros(duration: exp.Expr) -> int:
+    """How long a duration is, in microseconds; 0 where that is not known."""
+    found = _DURATION.fullmatch(duration.name) if isinstance(duration, exp.Literal) and duration.is_string else None
+    return int(found[1]) * _SECONDS[found[2].lower()] * 1_000_000 if found else 0
 
 
 def _is_key(node: exp.Expr) -> bool:
@@ -143,22 +191,27 @@ def _aliases(node: exp.Expr) -> set[str]:
 
 @dataclass(frozen=True)
 class ComputedKeys:
-    """The expressions by which parts of a tree compare rows: the node of each spelling; and the `inner` spelling of those
-    over a subquery's columns, over the columns of its sources."""
+    """The expressions by which parts of a tree compare rows: the node of each spelling; the `inner` spelling of those
+    over a subquery's columns, over the columns of its sources; and how rows have several values of some (`hops`)."""
 
     nodes: Mapping[str, exp.Expr] = field(default_factory=dict)
     inner: Mapping[str, str] = field(default_factory=dict)
+    hops: Mapping[str, Hops] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tree: exp.Expr) -> "ComputedKeys":
-        """Those of a tree whose types are known."""
+    def of(cls, tree: exp.Expr, *, several: bool = False) -> "ComputedKeys":
+        """Those of a tree whose types are known; also those of which rows have `several` values."""
+
+        def fits(node: exp.Expr) -> bool:
+            return is_computed(node) or (several and hops_of(node) is not None)
+
         subqueries = {
             source.alias_or_name: unwrapped(source.this)
             for select in tree.find_all(exp.Select)
             for source in sources_of(select)
             if isinstance(source, exp.Subquery)
         }
-        left = {spelled_node(each): each.unalias() for each in _compared(tree) if is_computed(each)}
+        left = {spelled_node(each): each.unalias() for each in _compared(tree) if fits(each)}
         nodes: dict[str, exp.Expr] = {}
         inner: dict[str, str] = {}
         while left:
@@ -166,11 +219,12 @@ class ComputedKeys:
             nodes[spelled] = node
             (alias,) = _aliases(node)
             within = _within(node, subqueries.get(alias))
-            if within is not None and is_computed(within):
+            if within is not None and fits(within):
                 inner[spelled] = spelled_node(within)
                 if inner[spelled] not in nodes:
                     left[inner[spelled]] = within
-        return cls(nodes, inner)
+        hops = {spelled: hops_of(node) for spelled, node in nodes.items()} if several else {}
+        return cls(nodes, inner, {spelled: each for spelled, each in hops.items() if each is not None})
 
     def alias(self, spelled: str) -> str:
         """The alias of the source of a column or expression, spelled as before its columns."""
@@ -194,6 +248,10 @@ class ComputedKeys:
     def outer(self, alias: str, carriers: frozenset[str]) -> frozenset[str]:
         """The expressions over a subquery's columns whose inner spelling is a carrier of what it gives."""
         return frozenset(each for each, inner in self.inner.items() if inner in carriers and self.alias(each) == alias)
+
+    def of_one_value(self, carriers: frozenset[str]) -> frozenset[str]:
+        """The carriers of which each row has one value."""
+        return carriers - self.hops.keys()
 
     def kept(self, carriers: Iterable[str], by: Sequence[exp.Expr]) -> frozenset[str]:
         """The carriers of which rows that are equal in all of `by` have one value."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
-from backfill_assets.query.computed_keys import ComputedKeys, note_units
+from backfill_assets.query.computed_keys import ComputedKeys, Hops, note_units
 from backfill_assets.query.covers import covers
 from backfill_assets.query.kinds import are_typed, kind_of, kind_of_type
 from backfill_assets.query.partition import (
@@ -41,7 +41,8 @@ class KeyClass:
     and the column of the view's rows, the `output`, which holds it or, if `is_hidden`, its hash; empty if none does. `kind`
     is the family of types that the value is of.
 
-    With occurrences `apart` it is a key only if the column is null in no row of those of `nulls` (`partition`).
+    With occurrences `apart` it is a key only if the column is null in no row of those of `nulls` (`partition`). Rows of the
+    occurrences in `hops` have several values of it: their SQL makes so many rows of each.
     """
 
     columns: Mapping[int, str]
@@ -51,6 +52,7 @@ class KeyClass:
     apart: frozenset[int] = field(default=frozenset(), repr=False)
     nulls: frozenset[int] = field(default=frozenset(), repr=False)
     computed: frozenset[int] = field(default=frozenset(), repr=False)
+    hops: Mapping[int, Hops] = field(default_factory=dict, repr=False)
 
     @property
     def carrier(self) -> str:
@@ -61,8 +63,12 @@ class KeyClass:
 
     def of_occurrence(self, number: int) -> str:
         """SQL for the hash of the value in the rows of an occurrence."""
+        return self.hashed(self.value(number))
+
+    def value(self, number: int) -> str:
+        """SQL for the value itself."""
         value = self.columns[number]
-        return self.hashed(value if number in self.computed else backquoted(value))
+        return value if number in self.computed else backquoted(value)
 
     def hashed(self, value: str) -> str:
         """SQL for the hash of a value. Integers of any width, and texts that differ in spaces at the end (which CHAR pads),
@@ -122,6 +128,7 @@ class _Option:
     apart: frozenset[int] = frozenset()
     nulls: frozenset[int] = frozenset()
     computed: frozenset[int] = frozenset()
+    hops: Mapping[int, Hops] = field(default_factory=dict)
 
     def worth(self, left: Collection[int]) -> tuple[int, int, bool, int]:
         """How good a key it is where these occurrences are left. Rows are found by columns without a scan of all."""
@@ -192,7 +199,9 @@ def _options(
 ) -> Iterator[_Option]:
     """All ways to cover some place of a tree; with `asking` also those that ask of nulls."""
     seen: set[frozenset[tuple[int, str]]] = set()
-    computed = ComputedKeys.of(tree)
+    computed = ComputedKeys.of(
+        tree, several=carried
+    )  # what else is computed of these rows has to be left out of the result
     whole = _Whole(tree, types, computed, carried)
     for target, cover in covers(tree, computed):
         for found in _found(tree, target, cover, computed):
@@ -226,6 +235,7 @@ class _Held(NamedTuple):
     kind: str
     is_apart: bool
     is_computed: bool = False
+    hops: Hops | None = None
 
 
 @dataclass(frozen=True)
@@ -257,14 +267,14 @@ class _Whole:
             return None
         columns = {number: each.column for number, each in one.items()}
         apart = frozenset(number for number, each in one.items() if each.is_apart)
-        option = _Option(columns, kinds[0], apart=apart, nulls=frozenset(nulls), computed=computed)
+        hops = {number: each.hops for number, each in one.items() if each.hops is not None}
+        option = _Option(columns, kinds[0], apart=apart, nulls=frozenset(nulls), computed=computed, hops=hops)
         return self._carried(option, found)
 
     def _held(self, number: int, spelled: str, is_apart: bool) -> "_Held":
         if spelled in self.computed.nodes:
-            return _Held(
-                self.computed.over_rows(spelled), kind_of(self.computed.nodes[spelled]), is_apart, is_computed=True
-            )
+            kind, hops = kind_of(self.computed.nodes[spelled]), self.computed.hops.get(spelled)
+            return _Held(self.computed.over_rows(spelled), kind, is_apart, is_computed=True, hops=hops)
         column = alias_of(spelled)[1]
         return _Held(column, kind_of_type(self.types[number].get(column, "")), is_apart)
 
@@ -274,7 +284,8 @@ class _Whole:
             return option
         if found.outputs:
             return replace(option, output=output_names(self.tree)[found.outputs[0]])
-        hidden = sorted(filter(None, map(self._as_written, found.carriers)), key=lambda each: (len(each), each))
+        carriers = self.computed.of_one_value(found.carriers)
+        hidden = sorted(filter(None, map(self._as_written, carriers)), key=lambda each: (len(each), each))
         return replace(option, hidden=hidden[0]) if hidden else None
 
     def _as_written(self, carrier: str) -> str:
@@ -303,7 +314,8 @@ def _chosen(options: Sequence[_Option]) -> KeyClasses:
         of |= dict.fromkeys(left & best.columns.keys(), len(classes))
         left -= best.columns.keys()
         name = f"{CLASS}{len(classes)}" if best.hidden else best.output
-        classes.append(KeyClass(best.columns, name, best.kind, bool(best.hidden), computed=best.computed))
+        key = KeyClass(best.columns, name, best.kind, bool(best.hidden), computed=best.computed, hops=best.hops)
+        classes.append(key)
         if best.hidden:
             hidden.append(f"{classes[-1].hashed(best.hidden)} AS {name}")
     return KeyClasses(tuple(classes), of, tuple(hidden))

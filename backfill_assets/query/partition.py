@@ -7,7 +7,7 @@ DISTINCT, a set operation) has the key among what it compares by: its carriers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import Token, exp
@@ -192,13 +192,14 @@ class _Check:
 
     def _select(self, select: exp.Select, outer: frozenset[str]) -> _Rows:
         rows = self._joined(select)
-        self._check_subqueries(select, rows, outer)
+        single = self.computed.of_one_value(rows.carriers)
+        self._check_subqueries(select, replace(rows, carriers=single), outer)
         if not rows.covered:
             return rows
-        if any(a in rows.carriers and b in outer for a, b in either_way(equalities(select.args.get("where")))):
+        if any(a in single and b in outer for a, b in either_way(equalities(select.args.get("where")))):
             return _Rows(covered=True, linked=True)
         carriers = self._grouped(select, rows.carriers)
-        self._check_windows(select, carriers)
+        self._check_windows(select, self.computed.of_one_value(carriers))
         outputs = tuple(at for at, each in enumerate(select.expressions) if spelled_node(each) in carriers)
         compares = any(select.args.get(name) for name in ("limit", "offset", "windows", "kind"))
         given = self.computed.kept(carriers, select.expressions)
@@ -229,7 +230,7 @@ class _Check:
         sources = sources_of(select)
         if not sources:
             return _ALL_ROWS
-        where = [] if _may_lose_left(select) else list(equalities(select.args.get("where")))
+        where = [] if _may_lose_left(select) else self._equal(select.args.get("where"))
         rows = self._source(sources[0])
         for number, join in enumerate(joins_of(select), 1):
             rows = self._join(rows, self._source(sources[number]), join, (sources[:number], where))
@@ -242,7 +243,7 @@ class _Check:
         before, where = context
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         is_inner = not side and kind in {"", "INNER", "CROSS"}
-        on = list(equalities(join.args.get("on")))
+        on = self._equal(join.args.get("on"))
         keeps_left = side == "LEFT" or kind in {"SEMI", "ANTI"}
         known = is_inner or (keeps_left and kind in {"", "OUTER", "SEMI", "ANTI"}) or side in {"RIGHT", "FULL"}
         if join.args.get("using") or join.args.get("method") or not known:
@@ -262,6 +263,10 @@ class _Check:
         if is_inner:
             carriers = closed(carriers | right.carriers, on)
         return _Rows(covered=left.covered or right.covered, carriers=carriers)
+
+    def _equal(self, condition: exp.Expr | None) -> list[tuple[str, str]]:
+        """What a condition says is equal, of values of which rows have one: for others, Spark makes several rows of each."""
+        return [pair for pair in equalities(condition) if not self.computed.hops.keys() & {*pair}]
 
     def _unlinked(self, before: list[exp.Expr], join: exp.Join) -> None:
         """Two sides are covered that are not joined by the key: the one without the target is to be left out."""

@@ -9,10 +9,14 @@ __all__ = ["COMPUTED"]
 KEYS: Final = "backfill_assets/query/computed_keys.py"
 KINDS: Final = "backfill_assets/query/kinds.py"
 CLASSES: Final = "backfill_assets/query/key_classes.py"
+PARTITION: Final = "backfill_assets/query/partition.py"
+RESTRICTED: Final = "backfill_assets/adapters/compute/restricted.py"
 
 CASES: Final = "tests/query/test_key_classes.py"
 EXACT: Final = "tests/query/test_rules_are_exact.py"
+HOPPING: Final = "tests/query/test_hopping_windows.py"
 WITH_SPARK: Final = "tests/e2e/tables/test_computed_keys.py"
+SEVERAL: Final = f"{WITH_SPARK}::test_rows_in_several_windows_of_time_are_found_once_and_all_of_them"
 
 COMPUTED: Final = (
     Mutation(
@@ -69,7 +73,56 @@ COMPUTED: Final = (
         file=KEYS,
         old="        case [exp.Column() as at, exp.Literal(is_string=True)]:",
         new="        case [exp.Column() as at, exp.Literal(is_string=True), *_]:",
-        tests=(CASES,),
+        tests=(f"{HOPPING}::test_what_has_several_values_is_no_key_where",),
+    ),
+    Mutation(
+        name="of windows that end within a tile the last rows are not found",
+        file=KEYS,
+        old="count=-(-length // step)",
+        new="count=length // step",
+        tests=(f"{HOPPING}::test_windows_that_end_within_a_tile_have_one_more_and_ends_tell_them_too", SEVERAL),
+    ),
+    Mutation(
+        name="the end of a window is taken for its start",
+        file=KEYS,
+        old="first = -length if",
+        new="first = 0 if",
+        tests=(f"{HOPPING}::test_windows_that_end_within_a_tile_have_one_more_and_ends_tell_them_too", SEVERAL),
+    ),
+    Mutation(
+        name="a day that a window begins on is taken for the window",
+        file=KEYS,
+        old=' if isinstance(value, exp.Cast) and kind_of(value) == "TIMESTAMP" else None',
+        new=" if isinstance(value, exp.Cast) else None",
+        tests=(f"{HOPPING}::test_what_has_several_values_is_no_key_where",),
+    ),
+    Mutation(
+        name="rows are joined by windows that they are not in yet",
+        file=PARTITION,
+        old="if not self.computed.hops.keys() & {*pair}]",
+        new="]",
+        tests=(f"{HOPPING}::test_what_has_several_values_is_no_key_where",),
+    ),
+    Mutation(
+        name="rows are compared within windows that they are not in yet",
+        file=PARTITION,
+        old="self._check_windows(select, self.computed.of_one_value(carriers))",
+        new="self._check_windows(select, carriers)",
+        tests=(f"{HOPPING}::test_what_has_several_values_is_no_key_where",),
+    ),
+    Mutation(
+        name="what is computed of some rows of a window is taken for all of it",
+        file=RESTRICTED,
+        old=" if self.key.hops else result",
+        new=" if not self.key else result",
+        tests=(SEVERAL,),
+    ),
+    Mutation(
+        name="a row that is in two touched windows is found twice",
+        file=RESTRICTED,
+        old="            return count(Part(self._in_tiles(rows.every(), hops), few=False))",
+        new="            return count(Part(self.only(rows.every(), self.key.of_occurrence(at)), few=False)) if hops else None",
+        tests=(SEVERAL,),
     ),
     Mutation(
         name="bounds of windows over local times are moments",

@@ -131,7 +131,6 @@ NOT_A_KEY = [
     ("SELECT d % 2 AS x, median(k) AS m FROM a GROUP BY 1", "decimals are of other types when they are computed"),
     ("SELECT trunc(at, 'Q') AS x, median(k) AS m FROM a GROUP BY 1", "a unit that is written in full elsewhere"),
     ("SELECT date_format(at, 'E') AS x, median(id) AS m FROM a GROUP BY 1", "a pattern that is not known"),
-    ("SELECT window(at, '9 hours', '3 hours').end AS x, median(id) AS m FROM a GROUP BY 1", "in several windows"),
     ("SELECT x, median(k) AS m FROM (SELECT k, window(at, '9 hours').end AS x FROM b) GROUP BY x", "local times"),
     (
         "SELECT x, median(k) AS m FROM (SELECT k, CAST(session_window(at, '1 h').end AS TIMESTAMP) AS x FROM a) GROUP BY x",

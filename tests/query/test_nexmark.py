@@ -8,7 +8,7 @@ import pytest
 
 from backfill_assets.errors import QueryError
 from backfill_assets.query.relational import RelationalQuery
-from tests.support.nexmark import COLUMNS, OVER_STAGES, QUERIES, REFUSED, STAGES, analyzed, rule_of, tables_of
+from tests.support.nexmark import COLUMNS, QUERIES, REFUSED, analyzed, rule_of, tables_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "nexmark.md"
 TABLES = ("auction", "bid", "person", "side_input")
@@ -38,19 +38,8 @@ def test_the_page_lists_the_rule_for_changes_of_each_table() -> None:
     assert listed("| view | what it asks for | `auction` | `bid` | `person` | `side_input` |", without=1) == expected
 
 
-def test_the_page_lists_the_views_by_which_others_are_not_computed_in_full() -> None:
-    views = [
-        row(name, f"`{tables_of(query)[0]}`", told(query, tables_of(query))) for name, query in OVER_STAGES.items()
-    ]
-    assert listed("| view | reads the view | which has | its rule |", without=2) == views
-    stages = [
-        row(f"`{name}`", ", ".join(f"`{each}`" for each in tables_of(query)), told(query, tables_of(query)))
-        for name, (query, _) in STAGES.items()
-    ]
-    assert listed("| view | reads | its rule |") == stages
-    assert all(rule_of(query, tables_of(query)) != "full" for query in OVER_STAGES.values())
-    full = {name for name, query in QUERIES.items() if rule_of(query, tables_of(query)) == "full"}
-    assert {name.removesuffix("_over_view") for name in OVER_STAGES} == full - {"q105", "q107"}
+def test_only_what_asks_for_all_rows_together_is_computed_in_full() -> None:
+    assert {name for name, query in QUERIES.items() if rule_of(query, tables_of(query)) == "full"} == {"q105", "q107"}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -61,12 +50,6 @@ def test_what_the_benchmark_asks_of_the_clock_or_approximately_is_refused(name: 
     assert caught.value.reason == reason
     assert f"- {name} " in PAGE.read_text(encoding="utf-8")
     assert f"(`{reason}`)" in PAGE.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", STAGES)
-def test_a_view_that_others_read_has_the_columns_that_these_expect(name: str) -> None:
-    query, columns = STAGES[name]
-    assert list(analyzed(query).output_columns) == [each.split()[0] for each in columns.split(", ")]
 
 
 def test_all_tables_are_read_and_views_without_a_rule_of_their_own_are_few() -> None:

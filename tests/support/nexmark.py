@@ -15,7 +15,7 @@ from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.query import Query, analyze
 from backfill_assets.query.relational import RelationalQuery
 
-__all__ = ["COLUMNS", "KEYS", "OVER_STAGES", "QUERIES", "REFUSED", "STAGES", "analyzed", "rule_of", "tables_of"]
+__all__ = ["COLUMNS", "KEYS", "QUERIES", "REFUSED", "analyzed", "rule_of", "tables_of"]
 
 COLUMNS: Final = {
     "person": "id BIGINT, name STRING, email_address STRING, credit_card STRING, city STRING, state STRING, "
@@ -152,25 +152,6 @@ QUERIES: Final = {
 }
 """The queries by their names."""
 
-STAGES: Final = {
-    "hopping_bid": (
-        "SELECT auction, window(date_time, '10 seconds', '2 seconds').start AS starttime FROM bid",
-        "auction BIGINT, starttime TIMESTAMP",
-    ),
-}
-"""Views that other views read, each with its columns: they give a row for each window that a bid is in."""
-
-_HOT: Final = "(SELECT auction, starttime, count(*) AS num FROM hopping_bid GROUP BY auction, starttime)"
-
-OVER_STAGES: Final = {
-    "q5_over_view": f"""SELECT bids.auction, bids.num, bids.starttime FROM {_HOT} AS bids
-        JOIN (SELECT starttime, max(num) AS most FROM {_HOT} GROUP BY starttime) AS hottest
-        ON bids.starttime = hottest.starttime AND bids.num >= hottest.most""",
-    "q5_rewrite_over_view": f"""SELECT auction, num, starttime
-        FROM (SELECT *, rank() OVER (PARTITION BY starttime ORDER BY num DESC) AS place FROM {_HOT}) WHERE place = 1""",
-}
-"""Queries that no rule keeps over the tables, over views."""
-
 REFUSED: Final = {
     "q12": (
         "NOT_DETERMINISTIC",
@@ -183,17 +164,16 @@ percentiles that depend on the order of rows."""
 
 
 def tables_of(query: str) -> tuple[str, ...]:
-    """The tables, and stages, that a query names."""
-    return tuple(name for name in (*COLUMNS, *STAGES) if re.search(rf"(FROM|JOIN) {name}\b|, {name} [a-z]\b", query))
+    """The tables that a query names."""
+    return tuple(name for name in COLUMNS if re.search(rf"(FROM|JOIN) {name}\b|, {name} [a-z]\b", query))
 
 
 @lru_cache
 def analyzed(query: str) -> Query:
     """A query over the tables that it names."""
     names = tables_of(query)
-    columns = COLUMNS | {name: given for name, (_, given) in STAGES.items()}
     return analyze(
-        query, {name: parse_schema(columns[name]) for name in names}, {name: KEYS.get(name, ()) for name in names}
+        query, {name: parse_schema(COLUMNS[name]) for name in names}, {name: KEYS.get(name, ()) for name in names}
     )
 
 

@@ -15,10 +15,12 @@ from backfill_assets.query.key_classes import KeyClass, Lookup
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["VALUE", "hashes", "known_rows", "leading_rows"]
+__all__ = ["RAW", "VALUE", "hashes", "known_rows", "leading_rows"]
 
 VALUE = "__value"
 """The hash of a class's value, in rows of a table and of the view, and in those that name what is touched."""
+RAW = "__raw"
+"""The value itself, where rows of some place have several."""
 
 
 def known_rows(
@@ -83,5 +85,6 @@ def leading_rows(
 
 
 def hashes(key: KeyClass, place: int, rows: "DataFrame") -> "DataFrame":
-    """The hashes of a key's values in rows of a place."""
-    return rows.selectExpr(f"{key.of_occurrence(place)} AS {VALUE}")
+    """The hashes of a key's values in rows of a place; with the values, if there are rows that have several."""
+    raw = (f"{key.value(place)} AS {RAW}",) if key.hops else ()
+    return rows.selectExpr(f"{key.of_occurrence(place)} AS {VALUE}", *raw)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import kept
-from backfill_assets.adapters.compute.leading_rows import VALUE, hashes, known_rows, leading_rows
+from backfill_assets.adapters.compute.leading_rows import RAW, VALUE, hashes, known_rows, leading_rows
 from backfill_assets.adapters.compute.relational_changes import (
     TableChanges,
     at_once,
@@ -22,6 +22,7 @@ from backfill_assets.adapters.compute.relational_changes import (
 )
 from backfill_assets.adapters.compute.selectable_rows import Held, Part, SelectableRows, part_of, united
 from backfill_assets.adapters.delta.found_rows import HASH, Sought
+from backfill_assets.query.computed_keys import Hops
 from backfill_assets.query.key_classes import KeyClass, Lookup
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.steps import Steps
@@ -68,11 +69,21 @@ class _Touched:
         return found
 
     def of_place(self, rows: SelectableRows, at: int, count: "Callable[[Part | Held], Part]") -> Part:
-        """The rows of a place that have a touched value, which `count` may count."""
+        """The rows of a place that have a touched value, each once, which `count` may count."""
+        if hops := self.key.hops.get(at):
+            return count(Part(self._in_tiles(rows.every(), hops), few=False))
         found = rows.found(self.key.columns[at], self.sought) if self.sought is not None else None
         if found is not None:
             return count(found)
         return count(Part(self.only(rows.every(), self.key.of_occurrence(at)), few=False))
+
+    def _in_tiles(self, rows: "DataFrame", hops: Hops) -> "DataFrame":
+        tiles = self.values.selectExpr(f"explode({hops.tiles(RAW)}) AS {RAW}").distinct()
+        return self.only(rows, self.key.hashed(hops.tile), among=tiles.selectExpr(f"{self.key.hashed(RAW)} AS {VALUE}"))
+
+    def told(self, result: Part) -> Part:
+        """What a query gives of such rows; where they have several values, what has a touched one: the rest lacks rows."""
+        return Part(self.only(result.frame, self.key.carrier), result.few) if self.key.hops else result
 
     def of_view(self, rows: SelectableRows) -> Part:
         """The rows of the view that tell a touched value."""
@@ -80,14 +91,18 @@ class _Touched:
         found = rows.found(self.key.output, sought) if sought is not None else None
         return found.part if found is not None else Part(self.only(rows.every(), self.key.carrier), few=False)
 
-    def only(self, rows: "DataFrame", value: str, *, how: str = "left_semi") -> "DataFrame":
-        """The rows whose `value`, in SQL, is touched; with `left_anti` those whose is not."""
+    def only(
+        self, rows: "DataFrame", value: str, *, how: str = "left_semi", among: "DataFrame | None" = None
+    ) -> "DataFrame":
+        """The rows whose `value`, in SQL, is touched, or is `among` others; with `left_anti` those whose is not."""
         from pyspark.sql import functions as F  # noqa: N812
 
         from backfill_assets.adapters.sql.semi_join import semi_join
 
         marked = rows.withColumn(VALUE, F.expr(value))
-        return semi_join(marked, self.values, {VALUE: VALUE}, few=self.few, how=how).drop(VALUE)
+        return semi_join(marked, self.values if among is None else among, {VALUE: VALUE}, few=self.few, how=how).drop(
+            VALUE
+        )
 
 
 @contextmanager
@@ -99,7 +114,8 @@ def restricted_changes(query: RelationalQuery, steps: Steps, work: TableChanges)
     new rows or old ones.
     """
     with _touched(query, steps, work) as classes:
-        come = _parts(classes, [_result(query, _reached(each, at_once(query, work, ()), work)) for each in classes])
+        news = at_once(query, work, ())
+        come = _parts(classes, [each.told(_result(query, _reached(each, news, work))) for each in classes])
         go = _parts(classes, [each.of_view(work.held) for each in classes])
         gone = go.frame.drop(COPY, ROW_HASH).select(come.frame.columns)
         feed = changed_part(come, Part(gone, go.few))
@@ -170,8 +186,9 @@ def _touched_values(
         return
     work.note(KEYS, len(sought.values))
     given = part_of(work.spark, pa.table({VALUE: sought.values})).frame
-    values = given.selectExpr(f"{key.hashed(VALUE)} AS {VALUE}")
-    hashes = Sought.of(HASH, values.toArrow().columns) if key.is_hidden else None
+    raw = (f"{VALUE} AS {RAW}",) if key.hops else ()
+    values = given.selectExpr(f"{key.hashed(VALUE)} AS {VALUE}", *raw)
+    hashes = Sought.of(HASH, [values.toArrow()[VALUE]]) if key.is_hidden else None
     yield _Touched(key=key, places=places, values=values, few=True, lifts=lifts, sought=sought, hashes=hashes)
 
 

@@ -1,7 +1,10 @@
 """Views follow changes by what their query computes: days, hours, windows, texts in one case, remainders."""
 
+import re
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -136,14 +139,60 @@ def test_a_view_is_equal_to_its_query(spark: "SparkSession", query: str, rows: i
         assert after(made, before, now, made.upstreams) == expected
 
 
+HOPPING = [
+    "SELECT window.start AS x, count(DISTINCT s) AS n FROM a GROUP BY window(at, '3 hours', '1 hour')",
+    "SELECT x, percentile(id, 0.5) AS m FROM (SELECT id, window(at, '5 minutes', '2 minutes').end AS x FROM a) GROUP BY x",
+    "WITH w AS (SELECT window(at, '1 day', '8 hours').start AS x, s FROM a), n AS (SELECT x, s, count(*) AS n FROM w "
+    "GROUP BY x, s) SELECT n.x, n.s, n.n FROM n JOIN (SELECT x, max(n) AS most FROM n GROUP BY x) AS m "
+    "ON n.x = m.x AND n.n = m.most",
+    "SELECT DISTINCT window(a.at, '2 hours', '30 minutes').start AS x, b.s FROM a LEFT JOIN b ON a.s = b.s",
+    "SELECT b.day, b.s, w.n FROM b LEFT JOIN (SELECT window(at, '2 days', '1 day').start AS x, count(DISTINCT s) AS n "
+    "FROM a GROUP BY 1) AS w ON CAST(b.day AS TIMESTAMP) = w.x",
+]
+"""Queries in which a row of `a` is in several windows of time."""
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(each, marks=pytest.mark.full) for each in range(2, 21))])
+@pytest.mark.parametrize("query", HOPPING, ids=range(len(HOPPING)))
+def test_rows_in_several_windows_of_time_are_found_once_and_all_of_them(
+    spark: "SparkSession", query: str, seed: int
+) -> None:
+    random, made = Random(seed), analyzed(query)
+    assert made.steps(["a"]).rule == "restricted"
+    assert any(each.hops for each in made.classes.classes)
+    old = [_event(random, at) for at in range(40)]
+    kept = [each for each in old if random.random() < 0.8]
+    new = [_event(random, at) if random.random() < 0.1 else each for at, each in enumerate(kept)]
+    new += [_event(random, at) for at in range(40, 44)]
+    beside: list[tuple[object, ...]] = [(date(2024, 1, day), random.choice("xyz")) for day in range(1, 9)]
+    tables: tuple[Tables, Tables] = ({"a": old, "b": beside}, {"a": new, "b": beside[random.randrange(2) :]})
+    with frames(spark, tables[0], COLUMNS) as before, frames(spark, tables[1], COLUMNS) as now:
+        expected = visible(made, now)
+        assert expected.total() > 5
+        assert after(made, before, now, made.upstreams) == expected, seed
+
+
+def _event(random: Random, number: int) -> tuple[object, ...]:
+    """A row of `a`: within some hours, or at the turn of a window before 1970, or at no time."""
+    begin = random.choice([
+        datetime(2024, 1, 1),
+        datetime(2024, 1, 1),
+        datetime(2024, 1, 2, 23),
+        datetime(1969, 12, 31, 22),
+    ])
+    minutes = timedelta(minutes=random.choice([0, 60, 120, 180, random.randrange(300)]))
+    before = timedelta(microseconds=random.choice([0, 0, 1]))
+    return number, random.choice([None, *[begin + minutes - before] * 7]), random.choice(["x", "y", "z", None])
+
+
 def analyzed(query: str) -> RelationalQuery:
-    tables = {name: parse_schema(schema) for name, schema in COLUMNS.items() if f" {name}" in query.replace("a.", "")}
+    tables = {
+        name: parse_schema(schema) for name, schema in COLUMNS.items() if re.search(rf"(FROM|JOIN) {name}\b", query)
+    }
     return analyze_relational(query, tables)
 
 
 def _tables(moments: list[str | None], texts: list[str], days: list[str]) -> Tables:
-    from datetime import date, datetime
-
     times = [None if each is None else datetime.fromisoformat(each) for each in moments]
     return {
         "a": [(at, *each) for at, each in enumerate(zip(times, texts, strict=True))],
@@ -165,8 +214,20 @@ def test_few_changes_are_followed_by_the_days_that_they_touch(tmp_path: Path) ->
     lake.view("daily", query, lake.table("events", None), refresh_mode="incremental_strict")
     lake.project.refresh("daily")
     assert lake.found("daily", ["day", "people"]).total() == 30
+    hopping = (
+        "SELECT window.start AS begins, count(DISTINCT who) AS people FROM events "
+        "GROUP BY window(at, '12 hours', '4 hours')"
+    )
+    lake.view("hopping", hopping, lake.table("events", None), refresh_mode="incremental_strict")
+    lake.project.refresh("hopping")
     lake.sql("events", "INSERT INTO {t} VALUES (TIMESTAMP'2024-01-03 05:05:05', 99), (NULL, 1)")
     lake.sql("events", "DELETE FROM {t} WHERE at < TIMESTAMP'2024-01-02'")
+    record = lake.project.refresh("hopping").report.record
+    assert (record.rule, record.keys_touched) == ("restricted", 11)
+    assert record.rows_reached < 100
+    found = lake.found("hopping", ["begins", "people"])
+    assert found == lake.expected("hopping", hopping, "events")
+    assert found.total() == 176
     record = lake.project.refresh("daily").report.record
     assert (record.rule, record.keys_touched) == ("restricted", 3)
     assert record.rows_reached < 100
