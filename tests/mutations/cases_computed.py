@@ -121,7 +121,7 @@ COMPUTED: Final = (
         name="a row that is in two touched windows is found twice",
         file=RESTRICTED,
         old="            return count(Part(self._in_tiles(rows.every(), hops), few=False))",
-        new="            return count(Part(self.only(rows.every(), self.key.of_occurrence(at)), few=False)) if hops else None",
+        new="            return count(Part(self.only(rows.every(), self.key.of_occurrence(at)), few=bool(hops) is None))",
         tests=(SEVERAL,),
     ),
     Mutation(
@@ -155,8 +155,8 @@ COMPUTED: Final = (
     Mutation(
         name="what is computed is looked for as a column",
         file=CLASSES,
-        old="self.hashed(value if number in self.computed else backquoted(value))",
-        new="self.hashed(backquoted(value))",
+        old="return value if number in self.computed else backquoted(value)",
+        new="return backquoted(value)",
         tests=(WITH_SPARK,),
     ),
     Mutation(
