@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import backfill, changes, counting, epochs, idle, ingest, refresh, situations, tables
+from benchmarks import backfill, changes, counting, epochs, idle, ingest, joins, refresh, situations, tables
 from benchmarks.measure import Comparison
 from benchmarks.world import World
 
@@ -69,6 +69,17 @@ def test_views_over_tables_and_their_peers_hold_the_same_rows(
     monkeypatch.setattr(tables, "CHUNKS", 2)
     found = list(tables.run(small_world, rows=20_000, repetitions=1, warmups=0))
     assert [benchmark for benchmark, _ in names(found)] == ["snapshot", "growth", "growth"]
+
+
+def test_all_ways_of_following_joins_end_with_the_same_rows(
+    small_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joins, "CHANGED", 10)
+    monkeypatch.setattr(joins, "CHUNKS", 2)
+    found = list(joins.run(small_world, rows=2_000, repetitions=1, warmups=0))
+    by_hand = sum(bool(each.touches) for each in joins.VIEWS.values())
+    assert {benchmark for benchmark, _ in names(found)} == {"joins"}
+    assert len(found) == 4 * len(joins.VIEWS) + by_hand + 2
 
 
 def test_both_ways_of_following_a_table_take_in_all_its_versions(small_world: World) -> None:
