@@ -115,7 +115,7 @@ CHECKS: tuple[Mutation, ...] = (
         file=AUDIT,
         old="if records and records[-1].rows_total != rows_in_table:",
         new="if records and records[-1].rows_total < rows_in_table:",
-        tests=(f"{PURE}::test_a_table_with_other_rows_than_were_written_is_named", DAMAGED),
+        tests=(f"{PURE}::test_a_table_with_other_rows_than_were_written_is_named", f"{DAMAGED}[orders-missing]"),
     ),
     Mutation(
         name="a total that does not add up is no violation",

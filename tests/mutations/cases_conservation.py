@@ -296,7 +296,7 @@ CONSERVATION: tuple[Mutation, ...] = (
         file=READER,
         old="lacking, surplus = (found - by_spark).total(), (by_spark - found).total()",
         new="lacking, surplus = 0, (by_spark - found).total()",
-        tests=(HIDDEN,),
+        tests=(f"{HIDDEN}[rows]",),
     ),
     Mutation(
         name="rows that only Spark has are not seen",

@@ -206,7 +206,7 @@ CORE: tuple[Mutation, ...] = (
         mine.attempt,
     )""",
         new="    return (record.kind, record.incarnation, record.epoch) == (mine.kind, mine.incarnation, mine.epoch)",
-        tests=(OUTCOMES, f"{REAL_OUTCOMES}[a_rival_commits_the_same_plan]", STALLED),
+        tests=(OUTCOMES, f"{REAL_OUTCOMES}[a_rival_commits_the_same_plan]", f"{STALLED}[staged-rival_commits]"),
     ),
     Mutation(
         name="an external write between look and commit is written over",

@@ -78,7 +78,10 @@ FOUND: Final = (
         file=READER,
         old="if self._sized and source.size()",
         new="if not self._sized and source.size()",
-        tests=(REAL, EPOCHS),
+        tests=(
+            "tests/adapters/delta/test_found_rows.py",
+            "tests/e2e/tables/test_found_rows.py::test_a_file_that_was_written_over_is_no_answer",
+        ),
     ),
     Mutation(
         name="days of the Julian calendar are read as they are stored",
@@ -92,14 +95,17 @@ FOUND: Final = (
         file=ROWS,
         old="known = (file.path, column, sought, tuple(schema.names))",
         new="known = (file.path, column, tuple(schema.names))",
-        tests=(REAL, EPOCHS),
+        tests=(
+            "tests/adapters/delta/test_found_rows.py",
+            "tests/e2e/tables/test_found_rows.py::test_few_changes_are_followed_without_a_scan_of_the_tables",
+        ),
     ),
     Mutation(
         name="rows that a deletion vector hides are found",
         file=CHOSEN,
         old="if each.deleted or is_elsewhere(each.path):",
         new="if is_elsewhere(each.path):",
-        tests=(EPOCHS,),
+        tests=("tests/e2e/tables/test_found_rows.py::test_tables_that_only_spark_reads_as_they_are_are_scanned",),
     ),
     Mutation(
         name="partitioned files are searched for columns that they do not have",
@@ -134,7 +140,7 @@ FOUND: Final = (
         file=CHANGES,
         old="{number: [local.come, local.go]}",
         new="{number: [local.come]}",
-        tests=(EPOCHS,),
+        tests=("tests/e2e/tables/test_found_rows.py::test_few_changes_are_followed_without_a_scan_of_the_tables",),
     ),
     Mutation(
         name="places are restricted by rows of one in which the query is not linear",

@@ -31,7 +31,7 @@ LIFTING: Final = (
         file=LEADING,
         old="    rows = [local.come, local.go]\n",
         new="    rows = [local.come]\n",
-        tests=(FOUND,),
+        tests=("tests/e2e/tables/test_found_rows.py::test_rows_between_lead_to_the_keys_that_changes_touch",),
     ),
     Mutation(
         name="what changed is taken for a row that tells a key of the view",
@@ -122,7 +122,7 @@ LIFTING: Final = (
         file=RESTRICTED,
         old="asks = at not in self.places and any(step.nulls for step in steps)",
         new="asks = at in self.places and not steps",
-        tests=(NOT_IN,),
+        tests=("tests/e2e/tables/test_not_in.py::test_nulls_decide_whether_not_in_is_followed[joined]",),
     ),
     Mutation(
         name="a view that may only follow changes is declared with NOT IN that may meet nulls",

@@ -76,7 +76,7 @@ RULES: tuple[Mutation, ...] = (
         file=CHANGES,
         old='        go=(lambda: found().where(f"NOT {CHANGE.name} {IS_INSERT}")) if deletes else None,',
         new="        go=None,",
-        tests=(f"{FOLLOWED}[self_join]",),
+        tests=("tests/e2e/tables/test_relational.py::test_many_changes_are_followed_by_spark_alike",),
     ),
     Mutation(
         name="of equal rows only one is kept",

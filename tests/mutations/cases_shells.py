@@ -42,7 +42,7 @@ SHELLS: tuple[Mutation, ...] = (
         name="what a dead run left behind is not swept",
         file="backfill_assets/app/heartbeat.py",
         old="if self.tidy_due or ledger.left_behind or self.spooled - spooled:",
-        new="if self.spooled - spooled:",
+        new="self.tidy_due = False\n        if self.spooled - spooled:",
         tests=("tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_most_one_epoch_redone",),
     ),
     Mutation(

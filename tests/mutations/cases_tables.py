@@ -213,6 +213,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
         old="resumable: bool = False",
         new="resumable: bool = True",
         tests=(
+            "tests/core/strategies/test_snapshot_once.py::test_history_that_was_planned_is_not_read_as_planned_by_another_run_and_the_log_is",
             "tests/e2e/kills/test_contract.py::"
             "test_an_epoch_that_is_killed_at_step_after_step_is_committed_once[snapshot_once]",
             "tests/e2e/tables/test_snapshot_once.py::"

@@ -206,3 +206,17 @@ def test_a_creation_that_a_slow_run_commits_while_it_is_given_up_continues() -> 
     report = orders.refresh(SOURCE, parts=replace(mine, decider=Late.of(mine.decider)))
     assert (report.record.incarnation, report.record.epoch, report.record.live) == (life[0], 1, True)
     assert orders.table(SOURCE).rows == orders.expected(SOURCE)
+
+
+def test_history_that_was_planned_is_not_read_as_planned_by_another_run_and_the_log_is() -> None:
+    follower = Once(Lake({"a": Table((3, 4))}))
+    assert follower.decider.resumable(planned(follower)) is False
+    follower.finish()
+    follower.lake.tables["a"].commit(5)
+    assert follower.decider.resumable(planned(follower)) is True
+
+
+def planned(follower: Once) -> PlannedEpoch[SnapshotPosition]:
+    step = follower.decider.next(follower.position, live=follower.live, budget=9)
+    assert step is not None
+    return PlannedEpoch(reads=step.reads, before=follower.position, after=step.after)

@@ -181,7 +181,6 @@ def replaced(location: TableLocation, table: DeltaTable, _staged: Staged) -> Mer
     )
 
 
-@pytest.mark.full
 def test_a_lease_is_released_by_one_request_unless_another_run_has_it(proxy: S3Proxy, warehouse: Warehouse) -> None:
     state, another = State(warehouse), State(warehouse)
     state.put_lease(TARGET, "a-run")

@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
 
+from backfill_assets.adapters.compute import selectable_rows
 from backfill_assets.app.lifecycle import reset
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
@@ -107,7 +108,12 @@ def test_a_view_that_is_replaced_in_full_keeps_its_columns(lake: Lake) -> None:
     assert lake.found("taxed", ["id", "total", "tax"]) == lake.expected("taxed", TAXED, "orders", columns=KNOWN)
 
 
-def test_a_natural_join_keeps_the_columns_by_which_it_joins(lake: Lake) -> None:
+@pytest.mark.parametrize("by_spark", [True, pytest.param(False, marks=pytest.mark.full)], ids=["by Spark", "few"])
+def test_a_natural_join_keeps_the_columns_by_which_it_joins(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool
+) -> None:
+    if by_spark:
+        monkeypatch.setattr(selectable_rows, "MOST_LOCAL", 0)
     lake.append("rates", [{"id": at, "rate": at * 10} for at in range(0, 40, 2)])
     query = "SELECT qty, rate FROM orders NATURAL JOIN rates"
     tables = lake.table("orders", None), lake.table("rates", None)

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from backfill_assets.adapters.compute import selectable_rows
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.errors import DuplicateKeyError
 from tests.support.lake import Lake
@@ -88,6 +89,17 @@ def test_a_view_follows_what_changed_by_the_rule_for_its_query(followed: Lake, n
     record = lake.project.refresh(name).report.record
     assert record.rule != "full" or "customers" not in tables_of(query)
     assert_right(lake, name, query, checks=CHECKS if FULL else ())
+
+
+def test_many_changes_are_followed_by_spark_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake, query = Lake(tmp_path), QUERIES["self_join"]
+    fill(lake, seed=4)
+    lake.view("pairs", query, *(lake.table(each) for each in tables_of(query)), refresh_mode="incremental")
+    lake.project.refresh("pairs")
+    monkeypatch.setattr(selectable_rows, "MOST_LOCAL", 0)
+    churn(lake, Random("many"), 100)
+    assert lake.project.refresh("pairs").report.record.rule == FOLLOWED["self_join"]
+    assert_right(lake, "pairs", query, checks=())
 
 
 def test_a_view_with_a_key_of_its_own_is_merged_by_it_and_refuses_two_rows_of_one(tmp_path: Path) -> None:
