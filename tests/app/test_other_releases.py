@@ -74,6 +74,7 @@ def documents_of_another_release(lake: Lake, kind: str = "") -> None:
 def of_another_release(lake: Lake) -> None:
     """Everything that is stored for view `old` has another format."""
     commits_as_stored_by(Path(lake.location("old")), 1)
+    lake.project.workspace().state.put_lease("views/old", "a-run")
     documents_of_another_release(lake)
 
 

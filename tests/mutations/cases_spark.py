@@ -59,13 +59,6 @@ SPARK: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="columns that came since are among a view's inputs",
-        file=TABLE_ROWS,
-        old="return rows.select(*map(column, columns), CHANGE.name)",
-        new="return rows",
-        tests=(f"{COLUMNS}::test_a_natural_join_keeps_the_columns_by_which_it_joins[by Spark]",),
-    ),
-    Mutation(
         name="a name that the query also gives by AS is not a column of the query",
         file="backfill_assets/query/query.py",
         old="any(name in text for name in",

@@ -82,8 +82,18 @@ def test_two_places_may_have_several_values_of_one_key_and_another_one_value() -
             "SELECT date(window(at, '2 hours', '1 hour').start) AS x, median(k) AS m FROM a GROUP BY 1",
             "computed of several",
         ),
+        (
+            "SELECT b.at, count(DISTINCT a.k) AS n FROM a JOIN b ON window(a.at, '2 hours', '1 hour').start = b.at "
+            "GROUP BY 1",
+            "the same for groups",
+        ),
+        (
+            "SELECT window(at, '2 hours', '1 hour').start AS x, rank() OVER "
+            "(PARTITION BY window(at, '2 hours', '1 hour').start ORDER BY id) AS r FROM a",
+            "rows of windows, though the result tells it",
+        ),
         ("SELECT median(k) AS m FROM a GROUP BY window(at, '2 hours', '1 hour')", "the result does not tell it"),
     ],
 )
 def test_what_has_several_values_is_no_key_where(query: str, why: str) -> None:
-    assert not any(each.hops for each in classes_of(query)), why
+    assert not any(each.computed for each in classes_of(query)), why
