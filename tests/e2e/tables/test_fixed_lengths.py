@@ -24,12 +24,12 @@ GROUPED = "SELECT code, count(*) AS n FROM base WHERE code < 'b' GROUP BY code"
 @pytest.mark.parametrize("strategy", one_in_gate("rearranged", "snapshot", "arrangement"))
 def test_text_of_a_fixed_length_is_compared_as_spark_compares_it(tmp_path: Path, strategy: Any) -> None:
     lake = Lake(tmp_path)
-    lake.sql("base", *TABLE)
+    lake.sql("base", *TABLE, spark=True)  # which pads the texts that it writes
     for name, query in (("rows", QUERY), ("groups", GROUPED)):
         lake.view(name, query, lake.table("base"), strategy=strategy)
         lake.project.refresh(name, Limits(chunk_rows=1, max_rows=1))
     changes = "UPDATE {t} SET code = 'a' WHERE id = 2", "DELETE FROM {t} WHERE id = 3"
-    lake.sql("base", *changes, spark=True)  # which pads the text that it writes
+    lake.sql("base", *changes, spark=True)
     for name, query in (("rows", QUERY), ("groups", GROUPED)):
         # What changed waits, captured by `rearranged`, until history is read.
         assert not lake.project.refresh(name, Limits(chunk_rows=1, max_rows=1)).report.record.live
