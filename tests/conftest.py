@@ -29,9 +29,11 @@ settings.load_profile("backfill")
 def pytest_configure(config: pytest.Config) -> None:
     """The process that began the run watches over the servers of all its workers, and of the runs within it.
 
-    A shell that starts a run in the background makes it ignore interrupts, which tests send.
+    A shell that starts a run in the background makes it ignore interrupts, which tests send. A run that is asked to end lets
+    its tests stop the servers that they have started on their own.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("the run was asked to end", returncode=143))
     if JAVA:
         os.environ["JDK_JAVA_OPTIONS"] = JAVA
     if FOLDER not in os.environ:
