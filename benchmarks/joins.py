@@ -70,7 +70,7 @@ VIEWS: Final = {
         touches="order_id",
     ),
     "count distinct": _View(
-        query="SELECT order_id, count(DISTINCT part) AS various, count(DISTINCT cents) AS prices FROM lines GROUP BY order_id",
+        query="SELECT order_id, count(DISTINCT part) AS p, count(DISTINCT cents) AS prices FROM lines GROUP BY order_id",
         key=("order_id",),
         touches="order_id",
     ),
