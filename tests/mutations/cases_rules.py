@@ -7,6 +7,7 @@ __all__ = ["RULES"]
 LINEAR = "tests/query/test_linear.py"
 AT_ONCE = "tests/e2e/tables/test_places.py"
 FOLLOWED = "tests/e2e/tables/test_relational.py::test_a_view_follows_what_changed_by_the_rule_for_its_query"
+COPIES = "tests/e2e/tables/test_copies.py::test_copies_come_and_go_and_their_numbers_are_never_shared"
 CLASSES = "tests/query/test_key_classes.py"
 EXACT = "tests/query/test_rules_are_exact.py"
 CHANGES = "backfill_assets/adapters/compute/relational_changes.py"
@@ -81,9 +82,37 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="of equal rows only one is kept",
         file="backfill_assets/adapters/compute/copies.py",
-        old="    copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)",
-        new="    copies = left.select(*columns)",
-        tests=(f"{FOLLOWED}[self_join]",),
+        old='    new = f"sequence(__last + __earlier + 1, __last + __earlier + {_NET})"',
+        new='    new = "array(__last + __earlier + 1)"',
+        tests=(f"{FOLLOWED}[self_join]", COPIES),
+    ),
+    Mutation(
+        name="all copies of a row go with one",
+        file="backfill_assets/adapters/compute/copies.py",
+        old="IF(__place <= -__more,",
+        new="IF(__more < 0,",
+        tests=(f"{FOLLOWED}[self_join]", COPIES),
+    ),
+    Mutation(
+        name="a copy that comes gets a number that rows with its hash have",
+        file="backfill_assets/adapters/compute/copies.py",
+        old="F.coalesce(F.max(COPY).over(with_hash.rowsBetween(*every)), F.lit(0))",
+        new="F.coalesce(F.max(COPY).over(equal.rowsBetween(*every)), F.lit(0))",
+        tests=(COPIES,),
+    ),
+    Mutation(
+        name="two rows that come with the same hash get the same number",
+        file="backfill_assets/adapters/compute/copies.py",
+        old="F.coalesce(earlier, F.lit(0))",
+        new="F.lit(0)",
+        tests=(COPIES,),
+    ),
+    Mutation(
+        name="rows that are to go and are not there are passed over",
+        file="backfill_assets/adapters/compute/copies.py",
+        old="WHEN __copies < -{_NET} THEN",
+        new="WHEN FALSE THEN",
+        tests=("tests/e2e/tables/test_copies.py::test_a_row_that_is_to_go_and_is_not_there_is_an_error",),
     ),
     Mutation(
         name="equal rows share a number",

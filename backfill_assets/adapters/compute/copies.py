@@ -1,27 +1,32 @@
 """Rows of a view without a key of its own: known by their hash, and by a number among those that are alike.
 
 Which number a row has does not matter, as long as it is the only one. So rows of history get numbers of their epoch, without
-a look at other rows; changes number those anew that they touch; and rows are compared without their numbers.
+a look at other rows; rows that come with changes get those after the rows with their hash; and rows are compared without
+their numbers.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
-from backfill_assets.adapters.compute.changes import kept, view_columns
+from backfill_assets.adapters.compute.changes import OPERATION, kept, view_columns
 from backfill_assets.adapters.compute.laid_out import Counted, over_files
-from backfill_assets.adapters.compute.relational_changes import changed_part
 from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Part, SelectableRows, united
 from backfill_assets.adapters.compute.staged_rows import write_new
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.relational import COPY, ROW_HASH
 from backfill_assets.query.rowwise import CARRIED_CHANGE
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 __all__ = ["by_copies", "unnumbered", "write_numbered"]
 
 _NUMBERS_OF_EPOCH = 32
 """The bits of a number that count within an epoch."""
+_NET = "__net"
 
 
 def unnumbered(key: Sequence[str]) -> list[str]:
@@ -43,33 +48,63 @@ def write_numbered(attempt: Attempt, counted: Counted, key: Sequence[str]) -> di
 
 @contextmanager
 def by_copies(changes: Part, held: SelectableRows, *, key: Sequence[str], rows: int) -> "Iterator[Part]":
-    """Changes of a view whose rows are identified by hash and copy (`key`), from the changes of its visible rows (about
-    `rows`). The rows that it has `held` are read once.
-
-    For each touched hash, the present rows and the changes give the final rows. These are numbered again, and the
-    difference from the present rows is the change.
+    """What changes of a view's visible rows (about `rows`) do to a view whose rows are identified by hash and copy (`key`):
+    rows that are to be inserted and deleted, as `__op` says. Of the rows that it has `held`, those are read, once, that have
+    the hash of a row of which some come or go.
     """
+    visible = [name for name in changes.frame.columns if name != CARRIED_CHANGE]
+    with kept(_net(changes, visible)) as rows_of_net:
+        net = Part(rows_of_net, changes.few)
+        found = _with_hashes(held, net, key, rows)
+        yield _numbered_changes(net, found, visible)
+
+
+def _net(changes: Part, visible: Sequence[str]) -> "DataFrame":
+    """Each row of which the view is to have more or fewer, with its hash, and how many more in `__net`."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    from backfill_assets.adapters.sql.apply_relational import hashed, numbered
+    from backfill_assets.adapters.sql.apply_relational import hashed
     from backfill_assets.adapters.sql.map_columns import grouped
 
-    visible = [name for name in changes.frame.columns if name != CARRIED_CHANGE]
-    columns = list(map(quoted, visible))
-    came = grouped(changes.frame, visible, F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias("__n"))
-    with ExitStack() as stack:
-        net = stack.enter_context(kept(hashed(came.where("__n <> 0"), visible)))
-        found = _with_hashes(held, Part(net, changes.few), key, rows)
-        old = stack.enter_context(kept(found.frame.select(*columns, ROW_HASH, COPY)))
-        copy = F.lit(1).cast("bigint").alias("__n")
-        both = united([Part(old.select(*columns, copy), found.few), Part(net.select(*columns, "__n"), changes.few)])
-        left = grouped(both.frame, visible, F.sum("__n").alias("__n")).where("__n <> 0")
-        gone = F.raise_error(F.lit("a row would be deleted from the view that is not in it"))
-        times = F.sequence(
-            F.lit(1).cast("bigint"), F.when(F.col("__n") > 0, F.col("__n")).otherwise(gone.cast("bigint"))
-        )
-        copies = left.select(*columns, F.explode(times).alias(COPY)).drop(COPY)
-        yield changed_part(Part(numbered(copies, visible, key), both.few), Part(old, found.few))
+    more = F.expr(f"sum(IF({CARRIED_CHANGE} = 'insert', 1, -1))").alias(_NET)
+    return hashed(grouped(changes.frame, visible, more).where(f"{_NET} <> 0"), visible)
+
+
+def _numbered_changes(net: Part, held: Part, visible: Sequence[str]) -> Part:
+    """The copies that come and go. Those that go have the last numbers of rows equal to them; those that come have numbers
+    after all that rows with their hash have, as rows with the same hash need not be equal."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = [ROW_HASH, *visible]
+    of_net = net.frame.withColumn(COPY, F.lit(None).cast("bigint"))
+    of_view = held.frame.select(*map(quoted, columns), F.lit(0).cast("bigint").alias(_NET), COPY)
+    both = united([Part(of_net, net.few), Part(of_view, held.few)])
+    together = both.frame if both.few else both.frame.repartition(quoted(ROW_HASH))
+
+    # Both windows have the same order, so Spark sorts rows once.
+    last_first = F.col(COPY).desc_nulls_last()
+    equal = Window.partitionBy(*map(quoted, columns)).orderBy(last_first)
+    with_hash = Window.partitionBy(ROW_HASH).orderBy(*map(quoted, visible), last_first)
+    every = (Window.unboundedPreceding, Window.unboundedFollowing)
+    earlier = F.sum(F.greatest(F.col(_NET), F.lit(0))).over(with_hash.rowsBetween(Window.unboundedPreceding, -1))
+    counted = together.select(
+        "*",
+        F.row_number().over(equal).alias("__place"),
+        F.sum(_NET).over(equal.rowsBetween(*every)).alias("__more"),
+        F.count(COPY).over(equal.rowsBetween(*every)).alias("__copies"),
+        F.coalesce(earlier, F.lit(0)).alias("__earlier"),
+        F.coalesce(F.max(COPY).over(with_hash.rowsBetween(*every)), F.lit(0)).alias("__last"),
+    )
+    gone = "raise_error('a row would be deleted from the view that is not in it')"
+    new = f"sequence(__last + __earlier + 1, __last + __earlier + {_NET})"
+    numbers = F.expr(
+        f"CASE WHEN {COPY} IS NOT NULL THEN IF(__place <= -__more, array({COPY}), array()) "
+        f"WHEN {_NET} > 0 THEN {new} WHEN __copies < -{_NET} THEN CAST({gone} AS ARRAY<BIGINT>) ELSE array() END"
+    )
+    operation = F.when(F.col(COPY).isNull(), "insert").otherwise("delete").alias(OPERATION)
+    rows = counted.select(*map(quoted, columns), operation, F.explode(numbers).alias(COPY))
+    return Part(rows, both.few)
 
 
 def _with_hashes(held: SelectableRows, net: Part, key: Sequence[str], rows: int) -> Part:

@@ -27,8 +27,8 @@ _MANY_GROUPS = 200_000
 def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[Part]":
     """What changes of tables do to the rows of a view.
 
-    Rows that come and go, as Delta's change data feed tells them; with rule `additive` groups with what becomes of each in
-    `__op`.
+    Rows that come and go, as Delta's change data feed tells them; groups (rule `additive`) and rows without a key of their
+    own with what becomes of each in `__op`.
     """
     if steps.rule == "additive":
         with _added(query, steps, work) as groups:
@@ -39,10 +39,10 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
             feed = stack.enter_context(restricted_changes(query, steps, work))
         else:
             feed = relational_changes(query, work, steps.linear)
-        changes = Part(stack.enter_context(kept(feed.frame)), feed.few)
         if query.by_copies:
-            changes = stack.enter_context(by_copies(changes, work.held, key=query.key_columns, rows=work.rows))
-        yield changes
+            yield stack.enter_context(by_copies(feed, work.held, key=query.key_columns, rows=work.rows))
+        else:
+            yield feed
 
 
 @contextmanager

@@ -261,7 +261,7 @@ class TableCompute:
             return self._changes(attempt, consolidated(feed, *unique_keys(query)))
         feed = differences(come.drop(ROW_HASH), parts.only(held.drop(COPY)).drop(ROW_HASH))
         with by_copies(Part(feed, few=False), self._held(attempt), key=query.key_columns, rows=rows) as changes:
-            return self._changes(attempt, consolidated(changes.frame, *unique_keys(query)))
+            return self._operations(attempt, changes.frame, rows)
 
     def _replaced(self, attempt: Attempt, new: "DataFrame", *, rows: int) -> dict[str, int]:
         """Stage all rows of a view, of about so many that were read."""
@@ -284,10 +284,14 @@ class TableCompute:
             return dict(_NOTHING)
         with followed(query, steps, work) as changes:
             if OPERATION in changes.frame.columns:
-                chosen = changes.frame.selectExpr(*view_columns(self.output), OPERATION)
-                with self._ordered(attempt, chosen, work.rows) as (ordered, tasks):
-                    return write_changes(ordered, attempt.staging, tasks=tasks, scans=attempt.scans)
+                return self._operations(attempt, changes.frame, work.rows)
             return self._changes(attempt, consolidated(changes.frame, *unique_keys(query), few=changes.few))
+
+    def _operations(self, attempt: Attempt, changes: "DataFrame", rows: int) -> dict[str, int]:
+        """Stage changes, of about so many `rows`, that say what becomes of each row of a view."""
+        chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
+        with self._ordered(attempt, chosen, rows) as (ordered, tasks):
+            return write_changes(ordered, attempt.staging, tasks=tasks, scans=attempt.scans)
 
     def _history(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         """Stage what a chunk of history brings to a view without a key: rows that only come."""
