@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from backfill_assets.adapters.compute.changes import OPERATION
 from backfill_assets.adapters.compute.relational_changes import Changed, TableChanges
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.selectable_rows import SelectableRows
@@ -56,7 +57,7 @@ def after(
         note=lambda _name, _rows: None,
     )
     with followed(query, steps, work) as changes:
-        if steps.rule == "additive":
+        if OPERATION in changes.frame.columns:
             _merge(query, view, held.columns, changes.frame.collect())
         else:
             view = _added(held, changes.frame)
@@ -84,17 +85,18 @@ def _added(held: "DataFrame", changes: "DataFrame") -> Counter[Row]:
     return Counter({row: count for row, count in view.items() if count})
 
 
-def _merge(query: RelationalQuery, view: Counter[Row], columns: Sequence[str], groups: Sequence[Any]) -> None:
-    """Take groups into a view, by their keys."""
+def _merge(query: RelationalQuery, view: Counter[Row], columns: Sequence[str], rows: Sequence[Any]) -> None:
+    """Take rows into a view, by their keys."""
     at = [columns.index(name) for name in query.key_columns]
     keyed = {tuple(row[each] for each in at): row for row in view}
-    for group in groups:
-        key = _known(group[name] for name in query.key_columns)
-        assert (group["__op"] != "insert") == (key in keyed), "groups come once, and go only if they are there"
+    for row in rows:
+        key = _known(row[name] for name in query.key_columns)
+        assert (row["__op"] != "insert") == (key in keyed), "rows come once, and go only if they are there"
         if key in keyed:
-            del view[keyed[key]]
-        if group["__op"] != "delete":
-            view[_known(group[name] for name in columns)] = 1
+            del view[keyed.pop(key)]
+        if row["__op"] != "delete":
+            keyed[key] = _known(row[name] for name in columns)
+            view[keyed[key]] = 1
 
 
 def _visible(view: Counter[Row], columns: Sequence[str]) -> Counter[Row]:
