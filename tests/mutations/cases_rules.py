@@ -119,7 +119,7 @@ RULES: tuple[Mutation, ...] = (
         file=APPLY,
         old="F.row_number().over(same)",
         new="F.rank().over(same)",
-        tests=(f"{FOLLOWED}[self_join]",),
+        tests=("tests/e2e/tables/test_layout.py::test_copies_of_a_row_in_several_chunks_are_told_apart",),
     ),
     Mutation(
         name="groups of several values of a key are computed in part",

@@ -30,8 +30,8 @@ def differences(new: "DataFrame", held: "DataFrame") -> "DataFrame":
 
 
 def mostly_differ(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, rows: int) -> bool:
-    """Whether more than half of all rows, old and new, have no equal row on the other side; `rows` is their approximate
-    number.
+    """Whether more than half of all rows, old and new, have no equal row on the other side. New rows are cached, and were
+    made of about so many `rows`.
 
     The count depends only on the rows: every attempt, in any session, makes the same decision.
     """
@@ -40,7 +40,8 @@ def mostly_differ(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, ro
     from backfill_assets.adapters.sql.map_columns import grouped
 
     both = differences(new, held)
-    if rows > COUNTED_ROWS:
+    # Of few rows a share may be none, and Spark then would not say how many rows it has read.
+    if rows > COUNTED_ROWS and new.count() > COUNTED_ROWS:
         both = both.where(F.expr(f"pmod(xxhash64({', '.join(map(quoted, key))}), {SHARE}) = 0"))
     alike = grouped(
         both,

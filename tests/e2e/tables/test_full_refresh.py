@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.adapters.compute import differences, parts_that_differ
+from backfill_assets.adapters.compute import differences, parts_that_differ, scans
 from backfill_assets.app.lifecycle import maintain
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
@@ -147,6 +147,21 @@ def test_readers_see_only_differences_if_few_rows_differ(
     record = refreshed(lake)
     assert (record.engine, record.rows_written, record.rows_deleted) == ("append", 0, 0), "nothing differs"
     assert_right(lake, LAKE_QUERY, "base", checks=())
+
+
+def test_tables_of_which_a_small_view_was_computed_are_not_read_again_to_count_them(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(differences, "COUNTED_ROWS", 2)
+    total = "SELECT sum(a.v) AS total FROM base a JOIN base b USING (id)"
+    lake.view("total", total, lake.table("base"), refresh_mode="full")
+    lake.project.refresh("total")
+    lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id = 5")
+    counted: list[object] = []
+    monkeypatch.setattr(scans, "_alone", lambda rows: counted.append(rows) or rows.count())
+    assert refreshed(lake, "total").rule == "full"
+    assert_right(lake, total, "base", view="total", columns=("total",), checks=())
+    assert not counted
 
 
 @pytest.mark.full
