@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -24,6 +25,9 @@ from tests.support.lake import Lake
 from tests.support.processes import Processes
 from tests.support.runner import LAKE_QUERY, order_of, over_lake
 from tests.support.settings import one_in_gate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 pytestmark = pytest.mark.e2e
 
@@ -158,7 +162,12 @@ def test_tables_of_which_a_small_view_was_computed_are_not_read_again_to_count_t
     lake.project.refresh("total")
     lake.sql("base", "UPDATE {t} SET v = v + 1 WHERE id = 5")
     counted: list[object] = []
-    monkeypatch.setattr(scans, "_alone", lambda rows: counted.append(rows) or rows.count())
+
+    def alone(rows: "DataFrame") -> int:
+        counted.append(rows)
+        return rows.count()
+
+    monkeypatch.setattr(scans, "_alone", alone)
     assert refreshed(lake, "total").rule == "full"
     assert_right(lake, total, "base", view="total", columns=("total",), checks=())
     assert not counted
