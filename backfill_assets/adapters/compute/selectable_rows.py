@@ -3,7 +3,7 @@ than a scan by Spark, which then gets just these."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -175,11 +175,18 @@ class ViewFinder:
         return self._held(lambda table: self._among(table, name, sought, (name, sought)))
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is no file."""
+        return not self._rows_of_files
+
+    @property
     def rows(self) -> int:
         """How many rows there are, as far as the log says."""
-        if self.table is None:
-            return 0
-        return sum(filter(None, pa.table(self.table.get_add_actions())["num_records"].to_pylist()))
+        return sum(filter(None, self._rows_of_files))
+
+    @cached_property
+    def _rows_of_files(self) -> list[int | None]:
+        return [] if self.table is None else pa.table(self.table.get_add_actions())["num_records"].to_pylist()
 
     def having(self, name: str, values: pa.ChunkedArray) -> Held | None:
         """The rows with one of the values in a column."""

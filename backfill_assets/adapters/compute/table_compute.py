@@ -241,17 +241,18 @@ class TableCompute:
         copies = isinstance(query, RelationalQuery) and query.by_copies
         left_out, key = [COPY] if copies else [], unnumbered(query.key_columns)
         every = batch(query, self._reads.every(attempt)).selectExpr(*view_columns(self.output)).drop(*left_out)
+        old = self._finder_of_view(attempt)
         with kept(every) as new:
             # Not counted: what seems to differ is compared with rows that are.
-            uncounted = rows_at(attempt.spark, self.output, attempt.at).drop(*left_out)
-            with parts_that_differ(new, uncounted, key, rows=self._held(attempt).rows, read=few) as parts:
+            uncounted = None if old.is_empty else rows_at(attempt.spark, self.output, attempt.at).drop(*left_out)
+            with parts_that_differ(new, uncounted, key, rows=old.rows, read=few) as parts:
                 if parts is not None:
                     return self._differences(attempt, new, parts, rows=held)
             counts = self._replaced(attempt, new, rows=held)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             staged = attempt.staging.child(f"{ROWS}/{OPERATION}=insert")
             check_rows(plan, query, parquet_files(attempt.spark, [staged]))
-        return {**counts, REPLACED: 1}
+        return counts if old.is_empty and not counts["insert"] else {**counts, REPLACED: 1}
 
     def _differences(self, attempt: Attempt, new: "DataFrame", parts: DifferingParts, *, rows: int) -> dict[str, int]:
         """Stage how all rows of a view differ from those that it has. Those without a key come without numbers."""
@@ -364,7 +365,7 @@ class TableCompute:
 
     def _held(self, attempt: Attempt) -> SelectableRows:
         """The rows of the view."""
-        finder = ViewFinder(spark=attempt.spark, table=self.output.at(attempt.at), files=FoundRows(self.output))
+        finder = self._finder_of_view(attempt)
         return SelectableRows(
             every=partial(self._old, attempt),
             found=finder.found,
@@ -372,6 +373,9 @@ class TableCompute:
             having=finder.having,
             alike=finder.alike,
         )
+
+    def _finder_of_view(self, attempt: Attempt) -> ViewFinder:
+        return ViewFinder(spark=attempt.spark, table=self.output.at(attempt.at), files=FoundRows(self.output))
 
     def _old(self, attempt: Attempt) -> "DataFrame":
         """The view's rows, made anew for each place that reads them."""
