@@ -7,6 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
+from backfill_assets.adapters.compute import selectable_rows
 from backfill_assets.app.refresh import refresh
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.careless import IGNORE, careless, damaged
@@ -43,7 +44,10 @@ def own(folder: Path) -> Lake:
 
 
 @pytest.mark.parametrize("view", one_in_gate("groups", "rows", "joined", "additive", "restricted"))
-def test_a_damaged_file_of_a_view_is_missed_by_its_next_epoch(tmp_path: Path, view: str) -> None:
+def test_a_damaged_file_of_a_view_is_missed_by_its_next_epoch(
+    tmp_path: Path, view: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectable_rows, "MOST_LOCAL", 0)
     lake = own(tmp_path)
     lake.project.refresh(view)
     lake.append("base", some(100))
@@ -54,6 +58,23 @@ def test_a_damaged_file_of_a_view_is_missed_by_its_next_epoch(tmp_path: Path, vi
     assert f"epoch 2: Spark read 0 rows of version {table.version()} of 'views/{view}', expected {held}" in said
     lake.project.refresh(view)
     assert lake.project.check(view).passed
+
+
+@pytest.mark.parametrize("ids", one_in_gate("touched", "beyond"))
+def test_a_damaged_file_of_a_view_in_which_rows_are_looked_for_is_named(tmp_path: Path, ids: str) -> None:
+    lake = own(tmp_path)
+    lake.project.refresh("restricted")
+    own_file = newest(lake.location("restricted"))
+    lake.append("base", [{"id": 5 if ids == "touched" else 100, "amount": 1}])
+    with damaged(own_file):
+        if ids == "touched":
+            said = refused(lake.project, "restricted")
+            assert own_file.name in said
+            assert "nothing was committed; restore the file" in said
+        else:
+            assert lake.project.refresh("restricted").report.record.rows_written == 1, "by its bounds it is not needed"
+    lake.project.refresh("restricted")
+    assert lake.project.check("restricted").passed
 
 
 @pytest.mark.full
@@ -69,7 +90,10 @@ def test_a_view_that_is_replaced_does_not_need_its_rows(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("gone", ["id = 5", "id >= 0"])
-def test_a_damaged_file_of_a_view_is_missed_though_nothing_would_be_written(tmp_path: Path, gone: str) -> None:
+def test_a_damaged_file_of_a_view_is_missed_though_nothing_would_be_written(
+    tmp_path: Path, gone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selectable_rows, "MOST_LOCAL", 0)
     lake = own(tmp_path)
     lake.project.refresh("restricted")
     DeltaTable(lake.path("base")).delete(gone)
@@ -114,7 +138,8 @@ def test_a_damaged_file_of_groups_over_a_source_is_missed(project: Project) -> N
 
 
 def over_a_server(folder: str) -> list[str]:
-    """What runs say whose Spark is a server, with a damaged file of the view."""
+    """What runs say whose Spark is a server and reads all rows, with a damaged file of the view."""
+    selectable_rows.MOST_LOCAL = 0
     lake = own(Path(folder))
     found = []
     for view in OWN:
