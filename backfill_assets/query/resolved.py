@@ -80,13 +80,15 @@ def renames_columns(root: exp.Expr) -> bool:
 def spelled_node(node: exp.Expr) -> str:
     """One spelling for all nodes that mean the same column or expression."""
     value = node.unalias() if isinstance(node, exp.Alias) else node
-    if isinstance(value, exp.Column) and len(value.parts) == 2 and not any(map(_is_quoted, value.parts)):
-        return f"{value.table}.{value.name}"  # the same, but most nodes are columns, and sqlglot copies what it spells
+    if isinstance(value, exp.Column) and not any("`" in part.name for part in value.parts):
+        return ".".join(
+            map(_spelled_part, value.parts)
+        )  # the same, but most are columns, and sqlglot copies what it spells
     return value.sql("spark")
 
 
-def _is_quoted(part: exp.Expr) -> bool:
-    return bool(part.args.get("quoted")) or "`" in part.name
+def _spelled_part(part: exp.Expr) -> str:
+    return f"`{part.name}`" if part.args.get("quoted") else part.name
 
 
 def spelled_alias(source: exp.Expr) -> str:
