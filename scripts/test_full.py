@@ -17,12 +17,18 @@ __all__ = ["commit_of_project", "main"]
 ROOT = Path(__file__).resolve().parent.parent
 NOTES = ROOT / ".backfill" / "test-full.json"
 PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", "--durations", "10")
+CONTRACT = "tests/e2e/kills/test_contract.py"
+PLACES = {"contract-s3": "s3", "contract-cluster": "cluster"}
+"""Where the tables of a part lie and its Spark computes, if not on this disk and in each process."""
 PARTS = {
     "pure": (*PYTEST, "-m", "not e2e"),
     **{
         name: (*PYTEST, f"tests/e2e/{name}")
         for name in ("kafka", "tables", "kills", "damage", "dagster", "cli", "stores")
     },
+    # The contract of all strategies once more, where the warehouse is on S3, and Spark a server there, or a cluster.
+    "contract-s3": (*PYTEST, CONTRACT),
+    "contract-cluster": ("-m", "pytest", "--durations", "10", CONTRACT),
     # In one process: tests kill parts of the cluster that all of them use.
     "cluster": ("-m", "pytest", "--durations", "10", "tests/e2e/cluster"),
     "mutations": ("-m", "tests.mutations"),
@@ -71,7 +77,12 @@ def commit_of_project() -> str:
 def _run(name: str) -> float | None:
     """How many seconds a part took; None if it failed."""
     began = time.monotonic()
-    environment = {**os.environ, "BACKFILL_TEST_FULL": "1", "TZ": "UTC"}
+    environment = {
+        **os.environ,
+        "BACKFILL_TEST_FULL": "1",
+        "TZ": "UTC",
+        "BACKFILL_TEST_PLACE": PLACES.get(name, "disk"),
+    }
     code = subprocess.run([sys.executable, *PARTS[name]], cwd=ROOT, env=environment, check=False).returncode
     print(f"==> {name}: {'passed' if code == 0 else f'FAILED with exit code {code}'}", flush=True)
     return time.monotonic() - began if code == 0 else None

@@ -1,6 +1,6 @@
 """What tests share: Spark in this process, a server for the runs that are killed, and a project in an object store."""
 
-import uuid
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.processes import Processes
-from tests.support.project import Project
+from tests.support.project import Project, storage_on_s3, warehouse_on_s3
 from tests.support.servers import s3_store, spark_remote
-from tests.support.settings import SPARK
+from tests.support.settings import PLACE, SPARK
+from tests.support.spark_workers import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-STORAGE = {"provider": "s3", "access_key_id": "env:S3_TEST_KEY", "secret_access_key": "env:S3_TEST_SECRET"}
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +33,14 @@ def spark() -> "SparkSession":
 @pytest.fixture(scope="session")
 def remote() -> str:
     """A Spark Connect server, with its token, for runs in processes of their own, especially those that are killed."""
-    return spark_remote()
+    return Cluster.whole().remote if PLACE == "cluster" else spark_remote()
+
+
+@pytest.fixture(scope="session", autouse=PLACE != "disk")
+def elsewhere(remote: str, s3: dict[str, str]) -> None:
+    """Projects of this process lie on S3, and Spark is a server for it, too."""
+    os.environ |= {"S3_TEST_KEY": s3["AWS_ACCESS_KEY_ID"], "S3_TEST_SECRET": s3["AWS_SECRET_ACCESS_KEY"]}
+    os.environ |= {"SPARK_REMOTE": remote}
 
 
 @pytest.fixture(scope="session")
@@ -56,5 +62,4 @@ def on_s3(s3: dict[str, str], broker: str, tmp_path: Path, monkeypatch: pytest.M
     """An empty project on the broker with its warehouse on S3; the names of its keys are declared, not the keys."""
     monkeypatch.setenv("S3_TEST_KEY", s3["AWS_ACCESS_KEY_ID"])
     monkeypatch.setenv("S3_TEST_SECRET", s3["AWS_SECRET_ACCESS_KEY"])
-    storage = {**STORAGE, "endpoint": s3["AWS_ENDPOINT_URL"], "region": s3["AWS_REGION"]}
-    return Project(root=tmp_path, servers=broker, warehouse=f"s3a://lake/{uuid.uuid4().hex}", storage=storage)
+    return Project(root=tmp_path, servers=broker, warehouse=warehouse_on_s3(), storage=storage_on_s3())

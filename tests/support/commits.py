@@ -1,9 +1,12 @@
 """The records of epochs in a table's log, and the folders of attempts that were never committed."""
 
+from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from backfill_assets.adapters.delta.commits import commits_of, ours_in
+from backfill_assets.adapters.storage.warehouse import TableLocation
 from tests.support.project import Project
 
 __all__ = ["epochs", "losers", "ours"]
@@ -23,9 +26,16 @@ def epochs(project: Project, name: str) -> list[int]:
 def losers(project: Project, name: str) -> list[str]:
     """Staged folders of attempts that were never committed."""
     output = project.workspace().table(project.declared[name]).output
-    folder = Path(output.location.uri)
     commits = commits_of(output.location, output.look().version)
     added = (action["add"]["path"] for _, actions in commits for action in actions if "add" in action)
     named = {path.partition("/")[0] for path in added}
     won = {f"{each['incarnation']}-{each['epoch']}-{each['attempt']}" for each in ours(project, name)}
-    return sorted({each.name for each in folder.glob("*-*-*") if each.is_dir()} - won - named)
+    return sorted(set(_staged(output.location)) - won - named)
+
+
+def _staged(location: TableLocation) -> Iterator[str]:
+    """The names of all folders in which an attempt has staged something."""
+    if location.is_local:
+        yield from (each.name for each in Path(location.uri).glob("*-*-*") if each.is_dir())
+    else:
+        yield from (path.split("/")[0] for path in location.objects().names("") if fnmatch(path, "*-*-*/*"))

@@ -23,11 +23,24 @@ from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.declare.model import Declared
-from tests.support.settings import FULL, SPARK
+from tests.support.servers import s3_store
+from tests.support.settings import FULL, PLACE, SPARK
 
 SECONDS = 30
 SAMPLES = "" if FULL else None
 """The seed of the samples that a check reads without Spark; None: no samples."""
+
+
+def warehouse_on_s3() -> str:
+    """A new warehouse in the run's S3 server."""
+    return f"s3a://lake/{uuid.uuid4().hex}"
+
+
+def storage_on_s3() -> dict[str, str]:
+    """How it is declared: its keys are named, and are in the environment."""
+    there = s3_store()
+    keys = {"access_key_id": "env:S3_TEST_KEY", "secret_access_key": "env:S3_TEST_SECRET"}
+    return {"provider": "s3", **keys, "endpoint": there["AWS_ENDPOINT_URL"], "region": there["AWS_REGION"]}
 
 
 @dataclass
@@ -37,8 +50,10 @@ class Project:
     root: Path
     servers: str
     declared: dict[str, Declared] = field(default_factory=dict)
-    warehouse: str = "warehouse"
-    storage: dict[str, str] = field(default_factory=lambda: {"provider": "local"})
+    warehouse: str = field(default_factory=lambda: "warehouse" if PLACE == "disk" else warehouse_on_s3())
+    storage: dict[str, str] = field(
+        default_factory=lambda: {"provider": "local"} if PLACE == "disk" else storage_on_s3()
+    )
 
     def declare(self, *tables: Declared) -> None:
         """Add (or replace) declared tables."""
