@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTES = ROOT / ".backfill" / "test-full.json"
 PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", "--durations", "10")
 CONTRACT = "tests/e2e/kills/test_contract.py"
-PLACES = {"contract-s3": "s3", "contract-cluster": "cluster"}
+KILLS = [f"tests/e2e/kills/test_{each}.py" for each in ("kill_rules", "kill_snapshot", "kill_replace", "rivals")]
+PLACES = {"contract-s3": "s3", "contract-cluster": "cluster", "damage-s3": "checks_on_s3"}
 """Where the tables of a part lie and its Spark computes, if not on this disk and in each process."""
 PARTS = {
     "pure": (*PYTEST, "-m", "not e2e"),
@@ -26,8 +27,10 @@ PARTS = {
         name: (*PYTEST, f"tests/e2e/{name}")
         for name in ("kafka", "tables", "kills", "damage", "dagster", "cli", "stores")
     },
-    # The contract of all strategies once more, where the warehouse is on S3, and Spark a server there, or a cluster.
-    "contract-s3": (*PYTEST, CONTRACT),
+    # Once more where the warehouse is on S3 and Spark a server, or a cluster: the contract of all strategies, kills at the
+    # steps of their epochs, rivals; and the checks, of copies there of tables that are damaged.
+    "contract-s3": (*PYTEST, "-m", "not disk", CONTRACT, *KILLS),
+    "damage-s3": (*PYTEST, *(f"tests/e2e/damage/test_checks_catch{each}.py" for each in ("", "_tables"))),
     "contract-cluster": ("-m", "pytest", "--durations", "10", CONTRACT),
     # In one process: tests kill parts of the cluster that all of them use.
     "cluster": ("-m", "pytest", "--durations", "10", "tests/e2e/cluster"),

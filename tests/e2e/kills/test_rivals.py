@@ -165,6 +165,7 @@ def test_maintenance_vacuum_and_expiry_remove_nothing_from_a_stalled_run(
     assert_exact(orders, epochs=6, since=6)
 
 
+@pytest.mark.disk
 def test_an_interrupt_cancels_spark_and_the_same_process_continues(orders: Project) -> None:
     folder = orders.root / "warehouse" / "views" / "slow"
     orders.refresh("slow", Limits(max_rows=1, chunk_rows=1))
