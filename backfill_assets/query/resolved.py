@@ -80,10 +80,9 @@ def renames_columns(root: exp.Expr) -> bool:
 def spelled_node(node: exp.Expr) -> str:
     """One spelling for all nodes that mean the same column or expression."""
     value = node.unalias() if isinstance(node, exp.Alias) else node
+    # Most nodes are columns, and sqlglot copies what it spells.
     if isinstance(value, exp.Column) and not any("`" in part.name for part in value.parts):
-        return ".".join(
-            map(_spelled_part, value.parts)
-        )  # the same, but most are columns, and sqlglot copies what it spells
+        return ".".join(map(_spelled_part, value.parts))
     return value.sql("spark")
 
 

@@ -53,10 +53,9 @@ def by_copies(changes: Part, held: SelectableRows, *, key: Sequence[str], rows: 
     the hash of a row of which some come or go.
     """
     visible = [name for name in changes.frame.columns if name != CARRIED_CHANGE]
-    with kept(_net(changes, visible)) as rows_of_net:
-        net = Part(rows_of_net, changes.few)
-        found = _with_hashes(held, net, key, rows)
-        yield _numbered_changes(net, found, visible)
+    with kept(_net(changes, visible)) as once:
+        net = Part(once, changes.few)
+        yield _numbered_changes(net, _with_hashes(held, net, key, rows), visible)
 
 
 def _net(changes: Part, visible: Sequence[str]) -> "DataFrame":
