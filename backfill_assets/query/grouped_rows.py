@@ -70,6 +70,8 @@ def cut_at_groups(
         groups = analyze_aggregate(f"{text} GROUP BY 'all'" if of_all else text, {ROWS: given}, records=False)
     except QueryError:
         return None
+    if of_all and not groups.calls:
+        return None  # constants for each row: without an aggregate there is no group of all
     body = query[first.start : last.end + 1]
     return Cut(f"SELECT {', '.join(rows)} {body}", _of_all(groups) if of_all else groups, of_all)
 

@@ -115,6 +115,29 @@ RULES: tuple[Mutation, ...] = (
         tests=("tests/e2e/tables/test_copies.py::test_a_row_that_is_to_go_and_is_not_there_is_an_error",),
     ),
     Mutation(
+        name="constants for each row are taken for one group of all",
+        file="backfill_assets/query/grouped_rows.py",
+        old="    if of_all and not groups.calls:",
+        new="    if of_all and not groups:",
+        tests=(f"{CLASSES}::test_groups_that_no_sum_or_count_keeps_are_not_cut", AT_ONCE),
+    ),
+    Mutation(
+        name="decimals of more than 34 digits are rounded as they go",
+        file="backfill_assets/adapters/sql/apply_aggregate.py",
+        old='    gone = f"-{name}" if precision <= _LONGEST_NEGATED else _negative(name, scale)',
+        new='    gone = f"-{name}"',
+        tests=(
+            "tests/e2e/tables/test_aggregate_maintenance.py::test_decimals_that_go_take_all_their_digits_with_them",
+        ),
+    ),
+    Mutation(
+        name="averages of decimals are made of sums rounded to 34 digits",
+        file="backfill_assets/adapters/sql/apply_aggregate.py",
+        old="concat(TRIM(LEADING '-' FROM CAST({total} AS STRING)), 'E{scale}')",
+        new="concat(CAST(abs({total}) AS STRING), 'E{scale}')",
+        tests=("tests/e2e/tables/test_aggregate_maintenance.py::test_averages_of_decimals_are_exactly_those_of_spark",),
+    ),
+    Mutation(
         name="equal rows share a number",
         file=APPLY,
         old="F.row_number().over(same)",

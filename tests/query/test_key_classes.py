@@ -355,6 +355,7 @@ def test_groups_of_joined_rows_are_cut_from_the_rows(query: str, rows: str, grou
         "SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY ROLLUP (a.k)",
         "WITH c AS (SELECT 1 AS one) SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY a.k",
         "SELECT s.end AS x, count(*) AS n FROM (SELECT session_window(at, '1 hour') AS s FROM a) GROUP BY s",
+        "SELECT 1 AS one FROM a JOIN b USING (id)",
     ],
 )
 def test_groups_that_no_sum_or_count_keeps_are_not_cut(query: str) -> None:

@@ -41,6 +41,8 @@ _INTEGRAL: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _FLOATING: Final = frozenset({"float", "double", "string", "void"})
 # The average of longer decimals has a type in which it cannot be computed exactly from sum and count.
 _LONGEST_AVERAGED: Final = 32
+# Spark's `-` and `abs` round decimals to this many digits.
+_LONGEST_NEGATED: Final = 34
 _INSERTED: Final = f"{SIGN} > 0"
 
 
@@ -180,8 +182,15 @@ def _sum(call: Call, kind: str) -> _State:
         # NaN and infinity cannot be subtracted, and subtracting floats is not exact.
         gone = f"coalesce(bool_or(NOT {_INSERTED} AND {name} IS NOT NULL), FALSE)"
         return _State(name, f"CAST({value} AS DOUBLE)", f"sum(IF({_INSERTED}, {name}, NULL))", gone)
-    scale = 0 if kind in _INTEGRAL else _decimal(call, kind)[1]
-    return _State(name, f"CAST({value} AS DECIMAL(38,{scale}))", f"sum(IF({_INSERTED}, {name}, -{name}))")
+    precision, scale = (19, 0) if kind in _INTEGRAL else _decimal(call, kind)
+    gone = f"-{name}" if precision <= _LONGEST_NEGATED else _negative(name, scale)
+    return _State(name, f"CAST({value} AS DECIMAL(38,{scale}))", f"sum(IF({_INSERTED}, {name}, {gone}))")
+
+
+def _negative(value: str, scale: int) -> str:
+    """A decimal of 38 digits with the other sign; a difference of two would have a digit less after the point."""
+    text = f"CAST({value} AS STRING)"
+    return f"CAST(IF({value} < 0, substring({text}, 2), concat('-', {text})) AS DECIMAL(38,{scale}))"
 
 
 def _decimal(call: Call, kind: str) -> tuple[int, int]:
@@ -231,7 +240,7 @@ def _average(call: Call, kind: str, total: str, count: str) -> str:
     # Spark's division of decimals returns fewer digits than its average: so this is a long division in whole numbers,
     # to four more digits, with halves rounded away from zero.
     whole, divisor = (
-        f"abs(CAST(concat(CAST({total} AS STRING), 'E{scale}') AS DECIMAL(38,0)))",
+        f"CAST(concat(TRIM(LEADING '-' FROM CAST({total} AS STRING)), 'E{scale}') AS DECIMAL(38,0))",
         f"CAST({count} AS DECIMAL(19,0))",
     )
     rest = f"CAST({whole} % {divisor} AS DECIMAL(19,0))"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import date, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -238,9 +239,9 @@ def test_averages_of_decimals_are_exactly_those_of_spark(spark: "SparkSession", 
     chance = random.Random(kind)
     columns = parse_schema(f"g INT, m DECIMAL({kind})")
     most = 10**precision - 1
-    values = [(g, Decimal(chance.randrange(-most, most + 1)).scaleb(-scale)) for g in range(40) for _ in range(g + 1)]
-    # Python's default decimal context would round 32 digits.
-    texts = [(g, format(value, "f")) for g, value in values]
+    numbers = [(g, chance.randrange(-most, most + 1)) for g in range(40) for _ in range(g + 1)]
+    numbers += [(40, -most + chance.randrange(2)) for _ in range(150)]  # for 32 digits, their sum has 35
+    texts = [(g, f"{number}E-{scale}") for g, number in numbers]
     rows = spark.createDataFrame(texts, "g INT, m STRING").selectExpr("g", f"CAST(m AS DECIMAL({kind})) AS m")
     rows.createOrReplaceTempView("decimals")
     text = "SELECT g, avg(m) AS a, sum(m) AS s FROM decimals GROUP BY g"
@@ -248,6 +249,26 @@ def test_averages_of_decimals_are_exactly_those_of_spark(spark: "SparkSession", 
     batch = spark.sql(text)
     assert ours.dtypes == batch.dtypes
     assert Counter(map(tuple, ours.collect())) == Counter(map(tuple, batch.collect()))
+
+
+@pytest.mark.parametrize("kind", ["34,2", "38,0", "38,10", "38,38"])
+def test_decimals_that_go_take_all_their_digits_with_them(spark: "SparkSession", kind: str) -> None:
+    precision, scale = map(int, kind.split(","))
+    columns = parse_schema(f"g INT, m DECIMAL({kind})")
+    query = analyze_aggregate("SELECT g, sum(m) AS s FROM decimals GROUP BY g", {"decimals": columns})
+
+    def rows(*digits: str) -> "DataFrame":
+        texts = [(1, f"{sign}{each}E-{scale}") for each in digits for sign in ("", "-")]
+        given = spark.createDataFrame([*texts, (1, f"1E-{scale}")], "g INT, m STRING")
+        return given.selectExpr("g", f"CAST(m AS DECIMAL({kind})) AS m")
+
+    some, more = "123456789" * 4 + "12", "98765432109876543210987654321098765431"
+    before, after = rows(some[:precision], more[:precision]), rows(more[:precision])
+    gone = before.exceptAll(after).where("m > 0")
+    changes, left = gone.selectExpr("*", f"-1 AS {SIGN}"), before.exceptAll(gone)
+    found = maintained(query, changes, stored(query, before), lambda: left).select("s").first()
+    assert found is not None
+    assert Fraction(found["s"]) == sum(Fraction(each["m"]) for each in left.collect()) < 0
 
 
 @pytest.mark.parametrize("call", ["avg(CAST(m AS DECIMAL(33,2)))", "sum(day - day)"])

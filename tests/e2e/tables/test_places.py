@@ -71,6 +71,13 @@ OLD: Tables = {"a": [(1, 1, 1), (2, 2, 2)], "b": [(1, "x"), (2, "y")], "c": [(1,
             id="one group of no rows",
         ),
         pytest.param(
+            "SELECT 1 AS one, 'x' AS same FROM a JOIN b ON a.k = b.id",
+            "linear",
+            {"a": [(1, 1, 1), (2, 2, 2), (3, 2, 3)]},
+            3,
+            id="the same constants for each row",
+        ),
+        pytest.param(
             "SELECT c.id, c.n FROM c WHERE c.id IN (SELECT a.k FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.id = a.m))",
             "restricted",
             {"b": [(2, "y"), (3, "z")]},
