@@ -365,7 +365,8 @@ class TablesDecider:
             raise UpstreamRefusedError(
                 f"view {self.view!r}: version {deleting.version} of table {upstream.name!r} deleted or updated rows, which "
                 "a view without a key cannot follow",
-                hint=f"declare delta_table({upstream.name!r}, primary_key=...), then `backfill reset {self.view}`",
+                hint=f"declare delta_table({upstream.name!r}, primary_key=...), or, if its rows have none, "
+                f"refresh_mode='full' for the view; then `backfill reset {self.view}`",
                 reason="NO_KEY",
                 version=deleting.version,
             )
