@@ -39,10 +39,11 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
             feed = stack.enter_context(restricted_changes(query, steps, work))
         else:
             feed = relational_changes(query, work, steps.linear)
+        # Without this cut Spark's optimizer fails for some: it takes conditions of the parts of a union for those of all.
+        changes = Part(stack.enter_context(kept(feed.frame)), feed.few)
         if query.by_copies:
-            yield stack.enter_context(by_copies(feed, work.held, key=query.key_columns, rows=work.rows))
-        else:
-            yield feed
+            changes = stack.enter_context(by_copies(changes, work.held, key=query.key_columns, rows=work.rows))
+        yield changes
 
 
 @contextmanager
