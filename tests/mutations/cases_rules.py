@@ -80,6 +80,13 @@ RULES: tuple[Mutation, ...] = (
         tests=("tests/e2e/tables/test_relational.py::test_many_changes_are_followed_by_spark_alike",),
     ),
     Mutation(
+        name="what a rule gives is not cached before it is taken into a view",
+        file="backfill_assets/adapters/compute/rules.py",
+        old="        changes = Part(stack.enter_context(kept(feed.frame)), feed.few)\n",
+        new="        changes = feed\n",
+        tests=(f"{FOLLOWED}[correlated]",),
+    ),
+    Mutation(
         name="of equal rows only one is kept",
         file="backfill_assets/adapters/compute/copies.py",
         old='    new = f"sequence(__last + __earlier + 1, __last + __earlier + {_NET})"',
