@@ -7,6 +7,7 @@ from tests.mutations.cases_clock import CLOCK
 from tests.mutations.cases_columns import COLUMNS
 from tests.mutations.cases_computed import COMPUTED
 from tests.mutations.cases_conservation import CONSERVATION
+from tests.mutations.cases_copies import COPIES
 from tests.mutations.cases_core import CORE
 from tests.mutations.cases_docs import DOCS
 from tests.mutations.cases_epochs import EPOCHS
@@ -44,5 +45,5 @@ __all__ = ["MUTATIONS"]
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
-    *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS,
+    *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
 )  # fmt: skip
