@@ -78,7 +78,7 @@ VIEWS: Final = {
 
 
 def run(world: World, *, rows: int = 16_000_000, repetitions: int = 2, warmups: int = 1) -> Iterator[Comparison]:
-    """Each view over so many lines; then a first build in chunks, and what an epoch of small tables costs."""
+    """Each view over so many lines; then a first build, at once and in chunks, and what an epoch of small tables costs."""
     for name, view in VIEWS.items():
         with world.folder() as folder:
             _make_tables(world, folder, rows)
@@ -88,7 +88,8 @@ def run(world: World, *, rows: int = 16_000_000, repetitions: int = 2, warmups: 
                 rounds = repetitions + (0 if number else warmups)
                 found = [ways.round(condition(turn), by_hand=by_hand) for turn in range(rounds)][-repetitions:]
                 yield from _compared(f"{name}, {case} of {rows:,}", found, rows, by_hand=by_hand)
-    yield _first_build(world, rows, repetitions, warmups)
+    for strategy in ("snapshot_once", "snapshot"):
+        yield _first_build(world, rows, repetitions, warmups, strategy)
     yield from _small(world, repetitions, warmups)
 
 
@@ -228,15 +229,16 @@ class _Ways:
         )
 
 
-def _first_build(world: World, rows: int, repetitions: int, warmups: int) -> Comparison:
+def _first_build(world: World, rows: int, repetitions: int, warmups: int, strategy: DeclaredStrategy) -> Comparison:
+    parts = f"in {CHUNKS} chunks" if strategy == "snapshot" else "at once"
     with world.folder() as folder:
         _make_tables(world, folder, rows)
         return compare(
-            _Builds(world, folder, rows),
+            _Builds(world, folder, rows, strategy),
             repetitions=repetitions,
             warmups=warmups,
             benchmark="joins",
-            case=f"first build of a join of three, grouped, in {CHUNKS} chunks",
+            case=f"first build of a join of three, grouped, {parts}",
             peer="the query in one plain Spark job",
             rows=rows,
         )
@@ -245,14 +247,14 @@ def _first_build(world: World, rows: int, repetitions: int, warmups: int) -> Com
 class _Builds:
     """Both ways of computing a view for the first time; creating ours is not part of the measure."""
 
-    def __init__(self, world: World, tables: Path, rows: int) -> None:
-        self.world, self.tables, self.rows = world, tables, rows
+    def __init__(self, world: World, tables: Path, rows: int, strategy: DeclaredStrategy) -> None:
+        self.world, self.tables, self.rows, self.strategy = world, tables, rows, strategy
         self.view = VIEWS["join of three, grouped (q3)"]
         self.contents: set[object] = set()
 
     def ours(self) -> float:
-        """One run of a view, in chunks."""
-        declared = _declared(self.tables, self.view, "snapshot")
+        """One run of a view."""
+        declared = _declared(self.tables, self.view, self.strategy)
         with self.world.folder() as place:
             self.world.create(place, declared, "view")
             limits = Limits(chunk_rows=self.rows // CHUNKS)

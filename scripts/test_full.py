@@ -31,8 +31,8 @@ PARTS = {
     # steps of their epochs, rivals; and the checks, of copies there of tables that are damaged.
     "contract-s3": (*PYTEST, "-m", "not disk", CONTRACT, *KILLS),
     "damage-s3": (*PYTEST, *(f"tests/e2e/damage/test_checks_catch{each}.py" for each in ("", "_tables"))),
+    # In one process: the cluster is small, and tests kill parts of it that all of them use.
     "contract-cluster": ("-m", "pytest", "--durations", "10", CONTRACT),
-    # In one process: tests kill parts of the cluster that all of them use.
     "cluster": ("-m", "pytest", "--durations", "10", "tests/e2e/cluster"),
     "mutations": ("-m", "tests.mutations"),
     "demo": ("-m", "examples.demo"),

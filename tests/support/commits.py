@@ -1,7 +1,6 @@
 """The records of epochs in a table's log, and the folders of attempts that were never committed."""
 
-from collections.abc import Iterator
-from fnmatch import fnmatch
+import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from backfill_assets.adapters.delta.commits import commits_of, ours_in
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from tests.support.project import Project
 
-__all__ = ["epochs", "losers", "ours"]
+__all__ = ["epochs", "losers", "ours", "staged_folders"]
 
 
 def ours(project: Project, name: str) -> list[dict[str, Any]]:
@@ -30,12 +29,12 @@ def losers(project: Project, name: str) -> list[str]:
     added = (action["add"]["path"] for _, actions in commits for action in actions if "add" in action)
     named = {path.partition("/")[0] for path in added}
     won = {f"{each['incarnation']}-{each['epoch']}-{each['attempt']}" for each in ours(project, name)}
-    return sorted(set(_staged(output.location)) - won - named)
+    return sorted(staged_folders(output.location) - won - named)
 
 
-def _staged(location: TableLocation) -> Iterator[str]:
+def staged_folders(location: TableLocation) -> set[str]:
     """The names of all folders in which an attempt has staged something."""
     if location.is_local:
-        yield from (each.name for each in Path(location.uri).glob("*-*-*") if each.is_dir())
-    else:
-        yield from (path.split("/")[0] for path in location.objects().names("") if fnmatch(path, "*-*-*/*"))
+        return {each.name for each in Path(location.uri).glob("*-*-*") if each.is_dir()}
+    folders = {path.partition("/")[0] for path in location.objects().names("") if "/" in path}
+    return set(fnmatch.filter(folders, "*-*-*"))

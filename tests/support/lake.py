@@ -20,7 +20,7 @@ from backfill_assets import delta_table, materialized_view
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.declare.model import DeltaTable, MaterializedView
 from tests.support.project import Project
-from tests.support.settings import FULL
+from tests.support.settings import FULL, ON_S3, PLACE
 from tests.support.statements import ran_by_delta_rs
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -112,7 +112,8 @@ class Lake:
 
     def rows(self, path: str, version: int | None = None) -> DataFrame:
         """A table's rows at a version, read by delta-rs if possible, so not by the product's reader."""
-        table = deltalake.DeltaTable(path, version=version)
+        options = dict(self.project.workspace().store.place.storage_options) if "://" in path else None
+        table = deltalake.DeltaTable(path, version=version, storage_options=options)
         plain = table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
         features = set(table.protocol().reader_features or ())
         if plain or features == {"timestampNtz"}:
@@ -122,7 +123,8 @@ class Lake:
 
     def location(self, view: str) -> str:
         """The folder of a view."""
-        return str(self.project.root / "warehouse" / self.project.declared[view].target)
+        warehouse = self.project.warehouse if PLACE in ON_S3 else self.project.root / "warehouse"
+        return f"{warehouse}/{self.project.declared[view].target}"
 
 
 def _comparable(value: object) -> object:

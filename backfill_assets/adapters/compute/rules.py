@@ -39,7 +39,7 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
             feed = stack.enter_context(restricted_changes(query, steps, work))
         else:
             feed = relational_changes(query, work, steps.linear)
-        # Without this cut Spark's optimizer fails for some: it takes conditions of the parts of a union for those of all.
+        # Caching also cuts the plan: Spark's optimizer fails where conditions of a union's parts meet in a longer one.
         changes = Part(stack.enter_context(kept(feed.frame)), feed.few)
         if query.by_copies:
             changes = stack.enter_context(by_copies(changes, work.held, key=query.key_columns, rows=work.rows))

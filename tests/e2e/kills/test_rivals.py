@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +16,7 @@ from backfill_assets.app.lifecycle import drop, maintain, reset
 from backfill_assets.app.refresh import Refresh
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.testing.crash_points import CrashPoint
+from tests.support.commits import staged_folders
 from tests.support.project import Project, forget_at_once
 from tests.support.runner import declared
 
@@ -125,8 +125,10 @@ def test_a_stalled_run_never_commits_over_what_others_did(
     in_three_epochs(stalled)
     assert (stalled.record("large").incarnation == life) == (rival is rival_commits)
     maintain(stalled.workspace(), "large")
-    folders = [each.name for each in Path(output.location.uri).glob("*-*-*")]
-    assert [each for each in folders if each.startswith(life)] == [] or rival in {rival_commits, rival_resets}
+    assert [each for each in staged_folders(output.location) if each.startswith(life)] == [] or rival in {
+        rival_commits,
+        rival_resets,
+    }
     assert_exact(stalled, epochs=3)
 
 

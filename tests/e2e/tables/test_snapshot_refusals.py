@@ -92,6 +92,21 @@ def test_an_append_only_table_needs_no_feed_until_it_has_neither(lake: Lake) -> 
     assert refused(lake, UpstreamRefusedError).facts["reason"] == "NO_CHANGE_FEED"
 
 
+def test_rows_without_a_key_that_go_are_followed_in_full_once_that_is_asked_for(lake: Lake) -> None:
+    lake.append("orders", [{"id": 1}, {"id": 1}, {"id": 2}])
+    lake.view("large", "SELECT id FROM orders", lake.table("orders", key=None))
+    lake.project.refresh("large")
+    lake.sql("orders", "DELETE FROM {t} WHERE id = 2")
+    assert "refresh_mode='full' for the view; then `backfill reset large`" in refused(lake, UpstreamRefusedError).hint
+    lake.view("large", "SELECT id FROM orders", lake.table("orders", key=None), refresh_mode="full")
+    reset(lake.project.workspace(), "large")
+    lake.project.refresh("large")
+    lake.append("orders", [{"id": 3}])
+    lake.sql("orders", "DELETE FROM {t} WHERE id = 1")
+    lake.project.refresh("large")
+    assert lake.found("large", ["id"]) == {(3,): 1}
+
+
 def test_a_feed_that_was_turned_off_since_is_still_read_where_it_was_written(lake: Lake) -> None:
     lake.append("orders", ({"id": at, "part": at % 2} for at in range(10)), partition_by=["part"])
     lake.view("large", "SELECT id FROM orders", lake.table("orders"))

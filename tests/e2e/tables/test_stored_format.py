@@ -33,7 +33,7 @@ def test_a_view_of_another_release_is_right_again_after_a_reset_and_after_a_drop
         assert project.check("old").passed
         lake.append("base", [{"id": 100 + len(project.rows("old")), "v": 1}])
         of_another_release(lake)
-        with pytest.raises(StoredFormatError, match="expected format"):
+        with pytest.raises(StoredFormatError, match="a commit of format 1, expected format"):
             project.refresh("old")
         begin_anew(project.workspace(), "old")
         project.refresh("old")
