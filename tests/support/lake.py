@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from backfill_assets import delta_table, materialized_view
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.declare.model import DeltaTable, MaterializedView
+from backfill_assets.query.ddl import columns_of_delta, ddl
 from tests.support.project import Project
 from tests.support.settings import FULL, ON_S3, PLACE
 from tests.support.statements import ran_by_delta_rs
@@ -117,7 +118,10 @@ class Lake:
         plain = table.protocol().min_reader_version == 1 and not table.metadata().partition_columns
         features = set(table.protocol().reader_features or ())
         if plain or features == {"timestampNtz"}:
-            return self.spark.createDataFrame(table.to_pyarrow_table())
+            rows = table.to_pyarrow_table()
+            return self.spark.createDataFrame(
+                rows, None if len(rows) else ddl(columns_of_delta(table.schema().to_json()))
+            )
         reader = self.spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(path)
 

@@ -52,13 +52,13 @@ def test_a_kill_at_any_step_of_a_chunk_or_a_merge_loses_and_doubles_nothing(lake
     assert lake.project.rows("large", "id", "twice") == Counter(expected.items())
     assert lake.project.check("large").passed
 
-    for number, step in enumerate(STEPS):
+    for number, step in enumerate(STEPS, 4):  # rows that the view shows, so that there is something to stage
         deleted, updated, new = number, number + 20, 1000 + number
         lake.sql("base", f"DELETE FROM {{t}} WHERE id = {deleted}", f"UPDATE {{t}} SET v = 50 WHERE id = {updated}")
         lake.append("base", [{"id": new, "v": 1}])
         killed(lake, processes, step)
         lake.project.refresh("large")
-        expected.pop(deleted, None)
+        expected.pop(deleted)
         expected.update({updated: 100, new: 2})
         assert lake.project.rows("large", "id", "twice") == Counter(expected.items()), step
         assert losers(lake.project, "large") == []
