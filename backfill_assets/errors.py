@@ -226,7 +226,10 @@ class SparkLostError(ComputeError):
 
 
 class PoisonRowError(ComputeError):
-    """A view's query always fails on certain rows; `facts["rows"]` names them, each with the reason."""
+    """A view's query fails on values of certain rows; `facts["rows"]` names those that can be told, each with the reason.
+
+    Rows of a table may be corrected there: if something has changed in it, an epoch over all of that is tried instead.
+    """
 
     code = "POISON_ROW"
 

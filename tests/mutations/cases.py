@@ -9,6 +9,7 @@ from tests.mutations.cases_computed import COMPUTED
 from tests.mutations.cases_conservation import CONSERVATION
 from tests.mutations.cases_copies import COPIES
 from tests.mutations.cases_core import CORE
+from tests.mutations.cases_corrected import CORRECTED
 from tests.mutations.cases_docs import DOCS
 from tests.mutations.cases_epochs import EPOCHS
 from tests.mutations.cases_files import FILES
@@ -46,4 +47,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
+    *CORRECTED,
 )  # fmt: skip

@@ -99,8 +99,8 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="rows that were refused are planned again without what corrects them",
         file=PROTOCOL,
-        old="live=last.live, budget=EVERYTHING)",
-        new="live=last.live, budget=1)",
+        old="corrected = _corrected(parts, look.record, plan, EVERYTHING)\n",
+        new="corrected = _corrected(parts, look.record, plan, 1)\n",
         tests=(
             f"{LOOP}::test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them",
             "tests/e2e/tables/test_snapshot_refusals.py::"

@@ -71,9 +71,9 @@ JOINED: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="the other places of a chunk's table see only the chunk",
-        file="backfill_assets/adapters/compute/table_compute.py",
-        old="new=lambda name: SelectableRows(every=lambda: self._reads.rows(attempt, name, LookupRead)),",
-        new="new=lambda name: SelectableRows(every=lambda: self._reads.rows(attempt, name)),",
+        file="backfill_assets/adapters/compute/plan_changes.py",
+        old="new=lambda name: SelectableRows(every=lambda: reads.rows(attempt, name, LookupRead)),",
+        new="new=lambda name: SelectableRows(every=lambda: reads.rows(attempt, name)),",
         tests=(PARTS,),
     ),
     Mutation(

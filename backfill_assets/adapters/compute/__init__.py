@@ -13,9 +13,11 @@
 - `laid_out`: lays out the rows of a view over files of a bounded size
 - `leading_rows`: the rows that tell which values of a key a table's changes touch
 - `merge`: merging keyed changes with Spark, for those that do not fit in this process's memory
+- `netted_changes`: the changes of a table without those that later ones took back
 - `parameter_values`: whether subqueries that give one value still give the same one
 - `parquet_files`: reads Parquet files by their addresses
 - `parts_that_differ`: where a recomputed view may differ from its present rows, by sums of hashes
+- `plan_changes`: what the reads of a plan mean for a query over several tables
 - `poison`: runs a computation, and translates Spark's errors into errors of this package
 - `poison_search`: finds the rows of an epoch's input that Spark cannot compute because of their values
 - `recorded_rows`: the rows of a Delta table that a view stands for at one of its positions

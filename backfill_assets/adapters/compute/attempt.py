@@ -19,7 +19,10 @@ __all__ = ["Attempt"]
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """An attempt at a plan, with the view at version `at`. `staging` is its own folder; `scans` count what it reads."""
+    """An attempt at a plan, with the view at version `at`. `staging` is its own folder; `scans` count what it reads.
+
+    `netted`: rows that came and went among the changes that it reads are left out before anything is computed of them. That
+    costs a shuffle, and is needed only if they cannot be computed."""
 
     spark: "SparkSession"
     plan: Plan
@@ -27,6 +30,7 @@ class Attempt:
     staging: StagingFolder
     at: int
     scans: Scans
+    netted: bool = False
 
     @property
     def read(self) -> dict[int, TableRead]:

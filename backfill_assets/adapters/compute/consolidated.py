@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.changes import OPERATION
 from backfill_assets.adapters.compute.key_checks import MOVED
-from backfill_assets.adapters.compute.relational_changes import IS_INSERT
+from backfill_assets.adapters.compute.netted_changes import IS_INSERT
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.rowwise import CARRIED_CHANGE
 

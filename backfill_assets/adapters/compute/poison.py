@@ -13,7 +13,10 @@ from backfill_assets.adapters.compute.poison_search import Suspects
 from backfill_assets.adapters.compute.setup_errors import setup_remedy
 from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
 from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.core.epoch.culprits import Culprit
 from backfill_assets.core.epoch.records import Plan
+from backfill_assets.core.epoch.skips import KeySkip
+from backfill_assets.core.progress.reads import SnapshotRead
 from backfill_assets.errors import BackfillError, ComputeError, EnvironmentSetupError, PoisonRowError, SparkLostError
 
 if TYPE_CHECKING:
@@ -31,21 +34,31 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """What is being computed, for error messages: the table, a description, and the epoch."""
+    """What is being computed, for error messages: the table, a description, and the epoch; whether rows are read at a
+    version that stays the same (`pinned`)."""
 
     target: str
     words: str
     epoch: int
+    pinned: bool = False
 
     @classmethod
     def of(cls, plan: Plan) -> "Work":
         """The epoch of a plan."""
-        return cls(target=plan.target, words=f"epoch {plan.epoch}", epoch=plan.epoch)
+        pinned = any(isinstance(read, SnapshotRead) for read in plan.reads)
+        return cls(target=plan.target, words=f"epoch {plan.epoch}", epoch=plan.epoch, pinned=pinned)
 
     @property
     def name(self) -> str:
         """The table's name on the command line."""
         return self.target.partition("/")[2]
+
+    @property
+    def retry(self) -> str:
+        """What to do once rows of a table were corrected."""
+        return (
+            f"`backfill reset {self.name}`, as its history is read at one version" if self.pinned else "refresh again"
+        )
 
 
 def computed(
@@ -69,7 +82,7 @@ def computed(
         suspects = _found(runner, search)
         if suspects is not None and suspects.culprits:
             raise _poison(work, suspects) from error
-        raise _not_computed(work, error, _advice(work, suspects)) from error
+        raise _unnamed(work, error, _advice(work, suspects)) from error
 
 
 def _found(runner: SparkRunner, search: "Callable[[SparkSession], Suspects]") -> Suspects | None:
@@ -91,10 +104,26 @@ def _poison(work: Work, suspects: Suspects) -> PoisonRowError:
         f"{work.target}: {work.words} cannot be computed: {first.skip.words}"
         f"{f' (and {others} more, see below)' if others else ''}: {first.reason}",
         hint="nothing was committed, and running it again will fail in the same way. Leave these rows out, which is "
-        f"recorded and shown, and refresh again:{commands}\n  Or {_redo(work)}.{more}",
+        f"recorded and shown, and refresh again:{commands}\n  {_correct(work, first)}Or {_redo(work)}.{more}",
         epoch=work.epoch,
         rows=[{**each.skip.model_dump(mode="json"), "reason": each.reason} for each in suspects.culprits],
         complete=suspects.complete,
+    )
+
+
+def _correct(work: Work, culprit: Culprit) -> str:
+    """Rows of a table can be corrected, records of a topic cannot."""
+    return f"Or correct them in the table, and {work.retry}.\n  " if isinstance(culprit.skip, KeySkip) else ""
+
+
+def _unnamed(work: Work, error: Exception, advice: str) -> PoisonRowError:
+    """The error of a computation that fails by values of rows that cannot be told."""
+    return PoisonRowError(
+        f"{work.target}: {work.words} cannot be computed: {type(error).__name__}: {reason_of(error)}",
+        hint=f"nothing was committed; {advice}",
+        epoch=work.epoch,
+        rows=[],
+        complete=False,
     )
 
 
@@ -133,7 +162,7 @@ def _advice(work: Work, suspects: Suspects | None) -> str:
         why = f"the cause is {'; '.join(suspects.unnamed)}, which cannot be left out one by one"
     else:
         why = "the cause is not a single row, but a value that is computed from several"
-    return f"running it again will fail in the same way, and {why}. Correct the rows, or {_redo(work)}"
+    return f"running it again will fail in the same way, and {why}. Correct the rows and {work.retry}; or {_redo(work)}"
 
 
 def _redo(work: Work) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from backfill_assets.adapters.compute.differences import differences
+from backfill_assets.adapters.compute.netted_changes import IS_INSERT, netted_changes
 from backfill_assets.adapters.compute.selectable_rows import (
     Finder,
     Held,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "IS_INSERT",
     "Changed",
     "TableChanges",
     "changed_part",
@@ -47,9 +47,6 @@ __all__ = [
     "relational_changes",
     "sought_in",
 ]
-
-IS_INSERT = "IN ('insert', 'update_postimage')"
-"""The change types in Delta's change data feed for a row that exists after the change; after any other, it does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,8 +212,9 @@ def check_changes_readable(upstreams: Mapping[str, DeltaUpstream], reads: Sequen
             upstreams[read.source].check_readable(part)
 
 
-def changed_rows(finder: Finder, read: FullRead, place: Scratch) -> Changed:
-    """The changes of a finder's table between the versions of a read. `place` is a folder for this read alone."""
+def changed_rows(finder: Finder, read: FullRead, place: Scratch, *, netted: bool) -> Changed:
+    """The changes of a finder's table between the versions of a read; `netted`, without rows that came and went between
+    them. `place` is a folder for this read alone."""
     upstream = finder.upstream
 
     def rows(part: FullRead | ChangesRead, name: str) -> "DataFrame":
@@ -224,7 +222,8 @@ def changed_rows(finder: Finder, read: FullRead, place: Scratch) -> Changed:
 
     def found() -> "DataFrame":
         parts = [rows(part, str(part.first)) for part in _versions(upstream, read)]
-        return reduce(lambda some, more: some.unionByName(more), parts)
+        every = reduce(lambda some, more: some.unionByName(more), parts)
+        return netted_changes(every) if netted else every
 
     old = SelectableRows(
         every=lambda: rows(read.model_copy(update={"last": read.first - 1}), "before"),

@@ -53,6 +53,10 @@ class StagingFolder:
     _written: list[tuple[StagedFile, ...] | None] = field(default_factory=list)
     """What each write has put there; None for one of Spark, whose files are to be looked for."""
 
+    def inner(self, inside: str) -> "StagingFolder":
+        """A folder inside it, with files of its own."""
+        return StagingFolder(table=self.table, name=f"{self.name}/{inside}", reach=self.reach)
+
     def child(self, inside: str) -> str:
         """The address of a folder inside it, or its own, in Spark's form."""
         return self.table.child("/".join(filter(None, (self.name, inside))))

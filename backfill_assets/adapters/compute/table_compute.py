@@ -4,6 +4,7 @@ out.
 The effect of a change log on a view is consolidated by the view's key, in Spark, before anything is written.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -35,22 +36,19 @@ from backfill_assets.adapters.compute.key_checks import (
     duplicate,
 )
 from backfill_assets.adapters.compute.laid_out import LaidOut, counted, laid_out
+from backfill_assets.adapters.compute.netted_changes import IS_INSERT
 from backfill_assets.adapters.compute.parameter_values import values_stay
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.parts_that_differ import DifferingParts, parts_that_differ
+from backfill_assets.adapters.compute.plan_changes import chunk_of, logged_changes, rows_go
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
-from backfill_assets.adapters.compute.relational_changes import (
-    IS_INSERT,
-    Changed,
-    TableChanges,
-    changed_rows,
-    relational_changes,
-)
+from backfill_assets.adapters.compute.relational_changes import relational_changes
 from backfill_assets.adapters.compute.restricted import KEYS, REACHED
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Scans
-from backfill_assets.adapters.compute.selectable_rows import Finder, Part, SelectableRows, ViewFinder
+from backfill_assets.adapters.compute.selectable_rows import Part, SelectableRows, ViewFinder
+from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_new
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.adapters.compute.tasks import tasks_for
@@ -67,13 +65,10 @@ from backfill_assets.core.epoch.records import Plan, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from backfill_assets.core.progress.reads import (
     ChangesRead,
-    FullRead,
-    LookupRead,
     SkipRead,
-    SnapshotRead,
     SpoolRead,
 )
-from backfill_assets.core.strategies.table_plans import is_first_chunk, may_meet_old_rows
+from backfill_assets.core.strategies.table_plans import may_meet_old_rows
 from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import quoted
@@ -89,6 +84,8 @@ __all__ = ["TableCompute"]
 
 REPLACED, OTHER_VALUES = "__replaced", "__other_values"
 """Counts of what was staged: whether it is all rows of the view; whether a parameter has another value than before."""
+
+_log = logging.getLogger(__name__)
 
 _NOTHING: Final = {"insert": 0, "update": 0, "delete": 0}
 
@@ -121,7 +118,7 @@ class TableCompute:
             records = partial(recent_records, self.output, at, plan.target)
             choice = StepChoice(upstreams=self.upstreams, mode=self.mode, records=records)
             steps, why_full = choice.of(self.query(plan), plan)
-            counts = computed(
+            staging, counts = computed(
                 self.runner,
                 Work.of(plan),
                 lambda spark: self._compute(self._attempt(spark, plan, folder, at), steps),
@@ -135,7 +132,7 @@ class TableCompute:
         if counts.get(OTHER_VALUES):
             steps, why_full = Steps("full"), "parameters"
         return Staged(
-            files=folder.files(),
+            files=staging.files(),
             rows_read=plan.offsets,
             rows_written=counts["insert"] + counts["update"],
             rows_updated=counts["update"],
@@ -169,7 +166,7 @@ class TableCompute:
 
     def _poison(self, spark: "SparkSession", plan: Plan, folder: StagingFolder) -> Suspects:
         """The rows of a plan's input that cannot be computed."""
-        inputs = self._reads.every(self._attempt(spark, plan, folder, -1))
+        inputs = self._reads.every(replace(self._attempt(spark, plan, folder, -1), netted=True))
         columns = view_columns(self.output)
         return poison_rows(self.query(plan), inputs, self.upstreams, columns, rows=plan.offsets)
 
@@ -178,9 +175,26 @@ class TableCompute:
         scans = Scans(plan=plan, ends_early=isinstance(query, RelationalQuery) and query.ends_early)
         return Attempt(spark=spark, plan=plan, view=self.output, staging=folder, at=at, scans=scans)
 
-    def _compute(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
-        """Stage what a plan does to the view, from inputs that were read as they are."""
+    def _compute(self, attempt: Attempt, steps: Steps) -> tuple[StagingFolder, dict[str, int]]:
+        """Stage what a plan does to the view, and return where. Where values are refused, rows that came and went among the
+        changes may have them: those are netted then. Tasks of the first try may still write, so the second has a folder."""
         self._reads.spool(attempt)
+        try:
+            return attempt.staging, self._counts(attempt, steps)
+        except Exception as error:
+            in_full = attempt.plan.replaces and steps.rule == "full"
+            if in_full or not is_of_values(error) or not rows_go(self.upstreams, attempt.plan):
+                raise
+            _log.info("%s: epoch %d: %s", attempt.plan.target, attempt.plan.epoch, reason_of(error))
+        staging = attempt.staging.inner("netted")
+        again = replace(self._attempt(attempt.spark, attempt.plan, staging, attempt.at), netted=True)
+        try:
+            return staging, self._counts(again, steps)
+        finally:
+            delete_folder(self.output, f"{staging.name}/{INPUTS}")
+
+    def _counts(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
+        """Stage what a plan does to the view, from inputs that were read as they are."""
         with attempt.scans.checked():
             settled = self._settled(attempt, steps)
             counts = self._write(attempt, settled) if attempt.plan.consumed else dict(_NOTHING)
@@ -191,8 +205,9 @@ class TableCompute:
         """The steps; those in full where they count on a parameter's value, and it is another one now."""
         if not steps.parameters:
             return steps
-        query, work = self.query(attempt.plan), self._changes_of(attempt, steps)
+        query = self.query(attempt.plan)
         assert isinstance(query, RelationalQuery)
+        work = logged_changes(self._reads, attempt, self._held(attempt), steps)
         return steps if values_stay(query, steps.parameters, work, attempt.scans.computed) else Steps("full")
 
     def _write(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
@@ -280,7 +295,9 @@ class TableCompute:
         assert isinstance(query, RelationalQuery)
         if query.by_copies and not attempt.plan.replaces:
             return self._history(attempt, steps)
-        work = self._changes_of(attempt, steps) if attempt.plan.replaces else self._chunk(attempt)
+        held = self._held(attempt)
+        follows = attempt.plan.replaces
+        work = logged_changes(self._reads, attempt, held, steps) if follows else chunk_of(self._reads, attempt, held)
         if work.is_empty or not (steps.linear or steps.by_class):
             return dict(_NOTHING)
         with followed(query, steps, work) as changes:
@@ -298,7 +315,8 @@ class TableCompute:
         """Stage what a chunk of history brings to a view without a key: rows that only come."""
         query = self.query(attempt.plan)
         assert isinstance(query, RelationalQuery)
-        come = relational_changes(query, self._chunk(attempt), steps.linear).frame.drop(CARRIED_CHANGE)
+        chunk = chunk_of(self._reads, attempt, self._held(attempt))
+        come = relational_changes(query, chunk, steps.linear).frame.drop(CARRIED_CHANGE)
         with counted(come, attempt.scans) as rows:
             return write_numbered(attempt, rows, query.key_columns)
 
@@ -311,57 +329,6 @@ class TableCompute:
             return
         with laid_out(changes, self.output, query.key_columns, attempt.scans, before=[OPERATION]) as found:
             yield found or given
-
-    def _changes_of(self, attempt: Attempt, steps: Steps) -> TableChanges:
-        """What changed in the tables that a plan reads."""
-        changed = changed_reads(attempt.plan)
-        # What groups are computed again from is read only if there are such groups.
-        reading = replace(attempt, scans=replace(attempt.scans, implied=steps.rule == "additive"))
-        versions = {each.source: each.last for each in attempt.plan.reads if isinstance(each, FullRead)}
-        finders = {name: self._finder(attempt, name) for name in versions}
-        return TableChanges(
-            new=lambda name: SelectableRows(
-                every=lambda: self._reads.rows(reading, name), found=finders[name].in_version(versions[name])
-            ),
-            changed={each.source: self._changed(attempt, each, finders[each.source]) for each in changed},
-            held=self._held(attempt),
-            spark=attempt.spark,
-            rows=sum(each.rows for each in changed),
-            measure=attempt.scans.measure,
-            note=attempt.scans.note,
-        )
-
-    def _chunk(self, attempt: Attempt) -> TableChanges:
-        """The rows of a chunk of history, as rows that come to tables."""
-        plan = attempt.plan
-        return TableChanges(
-            new=lambda name: SelectableRows(every=lambda: self._reads.rows(attempt, name, LookupRead)),
-            changed={
-                each.source: Changed(come=partial(self._reads.rows, attempt, each.source, SnapshotRead))
-                for each in plan.reads
-                if isinstance(each, SnapshotRead)
-            },
-            held=self._held(attempt),
-            spark=attempt.spark,
-            rows=plan.offsets,
-            measure=attempt.scans.measure,
-            note=attempt.scans.note,
-            first=is_first_chunk(plan),
-        )
-
-    def _changed(self, attempt: Attempt, read: FullRead, finder: Finder) -> Changed:
-        scratch, scans = attempt.scratch(f"changes/{read.source}"), self._reads.scans(attempt, read.source)
-        return changed_rows(finder, read, replace(scratch, scans=scans, uses=finder.uses))
-
-    def _finder(self, attempt: Attempt, name: str) -> Finder:
-        """What finds rows of an upstream in this process."""
-        return Finder(
-            spark=attempt.spark,
-            upstream=self.upstreams[name],
-            columns=self._reads.columns(attempt.plan, name),
-            uses=self._reads.uses(attempt.plan, name),
-            files=FoundRows(self.upstreams[name].location),
-        )
 
     def _held(self, attempt: Attempt) -> SelectableRows:
         """The rows of the view."""

@@ -7,6 +7,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.attempt import Attempt
+from backfill_assets.adapters.compute.netted_changes import netted_changes
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.recorded_rows import recorded, recorded_rows, with_key
 from backfill_assets.adapters.compute.scans import Inputs, Scans
@@ -20,7 +21,7 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import scan_of
 from backfill_assets.core.epoch.records import Plan, spooled_parts
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
-from backfill_assets.core.progress.reads import CaptureRead, SkipRead, SpoolRead, TableRead
+from backfill_assets.core.progress.reads import CaptureRead, ChangesRead, SkipRead, SpoolRead, TableRead
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.query.ddl import Column, ddl
 from backfill_assets.query.query import Query
@@ -53,7 +54,15 @@ class TableInputs:
             for number, read in attempt.read.items()
             if read.source == name and (kind is None or isinstance(read, kind))
         ]
-        return reduce(lambda some, more: some.unionByName(more), parts)
+        rows = reduce(lambda some, more: some.unionByName(more), parts)
+        return netted_changes(rows) if attempt.netted and self._may_go(attempt, name) else rows
+
+    def _may_go(self, attempt: Attempt, name: str) -> bool:
+        """Whether rows of a table may go by what is read of it."""
+        return any(
+            read.source == name and isinstance(read, ChangesRead | SpoolRead | SkipRead)
+            for read in attempt.read.values()
+        )
 
     def _rows(self, attempt: Attempt, read: TableRead, place: Scratch) -> "DataFrame":
         plan, columns = attempt.plan, self.columns(attempt.plan, read.source)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import OPERATION, DuplicateKey, duplicate_keys, kept, signed, view_columns
-from backfill_assets.adapters.compute.relational_changes import IS_INSERT
+from backfill_assets.adapters.compute.netted_changes import IS_INSERT
 from backfill_assets.adapters.compute.source_compute import bronze_inputs
 from backfill_assets.adapters.compute.table_rows import Scratch, rows_done, table_rows
 from backfill_assets.adapters.compute.version_rows import rows_at

@@ -29,6 +29,7 @@ from backfill_assets.core.epoch.records import (
     spooled_parts,
 )
 from backfill_assets.core.epoch.staged_folders import StagedFolder
+from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import (
     DefinitionChangedError,
     DroppedError,
@@ -36,6 +37,7 @@ from backfill_assets.errors import (
     EnvironmentSetupError,
     ExternalWriteError,
     FencedError,
+    PoisonRowError,
     SparkLostError,
     StateLostError,
 )
@@ -65,7 +67,7 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
     if plan is None:
         return None
     parts.on_step("planned")
-    plan, attempt, staged = _staged(parts, plan, look)
+    plan, attempt, staged = _staged(parts, plan, look, budget)
     mine = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
     parts.decider.confirm(parts.planned(plan))
     parts.on_step("staged")
@@ -105,14 +107,21 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
     return record
 
 
-def _staged(parts: Parts[P], plan: Plan, look: TableState) -> tuple[Plan, str, Staged]:
-    """Stage a plan, and return the plan, attempt and files. If the plan has a duplicate key that has been corrected since,
-    stage a new plan over everything that exists by now instead."""
+def _staged(parts: Parts[P], plan: Plan, look: TableState, budget: int) -> tuple[Plan, str, Staged]:
+    """Stage a plan, and return the plan, attempt and files. If rows of tables were refused, they may have been corrected
+    since: stage a new plan over what exists by now instead."""
     assert look.record is not None
     try:
         return plan, *_attempted(parts, plan, look)
     except DuplicateKeyError:
-        corrected = _corrected(parts, look.record, plan)
+        corrected = _corrected(parts, look.record, plan, EVERYTHING)
+        if corrected is None:
+            raise
+    except PoisonRowError:
+        position = look.record.position
+        if not isinstance(position, SnapshotPosition):  # records of a topic stay as they are
+            raise
+        corrected = _corrected(parts, look.record, plan, EVERYTHING if position.backfilled else budget)
         if corrected is None:
             raise
     return corrected, *_attempted(parts, corrected, look)
@@ -229,10 +238,10 @@ def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
     return plan
 
 
-def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan) -> Plan | None:
-    """A plan over everything that exists now, instead of one with a duplicate key; None if nothing has come since."""
-    step = parts.decider.next(parts.position(last), live=last.live, budget=EVERYTHING)
-    if step is None or step.after == refused.after:
+def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan, budget: int) -> Plan | None:
+    """A plan over what exists now, instead of one whose rows were refused; None if it would read the same."""
+    step = parts.decider.next(parts.position(last), live=last.live, budget=budget)
+    if step is None or step.reads == refused.reads:
         return None
     if parts.ledger.newest(refused.target, refused.incarnation, since=last.epoch) != refused.epoch:
         raise fenced(refused.target, f"epoch {refused.epoch} was planned or committed by another run")

@@ -116,7 +116,8 @@ def test_rows_that_are_found_are_named_with_the_command() -> None:
 )
 def test_where_no_row_can_be_named_the_hint_says_why(suspects: Suspects | Exception, said: str) -> None:
     error = failing(DIVIDED, suspects)
-    assert not isinstance(error, PoisonRowError)
+    assert isinstance(error, PoisonRowError)
+    assert error.facts["rows"] == []
     assert said in error.hint
     assert "running it again will fail in the same way" in error.hint
 

@@ -11,7 +11,7 @@ from backfill_assets.core.epoch.run import RunReport, catch_up_factor, plan_next
 from backfill_assets.core.progress.lag import TimeBound
 from backfill_assets.core.progress.positions import IngestPosition, SnapshotPosition
 from backfill_assets.core.progress.reads import size_of
-from backfill_assets.errors import DuplicateKeyError, ExternalWriteError
+from backfill_assets.errors import DuplicateKeyError, ExternalWriteError, PoisonRowError
 from backfill_assets.testing.crash_points import Crash, CrashPoint
 from backfill_assets.testing.manual_clock import ManualClock
 from backfill_assets.testing.simulated_topic import Row, SimulatedTopic
@@ -320,12 +320,14 @@ class Strict:
     """Computes like the world, but refuses plans with fewer than this many offsets: the correction of the rows comes
     later."""
 
-    def __init__(self, world: World, least: int) -> None:
-        self.inner, self.least = world.parts(SOURCE).compute, least
+    def __init__(
+        self, world: World, least: int, error: type[DuplicateKeyError | PoisonRowError] = DuplicateKeyError
+    ) -> None:
+        self.inner, self.least, self.error = world.parts(SOURCE).compute, least, error
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         if plan.offsets < self.least:
-            raise DuplicateKeyError("a key came twice", hint="correct it")
+            raise self.error("no", hint="correct it")
         return self.inner.stage(plan, attempt, at=at)
 
 
@@ -342,3 +344,13 @@ def test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_m
     )
     assert [each.rows_written for each in report.epochs] == [7], "all of it, whatever the budget"
     assert right(world)
+
+
+def test_records_of_a_topic_that_were_refused_are_not_planned_again_as_they_stay_what_they_are() -> None:
+    world = make(4)
+    strict = replace(world.parts(SOURCE), compute=Strict(world, 6, PoisonRowError))
+    for _ in range(2):
+        with pytest.raises(PoisonRowError):
+            world.refresh(SOURCE, parts=replace(strict, decider=world.decider(SOURCE)))
+        produce(world, 3)
+    assert list(map(len, world.ledger.plans.values())) == [1]

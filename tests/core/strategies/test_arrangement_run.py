@@ -13,10 +13,10 @@ from backfill_assets.core.epoch.ports import Commit, KeyRanges, KeysLeftOut, Tab
 from backfill_assets.core.epoch.records import CommitRecord, Plan, Staged, UpstreamColumns, fingerprint
 from backfill_assets.core.epoch.run import RunReport, create_if_missing, run
 from backfill_assets.core.progress.positions import SnapshotPosition
-from backfill_assets.core.progress.reads import KeyRead, TableRead
+from backfill_assets.core.progress.reads import ChangesRead, KeyRead, TableRead
 from backfill_assets.core.strategies.arrangement import ArrangementHistory
 from backfill_assets.core.strategies.table_views import TablesDecider, TableUpstream
-from backfill_assets.errors import DuplicateKeyError
+from backfill_assets.errors import DuplicateKeyError, PoisonRowError
 from backfill_assets.testing.simulated_table import SimulatedOutput
 from backfill_assets.testing.simulation import Operator, World
 from tests.support.keyed_world import Lake, Moving, Rows, inside
@@ -89,13 +89,18 @@ class Inserting:
 
 @dataclass(frozen=True)
 class Strict(Inserting):
-    """Refuses keys of `b` that are read at a version before this one: its next version corrects them."""
+    """Refuses rows of `b` that are read at a version before this one: that version corrects them."""
 
     least: int = 2
+    error: type[DuplicateKeyError | PoisonRowError] = DuplicateKeyError
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
-        if any(isinstance(read, KeyRead) and read.source == "b" and read.version < self.least for read in plan.reads):
-            raise DuplicateKeyError("a key came twice", hint="correct it")
+        for read in plan.reads:
+            version = (
+                read.version if isinstance(read, KeyRead) else read.last if isinstance(read, ChangesRead) else None
+            )
+            if version is not None and read.source == "b" and version < self.least:
+                raise self.error("no", hint="correct it")
         return super().stage(plan, attempt, at=at)
 
 
@@ -150,15 +155,37 @@ def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_endin
     assert (report.stopped, report.record.live) == (Stop.CAUGHT_UP, True)
 
 
-def test_ranges_that_were_refused_are_read_again_once_there_is_a_newer_version_of_them() -> None:
+@pytest.mark.parametrize("error", [DuplicateKeyError, PoisonRowError])
+def test_ranges_that_were_refused_are_read_again_once_there_is_a_newer_version_of_them(
+    error: type[DuplicateKeyError | PoisonRowError],
+) -> None:
     view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
-    view.parts = replace(view.parts, compute=Strict(view.lakes))
+    view.parts = replace(view.parts, compute=Strict(view.lakes, error=error))
     view.add("b", "x")
     for _ in range(2):
-        with pytest.raises(DuplicateKeyError):
+        with pytest.raises(error):
             view.refresh(chunk_rows=100)
     view.add("b", "y")  # in a range that has not been read: not a change that counts
     assert view.refresh(chunk_rows=100).record.live
+
+
+@pytest.mark.parametrize("error", [DuplicateKeyError, PoisonRowError])
+def test_changes_that_were_refused_are_read_with_all_later_ones_whatever_the_budget(
+    error: type[DuplicateKeyError | PoisonRowError],
+) -> None:
+    view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
+    assert view.refresh(chunk_rows=100).record.live
+    for key in "tuv":  # three versions, of which the first is planned alone
+        view.add("b", key)
+    corrected = len(view.lakes.tables["b"].versions)
+    view.parts = replace(view.parts, compute=Strict(view.lakes, least=corrected, error=error))
+    for _ in range(2):
+        with pytest.raises(error):
+            view.refresh(chunk_rows=1)
+    view.add("b", "w")
+    epoch = view.refresh(chunk_rows=1).epochs[0]
+    assert isinstance(epoch.position, SnapshotPosition)
+    assert epoch.position.tables["b"].version == corrected
 
 
 def test_all_commits_of_a_life_record_the_columns_of_its_beginning() -> None:

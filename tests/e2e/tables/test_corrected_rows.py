@@ -1,0 +1,111 @@
+"""A row that cannot be computed and is corrected in its table stops no view for good, whatever kind of query it has."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backfill_assets.adapters.compute import selectable_rows
+from backfill_assets.adapters.compute.netted_changes import netted_changes
+from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.errors import PoisonRowError
+from tests.support.lake import Lake
+
+pytestmark = pytest.mark.e2e
+
+NAN = float("nan")
+JOINED = "FROM orders AS o JOIN notes AS n ON o.note = n.id"
+QUERIES = {
+    "rowwise": "SELECT id, 60 DIV parts AS share FROM orders WHERE 60 DIV parts > 1",
+    "groups": "SELECT note, sum(60 DIV parts) AS share, min(60 DIV parts) AS least FROM orders GROUP BY note",
+    "linear": f"SELECT o.id, n.word, 60 DIV o.parts AS share {JOINED} WHERE 60 DIV o.parts > 1",
+    "restricted": f"SELECT o.id, 60 DIV o.parts AS share, rank() OVER (PARTITION BY n.id ORDER BY o.id) AS place {JOINED}",
+    "additive": f"SELECT n.word, sum(60 DIV o.parts) AS share {JOINED} GROUP BY n.word",
+}
+TABLES = {"rowwise": ("orders",), "groups": ("orders",)}
+IN_GATE = ("rowwise", "linear")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = Lake(tmp_path)
+    lake.append("notes", [{"id": number, "word": f"note {number}"} for number in range(3)])
+    lake.append("orders", [order(number) for number in range(40)])
+    return lake
+
+
+def order(number: int, parts: int = 2) -> dict[str, Any]:
+    return {"id": number, "parts": parts, "note": number % 4}
+
+
+def refresh(lake: Lake, query: str, *names: str) -> None:
+    """One epoch, after which the view is its query over the tables."""
+    report = lake.project.refresh("shares").report
+    assert len(report.epochs) == 1
+    columns = [each for each in lake.rows(lake.location("shares")).columns if not each.startswith("__")]
+    expected = lake.expected("shares", query, *names)
+    assert lake.found("shares", columns) == expected
+    assert expected.total() > 0
+    for check in ("exactly_once", "rows_conserved"):
+        outcome = lake.project.check("shares", check)
+        assert outcome.passed, (check, outcome)
+
+
+@pytest.mark.parametrize("spark", [pytest.param(False, marks=pytest.mark.full), True])
+@pytest.mark.parametrize(
+    "kind", [each if each in IN_GATE else pytest.param(each, marks=pytest.mark.full) for each in QUERIES]
+)
+def test_a_view_goes_on_once_the_row_that_stopped_it_is_corrected(
+    lake: Lake, kind: str, spark: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if spark:
+        monkeypatch.setattr(selectable_rows, "MOST_LOCAL", 0)  # read by Spark, as many changes are
+    query, names = QUERIES[kind], TABLES.get(kind, ("orders", "notes"))
+    lake.view("shares", query, *map(lake.table, names), refresh_mode="incremental")
+    refresh(lake, query, *names)
+
+    lake.sql("orders", "UPDATE {t} SET parts = 0 WHERE id = 7", "UPDATE {t} SET parts = 3 WHERE id IN (7, 8)")
+    refresh(lake, query, *names)
+
+    lake.sql("orders", "UPDATE {t} SET parts = 0 WHERE id IN (9, 11)", "UPDATE {t} SET parts = 5 WHERE id = 12")
+    before = lake.project.record("shares")
+    for _ in range(2):
+        with pytest.raises(PoisonRowError, match="DIVIDE_BY_ZERO") as caught:
+            lake.project.refresh("shares")
+        assert "and refresh again" in caught.value.hint
+    assert lake.project.record("shares") == before
+    lake.sql("orders", "UPDATE {t} SET parts = 4 WHERE id = 9", "DELETE FROM {t} WHERE id = 11")
+    refresh(lake, query, *names)
+    if kind not in TABLES:
+        assert lake.project.record("shares").rule == kind
+
+
+def test_a_row_that_was_corrected_in_what_was_captured_stops_no_view(lake: Lake) -> None:
+    for first in (40, 80, 120):
+        lake.append("orders", [order(number) for number in range(first, first + 40)])
+    query = QUERIES["rowwise"]
+    lake.view("shares", query, lake.table("orders"), strategy="rearranged")
+    lake.project.refresh("shares", Limits(chunk_rows=10, max_rows=10))
+    lake.sql("orders", "UPDATE {t} SET parts = 0 WHERE id = 7", "UPDATE {t} SET parts = 3 WHERE id = 7")
+    lake.project.refresh("shares", Limits(chunk_rows=10, max_rows=10))
+    position = lake.project.record("shares").position
+    assert isinstance(position, SnapshotPosition)
+    assert position.spooled, "changes that are left to read were captured"
+    assert lake.project.refresh("shares").report.record.live
+    assert lake.found("shares", ("id", "share")) == lake.expected("shares", query, "orders")
+
+
+def test_only_rows_that_no_query_tells_apart_are_netted(lake: Lake) -> None:
+    changes = [
+        (1, 0.0, {"a": 1}, "insert"), (1, 0.0, {"a": 1}, "update_preimage"), (1, -0.0, {"a": 1}, "update_postimage"),
+        (2, -0.0, None, "delete"), (2, 0.0, None, "insert"), (3, NAN, None, "delete"), (3, NAN, None, "insert"),
+        (4, 1.0, {}, "insert"), (4, 1.0, {}, "insert"), (5, 2.0, None, "delete"),
+    ]  # fmt: skip
+    rows = lake.spark.createDataFrame(changes, "id INT, value DOUBLE, words MAP<STRING, INT>, _change_type STRING")
+    left = Counter((row[0], str(row[1]), str(row[2]), row[3]) for row in netted_changes(rows).collect())
+    assert left == {
+        (1, "-0.0", "{'a': 1}", "insert"): 1, (2, "-0.0", "None", "delete"): 1, (2, "0.0", "None", "insert"): 1,
+        (4, "1.0", "{}", "insert"): 2, (5, "2.0", "None", "delete"): 1,
+    }  # fmt: skip

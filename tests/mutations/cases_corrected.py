@@ -1,0 +1,78 @@
+"""Faults around rows that Spark refused and that are corrected in their table."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["CORRECTED"]
+
+PROTOCOL = "backfill_assets/core/epoch/protocol.py"
+NETTED = "backfill_assets/adapters/compute/netted_changes.py"
+LOOP = "tests/core/epoch/test_run_loop.py"
+RUN = "tests/core/strategies/test_arrangement_run.py"
+ROWS = "tests/e2e/tables/test_corrected_rows.py"
+GOES_ON = f"{ROWS}::test_a_view_goes_on_once_the_row_that_stopped_it_is_corrected"
+
+CORRECTED: tuple[Mutation, ...] = (
+    Mutation(
+        name="a plan with a row that cannot be computed is repeated for ever",
+        file=PROTOCOL,
+        old="        if not isinstance(position, SnapshotPosition):",
+        new="        if position is not None:",
+        tests=(f"{RUN}::test_changes_that_were_refused_are_read_with_all_later_ones_whatever_the_budget",),
+    ),
+    Mutation(
+        name="records of a topic that were refused are planned again and again",
+        file=PROTOCOL,
+        old="        if not isinstance(position, SnapshotPosition):",
+        new="        if position is None:",
+        tests=(f"{LOOP}::test_records_of_a_topic_that_were_refused_are_not_planned_again_as_they_stay_what_they_are",),
+    ),
+    Mutation(
+        name="changes with a row that cannot be computed are planned again up to the budget",
+        file=PROTOCOL,
+        old="EVERYTHING if position.backfilled else budget)",
+        new="budget)",
+        tests=(f"{RUN}::test_changes_that_were_refused_are_read_with_all_later_ones_whatever_the_budget",),
+    ),
+    Mutation(
+        name="a plan that reads what was refused is stored again at each try",
+        file=PROTOCOL,
+        old="step is None or step.reads == refused.reads:",
+        new="step is None:",
+        tests=(f"{LOOP}::test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them",),
+    ),
+    Mutation(
+        name="a row that came and went among the changes of one table is computed",
+        file="backfill_assets/adapters/compute/table_inputs.py",
+        old="netted_changes(rows) if attempt.netted and self._may_go(attempt, name) else rows",
+        new="rows",
+        tests=(GOES_ON,),
+    ),
+    Mutation(
+        name="a row that came and went among the changes of a joined table is computed",
+        file="backfill_assets/adapters/compute/relational_changes.py",
+        old="netted_changes(every) if netted else every",
+        new="every",
+        tests=(GOES_ON,),
+    ),
+    Mutation(
+        name="values that a query tells apart are netted",
+        file=NETTED,
+        old="grouped(alike, [*names, _TEXT], net, one)",
+        new="grouped(alike, names, net, one)",
+        tests=(f"{ROWS}::test_only_rows_that_no_query_tells_apart_are_netted",),
+    ),
+    Mutation(
+        name="of equal rows that are left one remains",
+        file=NETTED,
+        old="CAST(abs({_NET}) AS INT)",
+        new="CAST(signum(abs({_NET})) AS INT)",
+        tests=(f"{ROWS}::test_only_rows_that_no_query_tells_apart_are_netted",),
+    ),
+    Mutation(
+        name="what was captured of changes is not netted",
+        file="backfill_assets/adapters/compute/plan_changes.py",
+        old="isinstance(read, SpoolRead)\n        or (",
+        new="False\n        or (",
+        tests=(f"{ROWS}::test_a_row_that_was_corrected_in_what_was_captured_stops_no_view",),
+    ),
+)
