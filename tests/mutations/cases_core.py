@@ -110,7 +110,7 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="ranges that were refused are not read again, as no row is counted that came to them",
         file=PROTOCOL,
-        old="step is None or step.after == refused.after:",
+        old="step is None or step.reads == refused.reads:",
         new="step is None or parts.decider.offsets(step.after) == parts.decider.offsets(parts.planned(refused).after):",
         tests=(
             "tests/core/strategies/test_arrangement_run.py::"

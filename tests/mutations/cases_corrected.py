@@ -34,13 +34,6 @@ CORRECTED: tuple[Mutation, ...] = (
         tests=(f"{RUN}::test_changes_that_were_refused_are_read_with_all_later_ones_whatever_the_budget",),
     ),
     Mutation(
-        name="a plan that reads what was refused is stored again at each try",
-        file=PROTOCOL,
-        old="step is None or step.reads == refused.reads:",
-        new="step is None:",
-        tests=(f"{LOOP}::test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them",),
-    ),
-    Mutation(
         name="a row that came and went among the changes of one table is computed",
         file="backfill_assets/adapters/compute/table_inputs.py",
         old="netted_changes(rows) if attempt.netted and self._may_go(attempt, name) else rows",

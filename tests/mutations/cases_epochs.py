@@ -91,7 +91,7 @@ EPOCHS: tuple[Mutation, ...] = (
     Mutation(
         name="rows that were refused are planned again though nothing came",
         file=PROTOCOL,
-        old="if step is None or step.after == refused.after:",
+        old="if step is None or step.reads == refused.reads:",
         new="if step is None:",
         tests=(REFUSED,),
     ),
