@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from backfill_assets.app.status import Status
     from backfill_assets.cli.summary import RunSummary
     from backfill_assets.core.epoch.skips import LeftOut
-    from backfill_assets.core.progress.reads import Read
+    from backfill_assets.core.progress.reads import FullRead, HashRead, LookupRead, Read
 
 __all__ = ["left_out_text", "plan_text", "replaced_text", "run_text", "servers_text", "status_text"]
 
@@ -181,6 +181,7 @@ def _read_lines(read: "Read") -> list[str]:
         CaptureRead,
         ChangesRead,
         FullRead,
+        HashRead,
         KafkaRead,
         KeyRead,
         LookupRead,
@@ -198,12 +199,9 @@ def _read_lines(read: "Read") -> list[str]:
             parts = sum(len(each) for each in read.ranges.values())
             kind = "files with" if isinstance(read, SnapshotRead) else "key ranges with about"
             return [f"{read.source} at version {read.version}: {parts:,} {kind} {read.rows:,} rows"]
-        case FullRead() | LookupRead():
+        case FullRead() | LookupRead() | HashRead():
             whole = f"{read.source} at version {read.version} in full: about {read.held:,} rows"
-            if isinstance(read, LookupRead):
-                return [f"{whole}, to join the chunk with"]
-            changes = f"about {read.rows:,} changed rows since version {read.first - 1}"
-            return [f"{whole}, instead of {changes}" if read.first <= read.last else whole]
+            return [whole + _use_of_all(read)]
         case SkipRead():
             keys = f"{len(read.out):,} that are left out from now on, {len(read.back):,} that are taken in again"
             return [f"{read.source}: the rows of keys, {keys}"]
@@ -220,6 +218,18 @@ def _read_lines(read: "Read") -> list[str]:
         f"{origin}, partition {partition}: offsets {each.start:,} to {each.end:,}"
         for partition, each in sorted(read.ranges.items())
     ]
+
+
+def _use_of_all(read: "FullRead | LookupRead | HashRead") -> str:
+    """What all rows of a table are read for, if that is not plain."""
+    match read.kind:
+        case "lookup":
+            return ", to join the chunk with"
+        case "hashes":
+            return f", of which those in {sum(map(len, read.ranges.values()))} of {read.parts} parts of a key are taken"
+        case "full":
+            changes = f"about {read.rows:,} changed rows since version {read.first - 1}"
+            return f", instead of {changes}" if read.first <= read.last else ""
 
 
 def replaced_text(name: str, done: "Replacement") -> str:

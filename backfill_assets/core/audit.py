@@ -21,6 +21,7 @@ from backfill_assets.core.progress.reads import (
     BronzeRead,
     CaptureRead,
     FullRead,
+    HashRead,
     KafkaRead,
     KeyRead,
     LookupRead,
@@ -295,7 +296,7 @@ def _ranges_read(plan: Plan) -> dict[tuple[str, int], list[OffsetRange]]:
         for partition, each in read.ranges.items():
             found.setdefault((name, partition), []).append(each)
     for table in plan.table_reads:
-        if isinstance(table, SnapshotRead | KeyRead):
+        if isinstance(table, SnapshotRead | KeyRead | HashRead):
             for bucket, each in table.ranges.items():
                 found.setdefault((table.source, bucket), []).append(each)
         elif not isinstance(table, LookupRead | SkipRead):
@@ -381,9 +382,9 @@ def _table_violations(before: Position, after: Position, plan: Plan | None) -> l
         )
         reads = [each for each in plan.table_reads if each.source == name] if plan is not None else []
         for each in reads:
-            of_pinned = isinstance(each, SnapshotRead | LookupRead)
-            meant = (now.table_id, now.pinned) if of_pinned else (now.table_id,)
-            found = (each.table_id, each.version) if isinstance(each, SnapshotRead | LookupRead) else (each.table_id,)
+            pinned = each.version if isinstance(each, SnapshotRead | LookupRead | HashRead) else None
+            meant = (now.table_id,) if pinned is None else (now.table_id, now.pinned)
+            found = (each.table_id,) if pinned is None else (each.table_id, pinned)
             if found != meant:
                 violations.append(f"the plan read {found} of {name}, but the position is for {meant}")
         counted, stated = now.rows - was.rows, sum(map(size_of, reads))

@@ -159,6 +159,13 @@ class RelationalQuery:
         linear = (self.grouped.rows if self.grouped else self).linearity
         return {at: self.occurrences[at] for at in linear.driving([rows[name] for name in self.occurrences])}
 
+    def hashes(self, rows: Mapping[str, int]) -> dict[int, str]:
+        """The places, with SQL for the hash of a key in their rows, by whose values the query can be computed in parts: those
+        of the key that covers the most rows, if each table has so many `rows`. Empty if each row has one value of no key."""
+        fit = [key for key in self.classes.classes if not key.hops]
+        best = max(fit, key=lambda key: sum(rows[self.occurrences[at]] for at in key.columns), default=None)
+        return {} if best is None else {at: best.of_occurrence(at) for at in sorted(best.columns)}
+
     def lookups(self, place: int) -> list[Lookup]:
         """How rows of other places are found that have to do with rows of a place (`steps.lookups`)."""
         return lookups(self.partners, self.linearity, place)

@@ -9,6 +9,7 @@ from backfill_assets.core.epoch.ports import Commit, NextEpoch
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
 from backfill_assets.core.progress.reads import (
     CaptureRead,
+    HashRead,
     KeyRead,
     LookupRead,
     SkipRead,
@@ -41,7 +42,7 @@ class Forgetful(Lake):
     def check_readable(self, read: TableRead) -> None:
         if isinstance(read, SpoolRead | SnapshotRead | SkipRead | LookupRead):
             return
-        assert not isinstance(read, KeyRead), "no table here is read by key"
+        assert not isinstance(read, KeyRead | HashRead), "no table here is read by key"
         assert read.first > self.cleaned.get(read.source, 0)
 
 

@@ -15,6 +15,7 @@ from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import (
     ChangesRead,
     FullRead,
+    HashRead,
     KeyRead,
     LookupRead,
     SkipRead,
@@ -89,7 +90,7 @@ class Lake:
     def check_readable(self, read: TableRead) -> None:
         assert not isinstance(read, KeyRead), "no table here is read by key"
         match read:
-            case SnapshotRead() | FullRead() | LookupRead():
+            case SnapshotRead() | FullRead() | LookupRead() | HashRead():
                 versions = {read.version}
             case SkipRead():
                 versions = set(read.versions)

@@ -9,7 +9,7 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.epoch.records import CommitRecord, Plan, WhyFull
 from backfill_assets.core.progress.reads import FullRead
 from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule, reach_of_changes, values_move
-from backfill_assets.core.strategies.table_plans import chunk_places
+from backfill_assets.core.strategies.table_plans import by_hashes, chunk_places
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import VersionsLostError
 from backfill_assets.query.query import Query
@@ -42,6 +42,8 @@ class StepChoice:
         may only follow changes, and these are gone."""
         if not isinstance(query, RelationalQuery):
             return Steps("full"), ""
+        if by_hashes(plan):
+            return Steps("restricted"), ""
         if not plan.replaces:
             return query.chunk_steps(chunk_places(plan)), ""
         changed = changed_reads(plan)

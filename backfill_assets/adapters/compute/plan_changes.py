@@ -12,15 +12,18 @@ from backfill_assets.adapters.compute.selectable_rows import Finder, SelectableR
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.adapters.delta.found_rows import FoundRows
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.sql.keys import in_parts
 from backfill_assets.core.epoch.records import Plan
-from backfill_assets.core.progress.reads import ChangesRead, FullRead, LookupRead, SnapshotRead, SpoolRead
+from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.core.progress.reads import ChangesRead, FullRead, HashRead, LookupRead, SnapshotRead, SpoolRead
 from backfill_assets.core.strategies.table_plans import is_first_chunk
+from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.steps import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["chunk_of", "logged_changes", "rows_go"]
+__all__ = ["chunk_of", "logged_changes", "rows_go", "rows_of_parts"]
 
 
 def rows_go(upstreams: Mapping[str, DeltaUpstream], plan: Plan) -> bool:
@@ -79,6 +82,25 @@ def chunk_of(reads: TableInputs, attempt: Attempt, held: SelectableRows) -> Tabl
         note=attempt.scans.note,
         first=is_first_chunk(plan),
     )
+
+
+def rows_of_parts(reads: TableInputs, attempt: Attempt) -> "DataFrame":
+    """What a query gives for the parts of the hashes of a key that a plan reads: rows that only come."""
+    from backfill_assets.adapters.sql.apply_relational import result_rows
+
+    plan, query = attempt.plan, reads.query(attempt.plan)
+    assert isinstance(query, RelationalQuery)
+    assert isinstance(plan.before, SnapshotPosition)
+    assert plan.before.driving is not None
+    hashes, parts = plan.before.driving.hashes, {each.source: each for each in plan.reads if isinstance(each, HashRead)}
+
+    def bound(at: int, name: str) -> "DataFrame":
+        if at not in hashes:
+            return reads.rows(attempt, name, LookupRead)
+        rows = reads.rows(attempt, name, HashRead)
+        return rows.where(in_parts(hashes[at], parts[name].parts, parts[name].ranges[0]))
+
+    return result_rows(query, [bound(at, name) for at, name in enumerate(query.occurrences)])
 
 
 def _changed(reads: TableInputs, attempt: Attempt, read: FullRead, finder: Finder) -> Changed:

@@ -40,7 +40,7 @@ from backfill_assets.adapters.compute.netted_changes import IS_INSERT
 from backfill_assets.adapters.compute.parameter_values import values_stay
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.parts_that_differ import DifferingParts, parts_that_differ
-from backfill_assets.adapters.compute.plan_changes import chunk_of, logged_changes, rows_go
+from backfill_assets.adapters.compute.plan_changes import chunk_of, logged_changes, rows_go, rows_of_parts
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
 from backfill_assets.adapters.compute.relational_changes import relational_changes
@@ -68,7 +68,7 @@ from backfill_assets.core.progress.reads import (
     SkipRead,
     SpoolRead,
 )
-from backfill_assets.core.strategies.table_plans import may_meet_old_rows
+from backfill_assets.core.strategies.table_plans import by_hashes, may_meet_old_rows
 from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import quoted
@@ -293,6 +293,8 @@ class TableCompute:
         """Stage what changes, or a chunk of history, do to a view whose query has a rule for them."""
         query = self.query(attempt.plan)
         assert isinstance(query, RelationalQuery)
+        if by_hashes(attempt.plan):
+            return self._parts(attempt)
         if query.by_copies and not attempt.plan.replaces:
             return self._history(attempt, steps)
         held = self._held(attempt)
@@ -317,6 +319,16 @@ class TableCompute:
         assert isinstance(query, RelationalQuery)
         chunk = chunk_of(self._reads, attempt, self._held(attempt))
         come = relational_changes(query, chunk, steps.linear).frame.drop(CARRIED_CHANGE)
+        with counted(come, attempt.scans) as rows:
+            return write_numbered(attempt, rows, query.key_columns)
+
+    def _parts(self, attempt: Attempt) -> dict[str, int]:
+        """Stage what some parts of the hashes of a key bring to a view."""
+        query, come = self.query(attempt.plan), rows_of_parts(self._reads, attempt)
+        assert isinstance(query, RelationalQuery)
+        if not query.by_copies:
+            feed = come.selectExpr("*", f"'insert' AS {CARRIED_CHANGE}")
+            return self._changes(attempt, consolidated(feed, *unique_keys(query)))
         with counted(come, attempt.scans) as rows:
             return write_numbered(attempt, rows, query.key_columns)
 

@@ -29,7 +29,15 @@ from backfill_assets.core.epoch.conservation import (
     scan_of_version,
 )
 from backfill_assets.core.progress.positions import TablePosition
-from backfill_assets.core.progress.reads import ChangesRead, FullRead, KeyRead, LookupRead, Read, SnapshotRead
+from backfill_assets.core.progress.reads import (
+    ChangesRead,
+    FullRead,
+    HashRead,
+    KeyRead,
+    LookupRead,
+    Read,
+    SnapshotRead,
+)
 from backfill_assets.core.strategies.arrangement import done_ranges
 from backfill_assets.query.ddl import Column, quoted
 from backfill_assets.query.rowwise import CHANGE
@@ -133,7 +141,7 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
         return _inserted(unfiltered(rows))
 
     match read:
-        case SnapshotRead() | FullRead() | LookupRead():
+        case SnapshotRead() | FullRead() | LookupRead() | HashRead():
             return of_files(read.version, upstream.chosen(read))
         case KeyRead():
             files = files_of_keys(upstream, read, sortable_key(upstream)[0])

@@ -40,6 +40,7 @@ from backfill_assets.core.progress.reads import (
     CaptureRead,
     ChangesRead,
     FullRead,
+    HashRead,
     KeyRead,
     LookupRead,
     SkipRead,
@@ -136,10 +137,10 @@ class DeltaUpstream:
         """Rows of each file of a version, in the order of paths; from the file itself if the log does not have them."""
         return self._rows.use(number, lambda: tuple(self._rows_of(each) for each in self.version(number).files))
 
-    def chosen(self, read: SnapshotRead | FullRead | LookupRead) -> list[DataFile]:
+    def chosen(self, read: SnapshotRead | FullRead | LookupRead | HashRead) -> list[DataFile]:
         """The files that a read names."""
         files = self.version(read.version).files
-        if isinstance(read, FullRead | LookupRead):
+        if isinstance(read, FullRead | LookupRead | HashRead):
             return list(files)
         return [
             files[index]
@@ -203,7 +204,7 @@ class DeltaUpstream:
         match read:
             case SnapshotRead():
                 self._check_there({path: read.version for each in self.chosen(read) for path in each.needed})
-            case KeyRead() | LookupRead():
+            case KeyRead() | LookupRead() | HashRead():
                 self.check_whole(read.version)
             case FullRead():
                 self.check_whole(read.last)

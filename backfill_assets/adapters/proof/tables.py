@@ -13,8 +13,10 @@ from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.proof.rows import MAX_VIOLATIONS_SHOWN, Difference, compared
 from backfill_assets.adapters.spark.resource import SparkRunner
+from backfill_assets.adapters.sql.keys import in_parts
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.progress.positions import Driving, SnapshotPosition
+from backfill_assets.core.progress.driving import Driving
+from backfill_assets.core.progress.positions import BucketState, OffsetRange, SnapshotPosition
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
@@ -29,10 +31,12 @@ __all__ = ["AtPosition", "at_position", "find_duplicate_keys", "recomputed", "vi
 @dataclass(frozen=True, kw_only=True)
 class AtPosition:
     """What a view stands for at a position: the part of each table by name. With `driving`, only the places of the query that
-    drive its history stand for these parts, and all others for the pinned versions."""
+    drive its history stand for these parts, and all others for the pinned versions. If a key drives it, they stand for the
+    parts of its hashes in `read`."""
 
     tables: Mapping[str, Recorded]
     driving: Driving | None = None
+    read: BucketState | None = None
 
 
 def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream]) -> AtPosition:
@@ -40,16 +44,20 @@ def at_position(position: SnapshotPosition, tables: Mapping[str, DeltaUpstream])
 
     Errors: `VersionsLostError` if a version is no longer in the table's log, or its files are gone.
     """
+    driving = None if position.backfilled else position.driving
     found = {name: recorded(tables[name], table) for name, table in position.tables.items()}
+    read = None
+    if driving is not None and driving.hashes:
+        read = next(position.tables[name].buckets[0] for name in driving.places.values())
+        found = {name: all_pinned(each) for name, each in found.items()}
     for name, each in found.items():
         if each.files is None:
             tables[name].check_whole(each.position.version)
         else:
             tables[name].check_readable(each.files)
-    driving = None if position.backfilled else position.driving
     for name in driving.beside if driving is not None else ():
         tables[name].check_whole(position.tables[name].pinned)
-    return AtPosition(tables=found, driving=driving)
+    return AtPosition(tables=found, driving=driving, read=read)
 
 
 def recomputed(runner: SparkRunner, query: Query, inputs: AtPosition, view: TableLocation, version: int) -> Difference:
@@ -69,6 +77,11 @@ def recomputed(runner: SparkRunner, query: Query, inputs: AtPosition, view: Tabl
                 return view_difference(query, rows_at(spark, view, version), parts)
             every = parts | {name: rows_of(all_pinned(inputs.tables[name]), "all") for name in driving.beside}
             chunks = {at: parts[name] for at, name in driving.places.items()}
+            if inputs.read is not None:
+                done = OffsetRange(start=0, end=inputs.read.next)
+                chunks = {
+                    at: rows.where(in_parts(driving.hashes[at], inputs.read.parts, done)) for at, rows in chunks.items()
+                }
             return view_difference(query, rows_at(spark, view, version), every, chunks)
         finally:
             delete_folder(view, inside)

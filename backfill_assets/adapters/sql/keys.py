@@ -1,6 +1,6 @@
-"""Keys as text: converted to one spelling, and as a condition in Spark SQL.
+"""Keys in Spark SQL: as text that is converted to one spelling, and by their hashes.
 
-Only types whose values have exactly one text are supported: whole numbers, decimals, booleans, strings, dates and
+As text, only types whose values have exactly one text are supported: whole numbers, decimals, booleans, strings, dates and
 times.
 """
 
@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
 
-from backfill_assets.core.progress.positions import NamedKey
+from backfill_assets.core.progress.positions import NamedKey, OffsetRange
 from backfill_assets.query.ddl import Column, literal
 from backfill_assets.query.spelling import backquoted
 
-__all__ = ["NAMEABLE", "among_keys", "one_spelling"]
+__all__ = ["NAMEABLE", "among_keys", "in_parts", "one_spelling"]
 
 NAMEABLE = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|DECIMAL\(\d+,\s*\d+\)|BOOLEAN|STRING|DATE|TIMESTAMP|TIMESTAMP_NTZ")
 _EXACT = Context(prec=100)
@@ -53,6 +53,17 @@ def among_keys(columns: Sequence[Column], keys: Iterable[NamedKey]) -> str:
     types: Mapping[str, str] = {column.name: column.type for column in columns}
     own = ", ".join(f"{backquoted(name)} AS k{at}" for at, (name, _) in enumerate(named[0]))
     return f"struct({own}) IN ({', '.join(_value(key, types) for key in named)})"
+
+
+def in_parts(hashed: str, parts: int, taken: OffsetRange) -> str:
+    """SQL for whether a hash is in a range of the parts into which all hashes are divided.
+
+    Example:
+        >>> in_parts("xxhash64(k)", 64, OffsetRange(start=8, end=16))
+        'pmod(xxhash64(k), 64) >= 8 AND pmod(xxhash64(k), 64) < 16'
+    """
+    part = f"pmod({hashed}, {parts})"
+    return f"{part} >= {taken.start} AND {part} < {taken.end}"
 
 
 def _value(key: NamedKey, types: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,6 +16,8 @@ from backfill_assets.core.choice.choose import Choice, choose
 from backfill_assets.core.choice.reasons import HARD
 from backfill_assets.core.epoch.costs import Costs, Strategy, TableFacts, epochs_ran
 from backfill_assets.core.epoch.limits import DEFAULT_CHUNK_ROWS
+from backfill_assets.core.progress.driving import Driving
+from backfill_assets.core.strategies.hashed_history import PARTS
 from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.environment import spool_bytes
 from backfill_assets.errors import NoStrategyError
@@ -51,23 +53,22 @@ class Chooser:
         Errors: `UpstreamRefusedError` if an upstream does not exist, and the errors of a broker that does not answer.
         """
         view, facts = self.view, self._facts(chunk_rows)
+        driving = self._driving(facts)
         return choose(
             facts,
+            driving=() if driving is None else set(driving.places.values()),
+            parts=PARTS if driving is not None and driving.hashes else 0,
             costs=learned_costs(self.output, EPOCHS_LEARNED_FROM),
             chunk_rows=chunk_rows,
             memory_bytes=self.spark.memory_bytes,
             spool_bytes=spool_bytes(),
             requested=None if view.strategy == "auto" else view.strategy,
             whole=view.whole,
-            driving=self._driving(facts),
         )
 
-    def _driving(self, facts: Sequence[TableFacts]) -> Collection[str]:
-        """The tables that would drive the history of a query over several tables, if they have so many rows."""
-        if not self.view.whole:
-            return ()
-        found = self.inputs.query.driving({each.name: each.rows for each in facts})
-        return set(found.places.values()) if found is not None else ()
+    def _driving(self, facts: Sequence[TableFacts]) -> Driving | None:
+        """What would drive the history of a query over several tables, if they have so many rows."""
+        return self.inputs.query.driving({each.name: each.rows for each in facts}) if self.view.whole else None
 
     def decided(self) -> Strategy:
         """The strategy to begin with. One that is forecast to fail is only used if it was requested by name.

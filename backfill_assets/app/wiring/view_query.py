@@ -7,7 +7,8 @@ from functools import cached_property, lru_cache
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.app.wiring.table import Catalog
 from backfill_assets.core.epoch.records import CommitKind, Position, UpstreamColumns
-from backfill_assets.core.progress.positions import Driving, SnapshotPosition
+from backfill_assets.core.progress.driving import Driving
+from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.declare.model import KafkaSource, MaterializedView, Upstream
 from backfill_assets.errors import QueryError, UpstreamRefusedError
 from backfill_assets.query.aggregate import AggregateQuery
@@ -66,16 +67,19 @@ class ViewQuery:
     def driving(self, rows: Mapping[str, int]) -> Driving | None:
         """How the history of a life that begins in this run can be read in chunks, if its tables have so many rows.
 
-        None if it has to be read at once: no table can drive the query, or all rows are of one time of the clock.
+        None if it has to be read at once: neither a table can drive the query nor a key, or all rows are of one time of the
+        clock.
         """
         query = self.now
         if not isinstance(query, RelationalQuery) or self.view.reads_clock:
             return None
         places = query.driving(rows)
+        hashes = {} if places else query.hashes(rows)
+        places = places or {at: query.occurrences[at] for at in hashes}
         if not places:
             return None
         beside = {name for at, name in enumerate(query.occurrences) if at not in places}
-        return Driving(places=places, beside=tuple(sorted(beside)))
+        return Driving(places=places, beside=tuple(sorted(beside)), hashes=hashes)
 
     def _over(self, columns: Mapping[str, tuple[Column, ...]], instant: int) -> Query:
         keys = {each.name: self.key_of(each) for each in self.view.tables}

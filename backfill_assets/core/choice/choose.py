@@ -72,12 +72,14 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
     requested: Strategy | None = None,
     whole: bool = False,
     driving: Collection[str] = (),
+    parts: int = 0,
 ) -> Choice:
     """Choose the cheapest strategy that is not ruled out, the simplest of those within 5 %.
 
     With `requested`, or if only one strategy reads such upstreams (topics), it is that one or none, and a forecast against
     it becomes a risk of its estimate. `whole`: the query is computed over whole tables, but chunks of those that are
-    `driving`, if there are any, can be joined with the others. The order of `facts` does not matter. Errors: `ValueError`
+    `driving`, if there are any, can be joined with the others: files, or `parts` of the hashes of a key.
+    The order of `facts` does not matter. Errors: `ValueError`
     without facts, or with `chunk_rows` below 1.
     """
     if not facts or chunk_rows < 1:
@@ -93,6 +95,7 @@ def choose(  # noqa: PLR0913  (each a fact of its own, given by name)
         spool_bytes=spool_bytes,
         whole=whole,
         driving=frozenset(driving),
+        parts=parts,
     )
     unfit = {strategy: reason for strategy in STRATEGIES if (reason := _reads(strategy, work))}
     fitting = [strategy for strategy in STRATEGIES if strategy not in unfit]

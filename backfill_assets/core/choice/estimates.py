@@ -67,7 +67,8 @@ class Estimate(Value):
 class Workload:
     """The upstreams of one view and what may be used to read them: rows of one epoch, memory and spool in bytes.
 
-    `whole`: the query is computed over whole tables. Of those that are `driving`, chunks can be joined with the others.
+    `whole`: the query is computed over whole tables. Of those that are `driving`, chunks can be joined with the others: of
+    files, or, if there are `parts`, of so many parts of the hashes of a key, for each of which all rows are read.
     """
 
     facts: tuple[TableFacts, ...]
@@ -77,6 +78,7 @@ class Workload:
     spool_bytes: int
     whole: bool = False
     driving: frozenset[str] = frozenset()
+    parts: int = 0
 
     @property
     def in_chunks(self) -> bool:
@@ -222,11 +224,12 @@ def _chunked(work: Workload, strategy: Strategy, chunks: int, per_second: float)
 
 
 def _joined(work: Workload) -> Estimate:
-    """Each chunk of the driving tables also reads all rows of the others."""
+    """Each chunk of the driving tables also reads all rows of the others; of all tables, if it is a part of hashes."""
     driving = [table for table in work.facts if table.name in work.driving]
     driven = sum(table.rows for table in driving)
-    chunks = max(1, min(-(-driven // work.chunk_rows), sum(table.files for table in driving)))
-    again = (work.rows - driven) * (chunks - 1)
+    most = work.parts or sum(table.files for table in driving)
+    chunks = max(1, min(-(-driven // work.chunk_rows), most))
+    again = (work.rows - (0 if work.parts else driven)) * (chunks - 1)
     history = (
         work.history_seconds(chunks, work.costs.snapshot_rows_per_second) + again / work.costs.scan_rows_per_second
     )

@@ -13,6 +13,7 @@ from backfill_assets.core.progress.reads import (
     BronzeRead,
     ChangesRead,
     FullRead,
+    HashRead,
     KafkaRead,
     KeyRead,
     LookupRead,
@@ -37,7 +38,9 @@ __all__ = [
     "total_rows",
 ]
 
-CountedRead = BronzeRead | ChangesRead | FullRead | KafkaRead | KeyRead | LookupRead | SnapshotRead | SpoolRead
+CountedRead = (
+    BronzeRead | ChangesRead | FullRead | HashRead | KafkaRead | KeyRead | LookupRead | SnapshotRead | SpoolRead
+)
 """The reads of which something is known about their rows before they are read."""
 
 MOST_ALONE = 10_000_000
@@ -176,7 +179,7 @@ def _words(read: CountedRead) -> str:
             return f"the files with its offsets, at version {read.version} or later,"
         case SnapshotRead():
             return f"its files in version {read.version}"
-        case FullRead() | LookupRead():
+        case FullRead() | HashRead() | LookupRead():
             return f"version {read.version}"
         case KeyRead():
             return f"the files that may have its keys, in version {read.version},"

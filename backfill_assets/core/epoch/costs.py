@@ -17,6 +17,7 @@ from backfill_assets.core.progress.reads import (
     BronzeRead,
     ChangesRead,
     FullRead,
+    HashRead,
     KafkaRead,
     LookupRead,
     Read,
@@ -136,6 +137,9 @@ class Costs(Value):
                     seconds += size_of(read) / self.merge_rows_per_second
                 case FullRead():
                     seconds += read.held / self.snapshot_rows_per_second
+                case HashRead():
+                    seconds += size_of(read) / self.snapshot_rows_per_second
+                    seconds += read.held / self.scan_rows_per_second
                 case LookupRead():
                     seconds += read.held / self.scan_rows_per_second
                 case KafkaRead() | BronzeRead():

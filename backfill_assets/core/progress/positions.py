@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
+from backfill_assets.core.progress.driving import Driving
 from backfill_assets.core.progress.lag import CountBound, LagBound, TimeBound
 from backfill_assets.core.progress.value import Value
 
@@ -298,17 +299,6 @@ class TablePosition(Value):
 
 
 _MAY_BE_MISSING = frozenset({"driving", "instant"})
-
-
-class Driving(Value):
-    """How the history of a query over several tables is read in chunks: by the files of tables that drive it.
-
-    `places` has the table of each place in the query's text that is bound to a chunk, by the place's number: one in each part
-    of UNION ALL. All rows of the tables `beside` are read with each chunk, at their pinned versions.
-    """
-
-    places: dict[int, str]
-    beside: tuple[str, ...]
 
 
 class SnapshotPosition(Value):

@@ -15,6 +15,7 @@ __all__ = [
     "CaptureRead",
     "ChangesRead",
     "FullRead",
+    "HashRead",
     "KafkaRead",
     "KeyRead",
     "LookupRead",
@@ -160,6 +161,22 @@ class LookupRead(Value):
     held: int
 
 
+class HashRead(Value):
+    """All rows of a Delta table at `version`, of which those are kept whose key, at a place of the query, falls into a range
+    of the `parts` into which its hashes are divided. The `ranges` are by bucket; there is one. `rows` is their share of all
+    rows, of which there are `held`.
+    """
+
+    kind: Literal["hashes"] = "hashes"
+    source: str
+    table_id: str
+    version: int
+    parts: int
+    ranges: dict[int, OffsetRange]
+    rows: int
+    held: int
+
+
 class SkipRead(Value):
     """The rows of some keys of a Delta table that a change of the list of left-out keys removes or brings back: new keys at
     version `before`, where the view is now, and keys that are taken back at `after`, where the epoch ends.
@@ -180,7 +197,7 @@ class SkipRead(Value):
 
 
 OffsetRead = KafkaRead | BronzeRead
-TableRead = SnapshotRead | KeyRead | ChangesRead | CaptureRead | SpoolRead | FullRead | LookupRead | SkipRead
+TableRead = SnapshotRead | KeyRead | ChangesRead | CaptureRead | SpoolRead | FullRead | LookupRead | HashRead | SkipRead
 Read = Annotated[OffsetRead | TableRead, Field(discriminator="kind")]
 
 
@@ -194,7 +211,7 @@ def size_of(read: Read) -> int:
     match read:
         case CaptureRead() | LookupRead() | SkipRead():
             return 0
-        case SnapshotRead() | KeyRead() | ChangesRead() | SpoolRead() | FullRead():
+        case SnapshotRead() | KeyRead() | ChangesRead() | SpoolRead() | FullRead() | HashRead():
             return read.rows
         case _:
             return total(read.ranges.values())

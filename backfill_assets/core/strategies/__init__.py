@@ -4,6 +4,7 @@
 - `change_log`: a table's change log in parts that one read can take
 - `full_refresh`: reading tables in full instead of a change log that is far larger
 - `ingest`: which offsets of a topic a source ingests next
+- `hashed_history`: the history of a query over several tables by the hashes of a key that partitions it
 - `joined_history`: strategy `snapshot` for a query over several tables: files of one, joined with the others
 - `key_cuts`: cuts a table's key into ranges with about the same number of rows
 - `rearranged`: strategy `rearranged`, a CDC spool: files of a pinned version, while changes are captured

@@ -2,15 +2,17 @@
 
 The files of some tables, which drive the history, are read chunk by chunk, as `snapshot` reads them. Each chunk is joined
 with all rows of the other tables at their pinned versions. The query is linear in the driving places, so what all chunks
-give together is what the query gives for the pinned versions.
+give together is what the query gives for the pinned versions. Where no table can drive it, a key may (`hashed_history`).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from backfill_assets.core.epoch.ports import UpstreamState
-from backfill_assets.core.progress.positions import Driving, SnapshotPosition
+from backfill_assets.core.progress.driving import Driving
+from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import LookupRead
+from backfill_assets.core.strategies.hashed_history import begun_parts, next_parts
 from backfill_assets.core.strategies.snapshot import SnapshotHistory
 from backfill_assets.core.strategies.table_views import Begun, EpochBudget, Step, begun
 from backfill_assets.core.strategies.whole_history import WholeHistory, at_once
@@ -36,9 +38,14 @@ class JoinedHistory(SnapshotHistory):
         rows = {name: sum(self.tables.files(name, offer.version)) for name, offer in offers.items()}
         driving = self.drive(rows)
         names = set(driving.places.values()) if driving is not None else set()
-        if not any(rows[name] for name in names):
+        if driving is None or not any(rows[name] for name in names):
             return WholeHistory(tables=self.tables).begin(offers)
-        chunks = super().begin({name: offer for name, offer in offers.items() if name in names})
+        driven = {name: offer for name, offer in offers.items() if name in names}
+        chunks = (
+            Begun.each(driven, lambda name, offer: (begun_parts(offer), rows[name]))
+            if driving.hashes
+            else super().begin(driven)
+        )
         whole = {name: begun(offer, []) for name, offer in offers.items() if name not in names}
         tables = {name: {**chunks.tables, **whole}[name] for name in offers}
         return Begun(tables=tables, rows=chunks.rows, driving=driving)
@@ -51,7 +58,7 @@ class JoinedHistory(SnapshotHistory):
         """
         if position.driving is None or turn.at_once:
             return at_once(position, self.tables)
-        reads, after = super().read(position, turn)
+        reads, after = self._chunk(position, position.driving, turn)
         beside = [
             LookupRead(
                 source=name,
@@ -62,3 +69,11 @@ class JoinedHistory(SnapshotHistory):
             for name in position.driving.beside
         ]
         return [*reads, *beside], after
+
+    def _chunk(self, position: SnapshotPosition, driving: Driving, turn: EpochBudget) -> Step:
+        if not driving.hashes:
+            return super().read(position, turn)
+        names = dict.fromkeys(driving.places.values())
+        held = {name: sum(self.tables.files(name, position.tables[name].pinned)) for name in names}
+        reads, after = next_parts(position, held, turn.budget)
+        return [*reads], after

@@ -2,9 +2,9 @@
 
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.progress.positions import SnapshotPosition
-from backfill_assets.core.progress.reads import ChangesRead, KeyRead, SkipRead, SnapshotRead, SpoolRead
+from backfill_assets.core.progress.reads import ChangesRead, HashRead, KeyRead, SkipRead, SnapshotRead, SpoolRead
 
-__all__ = ["chunk_places", "is_first_chunk", "may_meet_old_rows"]
+__all__ = ["by_hashes", "chunk_places", "is_first_chunk", "may_meet_old_rows"]
 
 
 def chunk_places(plan: Plan) -> list[int]:
@@ -13,6 +13,11 @@ def chunk_places(plan: Plan) -> list[int]:
     assert plan.before.driving is not None
     chunks = {each.source for each in plan.reads if isinstance(each, SnapshotRead)}
     return [at for at, name in sorted(plan.before.driving.places.items()) if name in chunks]
+
+
+def by_hashes(plan: Plan) -> bool:
+    """Whether a plan computes parts of the hashes of a key."""
+    return any(isinstance(each, HashRead) for each in plan.reads)
 
 
 def is_first_chunk(plan: Plan) -> bool:

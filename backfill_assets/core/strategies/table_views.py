@@ -23,9 +23,10 @@ from backfill_assets.core.epoch.ports import (
 )
 from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
 from backfill_assets.core.epoch.skips import Skips, keys_of, no_skips
+from backfill_assets.core.progress.driving import Driving
 from backfill_assets.core.progress.lag import LagBound
 from backfill_assets.core.progress.order import Order, waits_for
-from backfill_assets.core.progress.positions import BucketState, Driving, SnapshotPosition, TablePosition, allocate
+from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition, allocate
 from backfill_assets.core.progress.reads import CaptureRead, FullRead, KeyRead, TableRead
 from backfill_assets.core.strategies.change_log import by_feed, changes_of, within
 from backfill_assets.core.strategies.full_refresh import cheaper_to_refresh, may_be_cheaper, read_in_full

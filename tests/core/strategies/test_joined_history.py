@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.skips import KeySkip
-from backfill_assets.core.progress.positions import Driving
+from backfill_assets.core.progress.driving import Driving
 from backfill_assets.core.progress.reads import FullRead, LookupRead, SnapshotRead
 from backfill_assets.core.strategies.joined_history import JoinedHistory
 from backfill_assets.core.strategies.table_views import TablesDecider
