@@ -23,7 +23,7 @@ from backfill_assets.query.determinism import check_deterministic, refused_calls
 from backfill_assets.query.exact import are_exact
 from backfill_assets.query.expressions import check_used
 from backfill_assets.query.grouped_rows import Cut, cut_at_groups
-from backfill_assets.query.key_classes import NO_CLASSES, KeyClasses, Lookup, key_classes, with_hidden
+from backfill_assets.query.key_classes import NO_CLASSES, KeyClass, KeyClasses, Lookup, key_classes, with_hidden
 from backfill_assets.query.lifting import with_lifts
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.named_outputs import named_outputs
@@ -159,12 +159,11 @@ class RelationalQuery:
         linear = (self.grouped.rows if self.grouped else self).linearity
         return {at: self.occurrences[at] for at in linear.driving([rows[name] for name in self.occurrences])}
 
-    def hashes(self, rows: Mapping[str, int]) -> dict[int, str]:
-        """The places, with SQL for the hash of a key in their rows, by whose values the query can be computed in parts: those
-        of the key that covers the most rows, if each table has so many `rows`. Empty if each row has one value of no key."""
+    def parting(self, rows: Mapping[str, int]) -> KeyClass | None:
+        """The key by whose values the query can be computed in parts, if each table has so many `rows`: the one that covers
+        most of them. None if there is no key of which each row has one value."""
         fit = [key for key in self.classes.classes if not key.hops]
-        best = max(fit, key=lambda key: sum(rows[self.occurrences[at]] for at in key.columns), default=None)
-        return {} if best is None else {at: best.of_occurrence(at) for at in sorted(best.columns)}
+        return max(fit, key=lambda key: sum(rows[self.occurrences[at]] for at in key.columns), default=None)
 
     def lookups(self, place: int) -> list[Lookup]:
         """How rows of other places are found that have to do with rows of a place (`steps.lookups`)."""

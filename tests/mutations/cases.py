@@ -22,6 +22,7 @@ from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_lost import LOST
 from tests.mutations.cases_odd import ODD
 from tests.mutations.cases_parameters import PARAMETERS
+from tests.mutations.cases_parted import PARTED
 from tests.mutations.cases_reads import READS
 from tests.mutations.cases_relational import RELATIONAL
 from tests.mutations.cases_replace import REPLACE
@@ -47,5 +48,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
-    *CORRECTED,
+    *CORRECTED, *PARTED,
 )  # fmt: skip

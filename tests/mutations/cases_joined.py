@@ -37,7 +37,7 @@ JOINED: tuple[Mutation, ...] = (
     Mutation(
         name="a table without rows drives a query, so that nothing is computed",
         file=HISTORY,
-        old="        if not any(rows[name] for name in names):",
+        old="        if driving is None or not any(rows[name] for name in names):",
         new="        if not names:",
         tests=(PURE,),
     ),
@@ -93,7 +93,7 @@ JOINED: tuple[Mutation, ...] = (
     Mutation(
         name="tables that are read again with each chunk cost nothing",
         file="backfill_assets/core/choice/estimates.py",
-        old="    again = (work.rows - driven) * (chunks - 1)",
+        old="    again = (work.rows - (0 if work.parts else driven)) * (chunks - 1)",
         new="    again = 0",
         tests=(CHOSEN,),
     ),

@@ -130,12 +130,12 @@ def _leading(query: RelationalQuery, before: Rows, after: Rows, place: int) -> t
         (place,) = step.others
         name = query.occurrences[place]
         rows = [*after[name], *_changed(before, after, name, -1)]
-        rows = [row for row in rows if _told(query, step.key, place, row) in values]
+        rows = [row for row in rows if told(query, step.key, place, row) in values]
     return place, rows
 
 
 def _values(query: RelationalQuery, key: KeyClass, place: int, rows: Iterable[Row]) -> set[object]:
-    return {_told(query, key, place, row) for row in rows}
+    return {told(query, key, place, row) for row in rows}
 
 
 def _linear(engine: Engine, before: Rows, after: Rows, steps: Steps, later: Sequence[int]) -> Iterator[tuple[Row, int]]:
@@ -160,7 +160,7 @@ def _partners(
     for step in query.lookups(number):
         values = _values(query, step.key, step.known, known[step.known])
         for at in step.others:
-            known[at] = [row for row in bound[at] if _told(query, step.key, at, row) in values]
+            known[at] = [row for row in bound[at] if told(query, step.key, at, row) in values]
     return {at: rows for at, rows in known.items() if at != number}
 
 
@@ -169,7 +169,7 @@ def _restricted(
 ) -> list[list[Row]]:
     key = query.classes.classes[number]
     found = [
-        [row for row in rows if at not in key.columns or _told(query, key, at, row) in values]
+        [row for row in rows if at not in key.columns or told(query, key, at, row) in values]
         for at, rows in enumerate(bound)
     ]
     for at, lifts in query.classes.lifts.items():
@@ -183,7 +183,7 @@ def _back(query: RelationalQuery, lifts: Sequence[Lookup], rows: list[Row], boun
     """The rows of a place that lead to these."""
     for step in reversed(lifts):
         values = _values(query, step.key, step.others[0], rows)
-        rows = [row for row in bound[step.known] if _told(query, step.key, step.known, row) in values]
+        rows = [row for row in bound[step.known] if told(query, step.key, step.known, row) in values]
     return rows
 
 
@@ -197,7 +197,7 @@ def _at(query: RelationalQuery, place: int, column: str) -> int:
     return [each.name for each in query.columns[query.occurrences[place]]].index(column)
 
 
-def _told(query: RelationalQuery, key: KeyClass, place: int, row: Row) -> object:
+def told(query: RelationalQuery, key: KeyClass, place: int, row: Row) -> object:
     """The value of a key in a row of a place."""
     names = [each.name for each in query.columns[query.occurrences[place]]]
     return value_of(key.columns[place] if place in key.computed else f"`{key.columns[place]}`", tuple(names), row)

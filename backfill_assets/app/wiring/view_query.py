@@ -74,10 +74,11 @@ class ViewQuery:
         if not isinstance(query, RelationalQuery) or self.view.reads_clock:
             return None
         places = query.driving(rows)
-        hashes = {} if places else query.hashes(rows)
-        places = places or {at: query.occurrences[at] for at in hashes}
-        if not places:
+        key = None if places else query.parting(rows)
+        if not places and key is None:
             return None
+        hashes = {} if key is None else {at: key.of_occurrence(at) for at in sorted(key.columns)}
+        places = places or {at: query.occurrences[at] for at in hashes}
         beside = {name for at, name in enumerate(query.occurrences) if at not in places}
         return Driving(places=places, beside=tuple(sorted(beside)), hashes=hashes)
 

@@ -168,7 +168,8 @@ class Costs(Value):
                 for ran in kept
                 if ran.kind == kind
             ]
-            found |= _fit(sizes, (rate, getattr(costs, rate)), (fixed, found.get(fixed, getattr(costs, fixed))))
+            learned = costs.model_copy(update=found)
+            found |= _fit(sizes, (rate, getattr(costs, rate)), (fixed, getattr(learned, fixed)), getattr(costs, fixed))
         return costs.model_copy(update=found)
 
 
@@ -208,13 +209,16 @@ _SMALL = 0.1
 """An epoch is small if its rows are expected to take less than this share of an epoch's fixed time."""
 
 
-def _fit(epochs: Sequence[tuple[int, float]], rate: tuple[str, float], fixed: tuple[str, float]) -> dict[str, float]:
-    """What epochs of `rows` and `seconds` say about the two named constants, given their present values."""
+def _fit(
+    epochs: Sequence[tuple[int, float]], rate: tuple[str, float], fixed: tuple[str, float], default: float
+) -> dict[str, float]:
+    """What epochs of `rows` and `seconds` say about the two named constants, given their present values, and the `default` of
+    the fixed time, which epochs of another kind may have changed."""
     small = [seconds for rows, seconds in epochs if rows / rate[1] < _SMALL * fixed[1]]
     found: dict[str, float] = {}
     least = fixed[1]
     if len(small) >= _FEWEST:
-        found[fixed[0]] = least = _near(median(small), fixed[1])
+        found[fixed[0]] = least = _near(median(small), default)
     rates = [
         rows / max(seconds - least, _SMALL * seconds) for rows, seconds in epochs if rows / rate[1] >= _SMALL * fixed[1]
     ]

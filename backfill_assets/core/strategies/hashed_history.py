@@ -30,7 +30,7 @@ def next_parts(
 ) -> tuple[list[HashRead], SnapshotPosition]:
     """The next parts, as many as make up the budget, of all tables that have so many rows, by name, and the position then.
 
-    Parts count as if all had equally many rows, rounded up. The last one counts what is left.
+    All parts count as if they had equally many rows.
     """
     bucket = position.tables[next(iter(held))].buckets[0]
     share = -(-budget * bucket.parts // max(1, sum(held.values())))

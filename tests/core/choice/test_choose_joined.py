@@ -50,3 +50,12 @@ def test_what_is_too_large_at_once_is_not_sent_to_a_strategy_that_cannot_read_it
     assert choice.chosen == "snapshot_once"
     (risk,) = [each for each in estimate_of(choice, "snapshot_once").risks if each.code is Code.TOO_LARGE_AT_ONCE]
     assert risk.message.endswith("; give Spark more memory")
+
+
+def test_each_part_of_the_hashes_of_a_key_reads_all_rows() -> None:
+    found = chosen(LARGE, SMALL, whole=True, driving=["facts"], parts=64, memory_bytes=64 * GIB)
+    estimate, chunks = estimate_of(found, "snapshot"), LARGE.rows // CHUNK
+    assert estimate.rows_read == chunks * (LARGE.rows + SMALL.rows)
+    few = chosen(LARGE, SMALL, whole=True, driving=["facts"], parts=4, memory_bytes=64 * GIB)
+    assert estimate_of(few, "snapshot").epochs == 5, "the last one follows what changed meanwhile"
+    assert found.chosen == "snapshot_once"

@@ -278,6 +278,11 @@ def test_whatever_ran_the_constants_learned_are_usable(ran: list[EpochRan]) -> N
         assert default / 100 <= getattr(learned, name) <= default * 100
 
 
+def test_epochs_of_two_kinds_move_a_constant_no_further_than_those_of_one() -> None:
+    both = 3 * [EpochRan(0, 0, 1.0, "source"), EpochRan(0, 0, 16.0, "snapshot")]
+    assert Costs.learned(both).epoch_seconds == 100 * Costs().epoch_seconds
+
+
 def test_constants_are_learned_from_epochs_and_outliers_do_not_matter() -> None:
     truth = Costs(
         snapshot_rows_per_second=900_000.0, merge_rows_per_second=40_000.0, epoch_seconds=0.4, merge_seconds=1.5

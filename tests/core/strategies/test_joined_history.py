@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.skips import KeySkip
 from backfill_assets.core.progress.driving import Driving
-from backfill_assets.core.progress.reads import FullRead, LookupRead, SnapshotRead
+from backfill_assets.core.progress.reads import FullRead, HashRead, LookupRead, SnapshotRead
+from backfill_assets.core.strategies.hashed_history import PARTS
 from backfill_assets.core.strategies.joined_history import JoinedHistory
 from backfill_assets.core.strategies.table_views import TablesDecider
 from tests.support.settings import examples
@@ -24,11 +25,14 @@ class Joined(Follower):
 
     drives: Mapping[int, str] | None = field(default_factory=lambda: {0: "base"})
 
+    def driven(self) -> Driving | None:
+        return Driving(places=dict(self.drives), beside=("base", "other")) if self.drives else None
+
     @property
     def decider(self) -> TablesDecider:
         def drive(rows: Mapping[str, int]) -> Driving | None:
             assert rows == {name: sum(table.files) for name, table in self.lake.tables.items()}
-            return Driving(places=dict(self.drives), beside=("base", "other")) if self.drives else None
+            return self.driven()
 
         history = JoinedHistory(tables=self.lake, buckets=self.buckets, drive=drive)
         return replace(super().decider, histories={"snapshot": history}, whole=True)
@@ -68,6 +72,60 @@ def test_changes_wait_until_history_is_read_and_are_all_followed(
     follower.finish(budget)
     for name, table in lake.tables.items():
         assert follower.versions.get(name, []) == list(range(1, len(table.commits) + 1))
+
+
+@dataclass
+class Parted(Joined):
+    """Follows a view whose query a key divides that both tables have, `base` in two places; a third one is read beside."""
+
+    def driven(self) -> Driving:
+        return Driving(places={0: "base", 1: "base", 3: "other"}, beside=("third",), hashes={0: "a", 1: "b", 3: "c"})
+
+
+@given(FILES, FILES, st.integers(1, 200))
+def test_each_part_of_the_hashes_is_read_once_of_all_tables_that_have_the_key(
+    base: tuple[int, ...], other: tuple[int, ...], budget: int
+) -> None:
+    assume(any(base) or any(other))
+    held = {"base": sum(base), "other": sum(other)}
+    follower = Parted(Lake({"base": Table(base), "other": Table(other), "third": Table((2,))}))
+    assert (follower.live, follower.total) == (False, sum(held.values()))
+    begins = 0
+    while not follower.position.backfilled:
+        found = follower.step(budget)
+        assert found is not None
+        hashed = {read.source: read for read in found.reads if isinstance(read, HashRead)}
+        beside = [read for read in found.reads if isinstance(read, LookupRead)]
+        assert [(read.source, read.held) for read in beside] == [("third", 2)]
+        assert len(hashed) + len(beside) == len(found.reads)
+        assert {name: read.held for name, read in hashed.items()} == held
+        ((taken,), *others) = ([*read.ranges.values()] for read in hashed.values())
+        assert all(each == [taken] for each in others)
+        assert taken.start == begins < taken.end
+        begins = taken.end
+        rows = sum(read.rows for read in hashed.values())
+        assert rows < budget + sum(held.values()) / PARTS + len(held) + 1
+        assert rows > budget - len(held) or follower.position.backfilled, "as large as it may be, but for rounding"
+    assert begins == PARTS
+    assert {name: follower.position.tables[name].rows for name in held} == held
+    assert follower.live
+    assert follower.step(budget) is None
+
+
+def test_parts_follow_changes_only_when_all_are_read_and_take_the_rest_at_once_where_rows_are_left_out() -> None:
+    follower = Parted(Lake({"base": Table((64,)), "other": Table((64,)), "third": Table((2,))}))
+    follower.step(32)
+    follower.lake.tables["other"].commit(3)
+    follower.step(32)
+    assert follower.versions == {}
+    follower.skips.add(KeySkip(source="third", key=(("id", "1"),)))
+    found = follower.step(32)
+    assert found is not None
+    reads = {read.source: (read.rows, read.held) for read in found.reads if isinstance(read, FullRead)}
+    assert reads == {"base": (32, 64), "other": (32, 64), "third": (0, 2)}
+    assert len(reads) == len(found.reads)
+    follower.finish(32)
+    assert follower.versions["other"] == [1]
 
 
 def test_rows_left_out_have_the_rest_read_at_once() -> None:
