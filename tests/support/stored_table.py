@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored
 from backfill_assets.adapters.storage.warehouse import TableLocation
 
 __all__ = ["CountingFolder", "StoredLocation", "stored_at"]
@@ -18,7 +18,7 @@ class CountingFolder(ObjectFolder):
         self.requested.append(path)
         return super().get(path)
 
-    def head(self, path: str) -> tuple[int, int] | None:
+    def head(self, path: str) -> Stored | None:
         self.requested.append(path)
         return super().head(path)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 import pyarrow.fs as pafs
@@ -27,7 +27,7 @@ MAX_COMMITS_AHEAD = 100
 """A version that is further ahead is read from its checkpoint; most tables make one every ten commits."""
 
 _LOG = "_delta_log"
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-f-]{36}))?\.(parquet|json)")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(parquet|json)")
 _PLAIN_PATH = re.compile(r"(?:[\w.=-]+/)*(?![._])[\w.=-]+(?<!\._COPYING_)")
 _COLUMNS = ("add", "protocol", "metaData", "sidecar")
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -178,6 +178,7 @@ class LogReplay:
         mark = self.location.commit_mark(number)
         commits = self._since(number)
         if commits is None:
+            self._mark = None
             self._state = _replayed(self.location, number)
         else:
             self._state.apply(commits)
@@ -236,15 +237,17 @@ def _newest_checkpoint(files: pafs.FileSystem, version: int) -> tuple[int, list[
 def _checkpointed(files: pafs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
     with files.open_input_file(path) as stream:
         if path.endswith(".json"):
-            rows: Iterable[dict[str, Any]] = [json.loads(line) for line in stream.read().splitlines() if line]
+            lines = stream.read().splitlines()
+            rows: Iterable[dict[str, Any]] = [json.loads(line) for line in lines if line.strip()]
         else:
             reader = pq.ParquetFile(stream)
             there = [name for name in _COLUMNS if name in reader.schema_arrow.names]
             rows = reader.read(columns=there).to_pylist(maps_as_pydicts="strict")
     for row in rows:
         if row.get("sidecar"):
-            name = str(row["sidecar"]["path"])
-            yield from _checkpointed(files, name if "/" in name else f"{_LOG}/_sidecars/{name}")
+            # All lie in one folder, whether the path is a name, or the full address.
+            name = unquote(str(row["sidecar"]["path"])).rpartition("/")[2]
+            yield from _checkpointed(files, f"{_LOG}/_sidecars/{name}")
         else:
             yield {kind: action for kind, action in row.items() if action is not None}
 

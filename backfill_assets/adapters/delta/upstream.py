@@ -75,6 +75,22 @@ class ChangeFiles:
     added: tuple[DataFile, ...]
 
 
+@dataclass(kw_only=True)
+class _Known:
+    """What was read of a log, by version, since it was loaded for the `loads`-th time: a log that was restored has other
+    commits under the same numbers."""
+
+    loads: int
+    versions: LeastRecentlyUsed[int, Version] = field(init=False)
+    rows: LeastRecentlyUsed[int, tuple[int, ...]] = field(init=False)
+    commits: LeastRecentlyUsed[int, tuple[Commit, Changed]] = field(init=False)
+    commit_timestamps: LeastRecentlyUsed[int, int | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.versions, self.rows = LeastRecentlyUsed(KEPT_VERSIONS), LeastRecentlyUsed(KEPT_VERSIONS)
+        self.commits, self.commit_timestamps = LeastRecentlyUsed(KEPT_COMMITS), LeastRecentlyUsed(KEPT_COMMITS)
+
+
 @dataclass
 class DeltaUpstream:
     """One Delta table that views read. `key` returns the columns that identify a row, if they are known; `kept` knows
@@ -87,16 +103,19 @@ class DeltaUpstream:
     follows: bool = True
     _log: LoadedTable = field(init=False)
     _replay: LogReplay = field(init=False)
-    _versions: LeastRecentlyUsed[int, Version] = field(init=False)
-    _rows: LeastRecentlyUsed[int, tuple[int, ...]] = field(init=False)
-    _commits: LeastRecentlyUsed[int, tuple[Commit, Changed]] = field(init=False)
-    _commit_timestamps: LeastRecentlyUsed[int, int | None] = field(init=False)
+    _kept: _Known = field(init=False)
 
     def __post_init__(self) -> None:
         self._log = self.location.followed
         self._replay = LogReplay(self.location)
-        self._versions, self._rows = LeastRecentlyUsed(KEPT_VERSIONS), LeastRecentlyUsed(KEPT_VERSIONS)
-        self._commits, self._commit_timestamps = LeastRecentlyUsed(KEPT_COMMITS), LeastRecentlyUsed(KEPT_COMMITS)
+        self._kept = _Known(loads=self._log.loads)
+
+    @property
+    def _known(self) -> _Known:
+        """What is known of the log that is followed now."""
+        if self._kept.loads != self._log.loads:
+            self._kept = _Known(loads=self._log.loads)
+        return self._kept
 
     def now(self) -> UpstreamState:
         """The newest version. Errors: `UpstreamRefusedError` for a table that does not exist or cannot be followed."""
@@ -122,7 +141,7 @@ class DeltaUpstream:
 
     def version(self, number: int) -> Version:
         """One version, with its files. Errors: `VersionsLostError`."""
-        return self._versions.use(number, lambda: self._replayed(number))
+        return self._known.versions.use(number, lambda: self._replayed(number))
 
     def _replayed(self, number: int) -> Version:
         try:
@@ -135,7 +154,7 @@ class DeltaUpstream:
 
     def rows(self, number: int) -> Sequence[int]:
         """Rows of each file of a version, in the order of paths; from the file itself if the log does not have them."""
-        return self._rows.use(number, lambda: tuple(self._rows_of(each) for each in self.version(number).files))
+        return self._known.rows.use(number, lambda: tuple(self._rows_of(each) for each in self.version(number).files))
 
     def chosen(self, read: SnapshotRead | FullRead | LookupRead | HashRead) -> list[DataFile]:
         """The files that a read names."""
@@ -197,7 +216,7 @@ class DeltaUpstream:
             actions = read_commit(self.location, number)
             return None if actions is None else commit_timestamp(actions)
 
-        return self._commit_timestamps.use(number, read)
+        return self._known.commit_timestamps.use(number, read)
 
     def check_readable(self, read: TableRead) -> None:
         """Check that every file that a read needs exists. Errors: `VersionsLostError`, naming the first missing file."""
@@ -229,10 +248,10 @@ class DeltaUpstream:
 
     def _commit(self, number: int) -> Commit:
         """The changes of a version. Its log entry is read once; what is needed to read the changes is kept in memory."""
-        return self._commits.use(number, lambda: self._read(number))[0]
+        return self._known.commits.use(number, lambda: self._read(number))[0]
 
     def _changes(self, number: int) -> Changed:
-        return self._commits.use(number, lambda: self._read(number))[1]
+        return self._known.commits.use(number, lambda: self._read(number))[1]
 
     def _read(self, number: int) -> tuple[Commit, Changed]:
         actions = self._actions(number)
@@ -259,7 +278,7 @@ class DeltaUpstream:
         """Whether the change data feed is on at a version, by its metadata `described` or as before; `VersionsLostError`."""
         if described is not None:
             return (described.get("configuration") or {}).get(FEED) == "true"
-        if (before := self._commits.get(number - 1)) is not None:
+        if (before := self._known.commits.get(number - 1)) is not None:
             return before[0].feed
         try:
             table = self.location.load(version=number)

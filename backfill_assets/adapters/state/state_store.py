@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 from dagster import ConfigurableResource
-from pydantic import Field, field_validator
+from pydantic import AwareDatetime, Field, PositiveInt, TypeAdapter, field_validator
 
 from backfill_assets.adapters.runtime.processes import Process, is_alive
 from backfill_assets.adapters.state.ledger import ObjectLedger
@@ -37,6 +37,8 @@ __all__ = ["LEASE_SECONDS", "CheckPass", "Lease", "State", "StateStore"]
 
 LEASE_SECONDS = 60.0
 """A lease that was not renewed for this long counts as that of a dead run."""
+MOST_AHEAD = 3600.0
+"""Clocks of hosts differ. A lease that was renewed so many seconds from now is one of a wrong clock, and tells nothing."""
 _TABLES = "_state/tables"
 """Lease, controls and rows to leave out of a table lie together, so that one list tells a run all of it."""
 
@@ -48,13 +50,13 @@ class Lease:
     target: str
     run_id: str
     host: str
-    pid: int
+    pid: PositiveInt
     process_started: float
-    renewed_at: datetime
+    renewed_at: AwareDatetime
 
     def alive(self, now: datetime) -> bool:
         """Whether its run may still work: it was renewed recently and, if it is on this host, its process still exists."""
-        if (now - self.renewed_at).total_seconds() > LEASE_SECONDS:
+        if not -MOST_AHEAD <= (now - self.renewed_at).total_seconds() <= LEASE_SECONDS:
             return False
         return self.host != socket.gethostname() or self._process_runs()
 
@@ -151,9 +153,11 @@ class State:
         """Give back a lease that `put_lease` took, unless another run has taken it over since."""
         put = self._put_leases.pop(target, None)
         if put is not None and not self.warehouse.is_local:
-            with suppress(Exception):  # a store that does not replace on this condition is asked who holds the lease
-                self._leases.folder.put_over(self._leases.name(target), b"", put)
-                return
+            # Who holds it is asked where the store does not replace on this condition, or has another lease: that of another
+            # run, or one of this run that was put, though the store's reply was lost.
+            with suppress(Exception):
+                if self._leases.folder.put_over(self._leases.name(target), b"", put):
+                    return
         with suppress(StoredFormatError):  # a successor of another release
             lease = self.lease(target)
             if lease is not None and lease.run_id == run_id:
@@ -237,6 +241,10 @@ class StateStore(ConfigurableResource[State]):
         return State(self.place)
 
 
+_LEASE, _CONTROLS, _PASS = TypeAdapter(Lease), TypeAdapter(Controls), TypeAdapter(CheckPass)
+"""They are checked as they are read, because anybody may have written them."""
+
+
 def _own(run_id: str) -> dict[str, object]:
     """What a lease says of the current process."""
     pid = os.getpid()
@@ -245,11 +253,16 @@ def _own(run_id: str) -> dict[str, object]:
 
 
 def _controls(_target: str, document: Mapping[str, Any]) -> Controls:
-    return Controls(paused=document["paused"], rows_per_second=document["rows_per_second"])
+    given = {name: document[name] for name in ("paused", "rows_per_second")}
+    found = _CONTROLS.validate_python(given)
+    if found.rows_per_second is not None and not found.rows_per_second >= 0:
+        raise ValueError(f"expected rows per second, or null, found {found.rows_per_second}")
+    return found
 
 
 def _pass(_target: str, document: Mapping[str, Any]) -> CheckPass:
-    return CheckPass(**{name: document[name] for name in ("incarnation", "epoch", "version")})
+    given = {name: document[name] for name in ("incarnation", "epoch", "version")}
+    return _PASS.validate_python(given)
 
 
 def _skip(_target: str, document: Mapping[str, Any]) -> Skip:
@@ -257,11 +270,6 @@ def _skip(_target: str, document: Mapping[str, Any]) -> Skip:
 
 
 def _lease(target: str, document: Mapping[str, Any]) -> Lease:
-    return Lease(
-        target=target,
-        run_id=document["run_id"],
-        host=document["host"],
-        pid=document["pid"],
-        process_started=document["process_started"],
-        renewed_at=datetime.fromisoformat(document["written_at"]),
-    )
+    given = {name: document[name] for name in ("run_id", "host", "pid", "process_started")}
+    renewed_at = datetime.fromisoformat(document["written_at"])
+    return _LEASE.validate_python({"target": target, "renewed_at": renewed_at, **given})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.runtime.temporary_folders import temporary_folder
 from backfill_assets.adapters.storage.log_tail import PATH, Tagged, Tail
@@ -32,7 +33,7 @@ _HINT = f"{LOG}/_last_checkpoint"
 _ENTRY = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _CHECKPOINT = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(\..+)")
 _WHOLE = ".parquet"
-_HINTED = re.compile(rb'"version"\s*:\s*(\d+)')
+_HINTED = re.compile(rb'"version"\s*:\s*(\d{1,18})(?!\d)')
 
 
 def entry_of(version: int) -> str:
@@ -113,6 +114,8 @@ class CopiedLog:
     folder: Path = field(init=False)
     _checkpoint: tuple[int, str | None] = field(default=(-1, None), init=False)
     """The version of the checkpoint, and its tag."""
+    _newer: int = field(default=-1, init=False)
+    """The version of the newest checkpoint that the store has shown since."""
     _kept: int = field(default=-1, init=False)
     """The version at which the log's tail was read or put."""
 
@@ -147,20 +150,26 @@ class CopiedLog:
         was_known = all(self._is_known(path, stored) for path, stored in wanted.items())
         if not self._copied(wanted):
             return False
+        try:
+            self.table = CopiedTable(self.folder, self.place)
+        except (
+            DeltaError
+        ):  # a checkpoint with sidecars, or without content: delta-rs may know what to do in the store itself
+            return False
         self.entries = entries
-        self.table = CopiedTable(self.folder, self.place)
         self._kept = self.table.version() if was_known else -1
         return True
 
     def follow(self) -> bool:
-        """Load what is new in the log. False if the log is another one than was copied, or has many more entries: then it has
-        to be copied anew."""
+        """Load what is new in the log. False if the log is another one than was copied, or has many more entries than a newer
+        checkpoint: then it has to be copied anew."""
         at = self.table.version()
         found = _Found.of(self.objects.listed(LOG, after=f"{LOG}/{at:020d}"))
         if found.entries.get(at) != self.entries[at] or not found.is_whole_since(at):
             return False
         new = found.since(at)
-        if len(self.entries) + len(new) > MANY:
+        self._newer = max(self._newer, found.begins)
+        if len(self.entries) + len(new) > MANY and self._newer > self._checkpoint[0]:
             return False
         if new:
             if not self._copied({entry_of(number): found.entries[number] for number in new}):
@@ -175,7 +184,8 @@ class CopiedLog:
         path = _checkpoint_of(self.table.version())
         put = self.objects.put(path, (self.folder / path).read_bytes())
         self._checkpoint = (self.table.version(), put["e_tag"])
-        self.objects.put(_HINT, (self.folder / _HINT).read_bytes())
+        if (hint := self.folder / _HINT).exists():  # not if another process has made the checkpoint, and it was copied
+            self.objects.put(_HINT, hint.read_bytes())
 
     def keep(self) -> None:
         """Put the end of the log as one object, unless it is there as it is now, or is large."""

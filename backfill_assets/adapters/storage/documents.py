@@ -52,7 +52,7 @@ class DocumentKind:
             found = document.get("format") if isinstance(document, dict) else None
             if isinstance(document, dict) and type(found) is int and found == self.format:
                 return make(unpack({name: value for name, value in document.items() if name != "format"}))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._damaged(target, place, error) from None
         raise self._other(target, place, found)
 

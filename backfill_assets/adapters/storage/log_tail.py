@@ -42,6 +42,8 @@ class Tail:
 
     @classmethod
     def _made(cls, document: dict[str, Any]) -> Self:
+        if type(document["begins"]) is not int:
+            raise ValueError(f"expected a version, found {document['begins']!r}")
         objects = {path: (tag, decompress(b64decode(content))) for path, (tag, content) in document["objects"].items()}
         return cls(begins=document["begins"], objects=objects)
 

@@ -116,9 +116,8 @@ class ObjectFolder:
         except FileNotFoundError:
             return None
 
-    def head(self, path: str) -> tuple[int, int] | None:
-        """The size of an object, and when it was written, in microseconds since 1970; None if it does not exist. Errors: as
-        `get`."""
+    def head(self, path: str) -> Stored | None:
+        """What the store says of an object; None if it does not exist. Errors: as `get`."""
         import obstore
 
         if self._is_missing:
@@ -128,9 +127,9 @@ class ObjectFolder:
                 found = obstore.head(self._store, path)
         except FileNotFoundError:
             return None
-        return int(found["size"]), int(found["last_modified"].timestamp() * 1e6)
+        return _stored(found)
 
-    def head_all(self, paths: Sequence[str]) -> list[tuple[int, int] | None]:
+    def head_all(self, paths: Sequence[str]) -> list[Stored | None]:
         """`head` of several objects, in the order of their paths; several requests run at the same time."""
         with ThreadPoolExecutor(_REQUESTS) as requests:
             return list(requests.map(self.head, paths))

@@ -16,7 +16,7 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
 from backfill_assets.adapters.storage.copied_log import CopiedLog, CopiedTable, entry_of
-from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored
 from backfill_assets.adapters.storage.s3 import s3_access, spark_settings
 from backfill_assets.adapters.storage.store_errors import cannot_be_read
 from backfill_assets.declare.stores import bucket_of, canonical
@@ -29,8 +29,9 @@ _log = logging.getLogger(__name__)
 _REMEMBERED = 2**25
 """The bytes of files that are remembered at most."""
 
-Mark = tuple[int, int | None, int | None]
-"""A commit of a log: its version, and the size and time of its entry."""
+Mark = tuple[int, Stored]
+"""A commit of a log: its version, and what is said of its entry. Stores that tell times in whole seconds, within which
+entries of one size may take each other's place, give each a tag."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +76,9 @@ class TableLocation:
         path = entry_of(version)
         if not self.is_local:
             head = self.objects().head(path)
-            return None if head is None else (version, *head)
+            return None if head is None else (version, head)
         (info,) = self.files().get_file_info([path])
-        return (version, info.size, info.mtime_ns) if info.is_file else None
+        return (version, Stored(size=info.size, modified=info.mtime_ns, tag=None)) if info.is_file else None
 
     def content(self, path: str, *, again: bool = False) -> bytes | None:
         """What is in a small file; None if it does not exist. An entry of the log that was loaded is read `again` only if
@@ -98,7 +99,7 @@ class TableLocation:
         known = {path: len(self._put_here[path]) for path in paths if path in self._put_here}
         others = [path for path in paths if path not in known]
         found = zip(others, self.objects().head_all(others), strict=True)
-        return known | {path: head[0] for path, head in found if head is not None}
+        return known | {path: head.size for path, head in found if head is not None}
 
     def put_file(self, path: str, content: bytes) -> None:
         """Write a file, and remember it until `forget_files`, if it is small: the store has acknowledged it. Errors: those of
@@ -193,6 +194,8 @@ class LoadedTable:
     """The commit of the version that is known, by which another log in the table's place is noticed."""
     loaded: DeltaTable | None = field(default=None, init=False)
     """The table at the version that was loaded last; None if none was."""
+    loads: int = field(default=0, init=False)
+    """How many times it was loaded anew: what was read of the log before may be of another one."""
     _copy: CopiedLog | None = field(default=None, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
@@ -207,11 +210,12 @@ class LoadedTable:
     def _newest(self) -> DeltaTable | None:
         if not self.location.is_local and (copy := self._copied()) is not None:
             at, self.loaded = copy.table.version(), copy.table
-            self.mark = (at, copy.entries[at].size, copy.entries[at].modified)
+            self.mark = (at, copy.entries[at])
             return self.loaded
         known, table = self.mark, self.loaded
         if table is None or known is None or self._commit(known[0]) != known:
             self.loaded, known = self.location.load(), None
+            self.loads += 1
         # Asking for one entry avoids listing the whole log, as delta-rs does to find newer versions.
         elif newer := self._commit(table.version() + 1):
             table.update_incremental()
@@ -229,6 +233,7 @@ class LoadedTable:
         where = self.location
         self._copy = CopiedLog.newest(where.uri, where.objects(), has_tail=where.has_tail)
         self.loaded = self.mark = None
+        self.loads += 1
         return self._copy
 
     def make_checkpoint(self, version: int) -> bool:

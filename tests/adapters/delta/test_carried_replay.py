@@ -181,7 +181,8 @@ def test_what_a_run_keeps_of_a_table_is_bounded_and_the_pinned_version_in_use_st
         assert len(table.version(0).files) == 1
         assert [each.version for each in table.commits(number - 1, number)] == [number]
         assert table.commit_timestamp(number) is not None
-    kept = (table._versions, table._rows, table._commits, table._commit_timestamps)
+    known = table._known
+    kept = (known.versions, known.rows, known.commits, known.commit_timestamps)
     assert [len(each) for each in kept] == [upstream.KEPT_VERSIONS, upstream.KEPT_VERSIONS, 3, 3]
     assert read == list(range(8)), "the pinned version is read once, and each entry once"
     assert [each.rows for each in table.commits(-1, 7)] == [1] * 8, "what is not kept is read again"
