@@ -21,6 +21,7 @@ from tests.mutations.cases_lifting import LIFTING
 from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_lost import LOST
 from tests.mutations.cases_odd import ODD
+from tests.mutations.cases_other_logs import OTHER_LOGS
 from tests.mutations.cases_parameters import PARAMETERS
 from tests.mutations.cases_parted import PARTED
 from tests.mutations.cases_reads import READS
@@ -48,5 +49,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
-    *CORRECTED, *PARTED,
+    *CORRECTED, *PARTED, *OTHER_LOGS,
 )  # fmt: skip

@@ -45,7 +45,7 @@ FILES: tuple[Mutation, ...] = (
     Mutation(
         name="sidecars of a checkpoint are not read",
         file=REPLAY,
-        old="""            yield from _checkpointed(files, name if "/" in name else f"{_LOG}/_sidecars/{name}")""",
+        old="""            yield from _checkpointed(files, f"{_LOG}/_sidecars/{name}")""",
         new="            continue",
         tests=(f"{REPLAYED}::test_files_that_a_checkpoint_names_in_its_sidecars_are_a_part_of_it",),
     ),

@@ -236,8 +236,8 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a version has a feed if the first that was looked at has one",
         file=UPSTREAM,
-        old="(before := self._commits.get(number - 1)) is not None",
-        new="(before := next(iter(self._commits._kept.values()), None)) is not None",
+        old="(before := self._known.commits.get(number - 1)) is not None",
+        new="(before := next(iter(self._known.commits._kept.values()), None)) is not None",
         tests=(FED,),
     ),
     Mutation(
@@ -286,7 +286,7 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a lease that nobody renews is alive",
         file=STATE,
-        old="if (now - self.renewed_at).total_seconds() > LEASE_SECONDS:",
+        old="if not -MOST_AHEAD <= (now - self.renewed_at).total_seconds() <= LEASE_SECONDS:",
         new="if not self.run_id:",
         tests=(LEASES,),
     ),

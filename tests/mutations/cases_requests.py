@@ -40,8 +40,8 @@ REQUESTS: tuple[Mutation, ...] = (
     Mutation(
         name="a copy of a log is followed for ever",
         file=COPY,
-        old="if len(self.entries) + len(new) > MANY:",
-        new="if len(self.entries) < 0:",
+        old="if len(self.entries) + len(new) > MANY and",
+        new="if len(self.entries) < 0 and",
         tests=(f"{COPIED}::test_a_copy_that_has_grown_long_is_made_anew",),
     ),
     Mutation(

@@ -39,7 +39,7 @@ STORED: tuple[Mutation, ...] = (
     Mutation(
         name="of a damaged document pydantic tells what is wrong",
         file=DOCUMENTS,
-        old="except (ValueError, KeyError, TypeError) as error:",
+        old="except (ValueError, KeyError, TypeError, RecursionError) as error:",
         new="except AttributeError as error:",
         tests=(NAMED,),
     ),

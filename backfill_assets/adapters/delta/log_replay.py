@@ -223,7 +223,7 @@ def _newest_checkpoint(files: pafs.FileSystem, version: int) -> tuple[int, list[
     wanted: dict[tuple[int, str], int] = {}
     for info in files.get_file_info(pafs.FileSelector(_LOG, allow_not_found=True)):
         match = _CHECKPOINT.fullmatch(info.base_name)
-        if match and int(match[1]) <= version:
+        if match and int(match[1]) <= version and info.size:
             kind = (int(match[1]), match[4] or match[3] or "")
             found.setdefault(kind, []).append(f"{_LOG}/{info.base_name}")
             wanted[kind] = int(match[3] or 1)

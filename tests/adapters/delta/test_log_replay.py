@@ -154,12 +154,12 @@ def test_files_that_a_checkpoint_names_in_its_sidecars_are_a_part_of_it(tmp_path
     second.rename(sidecars / "one.parquet")
     rest = [{kind: each for kind, each in row.items() if each is not None} for row in pq.read_table(first).to_pylist()]
     adds = [row for row in rest if "add" in row]
-    pq.write_table(pa.Table.from_pylist(adds, schema=pq.read_schema(first)), sidecars / "two.parquet")
+    pq.write_table(pa.Table.from_pylist(adds, schema=pq.read_schema(first)), sidecars / "tw o.parquet")
     first.unlink()
     described = [{kind: row[kind]} for row in rest for kind in ("protocol", "metaData") if kind in row]
-    named = [{"sidecar": {"path": path}} for path in ("one.parquet", "_delta_log/_sidecars/two.parquet")]
-    manifest = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
-    manifest.write_text("\n".join(json.dumps(each, default=dict) for each in [*described, *named]))
+    named = [{"sidecar": {"path": path}} for path in ("one.parquet", f"{uri}/_delta_log/_sidecars/tw%20o.parquet")]
+    manifest = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.80A083E8-7026-4E79-81BE-64BD76C43A11.json"
+    manifest.write_text("\n \n".join(json.dumps(each, default=dict) for each in [*described, *named]))
     assert paths(replayed(uri, 1)) == expected
 
 

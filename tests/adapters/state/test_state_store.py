@@ -1,8 +1,10 @@
 """The state store on real files: what runs and operators store about each table, for many tables at once."""
 
+import json
 import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -165,3 +167,49 @@ def test_a_lease_is_alive_while_it_is_renewed_and_its_process_exists() -> None:
     assert lease(age=late, runs=False) == (False, True)
     assert lease(age=1, here=False, runs=False) == (True, False), "of another host's processes nothing is known"
     assert lease(age=late, here=False) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [
+        ("lease", {"written_at": "2026-11-25T10:00:00"}),
+        ("lease", {"written_at": "2026-11-25"}),
+        ("lease", {"pid": "x"}),
+        ("lease", {"pid": -5}),
+        ("lease", {"host": None}),
+        ("lease", {"process_started": "noon"}),
+        ("controls", {"rows_per_second": "fast"}),
+        ("controls", {"rows_per_second": -1}),
+        ("controls", {"rows_per_second": float("nan")}),
+        ("controls", {"paused": "never mind"}),
+        ("controls", {"paused": []}),
+    ],
+)
+def test_a_document_with_other_values_is_damaged(state: State, name: str, changed: dict[str, object]) -> None:
+    state.put_lease("views/a", "a-run")
+    state.set_controls("views/a", Controls(), by="test")
+    folder = state.warehouse.objects("_state/tables/views/a")
+    stored = json.loads(folder.get(f"{name}.json") or b"")
+    folder.put(f"{name}.json", json.dumps({**stored, **changed}).encode())
+    ask = State(state.warehouse)
+    with pytest.raises(StoredFormatError, match=rf"object _state/tables/views/a/{name}\.json"):
+        (ask.lease if name == "lease" else ask.controls)("views/a")
+    assert ask.forget_unreadable("views/a") == [f"_state/tables/views/a/{name}.json"]
+
+
+def test_a_document_that_is_nested_too_deeply_is_damaged(state: State) -> None:
+    nested = b'{"format": 2, "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    state.warehouse.objects("_state/tables/views/a").put("lease.json", nested)
+    with pytest.raises(StoredFormatError, match="RecursionError"):
+        state.lease("views/a")
+    assert state.forget_unreadable("views/a") == ["_state/tables/views/a/lease.json"]
+
+
+def test_a_lease_of_a_wrong_clock_blocks_nobody_for_long(state: State) -> None:
+    state.put_lease("views/a", "a-run")
+    lease = state.lease("views/a")
+    assert lease is not None
+    there = replace(lease, host="another")
+    now = lease.renewed_at
+    ages = {seconds: there.alive(now + timedelta(seconds=seconds)) for seconds in (-3700, -3500, 0, 59, 61)}
+    assert ages == {-3700: False, -3500: True, 0: True, 59: True, 61: False}

@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -202,3 +204,68 @@ def test_who_commits_gets_the_version_as_it_is_in_its_place(location: StoredLoca
     assert not isinstance(found, CopiedTable)
     assert found.version() == copied.version() == 2
     assert location.to_write(found) is found
+
+
+def nullable(kind: pa.DataType) -> pa.DataType:
+    """A type in which each field of a struct may be null."""
+    if not pa.types.is_struct(kind):
+        return kind
+    return pa.struct([pa.field(each.name, nullable(each.type)) for each in kind.fields])
+
+
+def test_a_checkpoint_without_content_is_left_to_delta(location: StoredLocation) -> None:
+    Path(location.uri, "_delta_log", f"{1:020d}.checkpoint.parquet").write_bytes(b"")
+    assert DeltaTable(location.uri).version() == 2
+    found = newest(location)
+    assert not isinstance(found, CopiedTable)
+    assert (found.version(), len(found.file_uris())) == (2, 3)
+    assert len(replay(location, 2).files) == 3
+
+
+def test_a_checkpoint_whose_files_are_in_sidecars_is_left_to_delta_though_its_name_does_not_tell(
+    location: StoredLocation,
+) -> None:
+    log = Path(location.uri, "_delta_log")
+    DeltaTable(location.uri).create_checkpoint()
+    add(location.uri, 3)
+    path = log / f"{2:020d}.checkpoint.parquet"
+    rows = pq.read_table(path)
+    rows = rows.cast(pa.schema([pa.field(each.name, nullable(each.type)) for each in rows.schema]))
+    (log / "_sidecars").mkdir()
+    pq.write_table(rows.filter(pc.is_valid(rows["add"])).select(["add"]), log / "_sidecars" / "one.parquet")
+    size = (log / "_sidecars" / "one.parquet").stat().st_size
+    sidecar = pa.struct({"path": pa.string(), "sizeInBytes": pa.int64(), "modificationTime": pa.int64()})
+    named = pa.array([{"path": "one.parquet", "sizeInBytes": size, "modificationTime": 0}], sidecar)
+    others = rows.filter(pc.is_null(rows["add"])).select([each for each in rows.column_names if each != "sidecar"])
+    pq.write_table(pa.concat_tables([others, pa.table({"sidecar": named})], promote_options="default"), path)
+    assert len(DeltaTable(location.uri).file_uris()) == 4
+    found = newest(location)
+    assert not isinstance(found, CopiedTable)
+    assert (found.version(), len(found.file_uris())) == (3, 4)
+    assert len(replay(location, 3).files) == 4
+
+
+def test_a_log_that_has_no_newer_checkpoint_is_not_copied_again(
+    location: StoredLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backfill_assets.adapters.storage.copied_log.MANY", 4)
+    newest(location)
+    for number in range(3, 8):
+        add(location.uri, number)
+        same(location)
+    location.counting.taken()
+    same(location)
+    assert location.counting.taken() == []
+    DeltaTable(location.uri).create_checkpoint()
+    same(location)
+    assert location.counting.taken() == ["7", "7.checkpoint.parquet", "_last_checkpoint"]
+    same(location)
+    assert location.counting.taken() == []
+
+
+@pytest.mark.parametrize("version", ["9" * 5000, "9" * 30, "-1", '"2"', ""])
+def test_a_hint_that_says_nothing_costs_only_a_longer_list(location: StoredLocation, version: str) -> None:
+    Path(location.uri, "_delta_log", "_last_checkpoint").write_text(f'{{"version": {version}, "size": 5}}')
+    table = newest(location)
+    assert isinstance(table, CopiedTable)
+    assert table.version() == 2

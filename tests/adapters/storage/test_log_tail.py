@@ -1,5 +1,6 @@
 """The end of a log that is kept as one object: it spares requests, and never stands for other objects than those listed."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -123,3 +124,17 @@ def test_a_tail_says_what_was_stored() -> None:
     tail = Tail(begins=7, objects={"a": ("a-tag", b"content"), "b": ("another", b"")})
     assert Tail.of(tail.stored()) == tail
     assert Tail.of(None) is None
+
+
+@pytest.mark.parametrize("begins", ["3", None, [], {}, 5.0, 7.5, True, 10**40, -(10**40)])
+def test_a_tail_that_begins_nowhere_is_passed_over(uri: str, begins: object) -> None:
+    kept(uri)
+    path = Path(uri, "_delta_log", TAIL)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "begins": begins}))
+    assert opened(uri).followed.newest() is not None
+
+
+def test_a_tail_that_is_nested_too_deeply_is_passed_over(uri: str) -> None:
+    Path(uri, "_delta_log", TAIL).write_text('{"format":1,"x":' + "[" * 200_000 + "]" * 200_000 + "}")
+    kept(uri)
+    assert opened(uri).counting.taken() == [TAIL]

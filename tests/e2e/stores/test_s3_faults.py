@@ -1,5 +1,6 @@
 """What stores do to a commit: they overwrite, refuse, are not there, lose their replies, and have many writers at once."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -195,6 +196,13 @@ def test_a_lease_is_released_by_one_request_unless_another_run_has_it(proxy: S3P
     proxy.fail("PUT", "lease.json", "denied")  # as a store that does not know the condition
     another.release_lease(TARGET, "another-run")
     assert holder(state) is None
+    state.put_lease(TARGET, "a-run")
+    proxy.fail("PUT", "lease.json", "reply lost")  # it was renewed, and this process has not learned as what
+    with contextlib.suppress(Exception):
+        state.put_lease(TARGET, "a-run")
+    assert holder(another) == "a-run"
+    state.release_lease(TARGET, "a-run")
+    assert holder(another) is None
 
 
 def holder(state: State) -> str | None:
