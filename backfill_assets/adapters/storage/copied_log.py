@@ -152,9 +152,7 @@ class CopiedLog:
             return False
         try:
             self.table = CopiedTable(self.folder, self.place)
-        except (
-            DeltaError
-        ):  # a checkpoint with sidecars, or without content: delta-rs may know what to do in the store itself
+        except DeltaError:  # a checkpoint with sidecars, or without content: delta-rs may read it in its place
             return False
         self.entries = entries
         self._kept = self.table.version() if was_known else -1
