@@ -27,7 +27,7 @@ ROWS = 60
 HALF = Limits(chunk_rows=ROWS // 2, max_rows=ROWS // 2)
 
 QUERIES = {
-    "window": "SELECT id, customer, amount, rank() OVER (PARTITION BY customer ORDER BY amount, id) AS place FROM orders",
+    "window": "SELECT id, customer, amount, count(*) OVER (PARTITION BY id ORDER BY amount) AS n FROM orders",
     "full": "SELECT o.amount, c.name FROM (SELECT customer, amount FROM orders) o FULL JOIN customers c ON o.customer = c.id",
     "distinct": "SELECT customer, count(DISTINCT item) AS kinds, percentile(amount, 0.5) AS middle FROM orders "
     "GROUP BY customer",
