@@ -23,7 +23,7 @@ from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
-ROWS = 60
+ROWS = 200
 HALF = Limits(chunk_rows=ROWS // 2, max_rows=ROWS // 2)
 
 QUERIES = {
@@ -100,7 +100,7 @@ def test_each_part_adds_what_it_gives_and_changes_wait_until_history_is_read(tmp
     assert (record.epoch, record.rule, record.live) == (1, "restricted", False)
     assert 0 < position(lake).tables["orders"].buckets[0].next < PARTS
     assert_right(lake, query, *CHECKS)
-    churn(lake, random, 100)
+    churn(lake, random, 1000)
     rest = lake.project.refresh("parted", Limits(chunk_rows=ROWS // 2)).report
     assert rest.record.live
     assert len(rest.epochs) > 1
@@ -112,11 +112,11 @@ def test_a_run_that_dies_at_any_step_of_a_part_is_resumed_and_doubles_nothing(tm
     view_of(lake, query)
     for number, step in enumerate(STEPS if FULL else STEPS[2:4], start=1):
         with pytest.raises(Crash):
-            lake.project.refresh("parted", Limits(chunk_rows=10, max_rows=10), on_step=CrashPoint(step))
-        lake.append("orders", [order(Random(number), 100 + number)])
+            lake.project.refresh("parted", Limits(chunk_rows=40, max_rows=40), on_step=CrashPoint(step))
+        lake.append("orders", [order(Random(number), 1000 + number)])
         assert found(lake) == expected(lake, query), step
     life = lake.project.record("parted").incarnation
-    assert lake.project.refresh("parted", Limits(chunk_rows=20)).report.record.live
+    assert lake.project.refresh("parted", Limits(chunk_rows=ROWS // 2)).report.record.live
     assert lake.project.record("parted").incarnation == life
     assert_right(lake, query, *(CHECKS if FULL else ["exactly_once"]))
 
