@@ -21,6 +21,7 @@ from benchmarks import (
     idle,
     ingest,
     joins,
+    many,
     queries,
     refresh,
     situations,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "queries": queries.run,
     "joins": joins.run,
     "counting": counting.run,
+    "many": many.run,
     "situations": situations.run,
 }
 SIZED = {"ingest", "backfill", "tables", "changes", "queries", "joins", "counting"}

@@ -26,7 +26,7 @@ from backfill_assets.app.wiring.sources import Sources
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.epoch.ports import LogRecord, TopicState
+from backfill_assets.core.epoch.ports import LogRecord, OnStep, TopicState
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import Plan, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder
@@ -36,7 +36,7 @@ from backfill_assets.declare.model import Declared
 from benchmarks.measure import Comparison
 from benchmarks.world import PARTITIONS, World, declared_over
 
-__all__ = ["run"]
+__all__ = ["made_up", "run"]
 
 ROWS = 8
 """Of one epoch."""
@@ -63,14 +63,12 @@ def _steps(world: World, epochs: int, kept: str) -> list[dict[str, float]]:
     marks: list[tuple[str, float]] = []
     with world.folder() as folder:
         base = world.workspace(folder, declared_over("made-up"))
-        workspace = _MadeUp(
-            declared=base.declared,
-            store=base.store,
-            kafka=base.kafka,
-            spark=base.spark,
+        workspace = made_up(
+            base,
+            partitions=PARTITIONS,
+            rows=epochs * ROWS,
             on_step=lambda step: marks.append((step, perf_counter())),
         )
-        workspace.rows = epochs * ROWS
         refresh(workspace, "orders", Limits(max_rows=0), run_id="creates")
         table = folder / "warehouse" / "sources" / "orders"
         DeltaTable(table).alter.set_table_properties({"delta.logRetentionDuration": f"interval {kept}"})
@@ -82,16 +80,22 @@ def _steps(world: World, epochs: int, kept: str) -> list[dict[str, float]]:
     return list(_epochs(marks))
 
 
-class _MadeUp(Workspace):
+def made_up(base: Workspace, *, partitions: int, rows: int, on_step: OnStep = lambda _step: None) -> "_MadeUp":
     """A workspace whose one topic holds as many records as are asked for, and whose rows are computed without Spark."""
+    made = _MadeUp(declared=base.declared, store=base.store, kafka=base.kafka, spark=base.spark, on_step=on_step)
+    made.partitions, made.rows = partitions, rows
+    return made
 
+
+class _MadeUp(Workspace):
     rows: int = 0
+    partitions: int = PARTITIONS
 
     @cached_property
     def sources(self) -> Sources:
         """The made-up sources."""
         made = _MadeUpSources(registry=self.registry, kafka=self.kafka, catalog=self)
-        made.rows = self.rows
+        made.rows, made.partitions = self.rows, self.partitions
         return made
 
     def table(self, declared: Declared) -> Table:
@@ -104,10 +108,12 @@ class _MadeUpSources(Sources):
     """Sources of as many records as are asked for."""
 
     rows: int = 0
+    partitions: int = PARTITIONS
 
     def topic(self, source: str) -> TopicState:
         """The made-up topic."""
-        ends = {partition: OffsetRange(start=0, end=self.rows // PARTITIONS) for partition in range(PARTITIONS)}
+        end = self.rows // self.partitions
+        ends = {partition: OffsetRange(start=0, end=end) for partition in range(self.partitions)}
         return TopicState(topic=self.registry.source(source).topic, topic_id=None, partitions=ends)
 
     def last_records(self, source: str, ranges: Mapping[int, OffsetRange]) -> Mapping[int, LogRecord]:  # noqa: ARG002
