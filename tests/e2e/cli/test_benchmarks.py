@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import backfill, changes, counting, epochs, idle, ingest, joins, refresh, situations, tables
+from benchmarks import backfill, changes, counting, epochs, idle, ingest, joins, many, refresh, situations, tables
 from benchmarks.measure import Comparison
 from benchmarks.world import World
 
@@ -50,6 +50,13 @@ def test_small_epochs_are_counted_step_by_step(small_world: World) -> None:
     found = list(epochs.run(small_world, epochs=6, window=2))
     assert names(found) == [("epochs", f"the last 2 of 6, log kept for {kept}") for kept in ("30 days", "1 second")]
     assert all(each.details["last_looked"] > 0 for each in found)
+
+
+def test_much_of_everything_is_measured_in_processes_of_their_own(small_world: World) -> None:
+    found = list(many.run(small_world, sizes={"tables": 20, "partitions": 40, "files": 200, "versions": 2_000}))
+    assert {benchmark for benchmark, _ in names(found)} == {"many"}
+    assert len(found) == 3 + 2 + 2 + 3
+    assert all(0 < each.details["mib"] < 1024 for each in found)
 
 
 def test_an_idle_command_ends_well_on_both_sides(small_world: World) -> None:
