@@ -4,6 +4,7 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["FILES"]
 
+CHECKPOINT = "backfill_assets/adapters/delta/checkpoint_files.py"
 REPLAY = "backfill_assets/adapters/delta/log_replay.py"
 FILE_BOUNDS = "backfill_assets/adapters/delta/file_bounds.py"
 BOUNDS = "backfill_assets/core/epoch/bounds.py"
@@ -45,9 +46,30 @@ FILES: tuple[Mutation, ...] = (
     Mutation(
         name="sidecars of a checkpoint are not read",
         file=REPLAY,
-        old="""            yield from _checkpointed(files, f"{_LOG}/_sidecars/{name}")""",
+        old="""            yield from _checkpointed(files, f"{_LOG}/_sidecars/{name}", held)""",
         new="            continue",
         tests=(f"{REPLAYED}::test_files_that_a_checkpoint_names_in_its_sidecars_are_a_part_of_it",),
+    ),
+    Mutation(
+        name="files of a checkpoint that were removed since are still there",
+        file=CHECKPOINT,
+        old="return order[~np.isin(order, taken)] if taken else order",
+        new="return order",
+        tests=(f"{REPLAYED}::test_every_version_is_as_delta_rs_has_it_with_and_without_checkpoints",),
+    ),
+    Mutation(
+        name="files of a checkpoint are in the order in which it has them",
+        file=CHECKPOINT,
+        old='np.frombuffer(pc.sort_indices(rows["path"]).buffers()[1], np.int64)[: len(rows)]',
+        new="np.arange(len(rows), dtype=np.int64)",
+        tests=(REPLAYED, "tests/adapters/delta/test_carried_replay.py"),
+    ),
+    Mutation(
+        name="a file of a checkpoint that gets a deletion vector is there twice",
+        file=REPLAY,
+        old="        if self.held.find(path) is not None:\n            self.gone.add(path)",
+        new="        if self.held.find(path) is not None and path not in self.active:\n            self.gone = {*self.gone}",
+        tests=(REPLAYED, "tests/adapters/delta/test_carried_replay.py"),
     ),
     # Deletion vectors, and what files alone define
     Mutation(

@@ -3,6 +3,7 @@
 - `arrow_files`: writes rows that this process holds as a Parquet file of a table
 - `arrow_reader`: opens data files with Arrow
 - `arrow_types`: Arrow types of Parquet footers, spelled like the types of a Delta table in `query.ddl`
+- `checkpoint_files`: the files that a checkpoint of a log names, as Arrow has them
 - `column_metadata`: what the log says about a Delta table's columns besides their names and types
 - `commits`: reads the commits in a Delta table's log
 - `copied_files`: copies of a table's data files in the folder of another one

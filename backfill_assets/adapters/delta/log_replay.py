@@ -11,13 +11,16 @@ from base64 import b85decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, overload
 from urllib.parse import quote, unquote
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
+from backfill_assets.adapters.delta.checkpoint_files import NO_FILES, CheckpointFiles, actions_of
 from backfill_assets.adapters.delta.commits import Actions, read_commit
 from backfill_assets.adapters.storage.warehouse import Mark, TableLocation
 
@@ -29,7 +32,6 @@ MAX_COMMITS_AHEAD = 100
 _LOG = "_delta_log"
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(parquet|json)")
 _PLAIN_PATH = re.compile(r"(?:[\w.=-]+/)*(?![._])[\w.=-]+(?<!\._COPYING_)")
-_COLUMNS = ("add", "protocol", "metaData", "sidecar")
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _ENCODED_UUID = 20
@@ -107,7 +109,7 @@ class Version:
 
     protocol: Mapping[str, Any]
     metadata: Mapping[str, Any]
-    files: tuple[DataFile, ...]
+    files: Sequence[DataFile]
 
     @property
     def is_plain(self) -> bool:
@@ -138,25 +140,78 @@ class _State:
 
     protocol: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    held: CheckpointFiles = NO_FILES
+    """The files of the checkpoint, of which the paths in `gone` are removed or were added anew since."""
+    gone: set[str] = field(default_factory=set)
     active: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The other files."""
 
     def apply(self, actions: Iterable[Mapping[str, Any]]) -> None:
         """Apply commits, in their order."""
-        active = self.active
         for action in actions:
             self.protocol = action.get("protocol") or self.protocol
             self.metadata = action.get("metaData") or self.metadata
             remove = action.get("remove")
             if action.get("add"):
-                active[action["add"]["path"]] = action["add"]
+                self._forget(action["add"]["path"])
+                self.active[action["add"]["path"]] = action["add"]
             # A file that gets another deletion vector is removed and added in one commit, in either order.
-            elif remove and _vector_id(active.get(remove["path"])) == _vector_id(remove):
-                active.pop(remove["path"], None)
+            elif remove and _vector_id(self._added(remove["path"])) == _vector_id(remove):
+                self._forget(remove["path"])
 
     def version(self) -> Version:
         """The state of the table after the actions so far."""
-        files = tuple(DataFile(self.active[path]) for path in sorted(self.active))
+        paths = sorted(self.active)
+        added = tuple(DataFile(self.active[path]) for path in paths)
+        files = _Files(self.held, self.held.merged(self.gone, paths), added) if len(self.held) else added
         return Version(self.protocol, self.metadata, files)
+
+    def _added(self, path: str) -> Mapping[str, Any] | None:
+        """The action by which a file is there; None if it is not."""
+        if path in self.active or path in self.gone:
+            return self.active.get(path)
+        at = self.held.find(path)
+        return None if at is None else self.held.action(at)
+
+    def _forget(self, path: str) -> None:
+        self.active.pop(path, None)
+        if self.held.find(path) is not None:
+            self.gone.add(path)
+
+
+@dataclass(frozen=True, eq=False)
+class _Files(Sequence[DataFile]):
+    """Files of a checkpoint and others, in the `order` of their paths; those of the checkpoint are made when they are asked
+    for."""
+
+    held: CheckpointFiles
+    order: npt.NDArray[np.int64]
+    added: tuple[DataFile, ...]
+
+    @overload
+    def __getitem__(self, at: int) -> DataFile: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[DataFile]: ...
+
+    def __getitem__(self, at: int | slice) -> DataFile | Sequence[DataFile]:
+        if isinstance(at, slice):
+            return _Files(self.held, self.order[at], self.added)
+        number = int(self.order[at])
+        return self.added[-1 - number] if number < 0 else DataFile(self.held.action(number))
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[DataFile]:
+        for number, action in zip(self.order, self.held.actions(self.order), strict=True):
+            yield self.added[-1 - int(number)] if action is None else DataFile(action)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return len(self)
 
 
 @dataclass
@@ -201,9 +256,10 @@ class LogReplay:
 def _replayed(location: TableLocation, version: int) -> _State:
     files = location.files()
     start, parts = _newest_checkpoint(files, version)
-    state = _State()
+    state, held = _State(), list[pa.Table]()
     for part in parts:
-        state.apply(_checkpointed(files, part))
+        state.apply(_checkpointed(files, part, held))
+    state.held = CheckpointFiles.of(held)
     state.apply(_commits(location, start + 1, version))
     return state
 
@@ -234,20 +290,19 @@ def _newest_checkpoint(files: pafs.FileSystem, version: int) -> tuple[int, list[
     return newest[0], sorted(found[newest])
 
 
-def _checkpointed(files: pafs.FileSystem, path: str) -> Iterator[dict[str, Any]]:
+def _checkpointed(files: pafs.FileSystem, path: str, held: list[pa.Table]) -> Iterator[dict[str, Any]]:
+    """The actions of a part of a checkpoint, but for those of files in Parquet, which are put into `held`."""
     with files.open_input_file(path) as stream:
         if path.endswith(".json"):
             lines = stream.read().splitlines()
-            rows: Iterable[dict[str, Any]] = [json.loads(line) for line in lines if line.strip()]
+            rows: list[Mapping[str, Any]] = [json.loads(line) for line in lines if line.strip()]
         else:
-            reader = pq.ParquetFile(stream)
-            there = [name for name in _COLUMNS if name in reader.schema_arrow.names]
-            rows = reader.read(columns=there).to_pylist(maps_as_pydicts="strict")
+            rows = list(actions_of(stream, held))
     for row in rows:
         if row.get("sidecar"):
             # All lie in one folder, whether the path is a name, or the full address.
             name = unquote(str(row["sidecar"]["path"])).rpartition("/")[2]
-            yield from _checkpointed(files, f"{_LOG}/_sidecars/{name}")
+            yield from _checkpointed(files, f"{_LOG}/_sidecars/{name}", held)
         else:
             yield {kind: action for kind, action in row.items() if action is not None}
 
