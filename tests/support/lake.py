@@ -111,6 +111,17 @@ class Lake:
         rows = self.rows(self.location(view)).selectExpr(*columns)
         return Counter(tuple(map(_comparable, row)) for row in rows.collect())
 
+    def shown(self, view: str) -> Counter[tuple[Any, ...]]:
+        """The rows of the view, without hidden columns."""
+        names = [name for name in self.rows(self.location(view)).columns if not name.startswith("__")]
+        return self.found(view, [f"`{name}`" for name in names])
+
+    def passes(self, view: str, checks: Iterable[str]) -> None:
+        """See that these checks of the view pass."""
+        for check in checks:
+            outcome = self.project.check(view, check)
+            assert outcome.passed, (check, outcome)
+
     def rows(self, path: str, version: int | None = None) -> DataFrame:
         """A table's rows at a version, read by delta-rs if possible, so not by the product's reader."""
         options = dict(self.project.workspace().store.place.storage_options) if "://" in path else None

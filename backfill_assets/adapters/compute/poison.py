@@ -16,7 +16,7 @@ from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.core.epoch.culprits import Culprit
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.epoch.skips import KeySkip
-from backfill_assets.core.progress.reads import SnapshotRead
+from backfill_assets.core.progress.reads import HashRead, SnapshotRead
 from backfill_assets.errors import BackfillError, ComputeError, EnvironmentSetupError, PoisonRowError, SparkLostError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Work:
     @classmethod
     def of(cls, plan: Plan) -> "Work":
         """The epoch of a plan."""
-        pinned = any(isinstance(read, SnapshotRead) for read in plan.reads)
+        pinned = any(isinstance(read, SnapshotRead | HashRead) for read in plan.reads)
         return cls(target=plan.target, words=f"epoch {plan.epoch}", epoch=plan.epoch, pinned=pinned)
 
     @property

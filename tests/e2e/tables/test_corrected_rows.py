@@ -44,13 +44,10 @@ def refresh(lake: Lake, query: str, *names: str) -> None:
     """One epoch, after which the view is its query over the tables."""
     report = lake.project.refresh("shares").report
     assert len(report.epochs) == 1
-    columns = [each for each in lake.rows(lake.location("shares")).columns if not each.startswith("__")]
     expected = lake.expected("shares", query, *names)
-    assert lake.found("shares", columns) == expected
+    assert lake.shown("shares") == expected
     assert expected.total() > 0
-    for check in ("exactly_once", "rows_conserved"):
-        outcome = lake.project.check("shares", check)
-        assert outcome.passed, (check, outcome)
+    lake.passes("shares", ("exactly_once", "rows_conserved"))
 
 
 @pytest.mark.parametrize("spark", [pytest.param(False, marks=pytest.mark.full), True])

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from backfill_assets.app.dry_run import plan
 from backfill_assets.app.skipping import Named, set_skips
 from backfill_assets.app.table_checks import CHECKS
+from backfill_assets.cli.printing import plan_text
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.progress.positions import SnapshotPosition
@@ -77,17 +79,10 @@ def expected(lake: Lake, query: str) -> Counter[tuple[Any, ...]]:
     return Counter(map(tuple, lake.spark.sql(query).collect()))
 
 
-def found(lake: Lake) -> Counter[tuple[Any, ...]]:
-    names = [name for name in lake.rows(lake.location("parted")).columns if not name.startswith("__")]
-    return lake.found("parted", [f"`{name}`" for name in names])
-
-
 def assert_right(lake: Lake, query: str, *checks: str) -> None:
-    assert found(lake) == expected(lake, query)
-    assert found(lake).total() > 0
-    for check in checks:
-        outcome = lake.project.check("parted", check)
-        assert outcome.passed, (check, outcome)
+    assert lake.shown("parted") == expected(lake, query)
+    assert lake.shown("parted").total() > 0
+    lake.passes("parted", checks)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +95,7 @@ def test_each_part_adds_what_it_gives_and_changes_wait_until_history_is_read(tmp
     assert (record.epoch, record.rule, record.live) == (1, "restricted", False)
     assert 0 < position(lake).tables["orders"].buckets[0].next < PARTS
     assert_right(lake, query, *CHECKS)
+    assert f"of {PARTS} parts of a key are taken" in plan_text("parted", plan(lake.project.workspace(), "parted", HALF))
     churn(lake, random, 1000)
     rest = lake.project.refresh("parted", Limits(chunk_rows=ROWS // 2)).report
     assert rest.record.live
@@ -114,7 +110,7 @@ def test_a_run_that_dies_at_any_step_of_a_part_is_resumed_and_doubles_nothing(tm
         with pytest.raises(Crash):
             lake.project.refresh("parted", Limits(chunk_rows=40, max_rows=40), on_step=CrashPoint(step))
         lake.append("orders", [order(Random(number), 1000 + number)])
-        assert found(lake) == expected(lake, query), step
+        assert lake.shown("parted") == expected(lake, query), step
     life = lake.project.record("parted").incarnation
     assert lake.project.refresh("parted", Limits(chunk_rows=ROWS // 2)).report.record.live
     assert lake.project.record("parted").incarnation == life
@@ -126,11 +122,11 @@ def test_rows_that_are_left_out_have_the_rest_read_at_once(tmp_path: Path) -> No
     lake, query = world(tmp_path), QUERIES["window"]
     view_of(lake, query)
     lake.project.refresh("parted", HALF)
-    gone = next(row[0] for row in found(lake))
+    gone = next(row[0] for row in lake.shown("parted"))
     set_skips(lake.project.workspace(), "parted", Named(source="orders", key=(f"id={gone}",)), undo=False, by="test")
     record = lake.project.refresh("parted", HALF).report.record
     assert (record.epoch, record.rule, record.live) == (2, "full", True)
-    assert gone not in {row[0] for row in found(lake)}
+    assert gone not in {row[0] for row in lake.shown("parted")}
     assert lake.project.check("parted", "exactly_once").passed
 
 

@@ -72,17 +72,10 @@ def expected(lake: Lake, query: str) -> Counter[tuple[Any, ...]]:
     return Counter(map(tuple, lake.spark.sql(query.format(orders="orders_read")).collect()))
 
 
-def found(lake: Lake) -> Counter[tuple[Any, ...]]:
-    names = [name for name in lake.rows(lake.location("joined")).columns if not name.startswith("__")]
-    return lake.found("joined", [f"`{name}`" for name in names])
-
-
 def assert_right(lake: Lake, query: str, *checks: str) -> None:
-    assert found(lake) == expected(lake, query)
-    assert found(lake).total() > 0
-    for check in checks:
-        outcome = lake.project.check("joined", check)
-        assert outcome.passed, (check, outcome)
+    assert lake.shown("joined") == expected(lake, query)
+    assert lake.shown("joined").total() > 0
+    lake.passes("joined", checks)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +109,14 @@ def test_rows_that_are_left_out_have_the_rest_read_at_once(tmp_path: Path) -> No
     lake, query = world(tmp_path), QUERIES["linear"]
     view_of(lake, query)
     lake.project.refresh("joined", ONE)
-    gone = next(row[0] for row in found(lake))
+    gone = next(row[0] for row in lake.shown("joined"))
     set_skips(lake.project.workspace(), "joined", Named(source="orders", key=(f"id={gone}",)), undo=False, by="test")
     record = lake.project.refresh("joined", ONE).report.record
     assert (record.epoch, record.rule, record.live) == (2, "full", True)
-    assert gone not in {row[0] for row in found(lake)}
-    assert expected(lake, query) - found(lake) == Counter({row: 1 for row in expected(lake, query) if row[0] == gone})
+    assert gone not in {row[0] for row in lake.shown("joined")}
+    assert expected(lake, query) - lake.shown("joined") == Counter({
+        row: 1 for row in expected(lake, query) if row[0] == gone
+    })
     assert lake.project.check("joined", "exactly_once").passed
 
 
@@ -140,7 +135,7 @@ def test_a_query_without_rows_to_drive_it_is_computed_at_once(tmp_path: Path) ->
     lake.sql("orders", "DELETE FROM {t}")
     view_of(lake, QUERIES["of_all"])
     assert lake.project.refresh("joined").report.record.live
-    assert found(lake) == Counter({(0, None): 1})
+    assert lake.shown("joined") == Counter({(0, None): 1})
 
 
 @pytest.mark.full
