@@ -22,10 +22,12 @@ def netted_changes(rows: "DataFrame") -> "DataFrame":
 
     Only rows of the table before all changes and after them are left. Nothing else is computed of others: rows are generated,
     and Spark moves no condition below that. Rows are equal if Spark groups them together and they have the same text, as 0.0
-    and -0.0 are one group.
+    and -0.0 are one group. Rows with a `VARIANT`, which Spark does not group, are all left.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
+    if any("variant" in kind for _, kind in rows.dtypes):
+        return rows
     names = [name for name in rows.columns if name != CHANGE.name]
     row = F.struct(*map(quoted, names))
     alike = rows.withColumns({_ROW: row, _TEXT: row.cast("string")})

@@ -101,6 +101,8 @@ def test_only_rows_that_no_query_tells_apart_are_netted(lake: Lake) -> None:
         (4, 1.0, {}, "insert"), (4, 1.0, {}, "insert"), (5, 2.0, None, "delete"),
     ]  # fmt: skip
     rows = lake.spark.createDataFrame(changes, "id INT, value DOUBLE, words MAP<STRING, INT>, _change_type STRING")
+    variants = rows.selectExpr("id", "parse_json('1') AS value", "_change_type")
+    assert netted_changes(variants).count() == len(changes)
     left = Counter((row[0], str(row[1]), str(row[2]), row[3]) for row in netted_changes(rows).collect())
     assert left == {
         (1, "-0.0", "{'a': 1}", "insert"): 1, (2, "-0.0", "None", "delete"): 1, (2, "0.0", "None", "insert"): 1,
