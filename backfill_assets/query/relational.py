@@ -159,7 +159,7 @@ class RelationalQuery:
         linear = (self.grouped.rows if self.grouped else self).linearity
         return {at: self.occurrences[at] for at in linear.driving([rows[name] for name in self.occurrences])}
 
-    def parting(self, rows: Mapping[str, int]) -> KeyClass | None:
+    def partitioning_key(self, rows: Mapping[str, int]) -> KeyClass | None:
         """The key by whose values the query can be computed in parts, if each table has so many `rows`: the one that covers
         most of them. None if there is no key of which each row has one value."""
         fit = [key for key in self.classes.classes if not key.hops]

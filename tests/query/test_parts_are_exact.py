@@ -24,7 +24,7 @@ def test_parts_of_a_key_give_together_what_the_query_gives() -> None:
         text = data.draw(st.one_of(queries(), nested_queries(), queries_of_computed()), label="query")
         query = analyzed(text)
         held = data.draw(tables(), label="tables")
-        key = query.parting({name: len(rows) for name, rows in held.items()})
+        key = query.partitioning_key({name: len(rows) for name, rows in held.items()})
         assume(key is not None)
         assert key is not None
         count = data.draw(st.integers(2, 3), label="parts")
@@ -57,11 +57,14 @@ def test_of_several_keys_the_one_that_covers_most_rows_divides_them() -> None:
     query = analyze_relational(text, tables)
     found = {}
     for name in "ac":
-        key = query.parting({"a": 1, "b": 1, "c": 1, name: 100})
+        key = query.partitioning_key({"a": 1, "b": 1, "c": 1, name: 100})
         assert key is not None
         found[name] = {query.occurrences[at]: key.value(at) for at in key.columns}
     assert found == {"a": {"a": "`k`", "b": "`k`"}, "c": {"b": "`j`", "c": "`j`"}}
-    assert analyze_relational("SELECT count(DISTINCT k) AS n FROM a", {"a": tables["a"]}).parting({"a": 1}) is None
+    assert (
+        analyze_relational("SELECT count(DISTINCT k) AS n FROM a", {"a": tables["a"]}).partitioning_key({"a": 1})
+        is None
+    )
 
 
 def test_rows_that_are_in_several_windows_are_not_divided_by_these() -> None:
@@ -69,4 +72,4 @@ def test_rows_that_are_in_several_windows_are_not_divided_by_these() -> None:
     tables = {"t": (Column("at", "TIMESTAMP"), Column("v", "INT"))}
     query = analyze_relational(text.replace("GROUP BY 1", "GROUP BY window(at, '1 hour', '20 minutes')"), tables)
     assert query.classes.classes, "the windows are a key"
-    assert query.parting({"t": 1}) is None
+    assert query.partitioning_key({"t": 1}) is None

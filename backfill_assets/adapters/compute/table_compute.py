@@ -296,7 +296,8 @@ class TableCompute:
         if by_hashes(attempt.plan):
             return self._parts(attempt)
         if query.by_copies and not attempt.plan.replaces:
-            return self._history(attempt, steps)
+            chunk = chunk_of(self._reads, attempt, self._held(attempt))
+            return self._copies(attempt, relational_changes(query, chunk, steps.linear).frame.drop(CARRIED_CHANGE))
         held = self._held(attempt)
         follows = attempt.plan.replaces
         work = logged_changes(self._reads, attempt, held, steps) if follows else chunk_of(self._reads, attempt, held)
@@ -313,24 +314,19 @@ class TableCompute:
         with self._ordered(attempt, chosen, rows) as (ordered, tasks):
             return write_changes(ordered, attempt.staging, tasks=tasks, scans=attempt.scans)
 
-    def _history(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
-        """Stage what a chunk of history brings to a view without a key: rows that only come."""
-        query = self.query(attempt.plan)
-        assert isinstance(query, RelationalQuery)
-        chunk = chunk_of(self._reads, attempt, self._held(attempt))
-        come = relational_changes(query, chunk, steps.linear).frame.drop(CARRIED_CHANGE)
+    def _copies(self, attempt: Attempt, come: "DataFrame") -> dict[str, int]:
+        """Stage rows that a chunk of history brings to a view without a key: they only come."""
         with counted(come, attempt.scans) as rows:
-            return write_numbered(attempt, rows, query.key_columns)
+            return write_numbered(attempt, rows, self.query(attempt.plan).key_columns)
 
     def _parts(self, attempt: Attempt) -> dict[str, int]:
         """Stage what some parts of the hashes of a key bring to a view."""
         query, come = self.query(attempt.plan), rows_of_parts(self._reads, attempt)
         assert isinstance(query, RelationalQuery)
-        if not query.by_copies:
-            feed = come.selectExpr("*", f"'insert' AS {CARRIED_CHANGE}")
-            return self._changes(attempt, consolidated(feed, *unique_keys(query)))
-        with counted(come, attempt.scans) as rows:
-            return write_numbered(attempt, rows, query.key_columns)
+        if query.by_copies:
+            return self._copies(attempt, come)
+        feed = come.selectExpr("*", f"'insert' AS {CARRIED_CHANGE}")
+        return self._changes(attempt, consolidated(feed, *unique_keys(query)))
 
     @contextmanager
     def _ordered(self, attempt: Attempt, changes: "DataFrame", rows: int) -> "Iterator[LaidOut]":

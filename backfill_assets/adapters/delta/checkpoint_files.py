@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 __all__ = ["NO_FILES", "CheckpointFiles", "actions_of"]
@@ -30,6 +29,8 @@ class CheckpointFiles:
     @classmethod
     def of(cls, parts: Iterable[pa.Table]) -> "CheckpointFiles":
         """Those of all parts of a checkpoint."""
+        from pyarrow import compute as pc
+
         found = [each for each in parts if len(each)]
         if not found:
             return NO_FILES

@@ -207,12 +207,6 @@ class _Files(Sequence[DataFile]):
         for number, action in zip(self.order, self.held.actions(self.order), strict=True):
             yield self.added[-1 - int(number)] if action is None else DataFile(action)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        return len(self)
-
 
 @dataclass
 class LogReplay:

@@ -74,7 +74,7 @@ class ViewQuery:
         if not isinstance(query, RelationalQuery) or self.view.reads_clock:
             return None
         places = query.driving(rows)
-        key = None if places else query.parting(rows)
+        key = None if places else query.partitioning_key(rows)
         if not places and key is None:
             return None
         hashes = {} if key is None else {at: key.of_occurrence(at) for at in sorted(key.columns)}
