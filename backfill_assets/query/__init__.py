@@ -22,6 +22,7 @@
 - `linear`: which places of a query may be bound to a table's changes alone
 - `named_outputs`: the names of the columns that a view has
 - `occurrences`: where a query names its upstreams
+- `origins`: which columns of a query are columns of what it reads, as they are
 - `parameters`: subqueries that give one value, and have to do with no row around them
 - `parsing`: splits a query's text into its row-wise parts
 - `partition`: whether a query can be computed for some values of a key alone

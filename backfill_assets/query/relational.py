@@ -28,6 +28,7 @@ from backfill_assets.query.lifting import with_lifts
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.named_outputs import named_outputs
 from backfill_assets.query.occurrences import bound, occurrences
+from backfill_assets.query.origins import origins
 from backfill_assets.query.parameters import Parameter, parameters
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
 from backfill_assets.query.place_reads import read_in_part
@@ -115,6 +116,8 @@ class RelationalQuery:
     used: Mapping[str, frozenset[str]] = field(default_factory=dict, repr=False)
     partners: KeyClasses = field(default=NO_CLASSES, repr=False)
     parameters: tuple[Parameter, ...] = field(default=(), repr=False)
+    origins: Mapping[str, tuple[int, str]] = field(default_factory=dict, repr=False)
+    """The place, and the column in it, of each column of the view that is read as it is, in small letters."""
 
     @property
     def read(self) -> Mapping[str, tuple[Column, ...]]:
@@ -254,7 +257,7 @@ def analyze_relational(
     )
     if tree is None:
         return bare
-    bare = replace(bare, parameters=parameters(query, tokens, root, tree, found))
+    bare = replace(bare, parameters=parameters(query, tokens, root, tree, found), origins=origins(tree))
     types = [{column.name.lower(): column.type.upper() for column in visible[each.upstream]} for each in found]
     if bare.linearity.linear:
         bare = replace(bare, partners=key_classes(root, tokens, tree, types, carried=False))

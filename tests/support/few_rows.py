@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from backfill_assets.adapters.compute import staged_rows as staging
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Scans
-from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_rows
+from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_rows
 from backfill_assets.adapters.spark.resource import SparkResource, do_nothing
 from backfill_assets.adapters.storage.put_if_absent import check_store
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
@@ -51,7 +51,7 @@ def _staged(spark: "SparkSession", table: TableLocation) -> dict[str, Any]:
         staging.FEW_BYTES = most
         folder, rows = StagingFolder(table=table, name=f"11111111-1-{kind}", reach=do_nothing), spark.sql(QUERY)
         more = {"bytes": "sum(length(raw)) FILTER (WHERE length(raw) < 9)"}
-        counts = write_changes(rows, folder, "odd", tasks=1, scans=_scans(), more=more)
+        counts = write_changes(rows, folder, "odd", tasks=Tasks(1), scans=_scans(), more=more)
         found[kind] = {
             "counts": counts,
             "by": sorted(_writer(each.path) for each in folder.files()),
@@ -59,7 +59,9 @@ def _staged(spark: "SparkSession", table: TableLocation) -> dict[str, Any]:
             "wanted": _texts(rows.drop("odd")),
         }
     nothing = StagingFolder(table=table, name="11111111-2-none", reach=do_nothing)
-    counts = write_rows(spark.sql(QUERY).where("FALSE"), nothing, {"insert": "count(1)"}, tasks=1, scans=_scans())
+    counts = write_rows(
+        spark.sql(QUERY).where("FALSE"), nothing, {"insert": "count(1)"}, tasks=Tasks(1), scans=_scans()
+    )
     return {**found, "none": {**counts, "files": len(nothing.files())}}
 
 

@@ -34,5 +34,6 @@
 - `table_inputs`: what Spark reads of upstreams for an attempt
 - `table_rows`: the rows of a Delta table that belong to a read
 - `tasks`: how many tasks compute and write rows
+- `value_parts`: ranges of a column's values, known before the rows of a view are computed
 - `version_rows`: all rows of one version of a Delta table, as a Spark DataFrame
 """

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import OPERATION, kept, view_columns
-from backfill_assets.adapters.compute.laid_out import Counted, over_files
+from backfill_assets.adapters.compute.laid_out import laid_out
 from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Part, SelectableRows, united
 from backfill_assets.adapters.compute.staged_rows import write_new
+from backfill_assets.adapters.compute.value_parts import ValueParts
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.relational import COPY, ROW_HASH
 from backfill_assets.query.rowwise import CARRIED_CHANGE
@@ -26,6 +27,8 @@ __all__ = ["by_copies", "unnumbered", "write_numbered"]
 
 _NUMBERS_OF_EPOCH = 32
 """The bits of a number that count within an epoch."""
+_PLACES = 2**33 - 1
+"""The bits of Spark's `monotonically_increasing_id` that count within a task."""
 _NET = "__net"
 
 
@@ -34,16 +37,19 @@ def unnumbered(key: Sequence[str]) -> list[str]:
     return [name for name in key if name != COPY]
 
 
-def write_numbered(attempt: Attempt, counted: Counted, key: Sequence[str]) -> dict[str, int]:
-    """Stage rows that are all new to a view, by files in which they are laid out, with numbers of their epoch."""
-    from backfill_assets.adapters.sql.apply_relational import hashed, numbered
+def write_numbered(attempt: Attempt, rows: "DataFrame", key: Sequence[str], parts: ValueParts | None) -> dict[str, int]:
+    """Stage rows that are all new to a view, by files in which they are laid out (`laid_out`), with numbers of their epoch:
+    those of their places in a task, which are unique among rows that are alike."""
+    from pyspark.sql import functions as F  # noqa: N812
 
-    visible = [name for name in counted.rows.columns if name != ROW_HASH]
-    parted = over_files(hashed(counted.rows, visible), counted.files, unnumbered(key))
-    rows = numbered(parted, visible, key, after=attempt.plan.epoch << _NUMBERS_OF_EPOCH)
-    return write_new(
-        rows.selectExpr(*view_columns(attempt.view)), attempt.staging, tasks=counted.files, scans=attempt.scans
-    )
+    from backfill_assets.adapters.sql.apply_relational import hashed
+
+    known = hashed(rows, [name for name in rows.columns if name != ROW_HASH])
+    with laid_out(known, unnumbered(key), attempt.scans, parts) as found:
+        place = F.monotonically_increasing_id().bitwiseAND(F.lit(_PLACES))
+        numbered = found.rows.withColumn(COPY, place + F.lit((attempt.plan.epoch << _NUMBERS_OF_EPOCH) + 1))
+        chosen = numbered.selectExpr(*view_columns(attempt.view))
+        return write_new(chosen, attempt.staging, tasks=found.tasks, scans=attempt.scans)
 
 
 @contextmanager

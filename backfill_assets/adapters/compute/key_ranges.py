@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["in_ranges", "key_ranges"]
+__all__ = ["in_ranges", "key_ranges", "sampled"]
 
 FLOATING = frozenset({"FLOAT", "DOUBLE"})
 SAMPLED = 100 * RANGES
@@ -41,7 +41,7 @@ def key_ranges(runner: SparkRunner, upstream: DeltaUpstream, version: int) -> Ke
     known = spans(upstream, version, key[0])
     cut = by_files(known) if known is not None else None
     rows = sum(upstream.rows(version))
-    return thinned(cut or runner.run(lambda spark: by_sample(_sample(spark, upstream, version, key, rows), rows)))
+    return thinned(cut or runner.run(lambda spark: by_sample(sampled(spark, upstream, version, key, rows), rows)))
 
 
 def in_ranges(rows: "DataFrame", upstream: DeltaUpstream, ranges: Sequence[KeyRange]) -> "DataFrame":
@@ -110,7 +110,7 @@ def _value(column: Column, text: str | None) -> "SparkColumn":
     return F.lit(text).cast(column.type)
 
 
-def _sample(
+def sampled(
     spark: "SparkSession", upstream: DeltaUpstream, version: int, key: Sequence[Column], rows: int
 ) -> list[Key]:
     """Keys of a version as strings, in their order: all of them, or a sample of about `SAMPLED`; without those whose bytes

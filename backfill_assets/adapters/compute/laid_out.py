@@ -14,12 +14,13 @@ from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute.changes import kept
 from backfill_assets.adapters.compute.scans import Scans
-from backfill_assets.adapters.compute.staged_rows import bytes_of, write_by_spark
+from backfill_assets.adapters.compute.staged_rows import Tasks, bytes_of, write_by_spark
+from backfill_assets.adapters.compute.value_parts import ValueParts
 from backfill_assets.adapters.compute.version_rows import rows_at
-from backfill_assets.adapters.delta.layout import clustering_columns
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch import merge_groups
 from backfill_assets.core.epoch.conservation import total_rows
 from backfill_assets.core.epoch.merge_groups import files_for
 from backfill_assets.core.epoch.records import StagedFile
@@ -28,50 +29,46 @@ from backfill_assets.query.ddl import quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Counted", "LaidOut", "counted", "laid_out", "laid_out_again", "over_files"]
-
-
-class Counted(NamedTuple):
-    """Rows that Spark keeps, and how many files they make."""
-
-    rows: "DataFrame"
-    files: int
+__all__ = ["LaidOut", "laid_out", "laid_out_again"]
 
 
 class LaidOut(NamedTuple):
-    """Rows in the order in which they are written, and how many tasks write them, each a file."""
+    """Rows in the order in which they are written, and by which tasks."""
 
     rows: "DataFrame"
-    tasks: int
+    tasks: Tasks
 
 
 @contextmanager
-def counted(rows: "DataFrame", scans: Scans) -> "Iterator[Counted]":
-    """Rows that are computed once, from `scans`, and cached meanwhile."""
+def _counted(rows: "DataFrame", scans: Scans) -> "Iterator[tuple[DataFrame, int]]":
+    """Rows that are computed once, from `scans`, and cached meanwhile, and how many files they make."""
     from pyspark.sql import functions as F  # noqa: N812
 
     with kept(rows) as once:
         every = once.agg(F.count(F.lit(1)).alias("rows"), F.expr(f"sum({bytes_of(once.dtypes)})").alias("bytes"))
         (found,) = every.collect()
         scans.computed(every)
-        yield Counted(once, files_for(int(found["rows"]), int(found["bytes"] or 0)))
+        yield once, files_for(int(found["rows"]), int(found["bytes"] or 0))
 
 
 @contextmanager
 def laid_out(
-    rows: "DataFrame", view: TableLocation, key: Sequence[str], scans: Scans, *, before: Sequence[str] = ()
-) -> "Iterator[LaidOut | None]":
-    """Rows of a view by the columns of its key that have bounds, and before these by some that are not its own; None where
-    the key has no such column."""
-    columns = clustering_columns(view.last(), key)
-    if not columns:
-        yield None
+    rows: "DataFrame", columns: Sequence[str], scans: Scans, parts: ValueParts | None, *, before: Sequence[str] = ()
+) -> "Iterator[LaidOut]":
+    """Rows of a view over files by some columns, in their order, and before that in the order of others; by known `parts`, or
+    else by ranges for which they are counted and kept. Rows that are alike in the columns are in one task."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    order = [*map(quoted, (*before, *columns))]
+    if parts is not None:
+        divided = rows.repartitionById(parts.number, F.expr(parts.of_row))
+        yield LaidOut(divided.sortWithinPartitions(*order), Tasks(parts.number, most_rows=merge_groups.ROWS_OF_FILE))
         return
-    with counted(rows, scans) as (once, files):
-        yield LaidOut(over_files(once, files, columns).sortWithinPartitions(*map(quoted, (*before, *columns))), files)
+    with _counted(rows, scans) as (once, files):
+        yield LaidOut(_over_files(once, files, columns).sortWithinPartitions(*order), Tasks(files))
 
 
-def over_files(rows: "DataFrame", files: int, columns: Sequence[str]) -> "DataFrame":
+def _over_files(rows: "DataFrame", files: int, columns: Sequence[str]) -> "DataFrame":
     """Rows in so many parts, each with its own range of the values of some columns."""
     return rows.repartitionByRange(files, *map(quoted, columns)) if files > 1 else rows.coalesce(1)
 
@@ -89,6 +86,6 @@ def _again(
     listed = pa.table(table.get_add_actions())
     rows, size = (total_rows(listed.column(name).to_pylist()) or 0 for name in ("num_records", "size_bytes"))
     files = files_for(rows, size)
-    every = over_files(rows_at(spark, location, table.version()), files, key).sortWithinPartitions(*map(quoted, key))
+    every = _over_files(rows_at(spark, location, table.version()), files, key).sortWithinPartitions(*map(quoted, key))
     write_by_spark(every, location.child(folder), {"rows": "count(1)"}, tasks=files)
     return collect(location, folder)

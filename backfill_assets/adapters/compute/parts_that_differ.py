@@ -53,16 +53,13 @@ class DifferingParts:
 
 @contextmanager
 def parts_that_differ(
-    new: "DataFrame", held: "DataFrame | None", key: Sequence[str], *, rows: int, read: int
+    new: "DataFrame", held: "DataFrame", key: Sequence[str], *, rows: int, read: int
 ) -> "Iterator[DifferingParts | None]":
-    """The parts of a view in which its rows differ from new ones; None if most rows do, or if it has no `key`, or no rows.
+    """The parts of a view in which its rows differ from new ones; None if most rows do, or if it has no `key`.
 
     The view has so many `rows`; of about so many that are `read`, rows of a share of the keys tell whether most differ. That
     two parts differ and have equal sums is as likely as that hashes of 96 bits are equal.
     """
-    if held is None:
-        yield None
-        return
     hashed = not any(each in kind.lower() for _, kind in new.dtypes for each in _UNHASHED)
     if key and hashed and rows >= LEAST_ROWS:
         with _differing(new, held, max(1, min(rows // ROWS_OF_PART, _MOST_PARTS))) as found:

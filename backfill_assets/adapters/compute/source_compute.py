@@ -27,7 +27,7 @@ from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import poison_records
 from backfill_assets.adapters.compute.scans import Count, Inputs, Scans, uncounted
-from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_rows
+from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_rows
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.spark.resource import SparkRunner
@@ -115,7 +115,7 @@ class SparkCompute:
             return self._write(spark, plan, folder, at, scans)
 
     def _write(self, spark: "SparkSession", plan: Plan, folder: StagingFolder, at: int, scans: Scans) -> dict[str, int]:
-        tasks = tasks_for(spark, plan.offsets)
+        tasks = Tasks(tasks_for(spark, plan.offsets))
         inputs = self._inputs(spark, plan, scans)
         match self.query:
             case None:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -30,7 +30,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["FEW_BYTES", "StagingFolder", "bytes_of", "write_by_spark", "write_changes", "write_new", "write_rows"]
+__all__ = [
+    "FEW_BYTES",
+    "StagingFolder",
+    "Tasks",
+    "bytes_of",
+    "write_by_spark",
+    "write_changes",
+    "write_new",
+    "write_rows",
+]
 
 FEW_BYTES = 32 * 2**20
 """The bytes of rows that this process may write itself, as they are in memory."""
@@ -40,6 +49,13 @@ _BYTES = "__bytes"
 _WIDE = 16
 """Bytes of a value of fixed length, at most; and what a text takes besides its own."""
 _FIXED = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "decimal")
+
+
+class Tasks(NamedTuple):
+    """How many tasks write rows: each a file, or several with at most so many rows."""
+
+    number: int
+    most_rows: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,18 +107,19 @@ class StagingFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class _Output:
-    """Rows to be staged: what to count of them (aggregates by name, in SQL), columns that are left out then, where in the
-    folder of the attempt the rest goes, and whether into a folder for each operation there."""
+    """Rows to be staged: what to count of them (aggregates by name, in SQL), which tasks write them, columns that are left
+    out then, where in the folder of the attempt the rest goes, and whether into a folder for each operation there."""
 
     rows: "DataFrame"
     counts: Mapping[str, str]
+    tasks: Tasks
     flags: tuple[str, ...] = ()
     inside: str = ""
     by_operation: bool = False
 
 
 def write_rows(
-    rows: "DataFrame", folder: StagingFolder, counts: Mapping[str, str], *, tasks: int, scans: Scans
+    rows: "DataFrame", folder: StagingFolder, counts: Mapping[str, str], *, tasks: Tasks, scans: Scans
 ) -> dict[str, int]:
     """Write rows that are committed as they are.
 
@@ -110,26 +127,26 @@ def write_rows(
         rows: The rows, which come from `scans`.
         folder: The folder of the attempt.
         counts: What to count: aggregates by name, in SQL.
-        tasks: How many tasks write them, each a file.
+        tasks: Which tasks write them.
         scans: What the rows are read from.
 
     Returns:
         The counts.
     """
-    return _staged(_Output(rows=rows, counts=counts), folder, tasks=tasks, scans=scans)
+    return _staged(_Output(rows=rows, counts=counts, tasks=tasks), folder, scans)
 
 
-def write_new(rows: "DataFrame", folder: StagingFolder, *, tasks: int, scans: Scans) -> dict[str, int]:
+def write_new(rows: "DataFrame", folder: StagingFolder, *, tasks: Tasks, scans: Scans) -> dict[str, int]:
     """Write rows of a view that are all to be inserted: as `write_changes`, without the sorting that its folders take."""
-    given = _Output(rows=rows, counts={"insert": "count(1)"}, inside=f"{ROWS}/{OPERATION}=insert")
-    return {**_staged(given, folder, tasks=tasks, scans=scans), "update": 0, "delete": 0}
+    given = _Output(rows=rows, counts={"insert": "count(1)"}, tasks=tasks, inside=f"{ROWS}/{OPERATION}=insert")
+    return {**_staged(given, folder, scans), "update": 0, "delete": 0}
 
 
 def write_changes(
     rows: "DataFrame",
     folder: StagingFolder,
     *flags: str,
-    tasks: int,
+    tasks: Tasks,
     scans: Scans,
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, int]:
@@ -137,8 +154,8 @@ def write_changes(
     what else is to be told of them: aggregates by name, in SQL. `scans` are those that the rows come from."""
     counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
     counts |= {flag: f"count_if({flag})" for flag in flags} | dict(more)
-    given = _Output(rows=rows, counts=counts, flags=flags, inside=ROWS, by_operation=True)
-    return _staged(given, folder, tasks=tasks, scans=scans)
+    given = _Output(rows=rows, counts=counts, tasks=tasks, flags=flags, inside=ROWS, by_operation=True)
+    return _staged(given, folder, scans)
 
 
 def write_by_spark(rows: "DataFrame", place: str, counts: Mapping[str, str], *, tasks: int) -> dict[str, int]:
@@ -148,13 +165,13 @@ def write_by_spark(rows: "DataFrame", place: str, counts: Mapping[str, str], *, 
     return seen()
 
 
-def _staged(given: _Output, folder: StagingFolder, *, tasks: int, scans: Scans) -> dict[str, int]:
-    if tasks == 1 and not folder.table.is_local:
+def _staged(given: _Output, folder: StagingFolder, scans: Scans) -> dict[str, int]:
+    if given.tasks.number == 1 and not folder.table.is_local:
         return _staged_here(given, folder, scans)
-    counted, seen = _counted(given.rows.coalesce(tasks), given.counts)
+    counted, seen = _counted(given.rows.coalesce(given.tasks.number), given.counts)
     written = counted.drop(*given.flags)
     folder.reach()
-    _write(written, folder.child(given.inside), by_operation=given.by_operation)
+    _write(written, folder.child(given.inside), by_operation=given.by_operation, most_rows=given.tasks.most_rows)
     folder.written_by_spark()
     scans.computed(written)
     return seen()
@@ -200,8 +217,8 @@ def _long(name: str, kind: str) -> str:
     return f"{_WIDE} + coalesce(octet_length({value}), 0)"
 
 
-def _write(rows: "DataFrame", place: str, *, by_operation: bool = False) -> None:
-    writer = rows.write.options(**_FOOTERS)
+def _write(rows: "DataFrame", place: str, *, by_operation: bool = False, most_rows: int = 0) -> None:
+    writer = rows.write.options(**_FOOTERS, maxRecordsPerFile=most_rows)
     (writer.partitionBy(OPERATION) if by_operation else writer).parquet(place, mode="error")
 
 

@@ -5,7 +5,7 @@ The effect of a change log on a view is consolidated by the view's key, in Spark
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -35,7 +35,7 @@ from backfill_assets.adapters.compute.key_checks import (
     check_rows,
     duplicate,
 )
-from backfill_assets.adapters.compute.laid_out import LaidOut, counted, laid_out
+from backfill_assets.adapters.compute.laid_out import LaidOut, laid_out
 from backfill_assets.adapters.compute.netted_changes import IS_INSERT
 from backfill_assets.adapters.compute.parameter_values import values_stay
 from backfill_assets.adapters.compute.parquet_files import parquet_files
@@ -49,12 +49,14 @@ from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.selectable_rows import Part, SelectableRows, ViewFinder
 from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
-from backfill_assets.adapters.compute.staged_rows import StagingFolder, write_changes, write_new
+from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_new
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.adapters.compute.tasks import tasks_for
+from backfill_assets.adapters.compute.value_parts import value_parts
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.commits import recent_records
 from backfill_assets.adapters.delta.found_rows import FoundRows
+from backfill_assets.adapters.delta.layout import clustering_columns
 from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
@@ -225,7 +227,8 @@ class TableCompute:
         result = apply_rowwise(query, self._reads.every(attempt))
         if not may_meet_old_rows(plan) or not query.key_columns:
             rows = result.selectExpr(*view_columns(self.output))
-            return write_new(rows, attempt.staging, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans)
+            tasks = Tasks(tasks_for(attempt.spark, plan.offsets))
+            return write_new(rows, attempt.staging, tasks=tasks, scans=attempt.scans)
         return self._changes(attempt, consolidated(result, *unique_keys(query)))
 
     def _changes(self, attempt: Attempt, rows: "DataFrame") -> dict[str, int]:
@@ -257,17 +260,26 @@ class TableCompute:
         left_out, key = [COPY] if copies else [], unnumbered(query.key_columns)
         every = batch(query, self._reads.every(attempt)).selectExpr(*view_columns(self.output)).drop(*left_out)
         old = self._finder_of_view(attempt)
+        if old.is_empty:
+            counts = self._replaced(attempt, every, rows=held)
+            self._check_new(attempt, counts)
+            return {**counts, REPLACED: 1} if counts["insert"] else counts
         with kept(every) as new:
             # Not counted: what seems to differ is compared with rows that are.
-            uncounted = None if old.is_empty else rows_at(attempt.spark, self.output, attempt.at).drop(*left_out)
+            uncounted = rows_at(attempt.spark, self.output, attempt.at).drop(*left_out)
             with parts_that_differ(new, uncounted, key, rows=old.rows, read=few) as parts:
                 if parts is not None:
                     return self._differences(attempt, new, parts, rows=held)
             counts = self._replaced(attempt, new, rows=held)
+        self._check_new(attempt, counts)
+        return {**counts, REPLACED: 1}
+
+    def _check_new(self, attempt: Attempt, counts: Mapping[str, int]) -> None:
+        """Check that no two rows have the same key, of all that a view is to hold."""
+        query = self.query(attempt.plan)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
             staged = attempt.staging.child(f"{ROWS}/{OPERATION}=insert")
-            check_rows(plan, query, parquet_files(attempt.spark, [staged]))
-        return counts if old.is_empty and not counts["insert"] else {**counts, REPLACED: 1}
+            check_rows(attempt.plan, query, parquet_files(attempt.spark, [staged]))
 
     def _differences(self, attempt: Attempt, new: "DataFrame", parts: DifferingParts, *, rows: int) -> dict[str, int]:
         """Stage how all rows of a view differ from those that it has. Those without a key come without numbers."""
@@ -283,11 +295,9 @@ class TableCompute:
         """Stage all rows of a view, of about so many that were read."""
         query = self.query(attempt.plan)
         if isinstance(query, RelationalQuery) and query.by_copies:
-            with counted(new, attempt.scans) as found:
-                return write_numbered(attempt, found, query.key_columns)
-        with laid_out(new, self.output, query.key_columns, attempt.scans) as ordered:
-            frame, tasks = ordered or (new, tasks_for(attempt.spark, rows))
-            return write_new(frame, attempt.staging, tasks=tasks, scans=attempt.scans)
+            return self._numbered(attempt, new)
+        with self._laid_out(attempt, new, rows) as (ordered, tasks):
+            return write_new(ordered, attempt.staging, tasks=tasks, scans=attempt.scans)
 
     def _followed(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         """Stage what changes, or a chunk of history, do to a view whose query has a rule for them."""
@@ -297,7 +307,7 @@ class TableCompute:
             return self._parts(attempt)
         if query.by_copies and not attempt.plan.replaces:
             chunk = chunk_of(self._reads, attempt, self._held(attempt))
-            return self._copies(attempt, relational_changes(query, chunk, steps.linear).frame.drop(CARRIED_CHANGE))
+            return self._numbered(attempt, relational_changes(query, chunk, steps.linear).frame.drop(CARRIED_CHANGE))
         held = self._held(attempt)
         follows = attempt.plan.replaces
         work = logged_changes(self._reads, attempt, held, steps) if follows else chunk_of(self._reads, attempt, held)
@@ -314,29 +324,44 @@ class TableCompute:
         with self._ordered(attempt, chosen, rows) as (ordered, tasks):
             return write_changes(ordered, attempt.staging, tasks=tasks, scans=attempt.scans)
 
-    def _copies(self, attempt: Attempt, come: "DataFrame") -> dict[str, int]:
-        """Stage rows that a chunk of history brings to a view without a key: they only come."""
-        with counted(come, attempt.scans) as rows:
-            return write_numbered(attempt, rows, self.query(attempt.plan).key_columns)
+    def _numbered(self, attempt: Attempt, come: "DataFrame") -> dict[str, int]:
+        """Stage rows of a view without a key that only come."""
+        query = self.query(attempt.plan)
+        parts = value_parts(attempt, query, self.upstreams, query.key_columns[0])
+        return write_numbered(attempt, come, query.key_columns, parts)
 
     def _parts(self, attempt: Attempt) -> dict[str, int]:
         """Stage what some parts of the hashes of a key bring to a view."""
         query, come = self.query(attempt.plan), rows_of_parts(self._reads, attempt)
         assert isinstance(query, RelationalQuery)
         if query.by_copies:
-            return self._copies(attempt, come)
+            return self._numbered(attempt, come)
         feed = come.selectExpr("*", f"'insert' AS {CARRIED_CHANGE}")
         return self._changes(attempt, consolidated(feed, *unique_keys(query)))
 
     @contextmanager
     def _ordered(self, attempt: Attempt, changes: "DataFrame", rows: int) -> "Iterator[LaidOut]":
         """Keyed changes in the order in which they are written: laid out, where they are history of joined tables."""
-        query, given = self.query(attempt.plan), LaidOut(changes, tasks_for(attempt.spark, rows))
-        if attempt.plan.replaces or not isinstance(query, RelationalQuery):
-            yield given
+        if attempt.plan.replaces or not isinstance(self.query(attempt.plan), RelationalQuery):
+            yield LaidOut(changes, Tasks(tasks_for(attempt.spark, rows)))
             return
-        with laid_out(changes, self.output, query.key_columns, attempt.scans, before=[OPERATION]) as found:
-            yield found or given
+        with self._laid_out(attempt, changes, rows, before=[OPERATION]) as found:
+            yield found
+
+    @contextmanager
+    def _laid_out(
+        self, attempt: Attempt, new: "DataFrame", rows: int, *, before: Sequence[str] = ()
+    ) -> "Iterator[LaidOut]":
+        """Rows that are written by their key, and before that by others, where it has a column with bounds. They are made of
+        about so many `rows`."""
+        query = self.query(attempt.plan)
+        columns = clustering_columns(self.output.last(), query.key_columns)
+        if not columns:
+            yield LaidOut(new, Tasks(tasks_for(attempt.spark, rows)))
+            return
+        parts = value_parts(attempt, query, self.upstreams, columns[0])
+        with laid_out(new, columns, attempt.scans, parts, before=before) as found:
+            yield found
 
     def _held(self, attempt: Attempt) -> SelectableRows:
         """The rows of the view."""
@@ -369,5 +394,5 @@ class TableCompute:
             changed = changed_groups(query, changes, self._old(attempt), whole, rows=plan.offsets)
             chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
             return write_changes(
-                chosen, attempt.staging, tasks=tasks_for(attempt.spark, plan.offsets), scans=attempt.scans
+                chosen, attempt.staging, tasks=Tasks(tasks_for(attempt.spark, plan.offsets)), scans=attempt.scans
             )

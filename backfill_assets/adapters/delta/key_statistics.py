@@ -21,7 +21,7 @@ from backfill_assets.core.strategies.key_cuts import Span
 from backfill_assets.errors import UpstreamRefusedError
 from backfill_assets.query.ddl import Column
 
-__all__ = ["SORTABLE", "files_of_keys", "files_with", "may_be_null", "sortable_key", "spans"]
+__all__ = ["SORTABLE", "files_of_keys", "files_with", "may_be_null", "sortable_key", "spans", "spans_of_files"]
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 SORTABLE = re.compile(
@@ -45,6 +45,14 @@ def spans(upstream: DeltaUpstream, version: int, leading: Column) -> list[Span] 
         _span(file, rows, leading, stored) for file, rows in zip(at.files, upstream.rows(version), strict=True) if rows
     ]
     known = [span for span in found if span is not None]
+    return known if len(known) == len(found) else None
+
+
+def spans_of_files(version: Version, files: Sequence[DataFile], leading: Column) -> list[Span] | None:
+    """The same of some files of a version; None also if the log does not say how many rows one of them has."""
+    stored = _stored_name(version, leading)
+    found = [_span(file, file.stated_rows or 0, leading, stored) for file in files if file.stated_rows != 0]
+    known = [span for span in found if span is not None and span.rows]
     return known if len(known) == len(found) else None
 
 

@@ -138,18 +138,15 @@ def hashed(rows: "DataFrame", columns: Sequence[str]) -> "DataFrame":
     return rows.withColumn(ROW_HASH, F.xxhash64(*map(quoted, columns)))
 
 
-def numbered(rows: "DataFrame", columns: Sequence[str], key: Sequence[str], *, after: int = 0) -> "DataFrame":
+def numbered(rows: "DataFrame", columns: Sequence[str], key: Sequence[str]) -> "DataFrame":
     """Rows with their hash, and the number of each among the rows that are alike in the other columns of the view's key.
 
-    Rows with the same hash need not be equal: numbers are unique within a hash, so hash and number are always a key. The
-    first number is the one `after` a given one.
+    Rows with the same hash need not be equal: numbers are unique within a hash, so hash and number are always a key.
     """
     # Hashes ignore nulls: (1, NULL) and (NULL, 1) are told apart by the columns themselves.
     alike = Window.partitionBy(*(quoted(name) for name in key if name != COPY))
     same = alike.orderBy(F.hash(*map(quoted, columns)), *map(quoted, columns))
-    # Another hash, though it were the same, would be another column to Spark: it would shuffle rows again.
-    known = rows if ROW_HASH in rows.columns else hashed(rows, columns)
-    return known.withColumn(COPY, F.row_number().over(same) + F.lit(after).cast("bigint"))
+    return hashed(rows, columns).withColumn(COPY, F.row_number().over(same).cast("bigint"))
 
 
 def check_columns(fields: Sequence[StructField], *, keyed: bool) -> None:

@@ -13,7 +13,7 @@ from backfill_assets.core.progress.positions import NamedKey, OffsetRange
 from backfill_assets.query.ddl import Column, literal
 from backfill_assets.query.spelling import backquoted
 
-__all__ = ["NAMEABLE", "among_keys", "in_parts", "one_spelling"]
+__all__ = ["NAMEABLE", "among_keys", "in_parts", "one_spelling", "part_of_value"]
 
 NAMEABLE = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|DECIMAL\(\d+,\s*\d+\)|BOOLEAN|STRING|DATE|TIMESTAMP|TIMESTAMP_NTZ")
 _EXACT = Context(prec=100)
@@ -64,6 +64,25 @@ def in_parts(hashed: str, parts: int, taken: OffsetRange) -> str:
     """
     part = f"pmod({hashed}, {parts})"
     return f"{part} >= {taken.start} AND {part} < {taken.end}"
+
+
+def part_of_value(column: str, kind: str, bounds: Sequence[str]) -> str:
+    """SQL for the number of the part in which a value of a column (quoted) of a type is, of parts that end with these bounds,
+    in their order, and the last one, which also has nulls.
+
+    Example:
+        >>> part_of_value("k", "INT", ["5", "9"])
+        "IF(k <= CAST('9' AS INT), IF(k <= CAST('5' AS INT), 0, 1), 2)"
+    """
+
+    def among(first: int, last: int) -> str:
+        if first == last:
+            return str(first)
+        middle = (first + last) // 2
+        bound = f"CAST({literal(bounds[middle])} AS {kind})"
+        return f"IF({column} <= {bound}, {among(first, middle)}, {among(middle + 1, last)})"
+
+    return among(0, len(bounds))
 
 
 def _value(key: NamedKey, types: Mapping[str, str]) -> str:

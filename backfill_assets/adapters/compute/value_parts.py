@@ -1,0 +1,80 @@
+"""Ranges of the values of a column, by which rows of a view are laid out while they are computed: known before that from the
+table that the column is read from.
+
+Otherwise Spark would compute the rows a first time to look for such ranges, or have to keep them.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from backfill_assets.adapters.compute.attempt import Attempt
+from backfill_assets.adapters.compute.key_ranges import sampled
+from backfill_assets.adapters.delta.key_statistics import WHOLE, spans_of_files
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.sql.keys import part_of_value
+from backfill_assets.core.epoch.merge_groups import files_for
+from backfill_assets.core.epoch.ports import KeyRanges
+from backfill_assets.core.progress.reads import FullRead, SnapshotRead
+from backfill_assets.core.strategies.key_cuts import RANGES, by_files, by_sample
+from backfill_assets.core.strategies.table_plans import chunk_places
+from backfill_assets.query.ddl import Column, quoted
+from backfill_assets.query.query import Query
+from backfill_assets.query.relational import RelationalQuery
+
+__all__ = ["FEWEST", "ValueParts", "value_parts"]
+
+FEWEST = 4
+"""Rows of fewer files than this are counted first: they are little work, and then make no more files than they need."""
+
+
+class ValueParts(NamedTuple):
+    """So many parts of a view's rows, and SQL for the number of the part in which a row is."""
+
+    number: int
+    of_row: str
+
+
+def value_parts(
+    attempt: Attempt, query: Query, upstreams: Mapping[str, DeltaUpstream], column: str
+) -> ValueParts | None:
+    """Parts of about a file each by the values of a column of a view; None if its values are not known before the rows are
+    computed, or if how many rows there are is not: each row of the table with the column has to give at least one."""
+    if not isinstance(query, RelationalQuery) or query.grouped is not None:
+        return None
+    place, name = query.origins.get(column.lower(), (-1, ""))
+    if place not in query.linearity.linear:
+        return None
+    upstream = upstreams[query.occurrences[place]]
+    read = _read_of(attempt, place, upstream.name)
+    found = next((each for each in query.columns[upstream.name] if each.name.lower() == name), None)
+    if read is None or found is None or (found.type not in WHOLE and found.type not in {"STRING", "DATE"}):
+        return None
+    rows = read.rows if isinstance(read, SnapshotRead) else read.held
+    number = min(files_for(rows, 0), RANGES)
+    ranges = _ranges(attempt, upstream, read, found, number) if number >= FEWEST else None
+    if ranges is None or not ranges.bounds:
+        return None
+    bounds = [str(key[0]) for key in ranges.bounds]
+    return ValueParts(len(bounds) + 1, part_of_value(quoted(column), found.type, bounds))
+
+
+def _read_of(attempt: Attempt, place: int, name: str) -> SnapshotRead | FullRead | None:
+    """What is read of the table of a place: a chunk of its files, or all of it."""
+    for read in attempt.read.values():
+        if isinstance(read, SnapshotRead | FullRead) and read.source == name:
+            return read if isinstance(read, FullRead) or place in chunk_places(attempt.plan) else None
+    return None
+
+
+def _ranges(
+    attempt: Attempt, upstream: DeltaUpstream, read: SnapshotRead | FullRead, column: Column, number: int
+) -> KeyRanges | None:
+    """By what the log says of the files, or, of a whole table, by a sample of the column alone."""
+    version = read.version
+    spans = spans_of_files(upstream.version(version), upstream.chosen(read), column)
+    by_log = by_files(spans, ranges=number) if spans is not None else None
+    if by_log is not None or isinstance(read, SnapshotRead):
+        return by_log
+    keys = sampled(attempt.spark, upstream, version, (column,), read.held)
+    known = [key for key in keys if key[0] is not None]
+    return by_sample(known, read.held, ranges=number) if known else None
