@@ -132,6 +132,10 @@ class Workspace:
             )
         return self._inputs[view.name]
 
+    def is_read(self, view: MaterializedView) -> bool:
+        """Whether other views read a view."""
+        return bool(self.registry.readers(view.name))
+
     def bound(self, view: MaterializedView) -> Query:
         """A view's query, bound to the columns of its upstreams."""
         return view.query or self.inputs(view).query.present

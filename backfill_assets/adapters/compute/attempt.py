@@ -22,7 +22,8 @@ class Attempt:
     """An attempt at a plan, with the view at version `at`. `staging` is its own folder; `scans` count what it reads.
 
     `netted`: rows that came and went among the changes that it reads are left out before anything is computed of them. That
-    costs a shuffle, and is needed only if they cannot be computed."""
+    costs a shuffle, and is needed only if they cannot be computed. `replaced`: a result in full is not compared with the rows
+    of the view."""
 
     spark: "SparkSession"
     plan: Plan
@@ -31,6 +32,7 @@ class Attempt:
     at: int
     scans: Scans
     netted: bool = False
+    replaced: bool = False
 
     @property
     def read(self) -> dict[int, TableRead]:

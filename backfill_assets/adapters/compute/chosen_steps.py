@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from backfill_assets.adapters.compute.relational_changes import changes_readable, check_changes_readable
 from backfill_assets.adapters.delta.key_statistics import may_be_null
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.epoch.records import CommitRecord, Plan, WhyFull
 from backfill_assets.core.progress.reads import FullRead
-from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule, reach_of_changes, values_move
+from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule, is_replaced, reach_of_changes, values_move
 from backfill_assets.core.strategies.table_plans import by_hashes, chunk_places
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import VersionsLostError
@@ -16,7 +17,7 @@ from backfill_assets.query.query import Query
 from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.steps import Steps
 
-__all__ = ["StepChoice", "changed_reads", "held_rows"]
+__all__ = ["Chosen", "StepChoice", "changed_reads", "held_rows"]
 
 
 def changed_reads(plan: Plan) -> list[FullRead]:
@@ -29,23 +30,34 @@ def held_rows(plan: Plan) -> int:
     return sum(each.held for each in plan.reads if isinstance(each, FullRead))
 
 
+class Chosen(NamedTuple):
+    """The steps of an epoch, why it is computed in full if it is, and whether the view is then replaced without a comparison
+    with the rows that it holds."""
+
+    steps: Steps
+    why_full: WhyFull = ""
+    replaced: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class StepChoice:
-    """Chooses the steps of a view's epochs. `mode` is its refresh mode; `records` gives its newest commits, newest first."""
+    """Chooses the steps of a view's epochs. `mode` is its refresh mode, `is_read` whether other views read it; `records`
+    gives its newest commits, newest first."""
 
     upstreams: Mapping[str, DeltaUpstream]
     mode: str
+    is_read: bool
     records: Callable[[], Sequence[CommitRecord]]
 
-    def of(self, query: Query, plan: Plan) -> tuple[Steps, WhyFull]:
+    def of(self, query: Query, plan: Plan) -> Chosen:
         """How the view follows what changed, and why it is computed in full if it is. Errors: `VersionsLostError` where it
         may only follow changes, and these are gone."""
         if not isinstance(query, RelationalQuery):
-            return Steps("full"), ""
+            return Chosen(Steps("full"))
         if by_hashes(plan):
-            return Steps("restricted"), ""
+            return Chosen(Steps("restricted"))
         if not plan.replaces:
-            return query.chunk_steps(chunk_places(plan)), ""
+            return Chosen(query.chunk_steps(chunk_places(plan)))
         changed = changed_reads(plan)
         names = [each.source for each in changed]
         steps = query.steps(names)
@@ -60,10 +72,11 @@ class StepChoice:
             readable=lambda: changes_readable(self.upstreams, changed, before=before),
             reach=reach_of_changes(self.records(), names) if by_keys else 1.0,
             moved=self.mode == "auto" and bool(steps.parameters) and values_move(self.records(), names),
+            is_read=self.is_read,
             nulls=lambda: any(self._may_be_null(query, plan, *each) for each in steps.nulls),
         )
         rule, why_full = chosen_rule(steps.rule, self.mode, changes)
-        return (steps if rule == steps.rule else Steps("full")), why_full
+        return Chosen(steps if rule == steps.rule else Steps("full"), why_full, is_replaced(why_full, changes))
 
     def _may_be_null(self, query: RelationalQuery, plan: Plan, place: int, column: str) -> bool:
         """Whether a place's column may be null in a row, before or after, as far as the logs say."""

@@ -100,6 +100,8 @@ class TableCompute:
     output: TableLocation
     upstreams: Mapping[str, DeltaUpstream]
     query: Callable[[Plan], Query]
+    is_read: bool = True
+    """Whether other views read it, and follow what changes in it."""
     mode: str = "auto"
     """Whether what changed is followed where it is little (`auto`), wherever a rule allows (`incremental`), always
     (`incremental_strict`) or never (`full`)."""
@@ -118,12 +120,12 @@ class TableCompute:
         folder = StagingFolder(table=self.output, name=name, reach=self.runner.reach)
         try:
             records = partial(recent_records, self.output, at, plan.target)
-            choice = StepChoice(upstreams=self.upstreams, mode=self.mode, records=records)
-            steps, why_full = choice.of(self.query(plan), plan)
+            choice = StepChoice(upstreams=self.upstreams, mode=self.mode, is_read=self.is_read, records=records)
+            steps, why_full, replaced = choice.of(self.query(plan), plan)
             staging, counts = computed(
                 self.runner,
                 Work.of(plan),
-                lambda spark: self._compute(self._attempt(spark, plan, folder, at), steps),
+                lambda spark: self._compute(replace(self._attempt(spark, plan, folder, at), replaced=replaced), steps),
                 lambda spark: self._poison(spark, plan, folder),
             )
         except (ComputeError, QueryError, ReadMismatchError):
@@ -260,10 +262,10 @@ class TableCompute:
         left_out, key = [COPY] if copies else [], unnumbered(query.key_columns)
         every = batch(query, self._reads.every(attempt)).selectExpr(*view_columns(self.output)).drop(*left_out)
         old = self._finder_of_view(attempt)
-        if old.is_empty:
+        if old.is_empty or attempt.replaced:
             counts = self._replaced(attempt, every, rows=held)
             self._check_new(attempt, counts)
-            return {**counts, REPLACED: 1} if counts["insert"] else counts
+            return counts if old.is_empty and not counts["insert"] else {**counts, REPLACED: 1}
         with kept(every) as new:
             # Not counted: what seems to differ is compared with rows that are.
             uncounted = rows_at(attempt.spark, self.output, attempt.at).drop(*left_out)

@@ -48,6 +48,10 @@ class Catalog(Protocol):
         """Where a table is: one object for a run, so that its log is loaded once."""
         ...
 
+    def is_read(self, view: MaterializedView) -> bool:
+        """Whether other views read a view."""
+        ...
+
     def bound(self, view: MaterializedView) -> Query:
         """A view's query, with the columns of its upstreams."""
         ...

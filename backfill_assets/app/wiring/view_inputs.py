@@ -74,6 +74,7 @@ class ViewInputs:
             upstreams=self.tables,
             query=lambda plan: self.query.at(plan.incarnation, plan.after),
             mode=self.view.refresh_mode,
+            is_read=self.catalog.is_read(self.view),
         )
 
     def schema(self) -> str:

@@ -8,20 +8,37 @@ from statistics import median
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Rule, WhyFull
 from backfill_assets.core.progress.positions import SnapshotPosition
 
-__all__ = ["MOST_CHANGED", "Changes", "chosen_rule", "reach_of_changes", "values_move"]
+__all__ = [
+    "LARGE",
+    "MOST_CHANGED",
+    "MOST_CHANGED_UNREAD",
+    "Changes",
+    "chosen_rule",
+    "is_replaced",
+    "reach_of_changes",
+    "values_move",
+]
 
 MOST_CHANGED = 3
 """Changes are followed where all tables hold this many times their rows. Beyond a third, computing everything costs less."""
+
+MOST_CHANGED_UNREAD = 20
+"""The same of a view that no other one reads, over tables of at least `LARGE` rows: its rows are replaced then without a look
+at those that it holds. Measured: at a hundredth of the rows a rule costs about as much as that, at a tenth two or three times
+as much."""
+
+LARGE = 500_000
+"""Rows of all tables together. Of fewer, anything takes a second or two."""
 
 _MOVES, _ASKED_EVERY = 3, 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What there is to follow: `rows` that changed, in tables that have `held` so many; whether rows are `left_out` of what
-    is read; how many rows of the tables each changed row is expected to `reach` by its keys; whether a value that the rule
-    counts on is expected to be `moved`. Asked last: whether there may be `nulls` where the rule allows none, and whether
-    files and feeds tell what changed."""
+    """What there is to follow: `rows` that changed, in tables that have `held` so many; whether the view `is_read` by others,
+    which follow its changes; whether rows are `left_out` of what is read; how many rows of the tables each changed row is
+    expected to `reach` by its keys; whether a value that the rule counts on is expected to be `moved`. Asked last: whether
+    there may be `nulls` where the rule allows none, and whether files and feeds tell what changed."""
 
     rows: int
     held: int
@@ -29,7 +46,13 @@ class Changes:
     readable: Callable[[], bool]
     reach: float = 1.0
     moved: bool = False
+    is_read: bool = True
     nulls: Callable[[], bool] = lambda: False
+
+    @property
+    def most(self) -> int:
+        """How many times their rows all tables have to hold so that they are followed."""
+        return MOST_CHANGED if self.is_read or self.held < LARGE else MOST_CHANGED_UNREAD
 
 
 def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]:
@@ -46,8 +69,8 @@ def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]
         (not changes.rows, "first"),
         (rule == "full", "no_rule"),
         (changes.left_out, "rows_left_out"),
-        (is_auto and MOST_CHANGED * changes.rows > changes.held, "many_changes"),
-        (is_auto and MOST_CHANGED * changes.rows * changes.reach > changes.held, "keys_reach_many"),
+        (is_auto and changes.most * changes.rows > changes.held, "many_changes"),
+        (is_auto and changes.most * changes.rows * changes.reach > changes.held, "keys_reach_many"),
         (is_auto and changes.moved, "parameters"),
     )
     for holds, why in against:
@@ -56,6 +79,18 @@ def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]
     if changes.nulls():
         return "full", "nulls"
     return (rule, "") if changes.readable() else ("full", "changes_lost")
+
+
+def is_replaced(why: WhyFull, changes: Changes) -> bool:
+    """Whether a view that is computed in full, for this reason, is replaced without a comparison with the rows that it holds.
+    Nobody is known to read what changes in it then, and a comparison costs more than to write it.
+
+    Example:
+        >>> many = Changes(rows=LARGE, held=LARGE, left_out=False, readable=lambda: True, is_read=False)
+        >>> is_replaced("many_changes", many), is_replaced("no_rule", many)
+        (True, False)
+    """
+    return why in {"many_changes", "keys_reach_many"} and not changes.is_read and changes.held >= LARGE
 
 
 def reach_of_changes(records: Sequence[CommitRecord], changed: Collection[str]) -> float:

@@ -8,9 +8,12 @@ import pytest
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Rule, WhyFull
 from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
 from backfill_assets.core.strategies.rule_choice import (
+    LARGE,
     MOST_CHANGED,
+    MOST_CHANGED_UNREAD,
     Changes,
     chosen_rule,
+    is_replaced,
     reach_of_changes,
     values_move,
 )
@@ -50,6 +53,33 @@ def test_a_rule_is_taken_if_nothing_stands_against_it(
     rule: Rule, mode: RefreshMode, given: Changes, chosen: Rule, why: WhyFull
 ) -> None:
     assert chosen_rule(rule, mode, given) == (chosen, why)
+
+
+UNREAD = replace(changes(rows=LARGE // MOST_CHANGED_UNREAD, held=LARGE), is_read=False)
+"""As many changes as are followed where no other view reads this one."""
+
+
+@pytest.mark.parametrize(
+    ("given", "why", "is_whole"),
+    [
+        (UNREAD, "", False),
+        (replace(UNREAD, rows=UNREAD.rows + 1), "many_changes", True),
+        (replace(UNREAD, rows=UNREAD.rows + 1, is_read=True), "", False),
+        (replace(UNREAD, rows=LARGE // 2, is_read=True), "many_changes", False),
+        (replace(UNREAD, reach=1.1), "keys_reach_many", True),
+        (replace(UNREAD, held=LARGE - 1), "", False),
+        (replace(UNREAD, held=LARGE - 1, rows=LARGE // 2), "many_changes", False),
+    ],
+)
+def test_a_large_view_that_nobody_reads_is_replaced_where_many_rows_changed(
+    given: Changes, why: WhyFull, is_whole: bool
+) -> None:
+    assert chosen_rule("linear", "auto", given) == ("full" if why else "linear", why)
+    assert is_replaced(why, given) is is_whole
+    assert chosen_rule("linear", "incremental", given) == ("linear", "")
+    assert not any(
+        is_replaced(each, given) for each in get_args(WhyFull) if each not in {"many_changes", "keys_reach_many"}
+    )
 
 
 def record(
