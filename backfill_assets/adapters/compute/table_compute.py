@@ -52,7 +52,7 @@ from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_o
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_new
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.adapters.compute.tasks import tasks_for
-from backfill_assets.adapters.compute.value_parts import value_parts
+from backfill_assets.adapters.compute.value_parts import ValueParts, value_parts
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.commits import recent_records
 from backfill_assets.adapters.delta.found_rows import FoundRows
@@ -238,7 +238,7 @@ class TableCompute:
         plan, query = attempt.plan, self.query(attempt.plan)
         chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
-        with self._ordered(attempt, chosen, plan.offsets) as (ordered, tasks):
+        with self._laid_out(attempt, chosen, plan.offsets, before=[OPERATION]) as (ordered, tasks):
             counts = write_changes(
                 ordered, attempt.staging, DUPLICATE, MOVED, tasks=tasks, scans=attempt.scans, more=width
             )
@@ -323,13 +323,13 @@ class TableCompute:
     def _operations(self, attempt: Attempt, changes: "DataFrame", rows: int) -> dict[str, int]:
         """Stage changes, of about so many `rows`, that say what becomes of each row of a view."""
         chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
-        with self._ordered(attempt, chosen, rows) as (ordered, tasks):
+        with self._laid_out(attempt, chosen, rows, before=[OPERATION]) as (ordered, tasks):
             return write_changes(ordered, attempt.staging, tasks=tasks, scans=attempt.scans)
 
     def _numbered(self, attempt: Attempt, come: "DataFrame") -> dict[str, int]:
         """Stage rows of a view without a key that only come."""
         query = self.query(attempt.plan)
-        parts = value_parts(attempt, query, self.upstreams, query.key_columns[0])
+        parts = self._value_parts(attempt, query.key_columns[0])
         return write_numbered(attempt, come, query.key_columns, parts)
 
     def _parts(self, attempt: Attempt) -> dict[str, int]:
@@ -342,28 +342,24 @@ class TableCompute:
         return self._changes(attempt, consolidated(feed, *unique_keys(query)))
 
     @contextmanager
-    def _ordered(self, attempt: Attempt, changes: "DataFrame", rows: int) -> "Iterator[LaidOut]":
-        """Keyed changes in the order in which they are written: laid out, where they are history of joined tables."""
-        if attempt.plan.replaces or not isinstance(self.query(attempt.plan), RelationalQuery):
-            yield LaidOut(changes, Tasks(tasks_for(attempt.spark, rows)))
-            return
-        with self._laid_out(attempt, changes, rows, before=[OPERATION]) as found:
-            yield found
-
-    @contextmanager
     def _laid_out(
         self, attempt: Attempt, new: "DataFrame", rows: int, *, before: Sequence[str] = ()
     ) -> "Iterator[LaidOut]":
-        """Rows that are written by their key, and before that by others, where it has a column with bounds. They are made of
-        about so many `rows`."""
+        """Rows, made of about so many, in the order of their key where it has a column with bounds, and before that in the
+        order of others, such as that of keyed changes: only history of joined tables has an order then."""
         query = self.query(attempt.plan)
         columns = clustering_columns(self.output.last(), query.key_columns)
-        if not columns:
+        if not columns or (before and (attempt.plan.replaces or not isinstance(query, RelationalQuery))):
             yield LaidOut(new, Tasks(tasks_for(attempt.spark, rows)))
             return
-        parts = value_parts(attempt, query, self.upstreams, columns[0])
+        parts = self._value_parts(attempt, columns[0])
         with laid_out(new, columns, attempt.scans, parts, before=before) as found:
             yield found
+
+    def _value_parts(self, attempt: Attempt, column: str) -> ValueParts | None:
+        """Parts of the rows that are written by a column. Of all rows there are about as many as the view holds."""
+        rows = self._finder_of_view(attempt).rows if attempt.plan.replaces else 0
+        return value_parts(attempt, self.query(attempt.plan), self.upstreams, column, rows=rows)
 
     def _held(self, attempt: Attempt) -> SelectableRows:
         """The rows of the view."""

@@ -35,22 +35,23 @@ class ValueParts(NamedTuple):
 
 
 def value_parts(
-    attempt: Attempt, query: Query, upstreams: Mapping[str, DeltaUpstream], column: str
+    attempt: Attempt, query: Query, upstreams: Mapping[str, DeltaUpstream], column: str, *, rows: int
 ) -> ValueParts | None:
-    """Parts of about a file each by the values of a column of a view; None if its values are not known before the rows are
-    computed, or if how many rows there are is not: each row of the table with the column has to give at least one."""
-    if not isinstance(query, RelationalQuery) or query.grouped is not None:
+    """Parts of about a file each by the values of a column of a view with about so many `rows`; None if its values are not
+    known before they are computed. Where 0 rows are known, there are about as many as in the table of the column if each of
+    them gives its own; for other queries None."""
+    if not isinstance(query, RelationalQuery):
         return None
     place, name = query.origins.get(column.lower(), (-1, ""))
-    if place not in query.linearity.linear:
+    if place < 0 or not (rows or (query.grouped is None and place in query.linearity.linear)):
         return None
     upstream = upstreams[query.occurrences[place]]
     read = _read_of(attempt, place, upstream.name)
     found = next((each for each in query.columns[upstream.name] if each.name.lower() == name), None)
     if read is None or found is None or (found.type not in WHOLE and found.type not in {"STRING", "DATE"}):
         return None
-    rows = read.rows if isinstance(read, SnapshotRead) else read.held
-    number = min(files_for(rows, 0), RANGES)
+    of_table = read.rows if isinstance(read, SnapshotRead) else read.held
+    number = min(files_for(rows or of_table, 0), RANGES)
     ranges = _ranges(attempt, upstream, read, found, number) if number >= FEWEST else None
     if ranges is None or not ranges.bounds:
         return None
