@@ -12,11 +12,13 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute import laid_out
+from backfill_assets.adapters.compute.value_parts import FEWEST
 from backfill_assets.adapters.delta.layout import commit_layout, is_laid_out
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.app.lifecycle import maintain
 from backfill_assets.core.epoch import merge_groups
 from backfill_assets.core.epoch.limits import Limits
+from backfill_assets.core.strategies import rule_choice
 from backfill_assets.errors import StagingError
 from tests.support.lake import Lake
 from tests.support.settings import FULL
@@ -129,6 +131,75 @@ def test_history_in_chunks_is_laid_out_by_maintain_and_goes_on(
     for check in ("exactly_once", "rows_conserved"):
         outcome = lake.project.check(name, check)
         assert outcome.passed, outcome
+
+
+@pytest.mark.parametrize("in_files", [True, False], ids=["in order", "in no order"])
+def test_rows_that_are_alike_in_many_tasks_are_laid_out_and_told_apart(lake: Lake, in_files: bool) -> None:
+    made = [{"id": at, "k": at // 3 if at % 10 else None, "place": f"place {at % 3:02}"} for at in range(600)]
+    schema = pa.schema({"id": pa.int64(), "k": pa.int64(), "place": pa.string()})
+    for at in range(6):
+        part = made[at * 100 : at * 100 + 100] if in_files else made[at::6]
+        lake.append("many", pa.Table.from_pylist(part, schema=schema))
+    query = "SELECT m.k, p.region FROM many m JOIN places p ON m.place = p.name"
+    lake.view("copied", query, lake.table("many"), lake.table("places", "name"))
+    lake.project.refresh("copied")
+    assert lake.found("copied", ["k", "region"]) == lake.expected("copied", query, "many", "places") != Counter()
+    rows = lake.rows(lake.location("copied"))
+    assert rows.select("k", "__row_hash", "__copy").distinct().count() == rows.count() == 600
+    files = pa.table(loaded(lake, "copied").get_add_actions(flatten=True)).to_pydict()
+    spans = sorted((low, high) for low, high in zip(files["min.k"], files["max.k"], strict=True) if low is not None)
+    assert len(files["path"]) > FEWEST
+    assert max(files["num_records"]) <= ROWS
+    assert all(high <= low for (_, high), (low, _) in pairwise(spans))
+    lake.sql("many", "DELETE FROM {t} WHERE id % 7 = 0", "UPDATE {t} SET k = 5 WHERE id < 9")
+    lake.project.refresh("copied")
+    assert lake.found("copied", ["k", "region"]) == lake.expected("copied", query, "many", "places")
+
+
+def test_chunks_of_history_are_laid_out_by_the_log_of_their_table(lake: Lake) -> None:
+    for at in range(0, 800, 50):
+        lake.append("lines", ({"id": each, "place": f"place {each % PLACES:02}"} for each in range(at, at + 50)))
+    query = "SELECT l.id, p.region FROM lines l JOIN places p ON l.place = p.name"
+    lake.view("chunked", query, lake.table("lines"), lake.table("places", "name"), strategy="snapshot")
+    report = lake.project.refresh("chunked", Limits(chunk_rows=400)).report
+    assert report.record.epoch == 2
+    assert lake.found("chunked", ["id", "region"]) == lake.expected("chunked", query, "lines", "places") != Counter()
+    files = pa.table(loaded(lake, "chunked").get_add_actions(flatten=True)).to_pydict()
+    assert sorted(files["num_records"]) == [ROWS] * 16
+    assert not is_overlapping(files, "id")
+
+
+def is_overlapping(files: dict[str, list[Any]], column: str) -> bool:
+    spans = sorted(zip(files[f"min.{column}"], files[f"max.{column}"], strict=True))
+    return any(low <= high for (_, high), (low, _) in pairwise(spans))
+
+
+@pytest.mark.parametrize("name", QUERIES if FULL else ["rows", "groups"])
+@pytest.mark.parametrize("is_read", [False, True], ids=["unread", "read"])
+def test_a_large_view_of_which_many_rows_change_is_replaced_if_no_other_view_reads_it(
+    lake: Lake, name: str, is_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_choice, "LARGE", 100)
+    view_of(lake, name)
+    if is_read:
+        lake.view("reader", f"SELECT {QUERIES[name][1]} AS v FROM {name}", lake.declared(name))
+    lake.project.refresh(name)
+    before = set(loaded(lake, name).file_uris())
+    lake.sql("orders", "UPDATE {t} SET place = 'place 05', twice = twice + 1 WHERE id % 12 = 0")
+    record = lake.project.refresh(name).report.record
+    is_right(lake, name)
+    assert (record.rule == "full") is not is_read
+    assert record.why_full == ("" if is_read else "many_changes")
+    assert before.isdisjoint(loaded(lake, name).file_uris()) or is_read
+    if name == "rows" and not is_read:
+        files = pa.table(loaded(lake, name).get_add_actions(flatten=True)).to_pydict()
+        assert not is_overlapping(files, "id")
+    monkeypatch.undo()
+    lake.sql("orders", "UPDATE {t} SET place = 'place 09' WHERE id = 8")
+    assert lake.project.refresh(name).report.record.rule != "full"
+    is_right(lake, name)
+    for check in ("exactly_once", "rows_conserved"):
+        assert lake.project.check(name, check).passed
 
 
 def test_a_layout_of_other_rows_or_of_an_older_version_is_not_committed(lake: Lake) -> None:
