@@ -20,6 +20,20 @@ SEVERAL: Final = f"{WITH_SPARK}::test_rows_in_several_windows_of_time_are_found_
 
 COMPUTED: Final = (
     Mutation(
+        name="the column month is taken for the unit of time",
+        file=KEYS,
+        old="    if abbreviated or not all(",
+        new="    if abbreviated and not all(",
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="the first argument of trunc is taken for its unit",
+        file=KEYS,
+        old='around = (end - 2, end - 1) if name == "TRUNC" else (at + 3, at + 2)',
+        new="around = (at + 3, at + 2)",
+        tests=(CASES,),
+    ),
+    Mutation(
         name="texts of floats are keys",
         file=KEYS,
         old='    "STRING": TIMES | _TEXT | _WHOLE,\n',

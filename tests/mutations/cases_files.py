@@ -170,8 +170,8 @@ FILES: tuple[Mutation, ...] = (
     Mutation(
         name="a few rows for a store are written by Spark",
         file=STAGED,
-        old="if tasks == 1 and not folder.table.is_local:",
-        new="if tasks == 0:",
+        old="if given.tasks.number == 1 and not folder.table.is_local:",
+        new="if given.tasks.number == 0:",
         tests=("tests/e2e/stores/test_s3_requests.py::test_a_refresh_of_a_thousand_records_takes_few_requests",),
     ),
     Mutation(

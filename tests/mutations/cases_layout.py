@@ -9,6 +9,7 @@ FILES = "backfill_assets/adapters/delta/layout.py"
 PURE = "tests/core/epoch/test_merge_groups.py"
 REAL = "tests/e2e/tables/test_layout.py"
 RENAMED = "tests/query/test_relational.py::test_a_query_that_gives_columns_other_names_is_not_looked_into"
+ALIKE = f"{REAL}::test_rows_that_are_alike_in_many_tasks_are_laid_out_and_told_apart"
 FIRST = f"{REAL}::test_the_first_build_is_laid_out_and_neighbours_that_change_are_in_few_files[rows]"
 
 LAYOUT = [
@@ -71,9 +72,72 @@ LAYOUT = [
     Mutation(
         name="copies of another chunk have the same numbers",
         file="backfill_assets/adapters/compute/copies.py",
-        old="after=attempt.plan.epoch << _NUMBERS_OF_EPOCH)",
-        new="after=0)",
+        old="F.lit((attempt.plan.epoch << _NUMBERS_OF_EPOCH) + 1)",
+        new="F.lit(1)",
         tests=("tests/e2e/tables/test_layout.py::test_copies_of_a_row_in_several_chunks_are_told_apart",),
+    ),
+    Mutation(
+        name="copies of one task have one number",
+        file="backfill_assets/adapters/compute/copies.py",
+        old="_PLACES = 2**33 - 1",
+        new="_PLACES = 0",
+        tests=(ALIKE,),
+    ),
+    Mutation(
+        name="copies are divided among tasks",
+        file="backfill_assets/adapters/compute/laid_out.py",
+        old="rows.repartitionById(parts.number, F.expr(parts.of_row))",
+        new="rows.repartition(parts.number)",
+        tests=(ALIKE,),
+    ),
+    Mutation(
+        name="a file has all rows of a task",
+        file="backfill_assets/adapters/compute/staged_rows.py",
+        old="maxRecordsPerFile=most_rows)",
+        new="maxRecordsPerFile=0)",
+        tests=(ALIKE,),
+    ),
+    Mutation(
+        name="a value that ends a part is in the next one",
+        file="backfill_assets/adapters/sql/keys.py",
+        old='return f"IF({column} <= {bound},',
+        new='return f"IF({column} < {bound},',
+        tests=("tests/adapters/sql/test_value_parts.py",),
+    ),
+    Mutation(
+        name="the log of all files divides a chunk of some",
+        file="backfill_assets/adapters/compute/value_parts.py",
+        old="upstream.chosen(read), column)",
+        new="upstream.version(version).files, column)",
+        tests=(f"{REAL}::test_chunks_of_history_are_laid_out_by_the_log_of_their_table",),
+    ),
+    Mutation(
+        name="a column that is computed is taken for one that is read",
+        file="backfill_assets/query/origins.py",
+        old="    if not isinstance(node, exp.Column):\n        return None\n",
+        new="    node = node.find(exp.Column) or exp.column('none')\n",
+        tests=("tests/query/test_origins.py",),
+    ),
+    Mutation(
+        name="a view that others read is replaced where many rows change",
+        file="backfill_assets/core/strategies/rule_choice.py",
+        old=" and not changes.is_read and changes.held >= LARGE",
+        new=" and changes.held >= LARGE",
+        tests=("tests/core/strategies/test_rule_choice.py",),
+    ),
+    Mutation(
+        name="a view is compared that is to be replaced",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old="        if old.is_empty or attempt.replaced:",
+        new="        if old.is_empty:",
+        tests=(f"{REAL}::test_a_large_view_of_which_many_rows_change_is_replaced_if_no_other_view_reads_it",),
+    ),
+    Mutation(
+        name="no view knows that others read it",
+        file="backfill_assets/app/workspace.py",
+        old="        return bool(self.registry.readers(view.name))",
+        new="        return False",
+        tests=(f"{REAL}::test_a_large_view_of_which_many_rows_change_is_replaced_if_no_other_view_reads_it",),
     ),
     Mutation(
         name="rows with the hash of another value count as alike",

@@ -310,7 +310,7 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="more than a third of all rows is followed like a few",
         file="backfill_assets/core/strategies/rule_choice.py",
-        old="MOST_CHANGED * changes.rows > changes.held",
+        old="changes.most * changes.rows > changes.held",
         new="changes.rows > changes.held",
         tests=("tests/core/strategies/test_rule_choice.py",),
     ),

@@ -220,8 +220,8 @@ TOUCHED: Final = (
     Mutation(
         name="keys that reach much are followed",
         file=CHOICE,
-        old="MOST_CHANGED * changes.rows * changes.reach > changes.held",
-        new="MOST_CHANGED * changes.rows > changes.held",
+        old="changes.most * changes.rows * changes.reach > changes.held",
+        new="changes.most * changes.rows > changes.held",
         tests=(LEARNED, REACH),
     ),
     Mutation(

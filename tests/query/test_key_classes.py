@@ -88,6 +88,11 @@ COMPUTED: list[tuple[str, dict[int, str], str]] = [
     ),
     ("SELECT trunc(at, 'MM') AS x, median(k) AS m FROM a GROUP BY 1", {0: "CAST(TRUNC(`at`, 'MM') AS DATE)"}, "x"),
     (
+        "SELECT TRUNC(date(at), 'MM') AS x, median(k) AS m FROM a GROUP BY 1",
+        {0: "CAST(TRUNC(CAST(`at` AS DATE), 'MM') AS DATE)"},
+        "x",
+    ),
+    (
         "SELECT date_trunc('week', at) AS x, median(k) AS m FROM b GROUP BY 1",
         {0: "CAST(DATE_TRUNC('WEEK', `at`) AS TIMESTAMP)"},
         "x",
@@ -130,6 +135,10 @@ NOT_A_KEY = [
     ("SELECT CAST(f AS STRING) AS x, median(k) AS m FROM a GROUP BY 1", "zeros that are equal differ as texts"),
     ("SELECT d % 2 AS x, median(k) AS m FROM a GROUP BY 1", "decimals are of other types when they are computed"),
     ("SELECT trunc(at, 'Q') AS x, median(k) AS m FROM a GROUP BY 1", "a unit that is written in full elsewhere"),
+    ("SELECT date_trunc(s, at) AS x, median(k) AS m FROM a GROUP BY 1", "a unit that is a column"),
+    ("SELECT trunc(date(at), s) AS x, median(k) AS m FROM a GROUP BY 1", "a unit that is a column"),
+    ("SELECT date_trunc(lower('WEEK'), at) AS x, median(k) AS m FROM a GROUP BY 1", "a unit that is computed"),
+    ("SELECT id, rank() OVER (PARTITION BY date_trunc(a.s, at) ORDER BY id) AS r FROM a", "a unit that is a column"),
     ("SELECT date_format(at, 'E') AS x, median(id) AS m FROM a GROUP BY 1", "a pattern that is not known"),
     ("SELECT x, median(k) AS m FROM (SELECT k, window(at, '9 hours').end AS x FROM b) GROUP BY x", "local times"),
     (
