@@ -1,23 +1,9 @@
 """By which keys a query may be computed in part, and where it may not."""
 
-import re
-
 import pytest
 
-from backfill_assets.query.ddl import Column
 from backfill_assets.query.key_classes import KeyClasses
-from backfill_assets.query.relational import RelationalQuery, analyze_relational
-
-TABLES = {
-    "a": "id BIGINT, k INT, s STRING, f DOUBLE, d DECIMAL(9;2), at TIMESTAMP",
-    "b": "id BIGINT, k INT, s VARCHAR(9), f DOUBLE, d DECIMAL(9;3), at TIMESTAMP_NTZ",
-    "c": "id BIGINT, k INT",
-}
-
-
-def columns_of(table: str) -> tuple[Column, ...]:
-    return tuple(Column(*each.replace(";", ",").split()) for each in TABLES[table].split(", "))
-
+from tests.support.three_tables import analyzed
 
 COVERED = [
     (
@@ -214,11 +200,6 @@ TOGETHER = [
 """Queries that look at rows of different keys together, or give the key as values of another type."""
 
 
-def analyzed(query: str) -> RelationalQuery:
-    named = {name: columns_of(name) for name in TABLES if re.search(rf"(FROM|JOIN|,) {name}\b", query)}
-    return analyze_relational(query, named)
-
-
 def classes_of(query: str) -> KeyClasses:
     return analyzed(query).classes
 
@@ -324,85 +305,3 @@ def test_linear_places_follow_their_changes_beside_a_key() -> None:
     assert query.steps(["c"]).rule == "linear"
     steps = query.steps(["a", "b", "c"])
     assert (steps.rule, steps.linear, steps.by_class) == ("restricted", (1,), {0: [0, 2]})
-
-
-@pytest.mark.parametrize(
-    ("query", "rows", "groups"),
-    [
-        (
-            "SELECT b.S AS kind, sum(a.id) AS n FROM a JOIN b ON a.id = b.k WHERE a.k > 1 GROUP BY kind",
-            "SELECT b.S AS __c0, a.id AS __c1, 1 AS __here "
-            "FROM {occurrence_0} AS `a` JOIN {occurrence_1} AS `b` ON a.id = b.k WHERE a.k > 1",
-            "select __c0 as kind, sum (__c1) as n from joined group by kind",
-        ),
-        (
-            "SELECT b.s, count(*) AS k FROM a, b WHERE a.id = b.id GROUP BY b.s",
-            "SELECT b.s AS __c0, 1 AS __here FROM {occurrence_0} AS `a`, {occurrence_1} AS `b` WHERE a.id = b.id",
-            "select __c0 as s, count (*) as k from joined group by __c0",
-        ),
-        (
-            "SELECT max(a.k) AS k FROM a JOIN b USING (id) GROUP BY id",
-            "SELECT id AS __c0, a.k AS __c1, 1 AS __here FROM {occurrence_0} AS `a` JOIN {occurrence_1} AS `b` USING (id)",
-            "select max (__c1) as k from joined group by __c0",
-        ),
-    ],
-)
-def test_groups_of_joined_rows_are_cut_from_the_rows(query: str, rows: str, groups: str) -> None:
-    found = analyzed(query).grouped
-    assert found is not None
-    assert (found.rows.template, found.groups.text) == (rows, groups)
-    assert analyzed(query).steps(["a", "b"]).rule == "additive"
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "SELECT a.k, count(DISTINCT b.id) AS n FROM a JOIN b USING (id) GROUP BY a.k",
-        "SELECT a.k, sum(a.at - b.at) AS n FROM a JOIN b USING (id) GROUP BY a.k",
-        "SELECT a.k, avg(a.d * b.d) AS n FROM a JOIN b USING (id) GROUP BY a.k",
-        "SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY a.k HAVING count(*) > 1",
-        "SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY ROLLUP (a.k)",
-        "WITH c AS (SELECT 1 AS one) SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY a.k",
-        "SELECT s.end AS x, count(*) AS n FROM (SELECT session_window(at, '1 hour') AS s FROM a) GROUP BY s",
-        "SELECT 1 AS one FROM a JOIN b USING (id)",
-    ],
-)
-def test_groups_that_no_sum_or_count_keeps_are_not_cut(query: str) -> None:
-    assert analyzed(query).grouped is None
-
-
-def test_one_group_of_all_rows_counts_a_row_of_nulls_for_nothing() -> None:
-    found = analyzed("SELECT count(*) AS n, sum(a.k + 1) AS s FROM a JOIN b USING (id) WHERE b.k > 1").grouped
-    assert found is not None
-    assert found.of_all
-    assert found.groups.arguments == ("CASE WHEN __here = 1 THEN __c0 + 1 END", "__here")
-    assert {call.argument for call in found.groups.calls} == {0, 1}
-    assert found.groups.key_columns == ("__group_0",)
-
-
-def test_rows_that_follow_from_a_key_are_grouped_by_it_unless_they_hold_sums_of_floats() -> None:
-    inner = "SELECT a.id, {} AS n FROM a LEFT JOIN b ON b.k = a.id GROUP BY a.id"
-    exact = analyzed(f"SELECT n, count(*) AS m FROM ({inner.format('count(b.id)')}) GROUP BY n")
-    assert exact.steps(["a", "b"]).rule == "additive"
-    assert exact.steps(["a", "b"]).by_class == {0: [0, 1]}
-    assert analyzed(f"SELECT n, count(*) AS m FROM ({inner.format('sum(b.f)')}) GROUP BY n").grouped is None
-
-
-@pytest.mark.parametrize(
-    ("query", "changed"),
-    [
-        ("SELECT count(*) AS n, max(b.id) AS most FROM a LEFT JOIN b ON a.id > b.k", "b"),
-        ("SELECT count(*) AS n, max(a.id) AS most FROM a RIGHT JOIN b ON a.id > b.k", "a"),
-        ("SELECT count(*) AS n FROM (SELECT DISTINCT k + 1 AS l FROM a)", "a"),
-        ("SELECT count(*) AS n FROM (SELECT id FROM a UNION ALL SELECT count(*) FROM b)", "b"),
-    ],
-)
-def test_groups_do_not_follow_changes_that_touch_rows_of_other_values(query: str, changed: str) -> None:
-    assert analyzed(query).steps([changed]).rule == "full"
-
-
-def test_groups_take_their_own_key_and_no_other() -> None:
-    query = "SELECT b.s, a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY b.s, a.k"
-    named = {name: columns_of(name) for name in "ab"}
-    assert analyze_relational(query, named, ("k", "s")).key_columns == ("s", "k")
-    assert analyze_relational(query, named, ("s",)).grouped is None

@@ -118,7 +118,7 @@ WhyFull = Literal[
     "rows_left_out",
 ]
 """Why it was computed in full: files of changes, or a change feed, are missing; it is history, or nothing but versions moved;
-the keys of changed rows are expected to reach more of all rows than are followed, or so many changed; there is no rule for these
+the keys of changed rows are expected to reach more rows than are followed, or so many changed; there is no rule for these
 changes; a column by which NOT IN compares may hold nulls; a subquery for one value gives another one; the view asks for it;
 rows are left out."""
 
