@@ -128,7 +128,7 @@ STORED: tuple[Mutation, ...] = (
         file=PACKING,
         old="isinstance(row, dict) and list(row) == first for row",
         new="isinstance(row, dict) and set(row) == set(first) for row",
-        tests=(f"{PACKED}::test_every_document_comes_back_as_it_was",),
+        tests=(f"{PACKED}::test_objects_keep_the_order_of_their_fields",),
     ),
     Mutation(
         name="keys that are not spelt as numbers are packed as if they were",

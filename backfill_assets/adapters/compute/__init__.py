@@ -36,4 +36,5 @@
 - `tasks`: how many tasks compute and write rows
 - `value_parts`: ranges of a column's values, known before the rows of a view are computed
 - `version_rows`: all rows of one version of a Delta table, as a Spark DataFrame
+- `ways`: the ways in which a plan may be computed, where Spark refuses values
 """

@@ -43,7 +43,7 @@ __all__ = [
     "united",
 ]
 
-MOST_LOCAL = 100_000
+MOST_LOCAL = 500_000
 """No more changed rows than this are read in this process."""
 
 _ROWS_OF_TASK = 200_000

@@ -5,8 +5,18 @@ import re
 __all__ = ["is_of_spark", "is_of_values", "reason_of"]
 
 _STATE = re.compile(r"SQLSTATE: (\w{5})\b")
-_OF_VALUES = re.compile(r"22\w{3}|23505|P0001")
-"""SQLSTATEs of errors about values: data exceptions, a duplicate key in a map, and `raise_error`."""
+_OF_VALUES = re.compile(r"22\w{3}|21000|23505|P0001")
+"""SQLSTATEs of errors about values: data exceptions, a subquery for one value with several, a duplicate key in a map, and
+`raise_error`."""
+_CONDITION = re.compile(r"\[(?:COLLECTION_SIZE_LIMIT_EXCEEDED|INVALID_FORMAT)\b")
+"""Errors about values that Spark gives another SQLSTATE, such as that of a syntax error for a pattern in a column."""
+_IN_TASK = "Job aborted due to stage failure"
+_OF_EXPRESSION = re.compile(
+    r"\b(?:java\.util\.regex\.PatternSyntaxException|java\.util\.\w*Format\w*Exception|java\.time\.(?:\w+\.)*\w+Exception"
+    r"|java\.lang\.(?:Arithmetic|ArrayIndexOutOfBounds|IllegalArgument|IndexOutOfBounds|NegativeArraySize|NumberFormat"
+    r"|StringIndexOutOfBounds)Exception|java\.lang\.RuntimeException: (?:Invalid XML|Error loading expression))"
+)
+"""Errors of Java that some functions raise for a value in a task, without any SQLSTATE."""
 _CALLED, _CAUSE = "An error occurred while calling", "Caused by: "
 _NAMED = re.compile(r"\[[A-Z][A-Z0-9_.]+\] .*")
 """An error as Spark names it."""
@@ -25,10 +35,13 @@ def is_of_values(error: Exception) -> bool:
     from pyspark.errors import PySparkException
 
     state = error.getSqlState() if isinstance(error, PySparkException) else None
+    text = str(error)
     if state is None:  # in-process, PySpark passes some Java errors on unchanged
-        stated = _STATE.search(str(error))
+        stated = _STATE.search(text)
         state = stated.group(1) if stated else ""
-    return _OF_VALUES.fullmatch(state) is not None
+    if not state:
+        return _IN_TASK in text and _OF_EXPRESSION.search(text) is not None
+    return _OF_VALUES.fullmatch(state) is not None or _CONDITION.search(text) is not None
 
 
 def reason_of(error: Exception) -> str:

@@ -4,7 +4,6 @@ out.
 The effect of a change log on a view is consolidated by the view's key, in Spark, before anything is written.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from backfill_assets.adapters.compute.changes import (
     signed,
     view_columns,
 )
-from backfill_assets.adapters.compute.chosen_steps import StepChoice, changed_reads, held_rows
+from backfill_assets.adapters.compute.chosen_steps import Chosen, StepChoice, changed_reads, held_rows
 from backfill_assets.adapters.compute.consolidated import DUPLICATE, consolidated
 from backfill_assets.adapters.compute.copies import by_copies, unnumbered, write_numbered
 from backfill_assets.adapters.compute.differences import differences
@@ -48,12 +47,12 @@ from backfill_assets.adapters.compute.restricted import KEYS, REACHED
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.selectable_rows import Part, SelectableRows, ViewFinder
-from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_new
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.value_parts import ValueParts, value_parts
 from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.compute.ways import Computed, Way, first_computed
 from backfill_assets.adapters.delta.commits import recent_records
 from backfill_assets.adapters.delta.found_rows import FoundRows
 from backfill_assets.adapters.delta.layout import clustering_columns
@@ -71,7 +70,7 @@ from backfill_assets.core.progress.reads import (
     SpoolRead,
 )
 from backfill_assets.core.strategies.table_plans import by_hashes, may_meet_old_rows
-from backfill_assets.errors import ComputeError, QueryError, ReadMismatchError
+from backfill_assets.errors import ComputeError, PoisonRowError, QueryError, ReadMismatchError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query, is_constrained, unique_keys
@@ -84,10 +83,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TableCompute"]
 
-REPLACED, OTHER_VALUES = "__replaced", "__other_values"
-"""Counts of what was staged: whether it is all rows of the view; whether a parameter has another value than before."""
-
-_log = logging.getLogger(__name__)
+REPLACED = "__replaced"
+"""A count of what was staged: whether it is all rows of the view."""
 
 _NOTHING: Final = {"insert": 0, "update": 0, "delete": 0}
 
@@ -121,32 +118,32 @@ class TableCompute:
         try:
             records = partial(recent_records, self.output, at, plan.target)
             choice = StepChoice(upstreams=self.upstreams, mode=self.mode, is_read=self.is_read, records=records)
-            steps, why_full, replaced = choice.of(self.query(plan), plan)
-            staging, counts = computed(
+            chosen = choice.of(self.query(plan), plan)
+            done = computed(
                 self.runner,
                 Work.of(plan),
-                lambda spark: self._compute(replace(self._attempt(spark, plan, folder, at), replaced=replaced), steps),
+                lambda spark: self._compute(self._attempt(spark, plan, folder, at), chosen),
                 lambda spark: self._poison(spark, plan, folder),
             )
+        except PoisonRowError:
+            raise  # the files were there, and a plan that is made anew needs others
         except (ComputeError, QueryError, ReadMismatchError):
             self._check_there(plan)
             raise
         finally:
             delete_folder(self.output, f"{name}/{INPUTS}")
-        if counts.get(OTHER_VALUES):
-            steps, why_full = Steps("full"), "parameters"
         return Staged(
-            files=staging.files(),
+            files=done.staging.files(),
             rows_read=plan.offsets,
-            rows_written=counts["insert"] + counts["update"],
-            rows_updated=counts["update"],
-            rows_deleted=counts["delete"],
+            rows_written=done.counts["insert"] + done.counts["update"],
+            rows_updated=done.counts["update"],
+            rows_deleted=done.counts["delete"],
             key=self.query(plan).key_columns,
-            replaces=bool(counts.get(REPLACED)),
-            rule=steps.rule if isinstance(self.query(plan), RelationalQuery) else "",
-            why_full=why_full,
-            keys_touched=counts.get(KEYS, 0),
-            rows_reached=counts.get(REACHED, 0),
+            replaces=bool(done.counts.get(REPLACED)),
+            rule=done.steps.rule if isinstance(self.query(plan), RelationalQuery) else "",
+            why_full=done.why_full or chosen.why_full,
+            keys_touched=done.counts.get(KEYS, 0),
+            rows_reached=done.counts.get(REACHED, 0),
         )
 
     def _reach(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
@@ -179,31 +176,37 @@ class TableCompute:
         scans = Scans(plan=plan, ends_early=isinstance(query, RelationalQuery) and query.ends_early)
         return Attempt(spark=spark, plan=plan, view=self.output, staging=folder, at=at, scans=scans)
 
-    def _compute(self, attempt: Attempt, steps: Steps) -> tuple[StagingFolder, dict[str, int]]:
-        """Stage what a plan does to the view, and return where. Where values are refused, rows that came and went among the
-        changes may have them: those are netted then. Tasks of the first try may still write, so the second has a folder."""
-        self._reads.spool(attempt)
-        try:
-            return attempt.staging, self._counts(attempt, steps)
-        except Exception as error:
-            in_full = attempt.plan.replaces and steps.rule == "full"
-            if in_full or not is_of_values(error) or not rows_go(self.upstreams, attempt.plan):
-                raise
-            _log.info("%s: epoch %d: %s", attempt.plan.target, attempt.plan.epoch, reason_of(error))
-        staging = attempt.staging.inner("netted")
-        again = replace(self._attempt(attempt.spark, attempt.plan, staging, attempt.at), netted=True)
-        try:
-            return staging, self._counts(again, steps)
-        finally:
-            delete_folder(self.output, f"{staging.name}/{INPUTS}")
+    def _ways(self, attempt: Attempt, steps: Steps) -> Iterator[Way]:
+        """How a plan may be computed, each in a folder of its own, as tasks of the one before may still write: by some steps;
+        by these of netted changes; in full, as a rule takes one table after the other from old to new."""
+        plan = attempt.plan
+        yield Way(attempt=attempt, steps=steps)
+        if plan.replaces and steps.rule == "full":
+            return
+        again = partial(self._attempt, attempt.spark, plan, at=attempt.at)
+        if rows_go(self.upstreams, plan):
+            yield Way(attempt=replace(again(attempt.staging.inner("netted")), netted=True), steps=steps)
+        if plan.replaces and self.mode != "incremental_strict":
+            yield Way(attempt=again(attempt.staging.inner("full")), steps=Steps("full"), why_full="values")
 
-    def _counts(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
-        """Stage what a plan does to the view, from inputs that were read as they are."""
-        with attempt.scans.checked():
-            settled = self._settled(attempt, steps)
-            counts = self._write(attempt, settled) if attempt.plan.consumed else dict(_NOTHING)
-        other = {OTHER_VALUES: 1} if settled is not steps else {}
-        return counts | other | self._reach(attempt, settled)
+    def _compute(self, attempt: Attempt, chosen: Chosen) -> Computed:
+        """Stage what a plan does to the view."""
+        self._reads.spool(attempt)
+        first = replace(attempt, replaced=chosen.replaced)
+        return first_computed(self._ways(first, chosen.steps), partial(self._by, first))
+
+    def _by(self, first: Attempt, way: Way) -> Computed:
+        """The same by one way."""
+        attempt = way.attempt
+        try:
+            with attempt.scans.checked():
+                steps = self._settled(attempt, way.steps)
+                counts = self._write(attempt, steps) if attempt.plan.consumed else dict(_NOTHING)
+        finally:
+            if attempt is not first:
+                delete_folder(self.output, f"{attempt.staging.name}/{INPUTS}")
+        why = way.why_full or ("" if steps is way.steps else "parameters")
+        return Computed(attempt.staging, counts | self._reach(attempt, steps), steps, why)
 
     def _settled(self, attempt: Attempt, steps: Steps) -> Steps:
         """The steps; those in full where they count on a parameter's value, and it is another one now."""

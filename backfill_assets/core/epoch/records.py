@@ -116,11 +116,12 @@ WhyFull = Literal[
     "parameters",
     "refresh_mode",
     "rows_left_out",
+    "values",
 ]
 """Why it was computed in full: files of changes, or a change feed, are missing; it is history, or nothing but versions moved;
 the keys of changed rows are expected to reach more rows than are followed, or so many changed; there is no rule for these
 changes; a column by which NOT IN compares may hold nulls; a subquery for one value gives another one; the view asks for it;
-rows are left out."""
+rows are left out; Spark refused values that a rule meets on its way."""
 
 
 class CommitKind(StrEnum):

@@ -60,6 +60,12 @@ def test_every_document_comes_back_as_it_was(document: dict[str, Any]) -> None:
     assert json.dumps(unpack(stored)) == json.dumps(document), "in the same order, too"
 
 
+def test_objects_keep_the_order_of_their_fields() -> None:
+    orders = [{"a": 1, "b": 2}, {"b": 2, "a": 1}]
+    document = {"next": {str(each): orders[each % 2] for each in range(READABLE_ENTRIES + 1)}}
+    assert json.dumps(unpack(json.loads(json.dumps(pack(document))))) == json.dumps(document)
+
+
 def test_truth_values_are_no_numbers() -> None:
     document = {"live": {str(each): each % 2 == 0 for each in range(READABLE_ENTRIES + 1)}}
     stored = json.loads(json.dumps(pack(document)))

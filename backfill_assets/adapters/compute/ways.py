@@ -1,0 +1,54 @@
+"""The ways in which a plan may be computed, one after the other where Spark refuses values.
+
+What stands in the tables may be computed although one way to get there is not: by rows that came and went among the changes,
+or by rows of several tables that were never there together.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from backfill_assets.adapters.compute.attempt import Attempt
+from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
+from backfill_assets.adapters.compute.staged_rows import StagingFolder
+from backfill_assets.core.epoch.records import WhyFull
+from backfill_assets.query.steps import Steps
+
+__all__ = ["Computed", "Way", "first_computed"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """An attempt by some steps; and why it is in full, if others were refused before it."""
+
+    attempt: Attempt
+    steps: Steps
+    why_full: WhyFull = ""
+
+
+class Computed(NamedTuple):
+    """What a way has given: where it is staged, its counts, the steps that were taken, and why they are in full if values are
+    the reason."""
+
+    staging: StagingFolder
+    counts: dict[str, int]
+    steps: Steps
+    why_full: WhyFull
+
+
+def first_computed(ways: Iterable[Way], compute: Callable[[Way], Computed]) -> Computed:
+    """The result of the first way whose values Spark accepts. Errors: that of the last one; other errors at once."""
+    refused: Exception | None = None
+    for way in ways:
+        try:
+            return compute(way)
+        except Exception as error:
+            if not is_of_values(error):
+                raise
+            _log.info("%s: epoch %d: %s", way.attempt.plan.target, way.attempt.plan.epoch, reason_of(error))
+            refused = error
+    assert refused is not None, "there is at least one way"
+    raise refused
