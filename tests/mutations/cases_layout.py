@@ -140,13 +140,6 @@ LAYOUT = [
         tests=(f"{REAL}::test_a_large_view_of_which_many_rows_change_is_replaced_if_no_other_view_reads_it",),
     ),
     Mutation(
-        name="rows with the hash of another value count as alike",
-        file="backfill_assets/adapters/compute/selectable_rows.py",
-        old="        return rows.filter(wanted.among(rows.column(beside[0])))",
-        new="        return rows",
-        tests=(f"{REAL}::test_rows_of_one_hash_and_other_values_are_left_alone",),
-    ),
-    Mutation(
         name="of groups that change only those are found that were there first",
         file="backfill_assets/adapters/compute/rules.py",
         old="groups_of_rows(query, changes).select(",

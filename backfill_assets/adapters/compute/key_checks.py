@@ -146,11 +146,13 @@ def check_changes(
 
 def duplicate(plan: Plan, query: Query, key: Sequence[str], found: Sequence[DuplicateKey]) -> DuplicateKeyError:
     """The error for an epoch that would leave more than one row with these keys."""
+    work = Work.of(plan)
+    again = "" if work.pinned else ": the epoch is then planned again"
     return DuplicateKeyError(
         f"{plan.target}: epoch {plan.epoch} would leave more than one row with the same key ({', '.join(key)}), first: "
         f"{_named(query, found)}",
-        hint=f"nothing was written. {_remedy(query, key)} and refresh again: the epoch is then planned again. Or declare "
-        f"the columns that identify a row, then `backfill reset {plan.target.partition('/')[2]}`",
+        hint=f"nothing was written. {_remedy(query, key)} and {work.retry}{again}. Or declare the columns that identify a "
+        f"row, then `backfill reset {work.name}`",
         keys=_texts(found),
     )
 

@@ -74,7 +74,8 @@ def poison_rows(
 ) -> Suspects:
     """Which of about `rows` rows of tables, by name, the query cannot compute as the view's `columns`: by their keys."""
     if isinstance(query, RelationalQuery):
-        return Suspects(complete=False, unnamed=("rows of several tables together",))
+        together = "rows of several tables" if len(query.upstreams) > 1 else f"rows of table {query.upstreams[0]!r}"
+        return Suspects(complete=False, unnamed=(f"{together} together",))
     if rows > MAX_SEARCHED:
         return _too_many(rows)
     found: list[Culprit] = []

@@ -198,7 +198,8 @@ class ViewFinder:
         return self._held(find)
 
     def alike(self, values: pa.Table) -> Held | None:
-        """The rows that have a hash, and a value of the column before it, that are in a table of these."""
+        """The rows that have a hash, and a value of the column before it, that are in a table of these; maybe some that have
+        the hash alone."""
         return self._held(lambda table: self._alike(table, values))
 
     def _alike(self, table: DeltaTable, values: pa.Table) -> pa.Table:
@@ -207,9 +208,7 @@ class ViewFinder:
         if not beside:
             return self._among(table, name, hashes, (name, hashes))
         wanted = Sought.of(_kind_of(values.schema.field(beside[0]).type), [values.column(beside[0])])
-        rows = self._among(table, name, hashes, (beside[0], wanted))
-        # Others with the hash may be in files that were not searched; of those with one of the values, all were.
-        return rows.filter(wanted.among(rows.column(beside[0])))
+        return self._among(table, name, hashes, (beside[0], wanted))
 
     def _among(self, table: DeltaTable, name: str, sought: Sought, bounded: tuple[str, Sought]) -> pa.Table:
         return self.files.among(

@@ -104,10 +104,22 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
 
 
 def _runs_here() -> bool:
-    """Whether this process has a Spark of its own."""
+    """Whether this process has a Spark of its own. One that has died, of lack of memory for example, is forgotten, so that
+    another can be started."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
-    return SparkContext._active_spark_context is not None
+    context = SparkContext._active_spark_context
+    if context is None:
+        return False
+    try:
+        context._jsc.sc().isStopped()
+    except (OSError, Py4JError):
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+        SparkSession._instantiatedSession = None
+        return False
+    return True
 
 
 def attached(remote: Remote, config: Mapping[str, str]) -> "SparkSession":

@@ -40,6 +40,7 @@ from backfill_assets.errors import (
     PoisonRowError,
     SparkLostError,
     StateLostError,
+    VersionsLostError,
 )
 
 __all__ = ["STAGE_TRIES", "STEPS", "check_look", "run_epoch"]
@@ -109,7 +110,7 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
 
 def _staged(parts: Parts[P], plan: Plan, look: TableState, budget: int) -> tuple[Plan, str, Staged]:
     """Stage a plan, and return the plan, attempt and files. If rows of tables were refused, they may have been corrected
-    since: stage a new plan over what exists by now instead."""
+    since, and if files are gone, newer versions need others: stage a new plan over what exists by now instead."""
     assert look.record is not None
     try:
         return plan, *_attempted(parts, plan, look)
@@ -117,7 +118,7 @@ def _staged(parts: Parts[P], plan: Plan, look: TableState, budget: int) -> tuple
         corrected = _corrected(parts, look.record, plan, EVERYTHING)
         if corrected is None:
             raise
-    except PoisonRowError:
+    except (PoisonRowError, VersionsLostError):
         position = look.record.position
         if not isinstance(position, SnapshotPosition):  # records of a topic stay as they are
             raise
@@ -239,7 +240,7 @@ def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
 
 
 def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan, budget: int) -> Plan | None:
-    """A plan over what exists now, instead of one whose rows were refused; None if it would read the same."""
+    """A plan over what exists now, instead of one that cannot be carried out; None if it would read the same."""
     step = parts.decider.next(parts.position(last), live=last.live, budget=budget)
     if step is None or step.reads == refused.reads:
         return None

@@ -48,9 +48,43 @@ def failing(text: str, suspects: Suspects | Exception | None = None) -> ComputeE
     return caught.value
 
 
-@pytest.mark.parametrize("state", ["22012", "22018", "22003", "22P02", "23505", "P0001"])
+@pytest.mark.parametrize("state", ["22012", "22018", "22003", "22P02", "21000", "23505", "P0001"])
 def test_errors_about_values_are_recognized_by_their_sqlstate(state: str) -> None:
     assert is_of_values(WrappedError(f"[SOME] text. SQLSTATE: {state}\n\tat org.apache.spark"))
+
+
+IN_TASK = "[org.apache.spark.SparkException] Job aborted due to stage failure: Task 0 in stage 5.0 failed 1 times: "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[INVALID_FORMAT.ESC_AT_THE_END] The format is invalid. SQLSTATE: 42601",
+        "[COLLECTION_SIZE_LIMIT_EXCEEDED.PARAMETER] Can't create array. SQLSTATE: 54000",
+        f"{IN_TASK}java.util.UnknownFormatConversionException: Conversion = 'q'",
+        f"{IN_TASK}java.util.regex.PatternSyntaxException: Unclosed group near index 1",
+        f"{IN_TASK}java.lang.IllegalArgumentException: requirement failed: Illegal sequence boundaries: 1 to -5 by 1",
+        f"{IN_TASK}java.time.zone.ZoneRulesException: Unknown time-zone ID",
+        f"{IN_TASK}java.lang.RuntimeException: Invalid XML document",
+    ],
+)
+def test_errors_about_values_without_a_sqlstate_of_their_own_are_recognized_by_their_cause(text: str) -> None:
+    assert is_of_values(WrappedError(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{IN_TASK}java.lang.RuntimeException: s3://b/f is not a Parquet file",
+        f"{IN_TASK}java.io.IOException: No space left on device",
+        f"{IN_TASK}ExecutorLostFailure (executor 1 exited)",
+        f"{IN_TASK}java.lang.IllegalArgumentException: Invalid file. SQLSTATE: KD001",
+        "java.lang.IllegalArgumentException: Illegal pool",
+        "[UNSUPPORTED_FEATURE] COLLECTION_SIZE_LIMIT_EXCEEDED. SQLSTATE: 0A000",
+    ],
+)
+def test_other_errors_of_tasks_and_of_java_are_not_about_values(text: str) -> None:
+    assert not is_of_values(WrappedError(text))
 
 
 @pytest.mark.parametrize("text", ["no state", "[FAILED_READ_FILE] gone. SQLSTATE: KD001", "[X] y. SQLSTATE: 42703"])

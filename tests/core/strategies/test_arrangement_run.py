@@ -16,7 +16,7 @@ from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import ChangesRead, KeyRead, TableRead
 from backfill_assets.core.strategies.arrangement import ArrangementHistory
 from backfill_assets.core.strategies.table_views import TablesDecider, TableUpstream
-from backfill_assets.errors import DuplicateKeyError, PoisonRowError
+from backfill_assets.errors import DuplicateKeyError, PoisonRowError, VersionsLostError
 from backfill_assets.testing.simulated_table import SimulatedOutput
 from backfill_assets.testing.simulation import Operator, World
 from tests.support.keyed_world import Lake, Moving, Rows, inside
@@ -92,7 +92,7 @@ class Strict(Inserting):
     """Refuses rows of `b` that are read at a version before this one: that version corrects them."""
 
     least: int = 2
-    error: type[DuplicateKeyError | PoisonRowError] = DuplicateKeyError
+    error: type[DuplicateKeyError | PoisonRowError | VersionsLostError] = DuplicateKeyError
 
     def stage(self, plan: Plan, attempt: str, *, at: int) -> Staged:
         for read in plan.reads:
@@ -155,9 +155,9 @@ def test_rows_that_came_before_their_keys_were_read_do_not_keep_a_run_from_endin
     assert (report.stopped, report.record.live) == (Stop.CAUGHT_UP, True)
 
 
-@pytest.mark.parametrize("error", [DuplicateKeyError, PoisonRowError])
+@pytest.mark.parametrize("error", [DuplicateKeyError, PoisonRowError, VersionsLostError])
 def test_ranges_that_were_refused_are_read_again_once_there_is_a_newer_version_of_them(
-    error: type[DuplicateKeyError | PoisonRowError],
+    error: type[DuplicateKeyError | PoisonRowError | VersionsLostError],
 ) -> None:
     view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
     view.parts = replace(view.parts, compute=Strict(view.lakes, error=error))
@@ -169,9 +169,9 @@ def test_ranges_that_were_refused_are_read_again_once_there_is_a_newer_version_o
     assert view.refresh(chunk_rows=100).record.live
 
 
-@pytest.mark.parametrize("error", [DuplicateKeyError, PoisonRowError])
+@pytest.mark.parametrize("error", [DuplicateKeyError, PoisonRowError, VersionsLostError])
 def test_changes_that_were_refused_are_read_with_all_later_ones_whatever_the_budget(
-    error: type[DuplicateKeyError | PoisonRowError],
+    error: type[DuplicateKeyError | PoisonRowError | VersionsLostError],
 ) -> None:
     view = Running(Lakes({"a": Moving([LETTERS], BOUNDS), "b": Moving([LETTERS], BOUNDS)}))
     assert view.refresh(chunk_rows=100).record.live

@@ -1,10 +1,12 @@
 """A row that cannot be computed and is corrected in its table stops no view for good, whatever kind of query it has."""
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute import selectable_rows
 from backfill_assets.adapters.compute.netted_changes import netted_changes
@@ -12,6 +14,7 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import PoisonRowError
 from tests.support.lake import Lake
+from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
@@ -77,6 +80,83 @@ def test_a_view_goes_on_once_the_row_that_stopped_it_is_corrected(
     refresh(lake, query, *names)
     if kind not in TABLES:
         assert lake.project.record("shares").rule == kind
+
+
+MET = {
+    "two tables": "SELECT a.id, 60 DIV (a.x - b.y) AS share FROM a JOIN b ON a.id = b.id",
+    "groups": "SELECT sum(60 DIV (a.x - b.y)) AS share FROM a JOIN b ON a.id = b.id",
+    "a table and itself": "SELECT a.id, 60 DIV (a.x - b.x) AS share FROM a JOIN a AS b ON a.id = b.id + 10",
+}
+
+
+@pytest.mark.parametrize("kind", MET if FULL else ["two tables", "a table and itself"])
+def test_rows_that_were_never_there_together_stop_no_view(lake: Lake, kind: str) -> None:
+    lake.append("a", [{"id": number, "x": 5 + number // 10 * 2} for number in range(40)])
+    lake.append("b", [{"id": number, "y": 3} for number in range(40)])
+    names = ("a",) if "itself" in kind else ("a", "b")
+    lake.view("shares", MET[kind], *map(lake.table, names), refresh_mode="incremental")
+    refresh(lake, MET[kind], *names)
+    if len(names) == 1:
+        lake.sql("a", "UPDATE {t} SET x = x - 2 WHERE id IN (0, 10)")  # 5 and 7 are now 3 and 5
+    else:
+        lake.sql("b", "UPDATE {t} SET y = 1 WHERE id = 7")
+        lake.sql("a", "UPDATE {t} SET x = 3 WHERE id = 7")  # 5 - 3 is now 3 - 1, and a new x met an old y
+    refresh(lake, MET[kind], *names)
+    record = lake.project.record("shares")
+    assert (record.rule, record.why_full) == ("full", "values")
+    lake.sql("a", "UPDATE {t} SET x = 9 WHERE id = 8")
+    refresh(lake, MET[kind], *names)
+    assert lake.project.record("shares").rule != "full"
+
+
+def test_what_may_only_follow_changes_is_not_computed_in_full(lake: Lake) -> None:
+    lake.append("a", [{"id": number, "x": 5} for number in range(40)])
+    lake.append("b", [{"id": number, "y": 3} for number in range(40)])
+    lake.view("shares", MET["two tables"], lake.table("a"), lake.table("b"), refresh_mode="incremental_strict")
+    refresh(lake, MET["two tables"], "a", "b")
+    lake.sql("b", "UPDATE {t} SET y = 1 WHERE id = 7")
+    lake.sql("a", "UPDATE {t} SET x = 3 WHERE id = 7")
+    with pytest.raises(PoisonRowError, match="DIVIDE_BY_ZERO"):
+        lake.project.refresh("shares")
+
+
+REFUSED = {
+    "format_string(word, id)": ("%d", "%q", "Conversion = 'q'"),
+    "to_number(word, '99')": ("12", "abc", "INVALID_FORMAT"),
+    "size(split('abc', word))": ("b", "(", "Unclosed group"),
+    "size(sequence(1, CAST(word AS INT), 1))": ("5", "-5", "Illegal sequence boundaries"),
+    "size(array_repeat(1, CAST(word AS INT)))": ("3", "2147483647", "COLLECTION_SIZE_LIMIT_EXCEEDED"),
+    "xpath_string(word, 'a')": ("<a>1</a>", "<a>", "Invalid XML document"),
+    "'a' LIKE word": ("a", "a\\", "INVALID_FORMAT"),
+}
+"""Expressions, a word that they take, one that Spark refuses, and with which words."""
+
+
+@pytest.mark.parametrize("expression", REFUSED if FULL else ["format_string(word, id)", "to_number(word, '99')"])
+def test_values_that_spark_refuses_in_its_own_words_are_named_and_may_be_corrected(lake: Lake, expression: str) -> None:
+    good, bad, why = REFUSED[expression]
+    lake.append("words", [{"id": number, "word": good} for number in range(40)])
+    query = f"SELECT id, {expression} AS made FROM words"
+    lake.view("shares", query, lake.table("words"))
+    refresh(lake, query, "words")
+    lake.append("words", [{"id": 77, "word": bad}])
+    with pytest.raises(PoisonRowError, match=re.escape(why)) as caught:
+        lake.project.refresh("shares")
+    assert [row["key"] for row in caught.value.facts["rows"]] == [[["id", "77"]]]
+    lake.append("words", [{"id": number, "word": good} for number in (77, 78)], mode="overwrite")
+    refresh(lake, query, "words")
+
+
+def test_groups_go_on_where_the_files_of_what_stopped_them_are_gone(lake: Lake) -> None:
+    query = "SELECT note, sum(60 DIV parts) AS share, max(60 DIV parts) AS most FROM orders GROUP BY note"
+    lake.view("shares", query, lake.table("orders"))
+    refresh(lake, query, "orders")
+    lake.sql("orders", "UPDATE {t} SET parts = 0 WHERE id IN (3, 5)")
+    with pytest.raises(PoisonRowError):
+        lake.project.refresh("shares")
+    lake.sql("orders", "UPDATE {t} SET parts = 5 WHERE id IN (3, 5, 6)")
+    DeltaTable(lake.path("orders")).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    refresh(lake, query, "orders")
 
 
 def test_a_row_that_was_corrected_in_what_was_captured_stops_no_view(lake: Lake) -> None:
