@@ -27,7 +27,17 @@ from backfill_assets.query.partition import (
 from backfill_assets.query.resolved import OCCURRENCE, alias_of
 from backfill_assets.query.spelling import backquoted
 
-__all__ = ["CLASS", "NO_CLASSES", "KeyClass", "KeyClasses", "Lookup", "key_classes", "partitions", "with_hidden"]
+__all__ = [
+    "CLASS",
+    "NO_CLASSES",
+    "KeyClass",
+    "KeyClasses",
+    "Lookup",
+    "can_hide",
+    "key_classes",
+    "partitions",
+    "with_hidden",
+]
 
 CLASS: Final = "__class_"
 """The hidden columns that hold a class, by its number: the hash of its value."""
@@ -183,15 +193,26 @@ def with_hidden(query: str, tokens: Sequence[Token], classes: KeyClasses) -> str
     return f"{query[:start]}{''.join(f', {each}' for each in classes.hidden)} {query[start:]}"
 
 
+def can_hide(tokens: Sequence[Token]) -> bool:
+    """Whether the SELECT list of a query ends where its FROM begins, so that hidden columns can be put there: not in
+    `FROM t SELECT a`."""
+    return _outermost(tokens, TokenType.SELECT) < _from(tokens)
+
+
 def _from(tokens: Sequence[Token]) -> int:
-    """Where the FROM of the outermost SELECT is; that of IS DISTINCT FROM aside."""
+    """Where the FROM of the outermost SELECT is."""
+    return _outermost(tokens, TokenType.FROM)
+
+
+def _outermost(tokens: Sequence[Token], kind: TokenType) -> int:
+    """Where the first token of a kind is that no brackets are around; that of IS DISTINCT FROM aside."""
     depth = 0
     for at, token in enumerate(tokens):
         depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
         compares = at and tokens[at - 1].token_type == TokenType.DISTINCT
-        if depth == 0 and token.token_type == TokenType.FROM and not compares:
+        if depth == 0 and token.token_type == kind and not compares:
             return at
-    raise AssertionError("a SELECT that reads tables has a FROM")
+    raise AssertionError("a query that reads tables has a SELECT and a FROM")
 
 
 def _options(

@@ -23,7 +23,15 @@ from backfill_assets.query.determinism import check_deterministic, refused_calls
 from backfill_assets.query.exact import are_exact
 from backfill_assets.query.expressions import check_used
 from backfill_assets.query.grouped_rows import Cut, cut_at_groups
-from backfill_assets.query.key_classes import NO_CLASSES, KeyClass, KeyClasses, Lookup, key_classes, with_hidden
+from backfill_assets.query.key_classes import (
+    NO_CLASSES,
+    KeyClass,
+    KeyClasses,
+    Lookup,
+    can_hide,
+    key_classes,
+    with_hidden,
+)
 from backfill_assets.query.lifting import with_lifts
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.named_outputs import named_outputs
@@ -266,8 +274,10 @@ def analyze_relational(
     if whole is None and bare.linearity.linear == set(range(len(found))):
         return _clustered(bare, tree, types)
     classes = with_lifts(key_classes(root, tokens, tree, types), tree, types, bare.linearity.linear)
+    if classes.hidden and (whole is not None or not can_hide(tokens)):
+        classes = NO_CLASSES
     if whole is not None:
-        return replace(whole, classes=NO_CLASSES if classes.hidden else classes)
+        return replace(whole, classes=classes)
     template = _template(with_hidden(query, tokens, classes), tables)
     return _clustered(replace(bare, classes=classes, template=template), tree, types)
 

@@ -308,6 +308,13 @@ RULES: tuple[Mutation, ...] = (
         tests=("tests/e2e/tables/test_apply.py::test_groups_are_compared_with_what_the_users_own_text_gives",),
     ),
     Mutation(
+        name="hidden columns stand before a FROM that comes first",
+        file="backfill_assets/query/relational.py",
+        old="(whole is not None or not can_hide(tokens))",
+        new="whole is not None",
+        tests=(CLASSES,),
+    ),
+    Mutation(
         name="more than a third of all rows is followed like a few",
         file="backfill_assets/core/strategies/rule_choice.py",
         old="changes.most * changes.rows > changes.held",

@@ -305,3 +305,11 @@ def test_linear_places_follow_their_changes_beside_a_key() -> None:
     assert query.steps(["c"]).rule == "linear"
     steps = query.steps(["a", "b", "c"])
     assert (steps.rule, steps.linear, steps.by_class) == ("restricted", (1,), {0: [0, 2]})
+
+
+@pytest.mark.parametrize("query", ["FROM a SELECT {}", "WITH w AS (SELECT * FROM a) FROM w SELECT {}"])
+def test_a_query_that_begins_with_from_has_no_place_for_hidden_columns(query: str) -> None:
+    ranked = "rank() OVER (PARTITION BY id ORDER BY k) AS r"
+    hidden = analyzed(query.format(f"k, {ranked}"))
+    assert (hidden.classes.classes, hidden.steps(["a"]).rule) == ((), "full")
+    assert analyzed(query.format(f"id, k, {ranked}")).steps(["a"]).rule == "restricted"
