@@ -11,7 +11,75 @@ RUN = "tests/core/strategies/test_arrangement_run.py"
 ROWS = "tests/e2e/tables/test_corrected_rows.py"
 GOES_ON = f"{ROWS}::test_a_view_goes_on_once_the_row_that_stopped_it_is_corrected"
 
+COMPUTE = "backfill_assets/adapters/compute/table_compute.py"
+ERRORS = "backfill_assets/adapters/compute/spark_errors.py"
+SAID = "tests/adapters/compute/test_poison_errors.py"
+MET = f"{ROWS}::test_rows_that_were_never_there_together_stop_no_view"
+
 CORRECTED: tuple[Mutation, ...] = (
+    Mutation(
+        name="rows that were never there together stop a view",
+        file=COMPUTE,
+        old='        if plan.replaces and self.mode != "incremental_strict":',
+        new="        if not plan.reads:",
+        tests=(MET,),
+    ),
+    Mutation(
+        name="what may only follow changes is computed in full where values are refused",
+        file=COMPUTE,
+        old='        if plan.replaces and self.mode != "incremental_strict":',
+        new="        if plan.replaces:",
+        tests=(f"{ROWS}::test_what_may_only_follow_changes_is_not_computed_in_full",),
+    ),
+    Mutation(
+        name="why an epoch is in full is forgotten where values were refused",
+        file=COMPUTE,
+        old="why_full=done.why_full or chosen.why_full",
+        new="why_full=chosen.why_full",
+        tests=(MET,),
+    ),
+    Mutation(
+        name="errors of functions without a SQLSTATE are taken for failures",
+        file=ERRORS,
+        old="        return _IN_TASK in text and _OF_EXPRESSION.search(text) is not None",
+        new="        return False",
+        tests=(SAID,),
+    ),
+    Mutation(
+        name="any error of Java is taken for one about values",
+        file=ERRORS,
+        old="        return _IN_TASK in text and _OF_EXPRESSION.search(text) is not None",
+        new="        return _IN_TASK in text",
+        tests=(SAID,),
+    ),
+    Mutation(
+        name="errors about values with the state of others are taken for failures",
+        file=ERRORS,
+        old=" or _CONDITION.search(text) is not None",
+        new="",
+        tests=(SAID,),
+    ),
+    Mutation(
+        name="a plan whose files are gone is repeated for ever",
+        file=PROTOCOL,
+        old="    except (PoisonRowError, VersionsLostError):",
+        new="    except PoisonRowError:",
+        tests=(f"{RUN}::test_changes_that_were_refused_are_read_with_all_later_ones_whatever_the_budget",),
+    ),
+    Mutation(
+        name="variants are told by their text alone",
+        file=NETTED,
+        old="schema_of_variant({quoted(name)}) || ' ' || CAST(",
+        new="CAST(",
+        tests=(f"{ROWS}::test_variants_are_netted_by_what_they_hold",),
+    ),
+    Mutation(
+        name="a Spark that died is asked for sessions",
+        file="backfill_assets/adapters/spark/session.py",
+        old="        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None\n",
+        new="        pass\n",
+        tests=("tests/e2e/kills/test_dead_spark.py",),
+    ),
     Mutation(
         name="a plan with a row that cannot be computed is repeated for ever",
         file=PROTOCOL,

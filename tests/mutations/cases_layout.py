@@ -98,6 +98,13 @@ LAYOUT = [
         tests=(ALIKE,),
     ),
     Mutation(
+        name="files of wide rows are as long as others",
+        file="backfill_assets/core/epoch/merge_groups.py",
+        old="min(ROWS_OF_FILE, int(_BYTES_OF_FILE / max(1.0, bytes_of_row)))",
+        new="ROWS_OF_FILE",
+        tests=(f"{REAL}::test_files_of_wide_rows_hold_fewer_of_them",),
+    ),
+    Mutation(
         name="a value that ends a part is in the next one",
         file="backfill_assets/adapters/sql/keys.py",
         old='return f"IF({column} <= {bound},',

@@ -20,7 +20,6 @@ from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch import merge_groups
 from backfill_assets.core.epoch.conservation import total_rows
 from backfill_assets.core.epoch.merge_groups import files_for
 from backfill_assets.core.epoch.records import StagedFile
@@ -62,7 +61,7 @@ def laid_out(
     order = [*map(quoted, (*before, *columns))]
     if parts is not None:
         divided = rows.repartitionById(parts.number, F.expr(parts.of_row))
-        yield LaidOut(divided.sortWithinPartitions(*order), Tasks(parts.number, most_rows=merge_groups.ROWS_OF_FILE))
+        yield LaidOut(divided.sortWithinPartitions(*order), Tasks(parts.number, most_rows=parts.rows_of_file))
         return
     with _counted(rows, scans) as (once, files):
         yield LaidOut(_over_files(once, files, columns).sortWithinPartitions(*order), Tasks(files))

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.key_ranges import sampled
+from backfill_assets.adapters.compute.tasks import parallelism
 from backfill_assets.adapters.delta.key_statistics import WHOLE, spans_of_files
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.sql.keys import part_of_value
-from backfill_assets.core.epoch.merge_groups import files_for
+from backfill_assets.core.epoch.merge_groups import rows_of_file
 from backfill_assets.core.epoch.ports import KeyRanges
-from backfill_assets.core.progress.reads import FullRead, SnapshotRead
-from backfill_assets.core.strategies.key_cuts import RANGES, by_files, by_sample
+from backfill_assets.core.progress.reads import FullRead, LookupRead, SnapshotRead
+from backfill_assets.core.strategies.key_cuts import by_files, by_sample, thinned
 from backfill_assets.core.strategies.table_plans import chunk_places
 from backfill_assets.query.ddl import Column, quoted
 from backfill_assets.query.query import Query
@@ -26,20 +27,24 @@ __all__ = ["FEWEST", "ValueParts", "value_parts"]
 FEWEST = 4
 """Rows of fewer files than this are counted first: they are little work, and then make no more files than they need."""
 
+_PER_PROCESSOR, _LEAST_PARTS, _MOST_PARTS = 4, 8, 256
+"""A part is a task, and for each row its number is sought among the bounds: no more of them than keep all processors busy."""
+
 
 class ValueParts(NamedTuple):
-    """So many parts of a view's rows, and SQL for the number of the part in which a row is."""
+    """So many parts of a view's rows, SQL for the number of the part in which a row is, and how many rows a file has."""
 
     number: int
     of_row: str
+    rows_of_file: int
 
 
 def value_parts(
     attempt: Attempt, query: Query, upstreams: Mapping[str, DeltaUpstream], column: str, *, rows: int
 ) -> ValueParts | None:
-    """Parts of about a file each by the values of a column of a view with about so many `rows`; None if its values are not
-    known before they are computed. Where 0 rows are known, there are about as many as in the table of the column if each of
-    them gives its own; for other queries None."""
+    """Parts by the values of a column of a view with about so many `rows`; None if its values are not known before they are
+    computed, or rows are few. Where 0 rows are known, there are about as many as in the table of the column if each of them
+    gives its own; for other queries None."""
     if not isinstance(query, RelationalQuery):
         return None
     place, name = query.origins.get(column.lower(), (-1, ""))
@@ -50,13 +55,27 @@ def value_parts(
     found = next((each for each in query.columns[upstream.name] if each.name.lower() == name), None)
     if read is None or found is None or (found.type not in WHOLE and found.type not in {"STRING", "DATE"}):
         return None
-    of_table = read.rows if isinstance(read, SnapshotRead) else read.held
-    number = min(files_for(rows or of_table, 0), RANGES)
-    ranges = _ranges(attempt, upstream, read, found, number) if number >= FEWEST else None
+    of_file = rows_of_file(_bytes_of_row(attempt, upstreams))
+    files = -(-(rows or _rows_of(read)) // of_file)
+    if files < FEWEST:
+        return None
+    wanted = max(_LEAST_PARTS, _PER_PROCESSOR * parallelism(attempt.spark))
+    ranges = _ranges(attempt, upstream, read, found, min(files, wanted, _MOST_PARTS))
     if ranges is None or not ranges.bounds:
         return None
     bounds = [str(key[0]) for key in ranges.bounds]
-    return ValueParts(len(bounds) + 1, part_of_value(quoted(column), found.type, bounds))
+    return ValueParts(len(bounds) + 1, part_of_value(quoted(column), found.type, bounds), of_file)
+
+
+def _bytes_of_row(attempt: Attempt, upstreams: Mapping[str, DeltaUpstream]) -> float:
+    """About how many bytes a row of joined tables has in files: as many as a row of each of them."""
+    read = [each for each in attempt.read.values() if isinstance(each, SnapshotRead | FullRead | LookupRead)]
+    sizes = {each.source: sum(file.size for file in upstreams[each.source].chosen(each)) for each in read}
+    return sum(sizes[each.source] / max(1, _rows_of(each)) for each in read)
+
+
+def _rows_of(read: SnapshotRead | FullRead | LookupRead) -> int:
+    return read.rows if isinstance(read, SnapshotRead) else read.held
 
 
 def _read_of(attempt: Attempt, place: int, name: str) -> SnapshotRead | FullRead | None:
@@ -78,4 +97,4 @@ def _ranges(
         return by_log
     keys = sampled(attempt.spark, upstream, version, (column,), read.held)
     known = [key for key in keys if key[0] is not None]
-    return by_sample(known, read.held, ranges=number) if known else None
+    return thinned(by_sample(known, read.held, ranges=number)) if known else None

@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["ROWS_OF_FILE", "SMALL_BYTES", "Group", "TouchedFile", "files_for", "group_for", "groups_of", "overlap"]
+__all__ = [
+    "ROWS_OF_FILE",
+    "SMALL_BYTES",
+    "Group",
+    "TouchedFile",
+    "files_for",
+    "group_for",
+    "groups_of",
+    "overlap",
+    "rows_of_file",
+]
 
 ROWS_OF_FILE: Final = 250_000
 """About so many rows are in a file: a merge reads and writes it again in a fraction of a second, and a view of a hundred
@@ -58,6 +68,16 @@ def files_for(rows: int, size: int) -> int:
         (1, 3, 8)
     """
     return max(1, -(-rows // ROWS_OF_FILE), -(-size // _BYTES_OF_FILE))
+
+
+def rows_of_file(bytes_of_row: float) -> int:
+    """How many rows are in a file, if each has so many bytes there.
+
+    Example:
+        >>> rows_of_file(20.5), rows_of_file(2**20), rows_of_file(2**30)
+        (250000, 128, 1)
+    """
+    return max(1, min(ROWS_OF_FILE, int(_BYTES_OF_FILE / max(1.0, bytes_of_row))))
 
 
 def groups_of(files: Sequence[TouchedFile]) -> list[Group]:

@@ -159,6 +159,14 @@ def test_rows_that_are_alike_in_many_tasks_are_laid_out_and_told_apart(lake: Lak
     assert lake.found("copied", ["k", "region"]) == lake.expected("copied", query, "many", "places")
 
 
+def test_files_of_wide_rows_hold_fewer_of_them(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merge_groups, "_BYTES_OF_FILE", 1_000)  # for rows of some sixty bytes
+    view_of(lake, "rows")
+    lake.project.refresh("rows")
+    is_right(lake, "rows")
+    assert max(pa.table(loaded(lake, "rows").get_add_actions())["num_records"].to_pylist()) < ROWS / 2
+
+
 def test_chunks_of_history_are_laid_out_by_the_log_of_their_table(lake: Lake) -> None:
     for at in range(0, 800, 50):
         lake.append("lines", ({"id": each, "place": f"place {each % PLACES:02}"} for each in range(at, at + 50)))
