@@ -118,8 +118,8 @@ CORRECTED: tuple[Mutation, ...] = (
     Mutation(
         name="values that a query tells apart are netted",
         file=NETTED,
-        old="grouped(alike, [*names, _TEXT], net, one)",
-        new="grouped(alike, names, net, one)",
+        old="grouped(alike, [*plain, *told, _TEXT], net, one)",
+        new="grouped(alike, [*plain, *told], net, one)",
         tests=(f"{ROWS}::test_only_rows_that_no_query_tells_apart_are_netted",),
     ),
     Mutation(

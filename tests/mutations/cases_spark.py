@@ -235,7 +235,7 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="what is staged as changes is committed as all that the view holds",
         file=TABLE_COMPUTE,
-        old="replaces=bool(counts.get(REPLACED)),",
+        old="replaces=bool(done.counts.get(REPLACED)),",
         new="replaces=plan.replaces,",
         tests=(ONLY_WHAT_DIFFERS,),
     ),
