@@ -58,7 +58,7 @@ COPIES: tuple[Mutation, ...] = (
         file="backfill_assets/query/grouped_rows.py",
         old="    if of_all and not groups.calls:",
         new="    if of_all and not groups:",
-        tests=(f"{CLASSES}::test_groups_that_no_sum_or_count_keeps_are_not_cut", AT_ONCE),
+        tests=("tests/query/test_grouped_rows.py::test_groups_that_no_sum_or_count_keeps_are_not_cut", AT_ONCE),
     ),
     Mutation(
         name="decimals of more than 34 digits are rounded as they go",

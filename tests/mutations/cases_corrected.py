@@ -69,8 +69,8 @@ CORRECTED: tuple[Mutation, ...] = (
     Mutation(
         name="variants are told by their text alone",
         file=NETTED,
-        old="schema_of_variant({quoted(name)}) || ' ' || CAST(",
-        new="CAST(",
+        old="concat_ws(' ', schema_of_variant({quoted(name)}), CAST(",
+        new="concat_ws(' ', CAST(",
         tests=(f"{ROWS}::test_variants_are_netted_by_what_they_hold",),
     ),
     Mutation(

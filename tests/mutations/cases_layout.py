@@ -133,6 +133,20 @@ LAYOUT = [
         tests=("tests/core/strategies/test_rule_choice.py",),
     ),
     Mutation(
+        name="epochs of other tables tell how long a rule takes",
+        file="backfill_assets/core/strategies/rule_choice.py",
+        old='if after.rule not in {"", "full"} and after.rows_read and _changed(before, after) == set(changed)',
+        new='if after.rule not in {"", "full"} and after.rows_read',
+        tests=("tests/core/strategies/test_rule_choice.py",),
+    ),
+    Mutation(
+        name="an epoch that only moved versions tells how long all takes",
+        file="backfill_assets/core/strategies/rule_choice.py",
+        old='if each.rule == "full" and each.rows_written]',
+        new='if each.rule == "full"]',
+        tests=("tests/core/strategies/test_rule_choice.py",),
+    ),
+    Mutation(
         name="a view is compared that is to be replaced",
         file="backfill_assets/adapters/compute/table_compute.py",
         old="        if old.is_empty or attempt.replaced:",

@@ -317,8 +317,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="more than a third of all rows is followed like a few",
         file="backfill_assets/core/strategies/rule_choice.py",
-        old="changes.most * changes.rows > changes.held",
-        new="changes.rows > changes.held",
+        old="            return MOST_CHANGED * rows > self.held\n",
+        new="            return rows > self.held\n",
         tests=("tests/core/strategies/test_rule_choice.py",),
     ),
     Mutation(

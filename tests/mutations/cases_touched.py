@@ -199,8 +199,8 @@ TOUCHED: Final = (
     Mutation(
         name="reach is learned from changes of other tables, too",
         file=CHOICE,
-        old="after.rows_read and _changed(before, after) == set(changed)",
-        new="after.rows_read and _changed(before, after) >= set(changed)",
+        old="after.keys_touched and after.rows_read and _changed(before, after) == set(changed)",
+        new="after.keys_touched and after.rows_read and _changed(before, after) >= set(changed)",
         tests=(LEARNED,),
     ),
     Mutation(
@@ -220,8 +220,8 @@ TOUCHED: Final = (
     Mutation(
         name="keys that reach much are followed",
         file=CHOICE,
-        old="changes.most * changes.rows * changes.reach > changes.held",
-        new="changes.most * changes.rows > changes.held",
+        old="changes.are_many(changes.rows * changes.reach)",
+        new="changes.are_many(changes.rows)",
         tests=(LEARNED, REACH),
     ),
     Mutation(

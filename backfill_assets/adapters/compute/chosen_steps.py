@@ -9,7 +9,14 @@ from backfill_assets.adapters.delta.key_statistics import may_be_null
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.epoch.records import CommitRecord, Plan, WhyFull
 from backfill_assets.core.progress.reads import FullRead
-from backfill_assets.core.strategies.rule_choice import Changes, chosen_rule, is_replaced, reach_of_changes, values_move
+from backfill_assets.core.strategies.rule_choice import (
+    Changes,
+    chosen_rule,
+    expected_seconds,
+    is_replaced,
+    reach_of_changes,
+    values_move,
+)
 from backfill_assets.core.strategies.table_plans import by_hashes, chunk_places
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.errors import VersionsLostError
@@ -73,6 +80,7 @@ class StepChoice:
             reach=reach_of_changes(self.records(), names) if by_keys else 1.0,
             moved=self.mode == "auto" and bool(steps.parameters) and values_move(self.records(), names),
             is_read=self.is_read,
+            seconds=lambda: expected_seconds(self.records(), names, sum(each.rows for each in changed)),
             nulls=lambda: any(self._may_be_null(query, plan, *each) for each in steps.nulls),
         )
         rule, why_full = chosen_rule(steps.rule, self.mode, changes)

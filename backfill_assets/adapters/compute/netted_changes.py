@@ -33,7 +33,7 @@ def netted_changes(rows: "DataFrame") -> "DataFrame":
     names = [name for name in rows.columns if name != CHANGE.name]
     plain = [name for name in names if name not in variants]
     told = {
-        f"{_VARIANT}{at}": F.expr(f"schema_of_variant({quoted(name)}) || ' ' || CAST({quoted(name)} AS STRING)")
+        f"{_VARIANT}{at}": F.expr(f"concat_ws(' ', schema_of_variant({quoted(name)}), CAST({quoted(name)} AS STRING))")
         for at, name in enumerate(variants)
     }
     alike = rows.withColumns({

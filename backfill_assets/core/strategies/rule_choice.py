@@ -14,6 +14,7 @@ __all__ = [
     "MOST_CHANGED_UNREAD",
     "Changes",
     "chosen_rule",
+    "expected_seconds",
     "is_replaced",
     "reach_of_changes",
     "values_move",
@@ -23,14 +24,16 @@ MOST_CHANGED = 3
 """Changes are followed where all tables hold this many times their rows. Beyond a third, computing everything costs less."""
 
 MOST_CHANGED_UNREAD = 20
-"""The same of a view that no other one reads, over tables of at least `LARGE` rows: its rows are replaced then without a look
-at those that it holds. Measured: at a hundredth of the rows a rule costs about as much as that, at a tenth two or three times
-as much."""
+"""The same of a view that no other one reads, over tables of at least `LARGE` rows, where its own epochs do not tell more
+(`expected_seconds`): its rows are replaced then without a look at those that it holds. Measured: at a hundredth of the rows a
+rule costs about as much as that, at a tenth two or three times as much."""
 
 LARGE = 500_000
 """Rows of all tables together. Of fewer, anything takes a second or two."""
 
 _MOVES, _ASKED_EVERY = 3, 10
+_TIMES_LEARNED = 20
+"""How many times as many rows as an epoch had its seconds tell about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,8 @@ class Changes:
     """What there is to follow: `rows` that changed, in tables that have `held` so many; whether the view `is_read` by others,
     which follow its changes; whether rows are `left_out` of what is read; how many rows of the tables each changed row is
     expected to `reach` by its keys; whether a value that the rule counts on is expected to be `moved`. Asked last: whether
-    there may be `nulls` where the rule allows none, and whether files and feeds tell what changed."""
+    there may be `nulls` where the rule allows none, and whether files and feeds tell what changed. `seconds` gives how long
+    an epoch is expected to take by the rule, and in full; None where that is not known."""
 
     rows: int
     held: int
@@ -48,11 +52,14 @@ class Changes:
     moved: bool = False
     is_read: bool = True
     nulls: Callable[[], bool] = lambda: False
+    seconds: Callable[[], tuple[float, float] | None] = lambda: None
 
-    @property
-    def most(self) -> int:
-        """How many times their rows all tables have to hold so that they are followed."""
-        return MOST_CHANGED if self.is_read or self.held < LARGE else MOST_CHANGED_UNREAD
+    def are_many(self, rows: float) -> bool:
+        """Whether it costs less to compute everything than to follow changes that reach so many rows."""
+        if self.is_read or self.held < LARGE:
+            return MOST_CHANGED * rows > self.held
+        known = self.seconds()
+        return MOST_CHANGED_UNREAD * rows > self.held if known is None else known[0] > known[1]
 
 
 def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]:
@@ -69,8 +76,8 @@ def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]
         (not changes.rows, "first"),
         (rule == "full", "no_rule"),
         (changes.left_out, "rows_left_out"),
-        (is_auto and changes.most * changes.rows > changes.held, "many_changes"),
-        (is_auto and changes.most * changes.rows * changes.reach > changes.held, "keys_reach_many"),
+        (is_auto and changes.are_many(changes.rows), "many_changes"),
+        (is_auto and changes.are_many(changes.rows * changes.reach), "keys_reach_many"),
         (is_auto and changes.moved, "parameters"),
     )
     for holds, why in against:
@@ -91,6 +98,34 @@ def is_replaced(why: WhyFull, changes: Changes) -> bool:
         (True, False)
     """
     return why in {"many_changes", "keys_reach_many"} and not changes.is_read and changes.held >= LARGE
+
+
+def expected_seconds(
+    records: Sequence[CommitRecord], changed: Collection[str], rows: int
+) -> tuple[float, float] | None:
+    """How long an epoch is expected to take by a rule, and in full: in proportion to the fastest of the largest epochs with
+    changes of just the same tables (those with half as many rows as any), and as long as the newest one in full. None where
+    there was none, or only with far fewer rows.
+
+    Args:
+        records: A table's newest commits, newest first.
+        changed: The upstreams that changed.
+        rows: How many rows changed.
+    """
+    in_full = [_seconds(each) for each in records if each.rule == "full" and each.rows_written]
+    by_rule = [
+        (after.rows_read, _seconds(after))
+        for after, before in pairwise(records)
+        if after.rule not in {"", "full"} and after.rows_read and _changed(before, after) == set(changed)
+    ]
+    most = max((many for many, _ in by_rule), default=0)
+    if not in_full or rows > _TIMES_LEARNED * most:
+        return None
+    return rows * min(seconds / many for many, seconds in by_rule if 2 * many >= most), in_full[0]
+
+
+def _seconds(record: CommitRecord) -> float:
+    return record.finished_at - record.started_at
 
 
 def reach_of_changes(records: Sequence[CommitRecord], changed: Collection[str]) -> float:

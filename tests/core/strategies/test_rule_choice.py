@@ -13,6 +13,7 @@ from backfill_assets.core.strategies.rule_choice import (
     MOST_CHANGED_UNREAD,
     Changes,
     chosen_rule,
+    expected_seconds,
     is_replaced,
     reach_of_changes,
     values_move,
@@ -68,6 +69,9 @@ UNREAD = replace(changes(rows=LARGE // MOST_CHANGED_UNREAD, held=LARGE), is_read
         (replace(UNREAD, rows=LARGE // 2, is_read=True), "many_changes", False),
         (replace(UNREAD, reach=1.1), "keys_reach_many", True),
         (replace(UNREAD, held=LARGE - 1), "", False),
+        (replace(UNREAD, seconds=lambda: (9.1, 9.0)), "many_changes", True),
+        (replace(UNREAD, rows=LARGE, reach=9.0, seconds=lambda: (9.0, 9.0)), "", False),
+        (replace(UNREAD, is_read=True, seconds=lambda: (9.1, 9.0)), "", False),
         (replace(UNREAD, held=LARGE - 1, rows=LARGE // 2), "many_changes", False),
     ],
 )
@@ -151,3 +155,32 @@ def test_values_that_moved_in_each_epoch_are_expected_to_move_again(
     assert values_move(records, ["a"]) == moves
     assert not values_move(records, ["b"])
     assert not values_move(records, ["a", "b"])
+
+
+def taken(epoch: int, rule: Rule, rows: int, seconds: float, versions: tuple[int, int]) -> CommitRecord:
+    """The same of an epoch that took so long, and the versions of tables `a` and `b` after it."""
+    made = record(epoch, rows=rows, a=versions[0], b=versions[1])
+    return made.model_copy(
+        update={"rule": rule, "rows_written": rows, "started_at": 100.0, "finished_at": 100 + seconds}
+    )
+
+
+def test_seconds_are_learned_from_the_largest_epoch_by_a_rule_and_the_newest_in_full() -> None:
+    records = [
+        taken(8, "linear", 600, 2.4, (7, 2)),
+        taken(7, "linear", 1_000, 3.0, (6, 2)),
+        taken(6, "full", 0, 0.1, (5, 2)),  # nothing but versions moved
+        taken(5, "linear", 10, 1.0, (5, 2)),
+        taken(4, "linear", 9_000, 1.0, (4, 2)),  # both tables
+        taken(3, "full", 50, 8.0, (3, 1)),
+        taken(2, "full", 70, 9.0, (2, 1)),
+        taken(1, "linear", 10**6, 70.0, (1, 1)),  # of what changed then nothing is known
+    ]
+    assert expected_seconds(records, ["a"], 2_000) == (6.0, 8.0)
+    assert expected_seconds(records, ["a"], 100) == (0.3, 8.0)
+    assert expected_seconds(records, ["a"], 20_000) == (60.0, 8.0)
+    assert expected_seconds(records, ["a"], 20_001) is None, "too many more rows"
+    assert expected_seconds(records, ["a", "b"], 9_000) == (1.0, 8.0)
+    assert expected_seconds(records, ["b"], 1) is None, "no epoch by a rule"
+    assert expected_seconds([taken(9, "linear", 500, 1.0, (8, 2)), *records], ["a"], 1_000) == (2.0, 8.0)
+    assert expected_seconds(records[:5], ["a"], 9) is None, "no epoch in full that wrote something"
