@@ -13,6 +13,7 @@ PARTITION: Final = "backfill_assets/query/partition.py"
 
 CASES: Final = "tests/query/test_lifting.py"
 CLASSES: Final = "tests/query/test_key_classes.py"
+GROUPED: Final = "tests/query/test_grouped_rows.py"
 EXACT: Final = "tests/query/test_rules_are_exact.py"
 AT_ONCE: Final = "tests/e2e/tables/test_places.py"
 FOUND: Final = "tests/e2e/tables/test_found_rows.py"
@@ -66,28 +67,28 @@ LIFTING: Final = (
         file=PARTITION,
         old="            self.nulls |= places\n",
         new="            self.nulls |= set()\n",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="NOT IN asks nothing of what it compares",
         file=PARTITION,
         old="            self.nulls |= self.cover.keys() - places\n",
         new="            self.nulls |= set()\n",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="what may be null is taken for what is not",
         file="backfill_assets/query/conditions.py",
         old='        for each in conjuncts(select.args.get("where"))\n',
         new="        for each in select.find_all(exp.Not)\n",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="NOT IN is a key of the view",
         file="backfill_assets/query/key_classes.py",
         old=" if asking or not found.apart else None",
         new="",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="NOT IN is followed whatever is null",

@@ -8,6 +8,7 @@ LINEAR = "tests/query/test_linear.py"
 AT_ONCE = "tests/e2e/tables/test_places.py"
 FOLLOWED = "tests/e2e/tables/test_relational.py::test_a_view_follows_what_changed_by_the_rule_for_its_query"
 CLASSES = "tests/query/test_key_classes.py"
+GROUPED = "tests/query/test_grouped_rows.py"
 EXACT = "tests/query/test_rules_are_exact.py"
 CHANGES = "backfill_assets/adapters/compute/relational_changes.py"
 APPLY = "backfill_assets/adapters/sql/apply_relational.py"
@@ -83,7 +84,7 @@ RULES: tuple[Mutation, ...] = (
         file=PARTITION,
         old="        if not left:\n            self.refuse(select)\n        return left",
         new="        return left or carriers",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="windows over several values of a key are computed in part",
@@ -91,14 +92,14 @@ RULES: tuple[Mutation, ...] = (
         old='                if not self.computed.kept(carriers, window.args.get("partition_by") or []):\n'
         "                    self.refuse(select)",
         new="                if not carriers:\n                    self.refuse(select)",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="joined rows of different values of a key are computed in part",
         file=PARTITION,
         old="        if left.covered and right.covered and not links:\n            self._unlinked(before, join)\n",
         new="",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="an outer join is computed in part by its other side",
@@ -106,7 +107,7 @@ RULES: tuple[Mutation, ...] = (
         old='        if right.covered and not left.covered and not (is_inner or side == "RIGHT"):\n'
         "            self.refuse(join)\n",
         new="",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="a RIGHT JOIN is computed in part by its left side",
@@ -114,35 +115,35 @@ RULES: tuple[Mutation, ...] = (
         old='        if left.covered and not right.covered and side in {"RIGHT", "FULL"}:\n'
         "            self.refuse(*before)\n",
         new="",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="the side that an outer join may leave out is taken for a key",
         file=PARTITION,
         old="        if is_inner:\n            carriers = closed",
         new='        if not side or side == "LEFT":\n            carriers = closed',
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="a subquery over all rows is computed in part",
         file=PARTITION,
         old="            if found.covered and not found.linked and not alike:\n                self.refuse(inner)\n",
         new="",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="NOT IN and OR are taken for a join by the key",
         file=PARTITION,
         old="                and id(around) in top\n",
         new="",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="rows of DISTINCT of which values of a key differ are computed in part",
         file=PARTITION,
         old='(select.args.get("distinct") and not given)',
         new='(select.args.get("into") and not given)',
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="one side of UNION ALL is given again for each value",
@@ -151,70 +152,70 @@ RULES: tuple[Mutation, ...] = (
         "            outputs = left.outputs if both or not right.covered else ()",
         new="        if isinstance(node, exp.Except | exp.Intersect | exp.Union):\n"
         "            outputs = left.outputs or right.outputs",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="what EXCEPT takes away is not joined by the key",
         file=PARTITION,
         old="            outputs = left.outputs if both or not right.covered else ()",
         new="            outputs = left.outputs or right.outputs",
-        tests=(CLASSES, EXACT),
+        tests=(CLASSES, GROUPED, EXACT),
     ),
     Mutation(
         name="LIMIT is computed in part",
         file=PARTITION,
         old='("limit", "offset", "windows", "kind"))',
         new='("offset", "windows", "kind"))',
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="grouping sets are computed in part",
         file=PARTITION,
         old="        if sets or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):\n            self.refuse(select)\n",
         new="",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="floats are taken for a key",
         file="backfill_assets/query/kinds.py",
         old='    return name.replace(" ", "") if _EXACT.fullmatch(name) else ""',
         new='    return name.replace(" ", "")',
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="texts and numbers are taken for one key",
         file="backfill_assets/query/conditions.py",
         old='    return kind_of(left) == kind_of(right) != ""',
         new="    return True",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="a set operation of two types tells the key of one of them",
         file=PARTITION,
         old="        outputs = tuple(at for at in outputs if kinds[at])\n",
         new="",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="spaces at the end of a text make another key of it",
         file="backfill_assets/query/key_classes.py",
         old='        return f"xxhash64(rtrim({value}))" if self.kind == "STRING" else f"xxhash64({value})"',
         new='        return f"xxhash64({value})"',
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="integers of two widths have different hashes",
         file="backfill_assets/query/key_classes.py",
         old='        return f"xxhash64(CAST({value} AS BIGINT))"',
         new='        return f"xxhash64({value})"',
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="a name of WITH that is read twice is covered in one of its places",
         file="backfill_assets/query/key_classes.py",
         old="        if any(len(some) > 1 for some in covered.values()):\n            return None\n",
         new="        covered = {number: {max(some)} for number, some in covered.items()}\n",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="rows of two touched keys come twice",
@@ -263,21 +264,21 @@ RULES: tuple[Mutation, ...] = (
         file="backfill_assets/query/grouped_rows.py",
         old='f"CASE WHEN {HERE} = 1 THEN {each} END"',
         new='f"{each}"',
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="sums of floats are taken back that were computed again",
         file="backfill_assets/query/relational.py",
         old="classes=partners if exact else NO_CLASSES",
         new="classes=partners",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="sessions that a GROUP BY merges are added up",
         file="backfill_assets/query/grouped_rows.py",
         old='if any(token.text.lower() == "session_window" for token in tokens):',
         new="if False:",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="sessions that come and go are merged",
@@ -291,14 +292,14 @@ RULES: tuple[Mutation, ...] = (
         file="backfill_assets/query/resolved.py",
         old="    _put_calls(tree, {column.name.lower() for each in found for column in tables[each.upstream]})\n",
         new="",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="a source that is called like a window is taken for it",
         file="backfill_assets/query/resolved.py",
         old="name in _WINDOWS and name not in others | {*columns}",
         new="name in _WINDOWS",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="groups of joined rows are not proved by the user's own text",
@@ -312,7 +313,7 @@ RULES: tuple[Mutation, ...] = (
         file="backfill_assets/query/relational.py",
         old="(whole is not None or not can_hide(tokens))",
         new="whole is not None",
-        tests=(CLASSES,),
+        tests=(CLASSES, GROUPED),
     ),
     Mutation(
         name="more than a third of all rows is followed like a few",
