@@ -81,6 +81,6 @@ COPIES: tuple[Mutation, ...] = (
         file=APPLY,
         old="F.row_number().over(same)",
         new="F.rank().over(same)",
-        tests=("tests/e2e/tables/test_layout.py::test_copies_of_a_row_in_several_chunks_are_told_apart",),
+        tests=("tests/e2e/tables/test_apply.py::test_equal_rows_have_numbers_of_their_own",),
     ),
 )

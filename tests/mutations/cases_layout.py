@@ -10,7 +10,6 @@ PURE = "tests/core/epoch/test_merge_groups.py"
 REAL = "tests/e2e/tables/test_layout.py"
 RENAMED = "tests/query/test_relational.py::test_a_query_that_gives_columns_other_names_is_not_looked_into"
 ALIKE = f"{REAL}::test_rows_that_are_alike_in_many_tasks_are_laid_out_and_told_apart"
-FIRST = f"{REAL}::test_the_first_build_is_laid_out_and_neighbours_that_change_are_in_few_files[rows]"
 
 LAYOUT = [
     Mutation(
@@ -18,7 +17,7 @@ LAYOUT = [
         file="backfill_assets/adapters/compute/laid_out.py",
         old="    return rows.repartitionByRange(files, *map(quoted, columns)) if files > 1 else rows.coalesce(1)",
         new="    return rows.repartition(files, *map(quoted, columns)) if files > 1 else rows.coalesce(1)",
-        tests=(FIRST,),
+        tests=(f"{REAL}::test_rows_of_which_nothing_is_known_are_counted_and_laid_out",),
     ),
     Mutation(
         name="files of neighbours become one without end",
@@ -110,13 +109,6 @@ LAYOUT = [
         old='return f"IF({column} <= {bound},',
         new='return f"IF({column} < {bound},',
         tests=("tests/adapters/sql/test_value_parts.py",),
-    ),
-    Mutation(
-        name="the log of all files divides a chunk of some",
-        file="backfill_assets/adapters/compute/value_parts.py",
-        old="upstream.chosen(read), column)",
-        new="upstream.version(version).files, column)",
-        tests=(f"{REAL}::test_chunks_of_history_are_laid_out_by_the_log_of_their_table",),
     ),
     Mutation(
         name="a column that is computed is taken for one that is read",

@@ -161,6 +161,12 @@ def test_names_that_are_words_of_sql_or_need_quotes_work(spark: "SparkSession") 
     assert bag(rows) == Counter([(1, 2, 3, "me", 4, 0, 3, WHEN, 4)])
 
 
+def test_equal_rows_have_numbers_of_their_own(spark: "SparkSession") -> None:
+    rows = spark.createDataFrame([(1, 2), (1, 2), (3, 4)], "a INT, b INT")
+    found = numbered(rows, ["a", "b"], [ROW_HASH, COPY]).select("a", COPY).collect()
+    assert sorted(map(tuple, found)) == [(1, 1), (1, 2), (3, 1)]
+
+
 def test_rows_that_differ_in_where_they_are_null_are_numbered_alike(spark: "SparkSession") -> None:
     # Spark's hashes ignore nulls, so these rows have the same hash.
     rows = [(1, None), (None, 1)]
