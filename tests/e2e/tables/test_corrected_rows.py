@@ -99,6 +99,7 @@ def test_variants_are_netted_by_what_they_hold(lake: Lake) -> None:
     })  # fmt: skip
 
 
+@pytest.mark.full
 def test_a_row_beside_a_variant_may_be_corrected(lake: Lake) -> None:
     made = "SELECT id, IF(id = 7, 0, 2) AS parts, parse_json('{\"a\": 1}') AS j FROM range(40)"
     lake.write("odd", lake.spark.sql(made.replace("IF(id = 7, 0, 2)", "2")))
