@@ -41,22 +41,22 @@ CORRECTED: tuple[Mutation, ...] = (
     Mutation(
         name="errors of functions without a SQLSTATE are taken for failures",
         file=ERRORS,
-        old="        return _IN_TASK in text and _OF_EXPRESSION.search(text) is not None",
+        old="        return bool(_COMPUTING.search(text)) and _OF_EXPRESSION.search(text) is not None",
         new="        return False",
         tests=(SAID,),
     ),
     Mutation(
         name="any error of Java is taken for one about values",
         file=ERRORS,
-        old="        return _IN_TASK in text and _OF_EXPRESSION.search(text) is not None",
-        new="        return _IN_TASK in text",
+        old="        return bool(_COMPUTING.search(text)) and _OF_EXPRESSION.search(text) is not None",
+        new="        return bool(_COMPUTING.search(text))",
         tests=(SAID,),
     ),
     Mutation(
         name="errors about values with the state of others are taken for failures",
         file=ERRORS,
-        old=" or _CONDITION.search(text) is not None",
-        new="",
+        old="    if _NAMED_OTHERWISE.search(text):",
+        new="    if not text:",
         tests=(SAID,),
     ),
     Mutation(

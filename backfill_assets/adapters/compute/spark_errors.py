@@ -8,15 +8,19 @@ _STATE = re.compile(r"SQLSTATE: (\w{5})\b")
 _OF_VALUES = re.compile(r"22\w{3}|21000|23505|P0001")
 """SQLSTATEs of errors about values: data exceptions, a subquery for one value with several, a duplicate key in a map, and
 `raise_error`."""
-_CONDITION = re.compile(r"\[(?:COLLECTION_SIZE_LIMIT_EXCEEDED|INVALID_FORMAT)\b")
-"""Errors about values that Spark gives another SQLSTATE, such as that of a syntax error for a pattern in a column."""
-_IN_TASK = "Job aborted due to stage failure"
+_NAMED_OTHERWISE = re.compile(
+    r"\[(?:COLLECTION_SIZE_LIMIT_EXCEEDED|INVALID_FORMAT)\b|due to exceeding the limit \d+ elements"
+)
+"""Errors about values that have another SQLSTATE, such as that of a syntax error for a pattern in a column, or none."""
+_COMPUTING = re.compile(r"Job aborted due to stage failure|org\.apache\.spark\.sql\.catalyst\.expressions\.")
+"""What stands in the error of a task, or of rows that Spark computes while it plans."""
 _OF_EXPRESSION = re.compile(
-    r"\b(?:java\.util\.regex\.PatternSyntaxException|java\.util\.\w*Format\w*Exception|java\.time\.(?:\w+\.)*\w+Exception"
+    r"\b(?:org\.apache\.spark\.Spark(?:Arithmetic|ArrayIndexOutOfBounds|DateTime|IllegalArgument|NumberFormat)Exception"
+    r"|java\.util\.regex\.PatternSyntaxException|java\.util\.\w*Format\w*Exception|java\.time\.(?:\w+\.)*\w+Exception"
     r"|java\.lang\.(?:Arithmetic|ArrayIndexOutOfBounds|IllegalArgument|IndexOutOfBounds|NegativeArraySize|NumberFormat"
     r"|StringIndexOutOfBounds)Exception|java\.lang\.RuntimeException: (?:Invalid XML|Error loading expression))"
 )
-"""Errors of Java that some functions raise for a value in a task, without any SQLSTATE."""
+"""Errors of Java that some functions raise for a value, without any SQLSTATE."""
 _CALLED, _CAUSE = "An error occurred while calling", "Caused by: "
 _NAMED = re.compile(r"\[[A-Z][A-Z0-9_.]+\] .*")
 """An error as Spark names it."""
@@ -35,13 +39,20 @@ def is_of_values(error: Exception) -> bool:
     from pyspark.errors import PySparkException
 
     state = error.getSqlState() if isinstance(error, PySparkException) else None
-    text = str(error)
+    text = f"{error}\n{_raised(error)}"
     if state is None:  # in-process, PySpark passes some Java errors on unchanged
         stated = _STATE.search(text)
         state = stated.group(1) if stated else ""
+    if _NAMED_OTHERWISE.search(text):
+        return True
     if not state:
-        return _IN_TASK in text and _OF_EXPRESSION.search(text) is not None
-    return _OF_VALUES.fullmatch(state) is not None or _CONDITION.search(text) is not None
+        return bool(_COMPUTING.search(text)) and _OF_EXPRESSION.search(text) is not None
+    return _OF_VALUES.fullmatch(state) is not None
+
+
+def _raised(error: Exception) -> str:
+    """What Java raised and where, if PySpark has put only the cause of that into its own error."""
+    return str(getattr(error, "_stackTrace", None) or "")
 
 
 def reason_of(error: Exception) -> str:

@@ -65,6 +65,9 @@ IN_TASK = "[org.apache.spark.SparkException] Job aborted due to stage failure: T
         f"{IN_TASK}java.util.regex.PatternSyntaxException: Unclosed group near index 1",
         f"{IN_TASK}java.lang.IllegalArgumentException: requirement failed: Illegal sequence boundaries: 1 to -5 by 1",
         f"{IN_TASK}java.time.zone.ZoneRulesException: Unknown time-zone ID",
+        "org.apache.spark.SparkIllegalArgumentException: Illegal sequence boundaries: 1 to -5 by 1\n"
+        "\tat org.apache.spark.sql.catalyst.expressions.GeneratedClass$GeneratedIterator.processNext(Unknown Source)",
+        "Cannot create array with 2147483647 elements of data due to exceeding the limit 2147483632 elements for ArrayData.",
         f"{IN_TASK}java.lang.RuntimeException: Invalid XML document",
     ],
 )
