@@ -5,7 +5,7 @@ a session's time zone.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -40,19 +40,22 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def spans(upstream: DeltaUpstream, version: int, leading: Column) -> list[Span] | None:
     """The range of the leading key column in each file that has rows; None if it is unknown for one of them."""
     at = upstream.version(version)
-    stored = _stored_name(at, leading)
-    found = [
-        _span(file, rows, leading, stored) for file, rows in zip(at.files, upstream.rows(version), strict=True) if rows
-    ]
-    known = [span for span in found if span is not None]
-    return known if len(known) == len(found) else None
+    return _all_known(at, zip(at.files, upstream.rows(version), strict=True), leading)
 
 
 def spans_of_files(version: Version, files: Sequence[DataFile], leading: Column) -> list[Span] | None:
-    """The same of some files of a version; None also if the log does not say how many rows one of them has."""
+    """The same of some files of a version; None also if the log does not say how many rows one of them has, or for more files
+    than `MAX_FILES`."""
+    stated = [(file, file.stated_rows) for file in files] if len(files) <= MAX_FILES else []
+    counted = [(file, rows) for file, rows in stated if rows is not None]
+    return _all_known(version, counted, leading) if len(counted) == len(files) else None
+
+
+def _all_known(version: Version, files: Iterable[tuple[DataFile, int]], leading: Column) -> list[Span] | None:
+    """The ranges in those files of a version that have rows; None if one is unknown."""
     stored = _stored_name(version, leading)
-    found = [_span(file, file.stated_rows or 0, leading, stored) for file in files if file.stated_rows != 0]
-    known = [span for span in found if span is not None and span.rows]
+    found = [_span(file, rows, leading, stored) for file, rows in files if rows]
+    known = [span for span in found if span is not None]
     return known if len(known) == len(found) else None
 
 
