@@ -10,7 +10,8 @@ from functools import partial
 
 from sqlglot import exp
 
-from backfill_assets.query.ddl import Column, invalid_name_characters
+from backfill_assets.query.column_names import check_column_name
+from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import CLOCK_NODES, CURRENT_NODES, reads_clock, refused_calls
 from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.parsing import Part, upstream_named
@@ -209,7 +210,7 @@ def _outputs(item: exp.Expr, scope: Scope, *, named: bool) -> list[Output]:
     if named and not output.name:
         raise refusal("UNNAMED_COLUMN", f"the query's column {item.sql('spark')} has no name")
     if named:
-        _check_output_name(output.name)
+        check_column_name(output.name)
     return [output]
 
 
@@ -225,16 +226,6 @@ def _output(item: exp.Expr, scope: Scope) -> Output:
     if not alias and isinstance(value, exp.Dot) and isinstance(value.expression, exp.Identifier):
         return Output(value.expression.name)
     return Output(alias)
-
-
-def _check_output_name(name: str) -> None:
-    if name.startswith("__"):
-        raise refusal("COLUMN_NAME", f"the query's column {name!r} begins with `__`, which is for hidden columns")
-    wrong = invalid_name_characters(name)
-    if wrong:
-        raise refusal(
-            "COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not accept: {wrong!r}"
-        )
 
 
 def name_parts(column: exp.Column) -> list[str]:

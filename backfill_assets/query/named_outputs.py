@@ -6,7 +6,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
-from backfill_assets.query.ddl import Column, invalid_name_characters
+from backfill_assets.query.column_names import check_column_name
+from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import Occurrence
 from backfill_assets.query.refusals import refusal
 
@@ -40,12 +41,8 @@ def check_names(names: Sequence[str]) -> None:
 def _check_name(name: str) -> None:
     if not name:
         raise refusal("UNNAMED_COLUMN", "a column of the query has no name")
-    if name.startswith("__"):
-        raise refusal("COLUMN_NAME", f"the query's column {name!r} begins with `__`, which is for hidden columns")
-    if name != "*" and (wrong := invalid_name_characters(name)):
-        raise refusal(
-            "COLUMN_NAME", f"the query's column {name!r} has characters that Delta does not accept: {wrong!r}"
-        )
+    if name != "*":
+        check_column_name(name)
 
 
 def _expanded(root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]) -> list[str]:

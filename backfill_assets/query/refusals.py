@@ -14,7 +14,7 @@ _ROW_BY_ROW: Final = "a row-wise view computes each row from one record alone"
 
 HINTS: Final = MappingProxyType({
     "AGGREGATE": f"{_ROW_BY_ROW}; aggregate when reading the view",
-    "COLUMN_NAME": "name the column with AS, using letters, digits and underscores, and no `__` in front",
+    "COLUMN_NAME": "give the column another name with AS: letters, digits and underscores, and no `__` in front",
     "CTE": "write the query without WITH: SELECT expressions FROM one upstream WHERE conditions",
     "DISTINCT": f"{_ROW_BY_ROW}; use UNION ALL, and remove duplicates when reading the view",
     "DUPLICATE_COLUMN": "give each column its own name with AS; Spark does not tell names apart by case",

@@ -111,6 +111,13 @@ LAYOUT = [
         tests=("tests/adapters/sql/test_value_parts.py",),
     ),
     Mutation(
+        name="bounds of a column are taken for those of another type",
+        file="backfill_assets/adapters/compute/value_parts.py",
+        old='    return (read in WHOLE and held in WHOLE) or (read == held and read in {"STRING", "DATE"})',
+        new='    return read in WHOLE | {"STRING", "DATE"}',
+        tests=(f"{REAL}::test_a_column_that_a_union_gives_another_type_has_no_bounds_of_its_own",),
+    ),
+    Mutation(
         name="a column that is computed is taken for one that is read",
         file="backfill_assets/query/origins.py",
         old="    if not isinstance(node, exp.Column):\n        return None\n",

@@ -34,6 +34,20 @@ REPLACE: tuple[Mutation, ...] = (
         tests=(SEEN,),
     ),
     Mutation(
+        name="a replaced view keeps the order of its columns",
+        file="backfill_assets/adapters/delta/output.py",
+        old="        anew = new_life and reorders(table.schema(), schema)",
+        new="        anew = False",
+        tests=(f"{REAL}::test_columns_come_in_the_order_of_the_new_definition",),
+    ),
+    Mutation(
+        name="a view has a column with a name of the change feed",
+        file="backfill_assets/query/column_names.py",
+        old="    if name.lower() in _OF_THE_FEED:",
+        new="    if name in _OF_THE_FEED:",
+        tests=("tests/query/test_rowwise.py",),
+    ),
+    Mutation(
         name="copied files that a commit named are swept",
         file="backfill_assets/adapters/delta/staging.py",
         old="""        names |= {action["add"]["path"].partition("/")[0] for action in actions if "add" in action}""",

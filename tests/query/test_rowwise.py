@@ -215,6 +215,8 @@ REFUSED = [
     ("UNNAMED_COLUMN", "SELECT a + 1 FROM orders"),
     ("COLUMN_NAME", "SELECT a AS __a FROM orders"),
     ("COLUMN_NAME", "SELECT a AS `a b` FROM orders"),
+    ("COLUMN_NAME", "SELECT a AS _Change_Type FROM orders"),
+    ("COLUMN_NAME", "SELECT a, a AS _commit_version, a AS _commit_timestamp FROM orders"),
     ("DUPLICATE_COLUMN", "SELECT a, b AS A FROM orders"),
     ("STAR", "SELECT st.* FROM orders"),
     ("STAR", "SELECT struct(*) AS s FROM orders"),

@@ -18,7 +18,7 @@ from backfill_assets.core.epoch.ports import KeyRanges
 from backfill_assets.core.progress.reads import FullRead, LookupRead, SnapshotRead
 from backfill_assets.core.strategies.key_cuts import by_files, by_sample, thinned
 from backfill_assets.core.strategies.table_plans import chunk_places
-from backfill_assets.query.ddl import Column, quoted
+from backfill_assets.query.ddl import Column, columns_of_delta, quoted
 from backfill_assets.query.query import Query
 from backfill_assets.query.relational import RelationalQuery
 
@@ -53,7 +53,7 @@ def value_parts(
     upstream = upstreams[query.occurrences[place]]
     read = _read_of(attempt, place, upstream.name)
     found = next((each for each in query.columns[upstream.name] if each.name.lower() == name), None)
-    if read is None or found is None or (found.type not in WHOLE and found.type not in {"STRING", "DATE"}):
+    if read is None or found is None or not _are_alike(found.type, _type_in_view(attempt, column)):
         return None
     of_file = rows_of_file(_bytes_of_row(attempt, upstreams))
     files = -(-(rows or _rows_of(read)) // of_file)
@@ -65,6 +65,18 @@ def value_parts(
         return None
     bounds = [str(key[0]) for key in ranges.bounds]
     return ValueParts(len(bounds) + 1, part_of_value(quoted(column), found.type, bounds), of_file)
+
+
+def _type_in_view(attempt: Attempt, column: str) -> str:
+    table = attempt.view.last()
+    assert table is not None
+    return next(each.type for each in columns_of_delta(table.schema().to_json()) if each.name.lower() == column.lower())
+
+
+def _are_alike(read: str, held: str) -> bool:
+    """Whether a column of a view has bounds where what it is read from has them: parts of a union may have given it another
+    type, such as text to numbers."""
+    return (read in WHOLE and held in WHOLE) or (read == held and read in {"STRING", "DATE"})
 
 
 def _bytes_of_row(attempt: Attempt, upstreams: Mapping[str, DeltaUpstream]) -> float:

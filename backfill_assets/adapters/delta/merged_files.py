@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 
 from backfill_assets.adapters.delta.maintenance import put_commit
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -23,7 +23,17 @@ from backfill_assets.core.epoch.conservation import MergedRows, check_merged, to
 from backfill_assets.core.epoch.records import Staged, StagedFile
 from backfill_assets.errors import TableFeatureError
 
-__all__ = ["MergeLarge", "Merged", "asks_more", "check_features", "check_rows", "commit_merged", "merged_folder"]
+__all__ = [
+    "MergeLarge",
+    "Merged",
+    "asks_more",
+    "check_features",
+    "check_rows",
+    "commit_merged",
+    "merged_folder",
+    "reorders",
+    "written",
+]
 
 _LISTS_FEATURES = 7
 _UNTIL_SET = {
@@ -44,13 +54,15 @@ _log = logging.getLogger(__name__)
 @dataclass(frozen=True, kw_only=True)
 class Merged:
     """What a commit makes of a version: the paths that are not part of it any more, new files, and those of the feed; and
-    what the table's history calls it. Where it `changes_data` not, the files hold the rows that were there."""
+    what the table's history calls it. Where it `changes_data` not, the files hold the rows that were there. `schema`: the
+    Delta schema that the table gets with them, if it is another one."""
 
     removed: frozenset[str]
     files: tuple[StagedFile, ...]
     feed: tuple[StagedFile, ...]
     operation: str = "MERGE"
     changes_data: bool = True
+    schema: str = ""
 
 
 MergeLarge = Callable[[TableLocation, DeltaTable, Staged], Merged]
@@ -62,6 +74,20 @@ def merged_folder(staged: Staged, table: DeltaTable) -> str:
     may still be made, and needs its files."""
     attempt = staged.files[0].path.partition("/")[0]
     return f"{attempt}/merged-{table.version()}-{uuid.uuid4().hex[:8]}"
+
+
+def written(table: DeltaTable, staged: Staged, schema: Schema | None) -> Merged:
+    """What adds the staged rows to a table, or makes them all that it has, and gives it another schema if there is one."""
+    removed = frozenset(_sizes(table)) if staged.replaces else frozenset[str]()
+    named = schema.to_json() if schema is not None else ""
+    return Merged(removed=removed, files=staged.files, feed=(), operation="WRITE", schema=named)
+
+
+def reorders(before: Schema, after: Schema) -> bool:
+    """Whether schemas have the same columns in another order: delta-rs takes them for the same, and leaves the table's as it
+    was."""
+    names = [[each.name for each in schema.fields] for schema in (before, after)]
+    return names[0] != names[1] and sorted(names[0]) == sorted(names[1])
 
 
 def asks_more(table: DeltaTable) -> list[str]:
@@ -121,6 +147,7 @@ def commit_merged(
     sizes = _sizes(table) if merged.removed else {}
     actions = [
         *({"txn": {"appId": app, "version": number, "lastUpdated": now}} for app, number in numbers.items()),
+        *([_described(table, merged.schema)] if merged.schema else []),
         *(_removed(path, sizes[path], now, merged.changes_data) for path in sorted(merged.removed)),
         *(_added(each, merged.changes_data) for each in merged.files),
         *map(_changed, merged.feed),
@@ -140,6 +167,21 @@ def _is_unset(feature: str, properties: Mapping[str, str | None]) -> bool:
     begins = _UNTIL_SET.get(feature)
     found = [] if begins is None else [value for name, value in properties.items() if name.startswith(begins)]
     return begins is not None and all((value or "false").lower() in _OFF for value in found)
+
+
+def _described(table: DeltaTable, schema: str) -> dict[str, Any]:
+    """What a table is, as it was, but with another schema."""
+    known = table.metadata()
+    described = {
+        "id": str(known.id),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": list(known.partition_columns),
+        "configuration": dict(known.configuration),
+        "createdTime": known.created_time,
+        **{name: text for name in ("name", "description") if (text := getattr(known, name))},
+    }
+    return {"metaData": described}
 
 
 def _removed(path: str, size: int, now: int, changes: bool) -> dict[str, Any]:

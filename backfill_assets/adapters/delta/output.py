@@ -36,6 +36,8 @@ from backfill_assets.adapters.delta.merged_files import (
     check_features,
     check_rows,
     commit_merged,
+    reorders,
+    written,
 )
 from backfill_assets.adapters.delta.merged_rows import are_findable, merge_rows
 from backfill_assets.adapters.delta.same_key import column, lies_in, same_key
@@ -209,16 +211,17 @@ class DeltaOutput:
 
     def _append(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         new_life = record.kind is CommitKind.CREATE
-        if not new_life and not staged.replaces and not asks_more(table):
-            numbers, metadata = self._numbers(record), metadata_of(record)
-            made = Merged(removed=frozenset(), files=staged.files, feed=(), operation="WRITE")
-            if not commit_merged(self.location, table, made, numbers=numbers, metadata=metadata):
+        schema = Schema.from_json(staged.delta_schema or self.schema()) if new_life else table.schema()
+        anew = new_life and reorders(table.schema(), schema)
+        if (anew or not (new_life or staged.replaces)) and not asks_more(table):
+            made, numbers = written(table, staged, schema if anew else None), self._numbers(record)
+            if not commit_merged(self.location, table, made, numbers=numbers, metadata=metadata_of(record)):
                 raise CommitFailedError(f"{self.location.uri}: there is a version {table.version() + 1} already")
             return
         self.location.to_write(table).create_write_transaction(
             [_add(each) for each in staged.files],
             "overwrite" if staged.replaces else "append",
-            Schema.from_json(staged.delta_schema or self.schema()) if new_life else table.schema(),
+            schema,
             commit_properties=self._properties(record),
             post_commithook_properties=_NO_CLEANUP,
         )

@@ -138,6 +138,19 @@ def test_history_in_chunks_is_laid_out_by_maintain_and_goes_on(
         assert outcome.passed, outcome
 
 
+def test_a_column_that_a_union_gives_another_type_has_no_bounds_of_its_own(lake: Lake) -> None:
+    """Bounds of texts say nothing of numbers, and are none."""
+    for first in range(1000, 1400, 50):
+        lake.append("codes", ({"code": f"c{at}" if first < 1200 else f"{at}"} for at in range(first, first + 50)))
+    query = "SELECT code AS k FROM codes WHERE code NOT LIKE 'c%' UNION SELECT id FROM orders"
+    lake.view("mixed", query, lake.table("codes", None), lake.table("orders"), primary_key="k", refresh_mode="full")
+    lake.project.refresh("mixed")
+    lake.sql("orders", "UPDATE {t} SET id = id + 5000")
+    lake.project.refresh("mixed")
+    assert lake.shown("mixed") == lake.expected("mixed", query, "codes", "orders") != Counter()
+    assert lake.project.record("mixed").engine == "overwrite"
+
+
 @pytest.mark.parametrize("in_files", [True, False], ids=["in order", "in no order"])
 def test_rows_that_are_alike_in_many_tasks_are_laid_out_and_told_apart(lake: Lake, in_files: bool) -> None:
     made = [{"id": at, "k": at // 3 if at % 10 else None, "place": f"place {at % 3:02}"} for at in range(600)]

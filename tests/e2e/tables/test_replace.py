@@ -92,6 +92,20 @@ def test_readers_see_all_old_rows_and_then_all_new_ones(lake: Lake) -> None:
 
 
 @pytest.mark.full
+def test_columns_come_in_the_order_of_the_new_definition(lake: Lake) -> None:
+    """delta-rs takes schemas with the same columns for the same."""
+    redefine(lake, "SELECT v * 2 AS twice, id FROM base WHERE v > 0")
+    assert replaced(lake.project).switched
+    expected = lake.expected("large", "SELECT v * 2 AS twice, id FROM base WHERE v > 0", "base")
+    assert lake.shown("large") == expected != Counter()
+    table = DeltaTable(lake.location("large"))
+    assert [each.name for each in table.schema().fields] == ["twice", "id"]
+    assert table.metadata().configuration["delta.enableChangeDataFeed"] == "true"
+    lake.sql("base", "DELETE FROM {t} WHERE id = 6")
+    lake.project.refresh("large")
+    lake.passes("large", ("exactly_once", "rows_conserved"))
+
+
 def test_what_was_replaced_comes_back_and_goes_on(lake: Lake) -> None:
     before = rows(lake)
     redefine(lake, GROUPS)
