@@ -18,7 +18,7 @@ from backfill_assets.core.strategies.rule_choice import (
     values_move,
 )
 from backfill_assets.core.strategies.table_plans import by_hashes, chunk_places
-from backfill_assets.core.strategies.table_skips import keys_left_out
+from backfill_assets.core.strategies.table_skips import leaves_out
 from backfill_assets.errors import VersionsLostError
 from backfill_assets.query.query import Query
 from backfill_assets.query.relational import RelationalQuery
@@ -75,7 +75,7 @@ class StepChoice:
         changes = Changes(
             rows=sum(each.rows for each in changed),
             held=held_rows(plan),
-            left_out=any(keys_left_out(plan, each.source) for each in plan.reads if isinstance(each, FullRead)),
+            left_out=leaves_out(plan),
             readable=lambda: changes_readable(self.upstreams, changed, before=before),
             reach=reach_of_changes(self.records(), names) if by_keys else 1.0,
             moved=self.mode == "auto" and bool(steps.parameters) and values_move(self.records(), names),

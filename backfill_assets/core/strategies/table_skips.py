@@ -12,7 +12,7 @@ from backfill_assets.core.epoch.skips import Skip, keys_of
 from backfill_assets.core.progress.positions import NamedKey, SnapshotPosition
 from backfill_assets.core.progress.reads import SkipRead, TableRead
 
-__all__ = ["keys_left_out", "leaving_out", "left_out_alike", "skip_reads"]
+__all__ = ["keys_left_out", "leaves_out", "leaving_out", "left_out_alike", "skip_reads"]
 
 
 def leaving_out(position: SnapshotPosition, wanted: Iterable[Skip]) -> SnapshotPosition:
@@ -27,6 +27,12 @@ def leaving_out(position: SnapshotPosition, wanted: Iterable[Skip]) -> SnapshotP
 def left_out_alike(one: SnapshotPosition, two: SnapshotPosition) -> bool:
     """Whether two positions leave out the same rows."""
     return all(table.skipped == two.tables[name].skipped for name, table in one.tables.items())
+
+
+def leaves_out(plan: Plan) -> bool:
+    """Whether a view leaves rows out before an epoch or after it. A row that is taken back is in no table's changes."""
+    positions = [each for each in (plan.before, plan.after) if isinstance(each, SnapshotPosition)]
+    return any(table.skipped for position in positions for table in position.tables.values())
 
 
 def keys_left_out(plan: Plan, name: str) -> list[NamedKey]:

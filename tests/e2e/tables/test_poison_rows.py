@@ -106,6 +106,30 @@ def test_a_row_goes_and_comes_back_though_nothing_else_is_new(lake: Lake) -> Non
     refresh(lake)
 
 
+def test_a_row_that_is_taken_back_comes_though_others_changed_meanwhile(lake: Lake) -> None:
+    """It is in no table's changes, so a rule for these does not see it."""
+    query = "SELECT o.id, o.parts, n.word FROM orders o JOIN notes n ON o.note = n.note"
+    lake.append("orders", [row(number) for number in range(1, 6)])
+    lake.append("notes", [{"note": "yes", "word": "oui"}])
+    lake.view("shares", query, lake.table("orders"), lake.table("notes", "note"), refresh_mode="incremental")
+
+    def is_right(rule: str, why: str, *, out: bool = False) -> None:
+        lake.project.refresh("shares")
+        expected = lake.expected("shares", f"{query} WHERE NOT {out} OR o.id <> 1", "orders", "notes")
+        assert lake.shown("shares") == expected
+        assert (lake.project.record("shares").rule, lake.project.record("shares").why_full) == (rule, why)
+
+    named = Named(source="orders", key=("id=1",))
+    lake.project.refresh("shares")
+    set_skips(lake.project.workspace(), "shares", named, undo=False, by="test")
+    is_right("full", "first", out=True)
+    set_skips(lake.project.workspace(), "shares", named, undo=True, by="test")
+    lake.append("orders", [row(6)])
+    is_right("full", "rows_left_out")
+    lake.append("orders", [row(7)])
+    is_right("linear", "")
+
+
 @pytest.mark.full
 def test_the_list_changes_while_history_is_read_and_a_reset_begins_with_it(lake: Lake) -> None:
     for number in range(1, 7):
