@@ -12,7 +12,7 @@ from backfill_assets import errors
 from backfill_assets.cli.commands import app
 from backfill_assets.core.epoch.costs import STRATEGIES
 from backfill_assets.query.refusals import AGGREGATE_HINTS, HINTS
-from backfill_assets.query.relational import RULES_END
+from backfill_assets.query.rules_end import RULES_END
 from scripts.api_page import PAGE, ROOT, page
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

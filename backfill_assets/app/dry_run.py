@@ -22,7 +22,7 @@ class Planned:
     take `expected_seconds` (None: nothing to do); `choice`: for a view that is not live, the strategy of a new life; `query`:
     that of a view over whole tables, with total orders, and by which of its `rules` it follows changes of each upstream, of
     those that are `asked` only while NOT IN compares no null, of those with `parameters` only while subqueries for one value
-    give the same one."""
+    give the same one, of those with `first` only while enough of the first rows are known."""
 
     record: CommitRecord | None
     step: NextEpoch[Position] | None
@@ -32,6 +32,7 @@ class Planned:
     rules: Mapping[str, Rule] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """The same as plain JSON."""
@@ -45,6 +46,7 @@ class Planned:
             "rules": dict(self.rules),
             "rules_without_nulls": list(self.asked),
             "rules_with_same_parameters": list(self.parameters),
+            "rules_with_enough_rows": list(self.first),
         }
 
 
@@ -76,4 +78,5 @@ def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
         rules={name: each.rule for name, each in steps.items()},
         asked=tuple(name for name, each in steps.items() if each.nulls),
         parameters=tuple(name for name, each in steps.items() if each.parameters),
+        first=tuple(name for name, each in steps.items() if each.first),
     )

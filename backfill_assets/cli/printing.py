@@ -128,6 +128,7 @@ def plan_text(name: str, planned: "Planned") -> str:
         for upstream, rule in planned.rules.items():
             unless = ", unless NOT IN compares a null" if upstream in planned.asked else ""
             unless += ", unless a subquery gives another value" if upstream in planned.parameters else ""
+            unless += ", unless too few of the first rows are left" if upstream in planned.first else ""
             lines.append(f"  changes of {upstream}: {_RULES[rule]}{unless}")
     return "\n".join(lines)
 

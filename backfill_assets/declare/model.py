@@ -15,7 +15,7 @@ from backfill_assets.query.clock import calls_clock
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import Query
 from backfill_assets.query.record_columns import ERROR, OFFSET, PARTITION, VALUE
-from backfill_assets.query.relational import is_relational
+from backfill_assets.query.rules_end import is_relational
 
 if TYPE_CHECKING:
     from dagster import AssetKey, AutomationCondition, FreshnessPolicy

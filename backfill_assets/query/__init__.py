@@ -20,6 +20,7 @@
 - `kinds`: families of types within which values that are equal have equal hashes
 - `lifting`: how changes of a place without a key of the view lead to one
 - `lineage`: from which columns of its upstreams each column of a view is computed
+- `limited`: queries of which a view holds the first rows
 - `linear`: which places of a query may be bound to a table's changes alone
 - `named_outputs`: the names of the columns that a view has
 - `occurrences`: where a query names its upstreams
@@ -34,6 +35,7 @@
 - `relational`: reads a query of any shape
 - `resolved`: a query as a tree for analysis
 - `rowwise`: reads a row-wise query
+- `rules_end`: where the rules for rows and for groups of one upstream end
 - `spelling`: one spelling for a query's text
 - `steps`: how a view follows what changed in some places of its query
 - `ties`: makes orders total where the result depends on which of several equal rows comes first

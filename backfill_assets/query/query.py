@@ -8,14 +8,10 @@ from backfill_assets.query.aggregate import CLAUSES, AggregateQuery, analyze_agg
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.expressions import check_used, scope_of
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
-from backfill_assets.query.relational import (
-    RelationalQuery,
-    analyze_relational,
-    is_relational,
-    spelled_relational,
-)
+from backfill_assets.query.relational import RelationalQuery, analyze_relational, spelled_relational
 from backfill_assets.query.resolved import renames_columns
 from backfill_assets.query.rowwise import CHANGE, RowwiseQuery, analyze_rowwise
+from backfill_assets.query.rules_end import is_relational
 from backfill_assets.query.spelling import backquoted, canonical_text
 
 __all__ = ["Query", "analyze", "input_columns", "is_constrained", "named_in", "reader_key", "spelled", "unique_keys"]

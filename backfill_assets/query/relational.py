@@ -8,18 +8,16 @@ where it names upstreams are bound to rows.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Final
 
 from sqlglot import Token, exp
 
-from backfill_assets.errors import QueryError
 from backfill_assets.query import record_columns
-from backfill_assets.query.aggregate import AggregateQuery, check_groups, is_aggregate
+from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.clock import ANY_TIME, at_time
 from backfill_assets.query.clustering import clustering_column
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.determinism import check_deterministic, refused_calls
+from backfill_assets.query.determinism import check_deterministic
 from backfill_assets.query.exact import are_exact
 from backfill_assets.query.expressions import check_used
 from backfill_assets.query.grouped_rows import Cut, cut_at_groups
@@ -33,12 +31,13 @@ from backfill_assets.query.key_classes import (
     with_hidden,
 )
 from backfill_assets.query.lifting import with_lifts
+from backfill_assets.query.limited import By, ending
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.named_outputs import named_outputs
 from backfill_assets.query.occurrences import bound, occurrences
 from backfill_assets.query.origins import origins
 from backfill_assets.query.parameters import Parameter, parameters
-from backfill_assets.query.parsing import parse, parse_parts, tokenize
+from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.resolved import renames_columns, resolved
@@ -51,10 +50,8 @@ __all__ = [
     "COPY",
     "ERROR",
     "ROW_HASH",
-    "RULES_END",
     "RelationalQuery",
     "analyze_relational",
-    "is_relational",
     "spelled_relational",
 ]
 
@@ -65,30 +62,6 @@ together with these, it is the key of a view without another key."""
 
 ERROR: Final = Column(record_columns.ERROR, "STRING")
 """Why a record is bad; null in good records."""
-
-RULES_END: Final = frozenset({
-    "AGGREGATE",
-    "AGGREGATE_DISTINCT",
-    "AGGREGATE_FILTER",
-    "AGGREGATE_FUNCTION",
-    "AGGREGATE_NESTED",
-    "AGGREGATE_PLACE",
-    "AGGREGATE_UNION",
-    "CTE",
-    "DISTINCT",
-    "GENERATOR",
-    "GROUP_BY",
-    "GROUPING_SETS",
-    "HAVING",
-    "JOIN",
-    "NO_GROUP_BY",
-    "ORDER_LIMIT",
-    "SUBQUERY",
-    "UNSUPPORTED",
-    "WINDOW",
-})
-"""Reasons for which the rules for rows and for groups do not apply to a query, although it may be valid."""
-
 
 _LIMIT = re.compile(r"\b(?:limit|fetch)\b", re.IGNORECASE)
 
@@ -105,7 +78,8 @@ class RelationalQuery:
     and of those in `read_in_part` Spark may read only some: it looks for a row that exists.
     `classes` are the keys by which it may be computed in part; the template gives their hidden columns last. A query that is
     `grouped` is kept by its groups. `used` are the columns of each upstream that it may use. `partners` are the keys by
-    which its places have to do with each other, whether or not its result tells them.
+    which its places have to do with each other, whether or not its result tells them. `first` is the query of which it
+    gives the first rows.
     """
 
     text: str
@@ -126,6 +100,7 @@ class RelationalQuery:
     parameters: tuple[Parameter, ...] = field(default=(), repr=False)
     origins: Mapping[str, tuple[int, str]] = field(default_factory=dict, repr=False)
     """The place, and the column in it, of each column of the view that is read as it is, in small letters."""
+    first: "FirstRows | None" = None
 
     @property
     def read(self) -> Mapping[str, tuple[Column, ...]]:
@@ -139,6 +114,9 @@ class RelationalQuery:
 
     def steps(self, changed: Collection[str]) -> Steps:
         """How the view follows changes of these upstreams."""
+        if self.first is not None:
+            before = self.first.query.steps(changed)
+            return before if before.rule == "full" else replace(before, first=True)
         places = [number for number, name in enumerate(self.occurrences) if name in changed]
         steps = self._steps(places)
         asked = tuple(at for at, each in enumerate(self.parameters) if not each.places.isdisjoint(places))
@@ -192,6 +170,15 @@ class RelationalQuery:
 
 
 @dataclass(frozen=True)
+class FirstRows:
+    """A query whose changes can be followed, and of whose result a view holds the first `rows`, in the order of `by`."""
+
+    query: RelationalQuery
+    rows: int
+    by: tuple[By, ...]
+
+
+@dataclass(frozen=True)
 class Grouped:
     """A query that groups rows, in two: the query for the `rows`, whose changes follow from those of its tables, and the one
     for the `groups` over what that gives; `of_all` rows, if they make one group, which is always there."""
@@ -199,34 +186,6 @@ class Grouped:
     rows: RelationalQuery
     groups: AggregateQuery
     of_all: bool
-
-
-@lru_cache(maxsize=1024)
-def is_relational(query: str) -> bool:
-    """Whether neither the rules for rows nor those for groups apply to a query, as far as its text shows.
-
-    Example:
-        >>> is_relational("SELECT a FROM t"), is_relational("SELECT a FROM t JOIN u USING (id)")
-        (False, True)
-    """
-    try:
-        tokens = tokenize(query)
-        if is_aggregate(query):
-            check_groups(query, tokens)
-        else:
-            _check_rows(query, tokens)
-    except QueryError as error:
-        return error.reason in RULES_END
-    return False
-
-
-def _check_rows(query: str, tokens: list[Token]) -> None:
-    """Refuse clauses to which the rules for single rows do not apply, as far as the text shows."""
-    for part in parse_parts(query, tokens):
-        if part.select.find(exp.Window):
-            raise refusal("WINDOW", "the query has a window function (OVER)")
-        for name, reason in refused_calls(part.tokens):
-            raise refusal(reason, f"the query calls {name}()")
 
 
 def analyze_relational(
@@ -240,6 +199,25 @@ def analyze_relational(
 
     Errors: `QueryError` with a `reason` if the query is wrong, or would not return the same rows again.
     """
+    found = _analyzed(query, tables, primary_key, records)
+    ended = ending(*_read(query))
+    if ended is None:
+        return found
+    before = _analyzed(ended.query, tables, primary_key, records, kept=False)
+    has_rule = bool(before.linearity.linear or before.classes.of)
+    return replace(found, first=FirstRows(before, ended.rows, ended.by)) if has_rule else found
+
+
+def _analyzed(
+    query: str,
+    tables: Mapping[str, tuple[Column, ...]],
+    primary_key: tuple[str, ...],
+    records: Collection[str],
+    *,
+    kept: bool = True,
+) -> RelationalQuery:
+    """The same of a query as it is. If it is not `kept`, as no view holds all that it gives, it has neither groups nor hidden
+    columns."""
     query, tokens, root = _read(query)
     found = occurrences(root, list(tables))
     upstreams = tuple(dict.fromkeys(each.upstream for each in found))
@@ -269,12 +247,13 @@ def analyze_relational(
     types = [{column.name.lower(): column.type.upper() for column in visible[each.upstream]} for each in found]
     if bare.linearity.linear:
         bare = replace(bare, partners=key_classes(root, tokens, tree, types, carried=False))
-    cut = cut_at_groups(query, tokens, root, tree, {each.written: visible[each.upstream] for each in found})
+    named = {each.written: visible[each.upstream] for each in found}
+    cut = cut_at_groups(query, tokens, root, tree, named) if kept else None
     whole = None if cut is None else _grouped(bare, cut)
     if whole is None and bare.linearity.linear == set(range(len(found))):
         return _clustered(bare, tree, types)
     classes = with_lifts(key_classes(root, tokens, tree, types), tree, types, bare.linearity.linear)
-    if classes.hidden and (whole is not None or not can_hide(tokens)):
+    if classes.hidden and (whole is not None or not kept or not can_hide(tokens)):
         classes = NO_CLASSES
     if whole is not None:
         return replace(whole, classes=classes)

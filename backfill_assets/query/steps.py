@@ -14,18 +14,20 @@ __all__ = ["Steps", "asked_of_nulls", "lookups", "steps_by_places"]
 class Steps:
     """How a view follows what changed: by which rule, in which places by changed rows alone (`linear`), and the classes whose
     touched values are computed again, each with the places that touch them. It may do so if the columns of `nulls`, each of
-    a place, are null in no row, before and after, and if the `parameters`, by their numbers, have the values they had."""
+    a place, are null in no row, before and after, and if the `parameters`, by their numbers, have the values they had. Of a
+    query of the `first` rows they are those of the query before ORDER BY, as long as enough rows are known."""
 
     rule: Literal["additive", "full", "linear", "restricted"]
     linear: tuple[int, ...] = ()
     by_class: Mapping[int, Sequence[int]] = field(default_factory=dict)
     nulls: tuple[tuple[int, str], ...] = ()
     parameters: tuple[int, ...] = ()
+    first: bool = False
 
     @property
     def are_certain(self) -> bool:
         """Whether they follow changes whatever rows there are."""
-        return self.rule != "full" and not self.nulls and not self.parameters
+        return self.rule != "full" and not (self.nulls or self.parameters or self.first)
 
 
 def steps_by_places(linearity: Linearity, classes: KeyClasses, places: Sequence[int]) -> Steps | None:

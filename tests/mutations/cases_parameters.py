@@ -67,7 +67,7 @@ PARAMETERS: Final = (
     Mutation(
         name="a value that moved again and again is not asked for any more",
         file=CHOICE,
-        old=" and (records[0].epoch + 1) % _ASKED_EVERY != 0",
+        old=" and (records[0].epoch + 1) % _TRIED_EVERY != 0",
         new="",
         tests=(CHOSEN,),
     ),

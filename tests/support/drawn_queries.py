@@ -14,6 +14,7 @@ __all__ = [
     "nested_queries",
     "queries",
     "queries_of_computed",
+    "queries_of_first",
     "queries_of_not_in",
     "queries_of_parameters",
     "tables",
@@ -105,6 +106,16 @@ def queries_of_computed(draw: Draw) -> str:
         shape = f"x.v, count(*) OVER (PARTITION BY {key})"
     grouped = f" GROUP BY {key}" if shape.startswith(f"{key}, count") else ""
     return f"SELECT {_named(shape.split(', '))} FROM {source}{where}{grouped}"
+
+
+@st.composite
+def queries_of_first(draw: Draw) -> str:
+    """The first rows of a query."""
+    width = draw(st.integers(1, 3))
+    terms = [
+        f"x{draw(st.integers(0, width - 1))}{draw(st.sampled_from(['', ' DESC', ' DESC NULLS FIRST', ' NULLS LAST']))}"
+    ]
+    return f"{draw(_query(2, width))} ORDER BY {', '.join(terms)} LIMIT {draw(st.integers(1, 5))}"
 
 
 @st.composite

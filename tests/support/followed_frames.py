@@ -55,6 +55,7 @@ def after(
         rows=100,
         measure=lambda rows, _name: rows,
         note=lambda _name, _rows: None,
+        computed=lambda _rows: None,
     )
     with followed(query, steps, work) as changes:
         if OPERATION in changes.frame.columns:

@@ -8,6 +8,7 @@
 - `copies`: rows of a view without a key, and what tells them apart
 - `differences`: how the result of a recomputed view differs from its present rows
 - `doubtful_bounds`: reads tables of other writers without relying on bounds in their files that may not be exact
+- `first_rows`: how a view of the first rows of a query changes
 - `key_checks`: keys that must be unique, checked before anything is committed
 - `key_ranges`: ranges of a Delta table's key
 - `laid_out`: lays out the rows of a view over files of a bounded size

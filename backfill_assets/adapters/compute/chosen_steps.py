@@ -14,8 +14,8 @@ from backfill_assets.core.strategies.rule_choice import (
     chosen_rule,
     expected_seconds,
     is_replaced,
+    often_in_full,
     reach_of_changes,
-    values_move,
 )
 from backfill_assets.core.strategies.table_plans import by_hashes, chunk_places
 from backfill_assets.core.strategies.table_skips import leaves_out
@@ -71,14 +71,15 @@ class StepChoice:
         before = steps.rule != "restricted" or bool(steps.linear or steps.parameters)
         if changed and steps.rule != "full" and self.mode == "incremental_strict":
             check_changes_readable(self.upstreams, changed, before=before)
-        by_keys = self.mode == "auto" and bool(steps.by_class)
+        is_auto = self.mode == "auto"
         changes = Changes(
             rows=sum(each.rows for each in changed),
             held=held_rows(plan),
             left_out=leaves_out(plan),
             readable=lambda: changes_readable(self.upstreams, changed, before=before),
-            reach=reach_of_changes(self.records(), names) if by_keys else 1.0,
-            moved=self.mode == "auto" and bool(steps.parameters) and values_move(self.records(), names),
+            reach=reach_of_changes(self.records(), names) if is_auto and steps.by_class else 1.0,
+            moved=is_auto and bool(steps.parameters) and often_in_full(self.records(), names, "parameters"),
+            lacking=is_auto and steps.first and often_in_full(self.records(), names, "first_rows"),
             is_read=self.is_read,
             seconds=lambda: expected_seconds(self.records(), names, sum(each.rows for each in changed)),
             nulls=lambda: any(self._may_be_null(query, plan, *each) for each in steps.nulls),

@@ -15,15 +15,12 @@ __all__ = ["values_stay"]
 _VALUE = "value"
 
 
-def values_stay(
-    query: RelationalQuery, numbers: Sequence[int], work: TableChanges, done: "Callable[[DataFrame], None]"
-) -> bool:
-    """Whether the parameters of a query with these numbers have the same values over old rows and over new ones; `done` is
-    told of each job, as it counts what it read."""
+def values_stay(query: RelationalQuery, numbers: Sequence[int], work: TableChanges) -> bool:
+    """Whether the parameters of a query with these numbers have the same values over old rows and over new ones."""
 
     def value(parameter: Parameter, old: Sequence[int]) -> str | None:
         rows = at_once(query, work, old)
-        return _text({at: rows[at].every() for at in parameter.places}, query, parameter, done)
+        return _text({at: rows[at].every() for at in parameter.places}, query, parameter, work.computed)
 
     for number in numbers:
         one = query.parameters[number]

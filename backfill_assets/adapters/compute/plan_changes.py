@@ -58,6 +58,7 @@ def logged_changes(reads: TableInputs, attempt: Attempt, held: SelectableRows, s
         rows=sum(each.rows for each in changed),
         measure=attempt.scans.measure,
         note=attempt.scans.note,
+        computed=attempt.scans.computed,
     )
 
 
@@ -80,6 +81,7 @@ def chunk_of(reads: TableInputs, attempt: Attempt, held: SelectableRows) -> Tabl
         rows=plan.offsets,
         measure=attempt.scans.measure,
         note=attempt.scans.note,
+        computed=attempt.scans.computed,
         first=is_first_chunk(plan),
     )
 

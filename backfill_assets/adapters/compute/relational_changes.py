@@ -69,7 +69,8 @@ class Changed:
 class TableChanges:
     """What gives the rows of a table, by name, and is called for those that are read; what became of those that `changed`,
     about so many `rows`; the rows that the view has `held`; and what takes counts for reports, of rows that Spark is to count
-    under a name (`measure`), or that are known (`note`). `first`: the view has no rows yet."""
+    under a name (`measure`), or that are known (`note`); `computed` is told of each job before the last, as it counts what
+    it read. `first`: the view has no rows yet."""
 
     new: Callable[[str], SelectableRows]
     changed: Mapping[str, Changed]
@@ -78,6 +79,7 @@ class TableChanges:
     rows: int
     measure: "Callable[[DataFrame, str], DataFrame]"
     note: Callable[[str, int], None]
+    computed: "Callable[[DataFrame], None]"
     first: bool = False
 
     @property

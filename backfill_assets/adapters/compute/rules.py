@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.changes import changed_groups, kept, signed
 from backfill_assets.adapters.compute.copies import by_copies
+from backfill_assets.adapters.compute.first_rows import first_rows
 from backfill_assets.adapters.compute.relational_changes import TableChanges, relational_changes
 from backfill_assets.adapters.compute.restricted import restricted_changes, signed_changes
 from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Part, SelectableRows, united
@@ -25,7 +26,7 @@ _MANY_GROUPS = 200_000
 
 @contextmanager
 def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[Part]":
-    """What changes of tables do to the rows of a view.
+    """What changes of tables do to the rows of a view. Errors: `TooFewRowsError`.
 
     Rows that come and go, as Delta's change data feed tells them; groups (rule `additive`) and rows without a key of their
     own with what becomes of each in `__op`.
@@ -35,10 +36,13 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
             yield groups
         return
     with ExitStack() as stack:
+        before = query.first.query if query.first is not None else query
         if steps.rule == "restricted":
-            feed = stack.enter_context(restricted_changes(query, steps, work))
+            feed = stack.enter_context(restricted_changes(before, steps, work))
         else:
-            feed = relational_changes(query, work, steps.linear)
+            feed = relational_changes(before, work, steps.linear)
+        if query.first is not None:
+            feed = first_rows(query.first, feed, work)
         # Caching also cuts the plan: Spark's optimizer fails where conditions of a union's parts meet in a longer one.
         changes = Part(stack.enter_context(kept(feed.frame)), feed.few)
         if query.by_copies:

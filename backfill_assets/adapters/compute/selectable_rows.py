@@ -284,4 +284,5 @@ def part_of(spark: "SparkSession", rows: pa.Table) -> Part:
 
 def _of_nulls(schema: pa.Schema) -> pa.Table:
     """One row."""
-    return pa.table([pa.nulls(1, each.type) for each in schema], schema=schema)
+    nullable = pa.schema([each.with_nullable(True) for each in schema])
+    return pa.table([pa.nulls(1, each.type) for each in schema], schema=nullable)

@@ -215,7 +215,8 @@ class TableCompute:
         query = self.query(attempt.plan)
         assert isinstance(query, RelationalQuery)
         work = logged_changes(self._reads, attempt, self._held(attempt), steps)
-        return steps if values_stay(query, steps.parameters, work, attempt.scans.computed) else Steps("full")
+        before = query.first.query if query.first is not None else query
+        return steps if values_stay(before, steps.parameters, work) else Steps("full")
 
     def _write(self, attempt: Attempt, steps: Steps) -> dict[str, int]:
         from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise

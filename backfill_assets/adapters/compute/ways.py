@@ -1,15 +1,16 @@
-"""The ways in which a plan may be computed, one after the other where Spark refuses values.
+"""The ways in which a plan may be computed, one after the other where Spark refuses values, or rows are not known.
 
 What stands in the tables may be computed although one way to get there is not: by rows that came and went among the changes,
-or by rows of several tables that were never there together.
+or by rows of several tables that were never there together. And the first rows of a query may only be known in full.
 """
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from backfill_assets.adapters.compute.attempt import Attempt
+from backfill_assets.adapters.compute.first_rows import TooFewRowsError
 from backfill_assets.adapters.compute.spark_errors import is_of_values, reason_of
 from backfill_assets.adapters.compute.staged_rows import StagingFolder
 from backfill_assets.core.epoch.records import WhyFull
@@ -40,11 +41,18 @@ class Computed(NamedTuple):
 
 
 def first_computed(ways: Iterable[Way], compute: Callable[[Way], Computed]) -> Computed:
-    """The result of the first way whose values Spark accepts. Errors: that of the last one; other errors at once."""
+    """The result of the first way whose values Spark accepts, in full where too few rows are known. Errors: that of the last
+    one; other errors at once."""
     refused: Exception | None = None
     for way in ways:
+        lacks_rows = isinstance(refused, TooFewRowsError)
+        if lacks_rows and way.steps.rule != "full":
+            continue
         try:
-            return compute(way)
+            return compute(replace(way, why_full="first_rows") if lacks_rows else way)
+        except TooFewRowsError as error:
+            _log.info("%s: epoch %d: %s", way.attempt.plan.target, way.attempt.plan.epoch, error)
+            refused = error
         except Exception as error:
             if not is_of_values(error):
                 raise

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "apply_relational",
+    "are_told_apart",
     "check_columns",
     "computed_rows",
     "hashed",
@@ -161,6 +162,11 @@ def check_columns(fields: Sequence[StructField], *, keyed: bool) -> None:
                 hint="declare a primary_key, or convert it to another type: array_sort(map_entries(...)) for a map, "
                 "to_json(...) for a VARIANT, CAST(... AS STRING) for a string with a collation",
             )
+
+
+def are_told_apart(fields: Sequence[StructField]) -> bool:
+    """Whether values of these columns are the same where Spark compares them as equal, and it compares them."""
+    return not any(map(_unlike, (part for field in fields for part in _parts(field.dataType))))
 
 
 def _unlike(kind: DataType) -> str:

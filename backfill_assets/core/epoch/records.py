@@ -109,6 +109,7 @@ WhyFull = Literal[
     "",
     "changes_lost",
     "first",
+    "first_rows",
     "keys_reach_many",
     "many_changes",
     "no_rule",
@@ -119,9 +120,9 @@ WhyFull = Literal[
     "values",
 ]
 """Why it was computed in full: files of changes, or a change feed, are missing; it is history, or nothing but versions moved;
-the keys of changed rows are expected to reach more rows than are followed, or so many changed; there is no rule for these
-changes; a column by which NOT IN compares may hold nulls; a subquery for one value gives another one; the view asks for it;
-rows are left out; Spark refused values that a rule meets on its way."""
+too few of the first rows of a query are known; the keys of changed rows are expected to reach more rows than are followed,
+or so many changed; there is no rule for these changes; a column by which NOT IN compares may hold nulls; a subquery for one
+value gives another one; the view asks for it; rows are left out; Spark refused values that a rule meets on its way."""
 
 
 class CommitKind(StrEnum):

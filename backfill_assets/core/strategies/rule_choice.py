@@ -16,8 +16,8 @@ __all__ = [
     "chosen_rule",
     "expected_seconds",
     "is_replaced",
+    "often_in_full",
     "reach_of_changes",
-    "values_move",
 ]
 
 MOST_CHANGED = 3
@@ -31,7 +31,7 @@ rule costs about as much as that, at a tenth two or three times as much."""
 LARGE = 500_000
 """Rows of all tables together. Of fewer, anything takes a second or two."""
 
-_MOVES, _ASKED_EVERY = 3, 10
+_TRIES, _TRIED_EVERY = 3, 10
 _TIMES_LEARNED = 20
 """How many times as many rows as an epoch had its seconds tell about."""
 
@@ -40,7 +40,8 @@ _TIMES_LEARNED = 20
 class Changes:
     """What there is to follow: `rows` that changed, in tables that have `held` so many; whether the view `is_read` by others,
     which follow its changes; whether rows are `left_out` of what is read; how many rows of the tables each changed row is
-    expected to `reach` by its keys; whether a value that the rule counts on is expected to be `moved`. Asked last: whether
+    expected to `reach` by its keys; whether a value that the rule counts on is expected to be `moved`, or rows to be
+    `lacking`. Asked last: whether
     there may be `nulls` where the rule allows none, and whether files and feeds tell what changed. `seconds` gives how long
     an epoch is expected to take by the rule, and in full; None where that is not known."""
 
@@ -50,6 +51,7 @@ class Changes:
     readable: Callable[[], bool]
     reach: float = 1.0
     moved: bool = False
+    lacking: bool = False
     is_read: bool = True
     nulls: Callable[[], bool] = lambda: False
     seconds: Callable[[], tuple[float, float] | None] = lambda: None
@@ -79,6 +81,7 @@ def chosen_rule(rule: Rule, mode: str, changes: Changes) -> tuple[Rule, WhyFull]
         (is_auto and changes.are_many(changes.rows), "many_changes"),
         (is_auto and changes.are_many(changes.rows * changes.reach), "keys_reach_many"),
         (is_auto and changes.moved, "parameters"),
+        (is_auto and changes.lacking, "first_rows"),
     )
     for holds, why in against:
         if holds:
@@ -144,16 +147,17 @@ def reach_of_changes(records: Sequence[CommitRecord], changed: Collection[str]) 
     return max(1.0, median(found)) if found else 1.0
 
 
-def values_move(records: Sequence[CommitRecord], changed: Collection[str]) -> bool:
-    """Whether a subquery for one value is expected to give another one after changes of these upstreams, so that asking would
-    only cost: it did so in the last three epochs with changes of just these. In every tenth epoch it is asked again.
+def often_in_full(records: Sequence[CommitRecord], changed: Collection[str], why: WhyFull) -> bool:
+    """Whether an epoch is expected to be in full for a reason that is only found on the way, so that trying would only cost:
+    the last three epochs with changes of just the same upstreams were. In every tenth epoch it is tried again.
 
     Args:
         records: A table's newest commits, newest first.
         changed: The upstreams that changed.
+        why: `parameters`: a subquery for one value gives another one; `first_rows`: too few of them are left.
     """
     alike = [after.why_full for after, before in pairwise(records) if _changed(before, after) == set(changed)]
-    return alike[:_MOVES] == ["parameters"] * _MOVES and (records[0].epoch + 1) % _ASKED_EVERY != 0
+    return alike[:_TRIES] == [why] * _TRIES and (records[0].epoch + 1) % _TRIED_EVERY != 0
 
 
 def _changed(before: CommitRecord, after: CommitRecord) -> set[str]:

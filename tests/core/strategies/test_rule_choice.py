@@ -15,8 +15,8 @@ from backfill_assets.core.strategies.rule_choice import (
     chosen_rule,
     expected_seconds,
     is_replaced,
+    often_in_full,
     reach_of_changes,
-    values_move,
 )
 from backfill_assets.declare.model import RefreshMode
 
@@ -46,6 +46,8 @@ CASES: list[tuple[Rule, RefreshMode, Changes, Rule, WhyFull]] = [
     ("restricted", "incremental", replace(changes(), nulls=lambda: True), "full", "nulls"),
     ("linear", "auto", replace(changes(), moved=True), "full", "parameters"),
     ("linear", "incremental", replace(changes(), moved=True), "linear", ""),
+    ("linear", "auto", replace(changes(), lacking=True), "full", "first_rows"),
+    ("linear", "incremental", replace(changes(), lacking=True), "linear", ""),
 ]
 
 
@@ -152,9 +154,10 @@ def test_values_that_moved_in_each_epoch_are_expected_to_move_again(
     whys: list[WhyFull] = ["", *reasons]
     first = last - len(reasons)
     records = [record(first + at, why_full=why, a=first + at, b=1) for at, why in enumerate(whys)][::-1]
-    assert values_move(records, ["a"]) == moves
-    assert not values_move(records, ["b"])
-    assert not values_move(records, ["a", "b"])
+    assert often_in_full(records, ["a"], "parameters") == moves
+    assert not often_in_full(records, ["b"], "parameters")
+    assert not often_in_full(records, ["a", "b"], "parameters")
+    assert not often_in_full(records, ["a"], "first_rows")
 
 
 def taken(epoch: int, rule: Rule, rows: int, seconds: float, versions: tuple[int, int]) -> CommitRecord:

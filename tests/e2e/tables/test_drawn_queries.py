@@ -7,8 +7,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, event, given, settings
 from hypothesis import strategies as st
 
+from backfill_assets.adapters.compute.first_rows import TooFewRowsError
 from tests.query.test_rules_are_exact import analyzed, followable, meets_nulls
-from tests.support.drawn_queries import COLUMNS, changes, nested_queries, queries, queries_of_not_in, tables
+from tests.support.drawn_queries import (
+    COLUMNS,
+    changes,
+    nested_queries,
+    queries,
+    queries_of_first,
+    queries_of_not_in,
+    tables,
+)
 from tests.support.followed_frames import after, frames, visible
 from tests.support.settings import examples
 
@@ -18,6 +27,41 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
 SCHEMAS = {name: ", ".join(f"{column} BIGINT" for column in columns) for name, columns in COLUMNS.items()}
+
+
+def test_the_first_rows_follow_on_spark_or_are_too_few(spark: "SparkSession") -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(
+        max_examples=examples(8),
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    )
+    @given(st.data())
+    def follow(data: st.DataObject) -> None:
+        query = analyzed(data.draw(queries_of_first(), label="query"))
+        sets = followable(query)
+        assume(sets and query.first is not None)
+        changed = data.draw(st.sampled_from(sets), label="changed")
+        rows = data.draw(tables(), label="before")
+        then = data.draw(changes(rows, changed), label="after")
+        steps = query.steps(changed)
+        assume(not steps.parameters and not meets_nulls(query, steps, rows, then))
+        used = {name: SCHEMAS[name] for name in query.upstreams}
+        with (
+            frames(spark, {name: rows[name] for name in used}, used) as old,
+            frames(spark, {name: then[name] for name in used}, used) as new,
+        ):
+            expected: Counter[tuple[object, ...]] = visible(query, new)
+            try:
+                assert after(query, old, new, changed) == expected
+                seen[steps.rule] += 1
+                seen["moves"] += expected != visible(query, old)
+            except TooFewRowsError:
+                seen["too few"] += 1
+
+    follow()
+    assert min(seen["linear"] + seen["restricted"], seen["moves"]) > 0, seen
 
 
 @settings(
