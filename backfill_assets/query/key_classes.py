@@ -123,6 +123,14 @@ class KeyClasses:
             found.setdefault(self.of[number], []).append(number)
         return found
 
+    @property
+    def told(self) -> "KeyClasses":
+        """The same without classes that the view would tell by hidden columns."""
+        numbers = [number for number, each in enumerate(self.classes) if not each.is_hidden]
+        of = {place: numbers.index(number) for place, number in self.of.items() if number in numbers}
+        lifts = {place: steps for place, steps in self.lifts.items() if place in of}
+        return KeyClasses(tuple(self.classes[number] for number in numbers), of, (), lifts)
+
 
 NO_CLASSES: Final = KeyClasses()
 

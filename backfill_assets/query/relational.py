@@ -253,7 +253,9 @@ def _analyzed(
     if whole is None and bare.linearity.linear == set(range(len(found))):
         return _clustered(bare, tree, types)
     classes = with_lifts(key_classes(root, tokens, tree, types), tree, types, bare.linearity.linear)
-    if classes.hidden and (whole is not None or not kept or not can_hide(tokens)):
+    if not kept:
+        classes = classes.told
+    if classes.hidden and (whole is not None or not can_hide(tokens)):
         classes = NO_CLASSES
     if whole is not None:
         return replace(whole, classes=classes)

@@ -88,6 +88,13 @@ def test_a_plan_says_which_changes_are_followed_only_while_subqueries_give_the_s
     assert "unless" not in events
 
 
+def test_a_plan_says_that_enough_of_the_first_rows_have_to_be_known(tmp_path: Path) -> None:
+    planned = planned_over_two(tmp_path, "SELECT e.id FROM events e JOIN others o ON o.id = e.id ORDER BY 1 LIMIT 3")
+    assert planned.document()["rules"] == {"events": "linear", "others": "linear"}
+    assert planned.document()["rules_with_enough_rows"] == ["events", "others"]
+    assert plan_text("joined", planned).endswith("unless too few of the first rows are left")
+
+
 def test_a_view_begins_at_the_newest_version_and_reads_all_its_files(workspace: Workspace) -> None:
     decider = workspace.table(COPIED).parts.decider
     begin = decider.begin()

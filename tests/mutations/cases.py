@@ -18,6 +18,7 @@ from tests.mutations.cases_joined import JOINED
 from tests.mutations.cases_kafka import KAFKA
 from tests.mutations.cases_layout import LAYOUT
 from tests.mutations.cases_lifting import LIFTING
+from tests.mutations.cases_limited import LIMITED
 from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_lost import LOST
 from tests.mutations.cases_odd import ODD
@@ -49,5 +50,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
-    *CORRECTED, *PARTED, *OTHER_LOGS,
+    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED,
 )  # fmt: skip

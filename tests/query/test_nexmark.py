@@ -39,7 +39,7 @@ def test_the_page_lists_the_rule_for_changes_of_each_table() -> None:
 
 
 def test_only_what_asks_for_all_rows_together_is_computed_in_full() -> None:
-    assert {name for name, query in QUERIES.items() if rule_of(query, tables_of(query)) == "full"} == {"q105", "q107"}
+    assert {name for name, query in QUERIES.items() if rule_of(query, tables_of(query)) == "full"} == {"q107"}
 
 
 @pytest.mark.parametrize("name", REFUSED)

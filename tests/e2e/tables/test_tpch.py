@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
 IN_FULL = {
-    "q2": {"nation", "part", "partsupp", "region", "supplier"},
     "q15": {"lineitem"},
 }
 """The tables whose changes have no rule."""

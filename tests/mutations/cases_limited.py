@@ -1,0 +1,89 @@
+"""Faults of views of the first rows."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["LIMITED"]
+
+QUERY = "backfill_assets/query/limited.py"
+COMPUTE = "backfill_assets/adapters/compute/first_rows.py"
+WAYS = "backfill_assets/adapters/compute/ways.py"
+PURE = "tests/query/test_limited.py"
+TOLD = f"{PURE}::test_the_first_rows_are_told_or_too_few_are_known"
+ENDS = (f"{PURE}::test_others_have_no_such_end", f"{PURE}::test_the_query_before_the_order_and_the_columns_of_that")
+REAL = "tests/e2e/tables/test_first_rows.py"
+LOST = f"{REAL}::test_a_view_that_lost_rows_is_computed_in_full_and_goes_on"
+
+LIMITED: tuple[Mutation, ...] = (
+    Mutation(
+        name="rows after the last one of the view count as known",
+        file=QUERY,
+        old="        is_known = of_view < rows or seen < of_view",
+        new="        is_known = of_view < rows or seen <= of_view",
+        tests=(TOLD,),
+    ),
+    Mutation(
+        name="a view without enough rows is taken for one that had them all",
+        file=QUERY,
+        old="    return found if left == 0 or of_view < rows else None",
+        new="    return found if left == 0 or of_view <= rows else None",
+        tests=(TOLD, LOST),
+    ),
+    Mutation(
+        name="copies that went from beyond the view make room for others",
+        file=QUERY,
+        old="min(max(many, 0), left)",
+        new="min(many, left)",
+        tests=(TOLD,),
+    ),
+    Mutation(
+        name="an OFFSET is passed over",
+        file=QUERY,
+        old="""root.args.get("offset")""",
+        new="""False""",
+        tests=ENDS,
+    ),
+    Mutation(
+        name="an expression in ORDER BY is looked up by its text alone",
+        file=QUERY,
+        old="    if not all(_is_read(each, names, items) for each in term.find_all(exp.Column)):",
+        new="    if not items:",
+        tests=(*ENDS, f"{REAL}::test_names_in_order_by_that_are_other_columns_than_in_select"),
+    ),
+    Mutation(
+        name="the direction of an order is lost",
+        file=COMPUTE,
+        old="    if by.descending:",
+        new="    if not by.descending:",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="rows that the view is to lose are not listed",
+        file=COMPUTE,
+        old=""".where(f"{_NET} > 0 OR {_HELD} > 0")""",
+        new=""".where(f"{_NET} > 0")""",
+        tests=(LOST, f"{REAL}::test_changes_are_followed_while_enough_rows_are_known"),
+    ),
+    Mutation(
+        name="the rule is tried once more where rows are lacking",
+        file=WAYS,
+        old="""        if lacks_rows and way.steps.rule != "full":
+            continue
+""",
+        new="",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="classes that no column of the view tells count for its first rows",
+        file="backfill_assets/query/relational.py",
+        old="        classes = classes.told",
+        new="        pass",
+        tests=(f"{PURE}::test_changes_are_followed_as_those_of_the_query_before_the_order",),
+    ),
+    Mutation(
+        name="a strict view may have too few of its first rows",
+        file="backfill_assets/query/steps.py",
+        old="not (self.nulls or self.parameters or self.first)",
+        new="not (self.nulls or self.parameters)",
+        tests=(f"{PURE}::test_changes_are_followed_as_those_of_the_query_before_the_order",),
+    ),
+)
