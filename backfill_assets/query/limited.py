@@ -56,6 +56,7 @@ def ending(query: str, tokens: Sequence[Token], root: exp.Expr) -> Ending | None
     if start is None or None in found or any(isinstance(each, exp.Aliases) for each in root.selects):
         return None
     text = query[: tokens[start].start].rstrip()
+    # What else stands there, such as OFFSET, leaves a difference.
     bare = root.copy()
     bare.set("order", None)
     bare.set("limit", None)
@@ -94,15 +95,10 @@ def copies_of_first(net: Sequence[int], held: Sequence[int], *, of_view: int, ro
 
 
 def _rows(root: exp.Expr) -> int | None:
-    """The number of a LIMIT, if it is one, and nothing else is left out."""
+    """The number of a LIMIT, if it is one."""
     limit = root.args.get("limit")
     number = limit.expression if isinstance(limit, exp.Limit) else None
-    if (
-        root.args.get("offset")
-        or not isinstance(number, exp.Literal)
-        or number.is_string
-        or not number.name.isdecimal()
-    ):
+    if not isinstance(number, exp.Literal) or number.is_string or not number.name.isdecimal():
         return None
     rows = int(number.name)
     return rows if 1 <= rows <= MOST_ROWS else None

@@ -2,16 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.limited import MOST_ROWS, By, copies_of_first, ending
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.relational import RelationalQuery, analyze_relational
-from tests.support.settings import examples
+from tests.support.settings import seeds
 
 Row = tuple[int, int]
 TABLES = {name: parse_schema(columns) for name, columns in {"t": "id INT, k INT, v INT", "u": "id INT, k INT"}.items()}
@@ -87,38 +86,37 @@ def test_changes_are_followed_as_those_of_the_query_before_the_order(query: str,
 
 def test_the_first_rows_are_told_or_too_few_are_known() -> None:
     """Changes that tell of rows beyond the view, and those that do not; copies of the last row; rows that come and go."""
-    seen: Counter[str] = Counter()
-    row = st.tuples(st.integers(0, 3), st.integers(0, 6))
+    seen = Counter(map(told_or_too_few, seeds(4_000, 100_000)))
+    assert len(seen) == 6, seen
 
-    @settings(max_examples=examples(300), print_blob=True)
-    @given(st.lists(row, max_size=12), st.lists(row, max_size=6), st.sets(st.integers(0, 30), max_size=6),
-           st.integers(1, 4), st.booleans())  # fmt: skip
-    def tell(rows: list[Row], come: list[Row], go: set[int], wanted: int, by_keys: bool) -> None:
-        after = [each for at, each in enumerate(rows) if at not in go] + come
-        gone = [each for at, each in enumerate(rows) if at in go]
-        view = first(rows, wanted)
-        if by_keys:
-            touched = {key for key, _ in come + gone}
-            come, gone = ([each for each in some if each[0] in touched] for some in (after, view))
-        net, held = Counter(view), Counter(view)
-        net.update(come)
-        net.subtract(gone)
-        listed = sorted((each for each in net if net[each] > 0 or held[each] > 0), key=order)[: 2 * wanted + 1]
-        copies = copies_of_first(
-            [net[each] for each in listed], [held[each] for each in listed], of_view=len(view), rows=wanted
-        )
-        if copies is None:
-            assert len(view) == wanted
-            assert sum(max(net[each], 0) for each in listed if order(each) <= order(view[-1])) < wanted
-            seen["too few"] += 1
-            return
-        told = Counter({each: many for each, many in zip(listed, copies, strict=True) if many})
-        assert told == Counter(first(after, wanted))
-        seen["by keys" if by_keys else "by changes"] += 1
-        seen["others"] += told != held
 
-    tell()
-    assert min(seen["too few"], seen["by keys"], seen["by changes"], seen["others"]) > 0, seen
+def told_or_too_few(seed: int) -> tuple[bool, str]:
+    """Whether changes go by keys, and whether too few rows are known, or the view stays or changes."""
+    random, rows, come = Random(seed), list[Row](), list[Row]()
+    for some, most in ((rows, 10), (come, 4)):
+        some += [(random.randrange(4), random.randrange(6)) for _ in range(random.randrange(most))]
+    stays, wanted, by_keys = [random.random() < 0.7 for _ in rows], random.randint(1, 4), random.random() < 0.5
+    after = [each for each, stay in zip(rows, stays, strict=True) if stay] + come
+    gone = [each for each, stay in zip(rows, stays, strict=True) if not stay]
+    view = first(rows, wanted)
+    if by_keys:
+        touched = {key for key, _ in come + gone}
+        come, gone = ([each for each in some if each[0] in touched] for some in (after, view))
+    net, held = Counter(view), Counter(view)
+    net.update(come)
+    net.subtract(gone)
+    listed = sorted((each for each in net if net[each] > 0 or held[each] > 0), key=order)[: 2 * wanted + 1]
+    copies = copies_of_first(
+        [net[each] for each in listed], [held[each] for each in listed], of_view=len(view), rows=wanted
+    )
+    if copies is None:
+        assert len(view) == wanted, seed
+        known = [max(net[each], 0) for each in listed if order(each) <= order(view[-1])]
+        assert sum(known) < wanted, f"seed {seed}: enough rows are known"
+        return by_keys, "too few"
+    found = Counter({each: many for each, many in zip(listed, copies, strict=True) if many})
+    assert found == Counter(first(after, wanted)), f"seed {seed}"
+    return by_keys, "stays" if found == held else "changes"
 
 
 def order(row: Row) -> tuple[int, int]:

@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
@@ -242,9 +241,9 @@ class DeltaUpstream:
 
     def _check_there(self, paths: Mapping[str, int]) -> None:
         inside = {unquote(path): number for path, number in paths.items() if not is_elsewhere(path)}
-        for info in self.location.files().get_file_info(sorted(inside)):
-            if info.type is not pafs.FileType.File:
-                raise self._lost(inside[info.path], f"its file {info.path} is missing")
+        there = self.location.sizes(sorted(inside))
+        for path in sorted(inside.keys() - there.keys()):
+            raise self._lost(inside[path], f"its file {path} is missing")
 
     def _commit(self, number: int) -> Commit:
         """The changes of a version. Its log entry is read once; what is needed to read the changes is kept in memory."""

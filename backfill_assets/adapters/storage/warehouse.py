@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,6 +29,9 @@ _log = logging.getLogger(__name__)
 
 _REMEMBERED = 2**25
 """The bytes of files that are remembered at most."""
+
+_LISTED = 50
+"""So many files of a folder are looked for in its list, which tells a thousand objects with each request."""
 
 Mark = tuple[int, Stored]
 """A commit of a log: its version, and what is said of its entry. Stores that tell times in whole seconds, within which
@@ -97,9 +101,17 @@ class TableLocation:
         if self.is_local:
             return {info.path: info.size for info in self.files().get_file_info(list(paths)) if info.is_file}
         known = {path: len(self._put_here[path]) for path in paths if path in self._put_here}
+        known |= self._listed([path for path in paths if path not in known])
         others = [path for path in paths if path not in known]
         found = zip(others, self.objects().head_all(others), strict=True)
         return known | {path: head.size for path, head in found if head is not None}
+
+    def _listed(self, paths: Sequence[str]) -> dict[str, int]:
+        """The sizes of those files that lists of folders with many of them show. A store's lists may lag behind, so others
+        are to be looked for one by one."""
+        wanted, folders = set(paths), Counter(path.rpartition("/")[0] for path in paths)
+        lists = [self.objects().sizes(folder) for folder, many in folders.items() if many >= _LISTED]
+        return {path: size for each in lists for path, size in each.items() if path in wanted}
 
     def put_file(self, path: str, content: bytes) -> None:
         """Write a file, and remember it until `forget_files`, if it is small: the store has acknowledged it. Errors: those of

@@ -61,6 +61,18 @@ def test_before_a_commit_is_tried_again_its_files_are_looked_for(location: Store
         output.verify(staged)
 
 
+def test_many_files_of_a_folder_are_looked_for_in_its_list(
+    location: StoredLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backfill_assets.adapters.storage.warehouse._LISTED", 3)
+    paths = [f"inner/{at}.parquet" for at in range(4)] + ["a.parquet", "b.parquet"]
+    for path in paths[:3] + paths[4:5]:
+        location.objects().put(path, b"content")
+    location.counting.taken()
+    assert location.sizes(paths) == dict.fromkeys(paths[:3] + paths[4:5], len(b"content"))
+    assert location.counting.taken() == ["3.parquet", "a.parquet", "b.parquet"]
+
+
 def test_large_files_are_not_remembered(location: StoredLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("backfill_assets.adapters.storage.warehouse._REMEMBERED", 8)
     output, staged = opened(location), put(location)

@@ -73,8 +73,11 @@ def test_changes_are_followed_while_enough_rows_are_known(lake: Lake, name: str)
 def test_a_view_that_lost_rows_is_computed_in_full_and_goes_on(lake: Lake) -> None:
     view(lake, "keyed", refresh_mode="incremental")
     refreshed(lake, "keyed")
-    lake.sql("orders", "DELETE FROM {t} WHERE id = 29")
-    assert refreshed(lake, "keyed") == ("full", "first_rows")
+    lake.sql("orders", "DELETE FROM {t} WHERE id = 26")
+    lake.append("orders", [{"id": 59, "amount": 5, "note": "n0"}])
+    assert refreshed(lake, "keyed") == ("full", "first_rows"), (
+        "the last one went, and what came may not be the next one"
+    )
     lake.append("orders", [{"id": 60, "amount": 600, "note": "n0"}])
     lake.sql("orders", "DELETE FROM {t} WHERE id = 28")
     assert refreshed(lake, "keyed") == ("linear", "")
@@ -98,8 +101,8 @@ def test_after_three_epochs_in_full_only_every_tenth_tries_the_rule(
         caplog.clear()
         lake.sql("orders", f"DELETE FROM {{t}} WHERE id = {gone}")
         assert refreshed(lake, "keyed") == ("full", "first_rows")
-        tried.append("rows come before all that the view does not hold" in caplog.text)
-    assert tried == [True, True, True, False, False]
+        tried.append(caplog.text.count("rows come before all that the view does not hold"))
+    assert tried == [1, 1, 1, 0, 0]
 
 
 def test_names_in_order_by_that_are_other_columns_than_in_select(lake: Lake) -> None:
