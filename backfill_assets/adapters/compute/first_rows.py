@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["TooFewRowsError", "first_rows"]
 
+MOST_BYTES = 64 * 2**20
+"""The size of a view's files. Its rows, and as many others, are read into this process."""
+
 _NET, _HELD = "__net", "__held"
 
 
@@ -42,6 +45,8 @@ def first_rows(first: FirstRows, changes: Part, work: TableChanges) -> Part:
     """
     from backfill_assets.adapters.sql.apply_relational import are_told_apart
 
+    if work.held.bytes > MOST_BYTES:
+        raise TooFewRowsError("the rows of the view are too large to be held in this process")
     fields = [field for field in changes.frame.schema.fields if field.name != CARRIED_CHANGE]
     if not are_told_apart(fields):
         raise TooFewRowsError("values that are equal are not the same")

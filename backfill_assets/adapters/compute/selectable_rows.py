@@ -76,13 +76,14 @@ def united(parts: Sequence[Part]) -> Part:
 @dataclass(frozen=True, kw_only=True)
 class SelectableRows:
     """What gives all rows of a table, made anew for each place that reads them, and what gives those with some values of a
-    column; None where Spark is to select them. Of a view with so many `rows`, `having` gives those with one of the values in
-    a column of its key; of one without a key, `alike` gives those with a hash and a value of the column before it that are in
-    a table of such columns, the hash last."""
+    column; None where Spark is to select them. Of a view with so many `rows`, in files of so many `bytes`, `having` gives
+    those with one of the values in a column of its key; of one without a key, `alike` gives those with a hash and a value of
+    the column before it that are in a table of such columns, the hash last."""
 
     every: "Callable[[], DataFrame]"
     found: Callable[[str, Sought], Held | None] = lambda _column, _sought: None
     rows: int = 0
+    bytes: int = 0
     having: Callable[[str, pa.ChunkedArray], Held | None] = lambda _column, _values: None
     alike: Callable[[pa.Table], Held | None] = lambda _values: None
 
@@ -170,6 +171,12 @@ class ViewFinder:
     table: DeltaTable | None
     files: FoundRows
 
+    def selectable(self, every: "Callable[[], DataFrame]") -> SelectableRows:
+        """What selects rows of the view, where `every` gives all of them."""
+        return SelectableRows(
+            every=every, found=self.found, rows=self.rows, bytes=self.bytes, having=self.having, alike=self.alike
+        )
+
     def found(self, name: str, sought: Sought) -> Held | None:
         """The rows with some values of a column."""
         return self._held(lambda table: self._among(table, name, sought, (name, sought)))
@@ -184,9 +191,20 @@ class ViewFinder:
         """How many rows there are, as far as the log says."""
         return sum(filter(None, self._rows_of_files))
 
-    @cached_property
+    @property
+    def bytes(self) -> int:
+        """The size of its files."""
+        return sum(self._files["size_bytes"].to_pylist())
+
+    @property
     def _rows_of_files(self) -> list[int | None]:
-        return [] if self.table is None else pa.table(self.table.get_add_actions())["num_records"].to_pylist()
+        return list(self._files["num_records"].to_pylist())
+
+    @cached_property
+    def _files(self) -> pa.Table:
+        if self.table is None:
+            return pa.table({"num_records": pa.array([], pa.int64()), "size_bytes": pa.array([], pa.int64())})
+        return pa.table(self.table.get_add_actions())
 
     def having(self, name: str, values: pa.ChunkedArray) -> Held | None:
         """The rows with one of the values in a column."""

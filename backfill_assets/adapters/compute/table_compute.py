@@ -367,14 +367,7 @@ class TableCompute:
 
     def _held(self, attempt: Attempt) -> SelectableRows:
         """The rows of the view."""
-        finder = self._finder_of_view(attempt)
-        return SelectableRows(
-            every=partial(self._old, attempt),
-            found=finder.found,
-            rows=finder.rows,
-            having=finder.having,
-            alike=finder.alike,
-        )
+        return self._finder_of_view(attempt).selectable(partial(self._old, attempt))
 
     def _finder_of_view(self, attempt: Attempt) -> ViewFinder:
         return ViewFinder(spark=attempt.spark, table=self.output.at(attempt.at), files=FoundRows(self.output))

@@ -41,9 +41,8 @@ class Changes:
     """What there is to follow: `rows` that changed, in tables that have `held` so many; whether the view `is_read` by others,
     which follow its changes; whether rows are `left_out` of what is read; how many rows of the tables each changed row is
     expected to `reach` by its keys; whether a value that the rule counts on is expected to be `moved`, or rows to be
-    `lacking`. Asked last: whether
-    there may be `nulls` where the rule allows none, and whether files and feeds tell what changed. `seconds` gives how long
-    an epoch is expected to take by the rule, and in full; None where that is not known."""
+    `lacking`. Asked last: whether there may be `nulls` where the rule allows none, and whether files and feeds tell what
+    changed. `seconds` gives how long an epoch is expected to take by the rule, and in full; None where that is not known."""
 
     rows: int
     held: int

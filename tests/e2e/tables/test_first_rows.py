@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.adapters.compute import ways
+from backfill_assets.adapters.compute import first_rows, ways
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.settings import one_in_gate
@@ -87,6 +87,16 @@ def test_a_view_that_lost_rows_is_computed_in_full_and_goes_on(lake: Lake) -> No
     lake.sql("orders", "DELETE FROM {t} WHERE id = 2")
     lake.append("orders", [{"id": at, "amount": at, "note": "n0"} for at in range(70, 75)])
     assert refreshed(lake, "keyed") == ("linear", ""), "all rows that there were are known"
+
+
+def test_rows_that_are_too_large_for_this_process_are_left_to_spark(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view(lake, "keyed", refresh_mode="incremental")
+    refreshed(lake, "keyed")
+    monkeypatch.setattr(first_rows, "MOST_BYTES", 10)
+    lake.append("orders", [{"id": 60, "amount": 600, "note": "n0"}])
+    assert refreshed(lake, "keyed") == ("full", "first_rows")
 
 
 def test_after_three_epochs_in_full_only_every_tenth_tries_the_rule(
