@@ -152,6 +152,10 @@ def _limits(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]
         raise _not_total("the query's ORDER BY clauses cannot be distinguished", _WRITE_WINDOW)
     for node, start in zip(sorted(queries, key=_before_order), found, strict=False):
         if _is_limited(node):
+            if any(isinstance(each.this, exp.Var) for each in node.args["order"].expressions):
+                raise _not_total(
+                    "the query has LIMIT after ORDER BY ALL", "name the columns one by one: ORDER BY 1, 2 …"
+                )
             yield tokens[_end_of_order(tokens, start)].end, _ordinals(node)
 
 

@@ -162,6 +162,7 @@ REFUSED = [
     ),
     ("ORDER_NOT_TOTAL", "SELECT b FROM (SELECT explode(map(id, name)) FROM t ORDER BY 1 LIMIT 3) AS s(a, b)"),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t LIMIT 3"),
+    ("ORDER_NOT_TOTAL", "SELECT id FROM t ORDER BY ALL DESC LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT id, row_number() OVER () AS n FROM t"),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t QUALIFY row_number() OVER (ORDER BY at) = 1"),
     ("UNSUPPORTED", "SELECT DISTINCT name COLLATE UTF8_LCASE AS n FROM t"),
