@@ -34,7 +34,7 @@ from backfill_assets.query.lifting import with_lifts
 from backfill_assets.query.limited import By, ending
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.named_outputs import named_outputs
-from backfill_assets.query.occurrences import bound, occurrences
+from backfill_assets.query.occurrences import Occurrence, bound, occurrences
 from backfill_assets.query.origins import origins
 from backfill_assets.query.parameters import Parameter, parameters
 from backfill_assets.query.parsing import parse, tokenize
@@ -243,11 +243,24 @@ def _analyzed(
     )
     if tree is None:
         return bare
-    bare = replace(bare, parameters=parameters(query, tokens, root, tree, found), origins=origins(tree))
-    types = [{column.name.lower(): column.type.upper() for column in visible[each.upstream]} for each in found]
+    known = replace(bare, parameters=parameters(query, tokens, root, tree, found), origins=origins(tree))
+    return _with_rules(known, (query, tokens, root), tree, found, kept=kept)
+
+
+def _with_rules(
+    bare: RelationalQuery,
+    read: tuple[str, list[Token], exp.Expr],
+    tree: exp.Expr,
+    found: tuple[Occurrence, ...],
+    *,
+    kept: bool,
+) -> RelationalQuery:
+    """A query with the rules by which it follows changes, besides those of places in which it is linear."""
+    query, tokens, root = read
+    types = [{column.name.lower(): column.type.upper() for column in bare.columns[each.upstream]} for each in found]
     if bare.linearity.linear:
         bare = replace(bare, partners=key_classes(root, tokens, tree, types, carried=False))
-    named = {each.written: visible[each.upstream] for each in found}
+    named = {each.written: bare.columns[each.upstream] for each in found}
     cut = cut_at_groups(query, tokens, root, tree, named) if kept else None
     whole = None if cut is None else _grouped(bare, cut)
     if whole is None and bare.linearity.linear == set(range(len(found))):
@@ -259,7 +272,7 @@ def _analyzed(
         classes = NO_CLASSES
     if whole is not None:
         return replace(whole, classes=classes)
-    template = _template(with_hidden(query, tokens, classes), tables)
+    template = _template(with_hidden(query, tokens, classes), bare.columns)
     return _clustered(replace(bare, classes=classes, template=template), tree, types)
 
 
