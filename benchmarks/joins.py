@@ -74,6 +74,11 @@ VIEWS: Final = {
         key=("order_id",),
         touches="order_id",
     ),
+    "the ten largest groups": _View(
+        query="SELECT order_id, sum(cents) AS total FROM lines GROUP BY order_id "
+        "ORDER BY total DESC, order_id LIMIT 10",
+        key=("order_id",),
+    ),
 }
 
 
