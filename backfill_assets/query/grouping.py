@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sqlglot import Token, TokenType, exp, parse_one
+from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.determinism import refused_calls
 from backfill_assets.query.expressions import Output, Scope, lambda_parameters, name_parts
-from backfill_assets.query.parsing import Part
+from backfill_assets.query.parsing import Part, parse, tokenize
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import Word, backquoted, words_of
 
@@ -91,7 +91,8 @@ def _unnamed(item: tuple[Token, ...], node: exp.Expr) -> tuple[Token, ...]:
 
 
 def _bare(text: str) -> exp.Expr:
-    tree = parse_one(f"SELECT {text}", dialect="spark")
+    query = f"SELECT {text}"
+    tree = parse(query, tokenize(query))
     for bracket in list(tree.find_all(exp.Paren)):
         bracket.replace(bracket.this)
     return tree

@@ -114,21 +114,14 @@ def _column(term: exp.Expr, root: exp.Query) -> int | None:
     if isinstance(term, exp.Literal):
         place = int(term.name) - 1 if term.name.isdecimal() and not term.is_string else -1
         return place if 0 <= place < len(names) else None
-    if isinstance(term, exp.Column) and len(term.parts) == 1 and term.name.lower() in names:
-        return names.index(term.name.lower())
-    if not isinstance(root, exp.Select) or term.find(exp.Query):
+    if not isinstance(term, exp.Column):
         return None
-    items = [each.unalias().unnest() for each in root.expressions]
-    if not all(_is_read(each, names, items) for each in term.find_all(exp.Column)):
-        return None
+    first = term.parts[0].name.lower()
+    if first in names:
+        # More parts than one are a field of that column, whatever else the name means in the SELECT list.
+        return names.index(first) if len(term.parts) == 1 else None
+    items = [each.unalias().unnest() for each in root.selects] if isinstance(root, exp.Select) else []
     return next((at for at, each in enumerate(items) if each == term), None)
-
-
-def _is_read(column: exp.Column, names: Sequence[str], items: Sequence[exp.Expr]) -> bool:
-    """Whether a name in ORDER BY means the same there as in the SELECT list: it is no name of the result, or one of just that
-    column."""
-    first = column.parts[0].name.lower()
-    return first not in names or (len(column.parts) == 1 and items[names.index(first)] == column)
 
 
 def _order_by(tokens: Sequence[Token]) -> int | None:

@@ -4,14 +4,15 @@ sqlglot parses the text; the text itself is kept and cut by token positions, bec
 some Spark functions. Every clause that is not row-wise is refused; expressions are not checked here.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.parsers.spark import SparkParser
 
 from backfill_assets.errors import QueryError
 from backfill_assets.query.refusals import nearest, refusal
@@ -41,6 +42,16 @@ _CLAUSES: Final = {
 _STATEMENTS: Final = (frozenset(Spark.Parser.STATEMENT_PARSERS) | Spark.Tokenizer.COMMANDS) - {TokenType.SEMICOLON}
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
+
+
+class _Parser(SparkParser):
+    """Spark's grammar, in which a plus before a value is the function that Spark takes it for: it makes numbers of texts, and
+    `ORDER BY +1` names no column. sqlglot leaves it out."""
+
+    UNARY_PARSERS: ClassVar[dict[TokenType, Callable[[Any], Any]]] = {
+        **SparkParser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
+    }
 
 
 @dataclass(frozen=True)
@@ -128,7 +139,7 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
     if pipes:
         raise refusal("UNSUPPORTED", f"the query has the pipe operator |> in line {pipes[0].line}")
     try:
-        roots = Spark().parser().parse(tokens, query)
+        roots = _Parser(dialect=Spark()).parse(tokens, query)
     except ParseError as error:
         where = error.errors[0]
         raise refusal(

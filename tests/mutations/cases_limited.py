@@ -43,11 +43,19 @@ LIMITED: tuple[Mutation, ...] = (
         tests=ENDS,
     ),
     Mutation(
-        name="an expression in ORDER BY is looked up by its text alone",
+        name="a name in ORDER BY is first looked up in the tables",
         file=QUERY,
-        old="    if not all(_is_read(each, names, items) for each in term.find_all(exp.Column)):",
-        new="    if not items:",
-        tests=(*ENDS, f"{REAL}::test_names_in_order_by_that_are_other_columns_than_in_select"),
+        old="    if first in names:",
+        new="    if first in names and len(term.parts) == 1:",
+        tests=ENDS,
+    ),
+    Mutation(
+        name="a plus before a value is passed over",
+        file="backfill_assets/query/parsing.py",
+        old="""        TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
+""",
+        new="",
+        tests=(*ENDS, "tests/query/test_key_classes.py"),
     ),
     Mutation(
         name="the direction of an order is lost",

@@ -115,9 +115,15 @@ def test_after_three_epochs_in_full_only_every_tenth_tries_the_rule(
     assert tried == [1, 1, 1, 0, 0]
 
 
-def test_names_in_order_by_that_are_other_columns_than_in_select(lake: Lake) -> None:
-    """Spark looks a name up in the result first."""
-    query = "SELECT -amount AS amount, amount + 1 AS more FROM orders ORDER BY amount + 1 LIMIT 3"
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT -amount AS amount, amount + 1 AS more FROM orders ORDER BY amount + 1 LIMIT 3",
+        "SELECT amount, note FROM orders ORDER BY +1 DESC LIMIT 3",
+    ],
+)
+def test_names_in_order_by_that_are_other_columns_than_in_select(lake: Lake, query: str) -> None:
+    """Spark looks a name up in the result first, and a number with a sign is no column's number."""
     lake.view("odd", query, lake.table("orders"), refresh_mode="incremental")
     refreshed(lake, "odd", query)
     lake.append("orders", [{"id": 80, "amount": 500, "note": "n0"}, {"id": 81, "amount": 2, "note": "n0"}])
