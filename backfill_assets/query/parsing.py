@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
@@ -44,10 +45,19 @@ _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_B
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 
 
-class _Parser(SparkParser):
-    """Spark's grammar, in which a plus before a value is the function that Spark takes it for: it makes numbers of texts, and
-    `ORDER BY +1` names no column. sqlglot leaves it out."""
+def _date_format(arguments: list[exp.Expr], dialect: Dialect) -> exp.TimeToStr:
+    """The call of the function with its pattern as it is written."""
+    node: exp.TimeToStr = SparkParser.FUNCTIONS["DATE_FORMAT"](arguments, dialect)
+    if len(arguments) > 1 and isinstance(arguments[1], exp.Literal):
+        node.set("format", arguments[1].copy())
+    return node
 
+
+class _Parser(SparkParser):
+    """Spark's grammar with what sqlglot leaves out of it. A plus before a value is a function to Spark: it makes numbers of
+    texts, and `ORDER BY +1` names no column. And `date_format(at, 'y')` is not `date_format(at, 'yyyy')` in the year 905."""
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {**SparkParser.FUNCTIONS, "DATE_FORMAT": _date_format}
     UNARY_PARSERS: ClassVar[dict[TokenType, Callable[[Any], Any]]] = {
         **SparkParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),

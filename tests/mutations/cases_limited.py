@@ -58,6 +58,13 @@ LIMITED: tuple[Mutation, ...] = (
         tests=(*ENDS, "tests/query/test_key_classes.py"),
     ),
     Mutation(
+        name="years are written with four digits in keys, whatever the pattern",
+        file="backfill_assets/query/parsing.py",
+        old="""        node.set("format", arguments[1].copy())""",
+        new="""        pass""",
+        tests=("tests/query/test_key_classes.py",),
+    ),
+    Mutation(
         name="the direction of an order is lost",
         file=COMPUTE,
         old="    if by.descending:",

@@ -126,6 +126,7 @@ NOT_A_KEY = [
     ("SELECT date_trunc(lower('WEEK'), at) AS x, median(k) AS m FROM a GROUP BY 1", "a unit that is computed"),
     ("SELECT id, rank() OVER (PARTITION BY date_trunc(a.s, at) ORDER BY id) AS r FROM a", "a unit that is a column"),
     ("SELECT date_format(at, 'E') AS x, median(id) AS m FROM a GROUP BY 1", "a pattern that is not known"),
+    ("SELECT date_format(at, 'y') AS x, median(id) AS m FROM a GROUP BY 1", "not as yyyy in the year 905"),
     ("SELECT x, median(k) AS m FROM (SELECT k, window(at, '9 hours').end AS x FROM b) GROUP BY x", "local times"),
     (
         "SELECT x, median(k) AS m FROM (SELECT k, CAST(session_window(at, '1 h').end AS TIMESTAMP) AS x FROM a) GROUP BY x",
