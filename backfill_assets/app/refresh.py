@@ -105,13 +105,13 @@ def _at_work_on(table: Table) -> TableState:
     if look.record is not None and (look.record.epoch == 0 or _drained(table, look)):
         # staged by a creation that was given up, or drained by a run that died
         sweep(table.output.location, table.output.look)
-        look = check_look(table.parts, table.output.look())
+        look = check_look(table.parts, table.output.look(), redefines=True)
     if look.record is None:
         return look
     changed = not look.record.live and table.output.set_status("creating")
     # A new life may have other columns than the one before.
     changed |= table.output.keep_bounds(thoroughly=look.record.epoch == 0)
-    return check_look(table.parts, table.output.look()) if changed else look
+    return check_look(table.parts, table.output.look(), redefines=True) if changed else look
 
 
 def _made_live(table: Table, done: RunReport) -> bool:

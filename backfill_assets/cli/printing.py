@@ -121,6 +121,10 @@ def plan_text(name: str, planned: "Planned") -> str:
         lines.append(
             f"  in about {planned.expected_seconds:.1f} s{'' if record.live or not step.live else ', and then be live'}."
         )
+    if planned.adds_columns:
+        lines.append(
+            "The query gives more columns: the epoch computes all rows again, and adds the columns to the view."
+        )
     if planned.choice is not None and record is None:
         lines.append(planned.choice.words)
     if planned.query:

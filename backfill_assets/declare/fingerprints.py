@@ -1,13 +1,15 @@
 """What a table's content depends on: the digests of its declaration, part by part, so that a change can be named."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 
-from backfill_assets.core.epoch.records import Fingerprint, fingerprint
+from backfill_assets.core.epoch.records import SELECT, Fingerprint, fingerprint
 from backfill_assets.declare.arguments import Start
 from backfill_assets.declare.model import LAYOUT, PARSER, Declared, DeltaTable, KafkaSource, MaterializedView
 from backfill_assets.query.ddl import ddl
+from backfill_assets.query.select_list import SelectList, select_list
 
-__all__ = ["fingerprint_of"]
+__all__ = ["fingerprint_of", "stated"]
 
 
 def fingerprint_of(declared: Declared) -> Fingerprint:
@@ -28,7 +30,8 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
                 keys = [(each.name, each.primary_key) for each in declared.tables if isinstance(each, DeltaTable)]
                 own = {"checked": declared.own_key} if declared.own_key else ()
                 read = [(each.name, fingerprint_of(each)) for each in declared.tables if isinstance(each, KafkaSource)]
-                return fingerprint(
+                listed = select_list(declared.text)
+                return ({} if listed is None else {SELECT: stated(listed)}) | fingerprint(
                     query=declared.text,
                     key=[own, keys],
                     **({"layout": LAYOUT} if declared.whole else {}),
@@ -41,6 +44,12 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
                 schema=[(name, parts["schema"]) for name, parts in upstreams],
                 parser=[(name, parts["parser"]) for name, parts in upstreams],
             )
+
+
+def stated(listed: SelectList) -> str:
+    """What a fingerprint says of a SELECT list: how many expressions it has, and a digest of these and of all around them."""
+    text = "\0".join([*listed.around, *listed.items])
+    return f"{len(listed.items)}:{sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _start_text(start: Start) -> str:

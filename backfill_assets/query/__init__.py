@@ -36,6 +36,7 @@
 - `resolved`: a query as a tree for analysis
 - `rowwise`: reads a row-wise query
 - `rules_end`: where the rules for rows and for groups of one upstream end
+- `select_list`: the SELECT list of a query, apart from the rest of its text
 - `spelling`: one spelling for a query's text
 - `steps`: how a view follows what changed in some places of its query
 - `ties`: makes orders total where the result depends on which of several equal rows comes first

@@ -18,7 +18,7 @@ from sqlglot.parsers.spark import SparkParser
 from backfill_assets.errors import QueryError
 from backfill_assets.query.refusals import nearest, refusal
 
-__all__ = ["Part", "items_of", "parse", "parse_parts", "tokenize", "upstream_named"]
+__all__ = ["Part", "items_of", "parse", "parse_parts", "tokenize", "upstream_named", "with_depth"]
 
 _CLAUSES: Final = {
     "with_": ("CTE", "WITH"),
@@ -95,7 +95,7 @@ class Part:
 def items_of(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:
     """The items of a list, which commas divide."""
     items: list[list[Token]] = [[]]
-    for depth, token in _with_depth(tokens):
+    for depth, token in with_depth(tokens):
         if depth == 0 and token.token_type == TokenType.COMMA:
             items.append([])
         else:
@@ -245,7 +245,7 @@ def _part(select: exp.Select, tokens: list[Token], start: int) -> Part:
     end = next(
         (
             index
-            for index, (depth, token) in enumerate(_with_depth(tokens[named:]), named)
+            for index, (depth, token) in enumerate(with_depth(tokens[named:]), named)
             if depth < 0 or (depth == 0 and token.token_type == TokenType.UNION)
         ),
         len(tokens),
@@ -267,7 +267,7 @@ def _table(select: exp.Select) -> exp.Table:
     return table
 
 
-def _with_depth(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
+def with_depth(tokens: Sequence[Token]) -> Iterator[tuple[int, Token]]:
     """Each token with the number of parentheses around it; a closing parenthesis counts as outside its pair."""
     depth = 0
     for token in tokens:

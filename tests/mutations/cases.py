@@ -1,6 +1,7 @@
 """All faults that the tests must find, by module."""
 
 from tests.mutations.cases_adapters import ADAPTERS
+from tests.mutations.cases_added import ADDED
 from tests.mutations.cases_checks import CHECKS
 from tests.mutations.cases_choice import CHOICE
 from tests.mutations.cases_clock import CLOCK
@@ -50,5 +51,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
-    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED,
+    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED,
 )  # fmt: skip

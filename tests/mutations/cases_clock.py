@@ -76,8 +76,8 @@ CLOCK: tuple[Mutation, ...] = (
     Mutation(
         name="a view is computed for another time than that of its plan",
         file="backfill_assets/app/wiring/view_inputs.py",
-        old="query=lambda plan: self.query.at(plan.incarnation, plan.after),",
-        new="query=lambda plan: self.query.at(plan.incarnation, plan.before),",
+        old="query=lambda plan: self.query.at(plan.incarnation, plan.after, anew",
+        new="query=lambda plan: self.query.at(plan.incarnation, plan.before, anew",
         tests=(VIEWS,),
     ),
     Mutation(

@@ -63,8 +63,8 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="an epoch that a dead run planned is planned again",
         file=PROTOCOL,
-        old="if plan is not None and plan.before == last.position and _feasible(parts, plan):",
-        new="if plan is not None and plan.before != last.position and _feasible(parts, plan):",
+        old="if plan is not None and may_repeat(parts, last, plan) and _feasible(parts, plan):",
+        new="if plan is not None and not may_repeat(parts, last, plan) and _feasible(parts, plan):",
         tests=(
             f"{LOOP}::test_a_crash_passes_through_the_run_and_redoes_at_most_one_epoch",
             "tests/e2e/kills/test_contract.py::"
@@ -74,8 +74,8 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="a plan is redone without asking whether its inputs are still there",
         file=PROTOCOL,
-        old="plan.before == last.position and _feasible(parts, plan):",
-        new="plan.before == last.position:",
+        old="may_repeat(parts, last, plan) and _feasible(parts, plan):",
+        new="may_repeat(parts, last, plan):",
         tests=(
             "tests/core/strategies/test_source_reads.py::"
             "test_a_planned_epoch_whose_history_kafka_lost_since_is_read_from_bronze_instead",

@@ -12,6 +12,7 @@ ROWS = "tests/e2e/tables/test_corrected_rows.py"
 GOES_ON = f"{ROWS}::test_a_view_goes_on_once_the_row_that_stopped_it_is_corrected"
 
 COMPUTE = "backfill_assets/adapters/compute/table_compute.py"
+WAYS = "backfill_assets/adapters/compute/ways.py"
 ERRORS = "backfill_assets/adapters/compute/spark_errors.py"
 SAID = "tests/adapters/compute/test_poison_errors.py"
 MET = f"{ROWS}::test_rows_that_were_never_there_together_stop_no_view"
@@ -19,16 +20,16 @@ MET = f"{ROWS}::test_rows_that_were_never_there_together_stop_no_view"
 CORRECTED: tuple[Mutation, ...] = (
     Mutation(
         name="rows that were never there together stop a view",
-        file=COMPUTE,
-        old='        if plan.replaces and self.mode != "incremental_strict":',
-        new="        if not plan.reads:",
+        file=WAYS,
+        old="    if plan.replaces and in_full:",
+        new="    if not plan.reads:",
         tests=(MET,),
     ),
     Mutation(
         name="what may only follow changes is computed in full where values are refused",
-        file=COMPUTE,
-        old='        if plan.replaces and self.mode != "incremental_strict":',
-        new="        if plan.replaces:",
+        file=WAYS,
+        old="    if plan.replaces and in_full:",
+        new="    if plan.replaces:",
         tests=(f"{ROWS}::test_what_may_only_follow_changes_is_not_computed_in_full",),
     ),
     Mutation(

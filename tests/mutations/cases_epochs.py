@@ -77,8 +77,8 @@ EPOCHS: tuple[Mutation, ...] = (
     Mutation(
         name="a part that comes to a declaration changes nothing",
         file="backfill_assets/core/epoch/records.py",
-        old="for name in {*built_with, *declared} if",
-        new="for name in built_with if",
+        old="    names = {*built_with, *declared} - {SELECT}",
+        new="    names = {*built_with} - {SELECT}",
         tests=(f"{COMMITS}::test_parts_that_come_to_a_declaration_or_go_from_it_have_changed",),
     ),
     Mutation(

@@ -36,7 +36,7 @@ REPLACE: tuple[Mutation, ...] = (
     Mutation(
         name="a replaced view keeps the order of its columns",
         file="backfill_assets/adapters/delta/output.py",
-        old="        anew = new_life and reorders(table.schema(), schema)",
+        old="        anew = bool(named) and reorders(table.schema(), schema)",
         new="        anew = False",
         tests=(f"{REAL}::test_columns_come_in_the_order_of_the_new_definition",),
     ),

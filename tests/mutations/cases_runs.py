@@ -17,7 +17,7 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="a run builds upon an external write that came between its epochs",
         file=RUN,
-        old="self.report.record = check_look(self.parts, look).record or self.report.record",
+        old="self.report.record = check_look(self.parts, look, redefines=True).record or self.report.record",
         new="self.report.record = look.record or self.report.record",
         tests=(f"{LOOP}::test_an_external_write_between_two_epochs_of_a_run_is_named_and_stops_it",),
     ),
@@ -38,7 +38,7 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="a dry run shows a plan that a run passes over",
         file=RUN,
-        old="if plan is not None and plan.before == record.position and parts.decider.resumable(parts.planned(plan)):",
+        old="if plan is not None and may_repeat(parts, record, plan) and parts.decider.resumable(parts.planned(plan)):",
         new="if plan is not None and parts.decider.resumable(parts.planned(plan)):",
         tests=(f"{LOOP}::test_a_dry_run_passes_over_a_plan_that_began_elsewhere_as_a_run_does",),
     ),

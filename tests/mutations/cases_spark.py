@@ -51,7 +51,7 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="each epoch records the columns of its upstreams again",
         file="backfill_assets/core/epoch/protocol.py",
-        old="columns=last.columns or parts.decider.columns(),",
+        old="columns=(None if plan.redefines else last.columns) or parts.decider.columns(),",
         new="columns=parts.decider.columns(),",
         tests=(
             "tests/core/strategies/test_arrangement_run.py::"

@@ -346,8 +346,8 @@ STORES: tuple[Mutation, ...] = (
     Mutation(
         name="rows are added directly, whatever a table asks of its writers",
         file="backfill_assets/adapters/delta/output.py",
-        old="if (anew or not (new_life or staged.replaces)) and not asks_more(table):",
-        new="if anew or not (new_life or staged.replaces):",
+        old="if (anew or not (named or staged.replaces)) and not asks_more(table):",
+        new="if anew or not (named or staged.replaces):",
         tests=(
             "tests/adapters/delta/test_real_commits.py::"
             "test_rows_are_added_by_delta_rs_where_a_table_asks_more_of_its_writers",
@@ -356,7 +356,7 @@ STORES: tuple[Mutation, ...] = (
     Mutation(
         name="each epoch that adds rows has delta-rs load the log again",
         file="backfill_assets/adapters/delta/output.py",
-        old="if (anew or not (new_life or staged.replaces)) and not asks_more(table):",
+        old="if (anew or not (named or staged.replaces)) and not asks_more(table):",
         new="if False:",
         tests=("tests/e2e/stores/test_s3_faults.py::test_an_epoch_that_only_adds_rows_is_committed_by_one_request",),
     ),

@@ -1,5 +1,6 @@
 """One attempt at computing a plan over Delta tables: where it writes, and what it reads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,8 @@ __all__ = ["Attempt"]
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
-    """An attempt at a plan, with the view at version `at`. `staging` is its own folder; `scans` count what it reads.
+    """An attempt at a plan, with the view at version `at`. `staging` is its own folder; `scans` count what it reads;
+    `columns` are those that the view has then, as expressions.
 
     `netted`: rows that came and went among the changes that it reads are left out before anything is computed of them. That
     costs a shuffle, and is needed only if they cannot be computed. `replaced`: a result in full is not compared with the rows
@@ -30,6 +32,7 @@ class Attempt:
     view: TableLocation
     staging: StagingFolder
     at: int
+    columns: Sequence[str]
     scans: Scans
     netted: bool = False
     replaced: bool = False

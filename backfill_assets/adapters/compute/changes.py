@@ -29,6 +29,7 @@ __all__ = [
     "DuplicateKey",
     "batch",
     "changed_groups",
+    "columns_of_schema",
     "duplicate_keys",
     "empty_batch",
     "kept",
@@ -120,9 +121,14 @@ def view_columns(view: TableLocation) -> list[str]:
     """The view's own columns, each as an expression with the type that it has in the table."""
     table = view.last()
     assert table is not None
+    return columns_of_schema(table.schema().to_json())
+
+
+def columns_of_schema(schema: str) -> list[str]:
+    """The columns of a Delta schema (JSON), each as an expression with the type that it has there."""
     return [
         f"CAST({backquoted(column.name)} AS {column.type}) AS {backquoted(column.name)}"
-        for column in columns_of_delta(table.schema().to_json())
+        for column in columns_of_delta(schema)
     ]
 
 

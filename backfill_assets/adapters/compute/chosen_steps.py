@@ -59,6 +59,8 @@ class StepChoice:
     def of(self, query: Query, plan: Plan) -> Chosen:
         """How the view follows what changed, and why it is computed in full if it is. Errors: `VersionsLostError` where it
         may only follow changes, and these are gone."""
+        if plan.redefines:
+            return Chosen(Steps("full"), "definition", replaced=True)
         if not isinstance(query, RelationalQuery):
             return Chosen(Steps("full"))
         if by_hashes(plan):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
-from backfill_assets.adapters.compute.changes import OPERATION, kept, view_columns
+from backfill_assets.adapters.compute.changes import OPERATION, kept
 from backfill_assets.adapters.compute.laid_out import laid_out
 from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Part, SelectableRows, united
 from backfill_assets.adapters.compute.staged_rows import write_new
@@ -48,7 +48,7 @@ def write_numbered(attempt: Attempt, rows: "DataFrame", key: Sequence[str], part
     with laid_out(known, unnumbered(key), attempt.scans, parts) as found:
         place = F.monotonically_increasing_id().bitwiseAND(F.lit(_PLACES))
         numbered = found.rows.withColumn(COPY, place + F.lit((attempt.plan.epoch << _NUMBERS_OF_EPOCH) + 1))
-        chosen = numbered.selectExpr(*view_columns(attempt.view))
+        chosen = numbered.selectExpr(*attempt.columns)
         return write_new(chosen, attempt.staging, tasks=found.tasks, scans=attempt.scans)
 
 

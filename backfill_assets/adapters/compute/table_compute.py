@@ -18,6 +18,7 @@ from backfill_assets.adapters.compute.changes import (
     DuplicateKey,
     batch,
     changed_groups,
+    columns_of_schema,
     kept,
     signed,
     view_columns,
@@ -52,7 +53,7 @@ from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.value_parts import ValueParts, value_parts
 from backfill_assets.adapters.compute.version_rows import rows_at
-from backfill_assets.adapters.compute.ways import Computed, Way, first_computed
+from backfill_assets.adapters.compute.ways import Computed, Way, every_way, first_computed
 from backfill_assets.adapters.delta.commits import recent_records
 from backfill_assets.adapters.delta.found_rows import FoundRows
 from backfill_assets.adapters.delta.layout import clustering_columns
@@ -102,6 +103,8 @@ class TableCompute:
     mode: str = "auto"
     """Whether what changed is followed where it is little (`auto`), wherever a rule allows (`incremental`), always
     (`incremental_strict`) or never (`full`)."""
+    wider: Callable[[], str] = str
+    """The Delta schema that a plan gives the view which redefines it. Spark is asked for it at the first call alone."""
 
     @property
     def _reads(self) -> TableInputs:
@@ -114,6 +117,7 @@ class TableCompute:
         `ReadMismatchError` where it is not; `PoisonRowError` where rows cannot be computed; else `ComputeError`.
         """
         name = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
+        schema = self.wider() if plan.redefines else ""  # no action of Spark may wait for another one
         folder = StagingFolder(table=self.output, name=name, reach=self.runner.reach)
         try:
             records = partial(recent_records, self.output, at, plan.target)
@@ -140,6 +144,7 @@ class TableCompute:
             rows_deleted=done.counts["delete"],
             key=self.query(plan).key_columns,
             replaces=bool(done.counts.get(REPLACED)),
+            delta_schema=schema,
             rule=done.steps.rule if isinstance(self.query(plan), RelationalQuery) else "",
             why_full=done.why_full or chosen.why_full,
             keys_touched=done.counts.get(KEYS, 0),
@@ -167,33 +172,24 @@ class TableCompute:
 
     def _poison(self, spark: "SparkSession", plan: Plan, folder: StagingFolder) -> Suspects:
         """The rows of a plan's input that cannot be computed."""
-        inputs = self._reads.every(replace(self._attempt(spark, plan, folder, -1), netted=True))
-        columns = view_columns(self.output)
-        return poison_rows(self.query(plan), inputs, self.upstreams, columns, rows=plan.offsets)
+        attempt = replace(self._attempt(spark, plan, folder, -1), netted=True)
+        inputs = self._reads.every(attempt)
+        return poison_rows(self.query(plan), inputs, self.upstreams, attempt.columns, rows=plan.offsets)
 
     def _attempt(self, spark: "SparkSession", plan: Plan, folder: StagingFolder, at: int) -> Attempt:
         query = self.query(plan)
         scans = Scans(plan=plan, ends_early=isinstance(query, RelationalQuery) and query.ends_early)
-        return Attempt(spark=spark, plan=plan, view=self.output, staging=folder, at=at, scans=scans)
-
-    def _ways(self, attempt: Attempt, steps: Steps) -> Iterator[Way]:
-        """How a plan may be computed, each in a folder of its own, as tasks of the one before may still write: by some steps;
-        by these of netted changes; in full, as a rule takes one table after the other from old to new."""
-        plan = attempt.plan
-        yield Way(attempt=attempt, steps=steps)
-        if plan.replaces and steps.rule == "full":
-            return
-        again = partial(self._attempt, attempt.spark, plan, at=attempt.at)
-        if rows_go(self.upstreams, plan):
-            yield Way(attempt=replace(again(attempt.staging.inner("netted")), netted=True), steps=steps)
-        if plan.replaces and self.mode != "incremental_strict":
-            yield Way(attempt=again(attempt.staging.inner("full")), steps=Steps("full"), why_full="values")
+        columns = columns_of_schema(self.wider()) if plan.redefines else view_columns(self.output)
+        return Attempt(spark=spark, plan=plan, view=self.output, staging=folder, at=at, columns=columns, scans=scans)
 
     def _compute(self, attempt: Attempt, chosen: Chosen) -> Computed:
         """Stage what a plan does to the view."""
         self._reads.spool(attempt)
         first = replace(attempt, replaced=chosen.replaced)
-        return first_computed(self._ways(first, chosen.steps), partial(self._by, first))
+        again = partial(self._attempt, attempt.spark, attempt.plan, at=attempt.at)
+        nets = partial(rows_go, self.upstreams, attempt.plan)
+        ways = every_way(first, chosen.steps, again, nets=nets, in_full=self.mode != "incremental_strict")
+        return first_computed(ways, partial(self._by, first))
 
     def _by(self, first: Attempt, way: Way) -> Computed:
         """The same by one way."""
@@ -232,7 +228,7 @@ class TableCompute:
         assert isinstance(query, RowwiseQuery)
         result = apply_rowwise(query, self._reads.every(attempt))
         if not may_meet_old_rows(plan) or not query.key_columns:
-            rows = result.selectExpr(*view_columns(self.output))
+            rows = result.selectExpr(*attempt.columns)
             tasks = Tasks(tasks_for(attempt.spark, plan.offsets))
             return write_new(rows, attempt.staging, tasks=tasks, scans=attempt.scans)
         return self._changes(attempt, consolidated(result, *unique_keys(query)))
@@ -240,7 +236,7 @@ class TableCompute:
     def _changes(self, attempt: Attempt, rows: "DataFrame") -> dict[str, int]:
         """Stage changes, netted by key, that are to be merged into the view at a version."""
         plan, query = attempt.plan, self.query(attempt.plan)
-        chosen = rows.selectExpr(*view_columns(self.output), OPERATION, DUPLICATE, MOVED)
+        chosen = rows.selectExpr(*attempt.columns, OPERATION, DUPLICATE, MOVED)
         width = {KEY_BYTES: key_bytes(chosen, {name for key in unique_keys(query) for name in key})}
         with self._laid_out(attempt, chosen, plan.offsets, before=[OPERATION]) as (ordered, tasks):
             counts = write_changes(
@@ -264,12 +260,13 @@ class TableCompute:
         few = 0 if isinstance(query, AggregateQuery) else held  # groups are few beside the rows that they are made of
         copies = isinstance(query, RelationalQuery) and query.by_copies
         left_out, key = [COPY] if copies else [], unnumbered(query.key_columns)
-        every = batch(query, self._reads.every(attempt)).selectExpr(*view_columns(self.output)).drop(*left_out)
+        every = batch(query, self._reads.every(attempt)).selectExpr(*attempt.columns).drop(*left_out)
         old = self._finder_of_view(attempt)
         if old.is_empty or attempt.replaced:
             counts = self._replaced(attempt, every, rows=held)
             self._check_new(attempt, counts)
-            return counts if old.is_empty and not counts["insert"] else {**counts, REPLACED: 1}
+            stays = old.is_empty and not counts["insert"] and not plan.redefines
+            return counts if stays else {**counts, REPLACED: 1}
         with kept(every) as new:
             # Not counted: what seems to differ is compared with rows that are.
             uncounted = rows_at(attempt.spark, self.output, attempt.at).drop(*left_out)
@@ -326,7 +323,7 @@ class TableCompute:
 
     def _operations(self, attempt: Attempt, changes: "DataFrame", rows: int) -> dict[str, int]:
         """Stage changes, of about so many `rows`, that say what becomes of each row of a view."""
-        chosen = changes.selectExpr(*view_columns(self.output), OPERATION)
+        chosen = changes.selectExpr(*attempt.columns, OPERATION)
         with self._laid_out(attempt, chosen, rows, before=[OPERATION]) as (ordered, tasks):
             return write_changes(ordered, attempt.staging, tasks=tasks, scans=attempt.scans)
 
@@ -387,7 +384,7 @@ class TableCompute:
         whole = (lambda: self._reads.whole(attempt, name)) if follows else None
         with kept(signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")) as changes:
             changed = changed_groups(query, changes, self._old(attempt), whole, rows=plan.offsets)
-            chosen = changed.selectExpr(*view_columns(self.output), OPERATION)
+            chosen = changed.selectExpr(*attempt.columns, OPERATION)
             return write_changes(
                 chosen, attempt.staging, tasks=Tasks(tasks_for(attempt.spark, plan.offsets)), scans=attempt.scans
             )

@@ -5,7 +5,7 @@ or by rows of several tables that were never there together. And the first rows 
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from backfill_assets.adapters.compute.staged_rows import StagingFolder
 from backfill_assets.core.epoch.records import WhyFull
 from backfill_assets.query.steps import Steps
 
-__all__ = ["Computed", "Way", "first_computed"]
+__all__ = ["Computed", "Way", "every_way", "first_computed"]
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +38,26 @@ class Computed(NamedTuple):
     counts: dict[str, int]
     steps: Steps
     why_full: WhyFull
+
+
+def every_way(
+    attempt: Attempt,
+    steps: Steps,
+    again: Callable[[StagingFolder], Attempt],
+    *,
+    nets: Callable[[], bool],
+    in_full: bool,
+) -> Iterator[Way]:
+    """How a plan may be computed, each in a folder of its own, as tasks of the one before may still write: by some steps;
+    by these of netted changes, if that `nets` anything; in full, as a rule takes one table after another from old to new."""
+    plan = attempt.plan
+    yield Way(attempt=attempt, steps=steps)
+    if plan.replaces and steps.rule == "full":
+        return
+    if nets():
+        yield Way(attempt=replace(again(attempt.staging.inner("netted")), netted=True), steps=steps)
+    if plan.replaces and in_full:
+        yield Way(attempt=again(attempt.staging.inner("full")), steps=Steps("full"), why_full="values")
 
 
 def first_computed(ways: Iterable[Way], compute: Callable[[Way], Computed]) -> Computed:

@@ -210,10 +210,10 @@ class DeltaOutput:
         return "delta-rs" if asks_more(table) or not are_findable(table, staged.key) else "arrow"
 
     def _append(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
-        new_life = record.kind is CommitKind.CREATE
-        schema = Schema.from_json(staged.delta_schema or self.schema()) if new_life else table.schema()
-        anew = new_life and reorders(table.schema(), schema)
-        if (anew or not (new_life or staged.replaces)) and not asks_more(table):
+        named = staged.delta_schema or (self.schema() if record.kind is CommitKind.CREATE else "")
+        schema = Schema.from_json(named) if named else table.schema()
+        anew = bool(named) and reorders(table.schema(), schema)
+        if (anew or not (named or staged.replaces)) and not asks_more(table):
             made, numbers = written(table, staged, schema if anew else None), self._numbers(record)
             if not commit_merged(self.location, table, made, numbers=numbers, metadata=metadata_of(record)):
                 raise CommitFailedError(f"{self.location.uri}: there is a version {table.version() + 1} already")

@@ -16,6 +16,7 @@ from backfill_assets.core.strategies.snapshot_once import SnapshotOnceHistory
 from backfill_assets.core.strategies.source import SourceDecider, SourceUpstream
 from backfill_assets.core.strategies.table_views import TablesDecider, TableUpstream
 from backfill_assets.core.strategies.whole_history import WholeHistory
+from backfill_assets.declare.added_columns import adds_columns
 from backfill_assets.declare.fingerprints import fingerprint_of
 from backfill_assets.declare.model import KafkaSource, MaterializedView, has_key
 from backfill_assets.environment import spool_bytes
@@ -82,4 +83,5 @@ def over_tables(
         skips=skips,
         now=(lambda: micros(clock.now())) if view.reads_clock else None,
         since=micros(clock.now()),
+        extends=lambda built_with: keyed and adds_columns(built_with, view) and tables.may_extend(),
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from backfill_assets.adapters.compute.key_checks import KeysAndLeftOut, check_unique
 from backfill_assets.adapters.compute.key_ranges import key_ranges
+from backfill_assets.adapters.delta.created_table import STATUS_PROPERTY
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.app.wiring.table import Catalog
@@ -41,6 +42,18 @@ class TableUpstreams:
     def columns(self) -> UpstreamColumns:
         """The columns on which a life that begins now depends."""
         return self.query.columns()
+
+    def may_extend(self) -> bool:
+        """Whether the view may get more columns in place. Not while `backfill replace` builds it beside; and not if other
+        views read rows without a key of their own, which may be told apart by another column then."""
+        if self.view.place != "views" or self._is_being_replaced():
+            return False
+        query = self.query.now
+        return not (isinstance(query, RelationalQuery) and query.by_copies and self.catalog.is_read(self.view))
+
+    def _is_being_replaced(self) -> bool:
+        beside = self.catalog.location(replace(self.view, place="replacements")).load()
+        return beside is not None and beside.metadata().configuration.get(STATUS_PROPERTY) != "dropped"
 
     def files(self, name: str, version: int) -> Sequence[int]:
         """Rows of each data file of a version."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from backfill_assets.adapters.compute.source_compute import query_schema
@@ -19,7 +19,10 @@ from backfill_assets.app.wiring.table import Catalog
 from backfill_assets.app.wiring.table_upstreams import TableUpstreams
 from backfill_assets.app.wiring.view_query import ViewQuery
 from backfill_assets.core.progress.positions import SnapshotPosition
+from backfill_assets.declare.added_columns import missing_columns
 from backfill_assets.declare.model import DeltaTable, MaterializedView, Upstream
+from backfill_assets.errors import DefinitionChangedError
+from backfill_assets.query.ddl import columns_of_delta
 from backfill_assets.query.rowwise import CHANGE
 
 __all__ = ["ViewInputs"]
@@ -72,7 +75,8 @@ class ViewInputs:
             runner=self.runner,
             output=output,
             upstreams=self.tables,
-            query=lambda plan: self.query.at(plan.incarnation, plan.after),
+            query=lambda plan: self.query.at(plan.incarnation, plan.after, anew=plan.redefines),
+            wider=cache(lambda: self._wider_schema(output)),
             mode=self.view.refresh_mode,
             is_read=self.catalog.is_read(self.view),
         )
@@ -84,6 +88,24 @@ class ViewInputs:
                 self.upstreams.life(each)
         columns = {name: (*found, CHANGE) for name, found in self.query.columns_now.items()}
         return query_schema(self.runner, self.query.now, columns)
+
+    def _wider_schema(self, output: TableLocation) -> str:
+        """The Delta schema that the table gets if the view's query gives more columns. Errors: `DefinitionChangedError` if
+        readers would miss a column, or a view over it a hidden one."""
+        schema, table = self.schema(), output.last()
+        assert table is not None
+        is_read = self.catalog.is_read(self.view)
+        before = [
+            each for each in columns_of_delta(table.schema().to_json()) if is_read or not each.name.startswith("__")
+        ]
+        missing = missing_columns(before, columns_of_delta(schema))
+        if missing:
+            raise DefinitionChangedError(
+                f"{self.view.target}: with the query's new columns, {', '.join(missing)} would be gone, or of another type",
+                hint=f"nothing was written. `backfill replace {self.view.name}` builds the new declaration beside the view",
+                changed=["query"],
+            )
+        return schema
 
     def _kept(self, name: str, number: int) -> Version | None:
         """A pinned version from the view's spool, for when the table's log no longer has it."""

@@ -28,7 +28,7 @@ class ViewQuery:
     view: MaterializedView
     tables: Mapping[str, DeltaUpstream]
     catalog: Catalog
-    _queries: dict[tuple[str, int], Query] = field(default_factory=dict, init=False)
+    _queries: dict[tuple[str, int, bool], Query] = field(default_factory=dict, init=False)
 
     @cached_property
     def columns_now(self) -> Mapping[str, tuple[Column, ...]]:
@@ -44,14 +44,15 @@ class ViewQuery:
         """
         return self._present(ANY_TIME)
 
-    def at(self, incarnation: str, position: Position) -> Query:
+    def at(self, incarnation: str, position: Position, *, anew: bool = False) -> Query:
         """The view's query in one of its lives, which is looked up once, at a position: for the time that is recorded in it,
-        if the query reads the clock."""
+        if the query reads the clock; with `anew`, over the columns that its tables have now."""
         instant = position.instant if isinstance(position, SnapshotPosition) else None
-        key = (incarnation, ANY_TIME if instant is None else instant)
+        time = ANY_TIME if instant is None else instant
+        key = (incarnation, time, anew)
         if key not in self._queries:
             self._queries.clear()
-            self._queries[key] = self._present(key[1])
+            self._queries[key] = self._over(self.columns_now, time) if anew else self._present(time)
         return self._queries[key]
 
     def _present(self, instant: int) -> Query:

@@ -265,10 +265,16 @@ class Decider(Protocol[P]):
         """The present columns of the upstreams, as far as a life that begins now depends on them."""
         ...
 
-    def next(self, position: P, *, live: bool, budget: int) -> NextEpoch[P] | None:
+    def redefines(self, record: CommitRecord) -> bool:
+        """Whether a table that was built by another declaration, up to this commit, can get the present one's columns in its
+        next epoch."""
+        ...
+
+    def next(self, position: P, *, live: bool, budget: int, anew: bool = False) -> NextEpoch[P] | None:
         """Decide the epoch after `position`, of at most `budget` offsets; None if there is nothing to do.
 
-        With `EVERYTHING`, once history is read, it takes everything in its tables, whatever else limits an epoch.
+        With `EVERYTHING`, once history is read, it takes everything in its tables, whatever else limits an epoch. With
+        `anew`, all rows are computed again, whether anything waits or not; only for a table whose declaration `redefines` it.
         """
         ...
 

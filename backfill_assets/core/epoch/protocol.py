@@ -43,7 +43,7 @@ from backfill_assets.errors import (
     VersionsLostError,
 )
 
-__all__ = ["STAGE_TRIES", "STEPS", "check_look", "run_epoch"]
+__all__ = ["STAGE_TRIES", "STEPS", "check_look", "decided", "may_repeat", "run_epoch"]
 
 STEPS = ("looked", "planned", "staged", "verified", "committed")
 """The moments at which a test may kill the process, in order."""
@@ -94,7 +94,7 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
         why_full=staged.why_full,
         keys_touched=staged.keys_touched,
         rows_reached=staged.rows_reached,
-        columns=last.columns or parts.decider.columns(),
+        columns=(None if plan.redefines else last.columns) or parts.decider.columns(),
         spooled={part: plan.spooled.get(part, mine) for part in spooled_parts(plan.after)},
         total=last.total,
         done=parts.decider.done(parts.planned(plan).after),
@@ -146,8 +146,9 @@ def _attempted(parts: Parts[P], plan: Plan, look: TableState) -> tuple[str, Stag
     raise lost
 
 
-def check_look(parts: Parts[P], look: TableState) -> TableState:
-    """Step 1: look at a table, and refuse everything that forbids an epoch, each with an error of its own."""
+def check_look(parts: Parts[P], look: TableState, *, redefines: bool = False) -> TableState:
+    """Step 1: look at a table, and refuse everything that forbids an epoch, each with an error of its own. For a run that
+    `redefines` the table, a declaration is accepted whose columns the next epoch can add."""
     record = look.record
     if record is None or not look.exists:
         raise DroppedError(
@@ -162,7 +163,7 @@ def check_look(parts: Parts[P], look: TableState) -> TableState:
             version=look.external,
         )
     changed = changed_parts(record.fingerprint, parts.decider.fingerprint)
-    if changed:
+    if changed and not (redefines and parts.decider.redefines(record)):
         raise DefinitionChangedError(
             f"{parts.decider.target}: {', '.join(changed)} changed since the table was built",
             hint=f"`backfill replace {parts.name}` builds a view's new declaration beside it, and then switches; "
@@ -189,7 +190,7 @@ def _planned(parts: Parts[P], last: CommitRecord, budget: int) -> Plan | None:
         raise _left_behind(parts, last, newest)
     if newest == epoch:
         plan = parts.ledger.plan(target, incarnation, epoch)
-        if plan is not None and plan.before == last.position and _feasible(parts, plan):
+        if plan is not None and may_repeat(parts, last, plan) and _feasible(parts, plan):
             return plan
         _log.warning("%s: the plan of epoch %d can no longer be carried out; it is superseded", target, epoch)
     return _new_plan(parts, last, budget)
@@ -209,6 +210,11 @@ def _left_behind(parts: Parts[P], last: CommitRecord, newest: int) -> FencedErro
     )
 
 
+def may_repeat(parts: Parts[P], last: CommitRecord, plan: Plan) -> bool:
+    """Whether a stored plan continues from the newest commit, by the present declaration."""
+    return plan.before == last.position and not changed_parts(plan.fingerprint, parts.decider.fingerprint)
+
+
 def _feasible(parts: Parts[P], plan: Plan) -> bool:
     epoch = parts.planned(plan)
     parts.decider.confirm(epoch)
@@ -216,8 +222,17 @@ def _feasible(parts: Parts[P], plan: Plan) -> bool:
 
 
 def _new_plan(parts: Parts[P], last: CommitRecord, budget: int) -> Plan | None:
-    step = parts.decider.next(parts.position(last), live=last.live, budget=budget)
+    step = decided(parts, last, budget)
     return None if step is None else _entered(parts, last, step)
+
+
+def decided(parts: Parts[P], last: CommitRecord, budget: int) -> NextEpoch[P] | None:
+    """The epoch after a commit, over everything if the declaration has changed since; None if there is nothing to do."""
+    return parts.decider.next(parts.position(last), live=last.live, budget=budget, anew=_is_changed(parts, last))
+
+
+def _is_changed(parts: Parts[P], last: CommitRecord) -> bool:
+    return bool(changed_parts(last.fingerprint, parts.decider.fingerprint))
 
 
 def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
@@ -233,6 +248,7 @@ def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
         live=step.live,
         expected_seconds=parts.costs().expected_seconds(step.reads),
         spooled=last.spooled,
+        redefines=_is_changed(parts, last),
     )
     if not parts.ledger.append(plan):
         raise fenced(last.target, f"epoch {plan.epoch} was planned by another run at the same moment")
@@ -241,7 +257,7 @@ def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
 
 def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan, budget: int) -> Plan | None:
     """A plan over what exists now, instead of one that cannot be carried out; None if it would read the same."""
-    step = parts.decider.next(parts.position(last), live=last.live, budget=budget)
+    step = decided(parts, last, budget)
     if step is None or step.reads == refused.reads:
         return None
     if parts.ledger.newest(refused.target, refused.incarnation, since=last.epoch) != refused.epoch:

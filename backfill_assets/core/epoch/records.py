@@ -16,6 +16,7 @@ from backfill_assets.core.progress.reads import CaptureRead, FullRead, OffsetRea
 from backfill_assets.core.progress.value import Value
 
 __all__ = [
+    "SELECT",
     "Columns",
     "CommitKind",
     "CommitRecord",
@@ -42,12 +43,16 @@ UpstreamColumns = dict[str, Columns]
 Position = Annotated[IngestPosition | ViewPosition | SnapshotPosition, Field(union_mode="left_to_right")]
 Fingerprint = dict[str, str]
 
+SELECT = "select"
+"""The part of a fingerprint that says of which columns a query is made. It changes with the query alone."""
+
 
 class Plan(Value):
     """One decided epoch: what is read, and the table's position after it. It is repeated unchanged until it is committed.
 
     `expected_seconds` is how long it should take, judging from earlier epochs. `spooled` says in which staged folder each
-    part of the spool is that `before` needs, as recorded by the commit before.
+    part of the spool is that `before` needs, as recorded by the commit before. With `redefines`, the table gets the columns
+    of a changed definition, and all its rows are computed again.
     """
 
     target: str
@@ -60,6 +65,7 @@ class Plan(Value):
     live: bool
     expected_seconds: float = 0.0
     spooled: dict[str, str] = Field(default_factory=dict)
+    redefines: bool = False
 
     @property
     def hash(self) -> str:
@@ -108,6 +114,7 @@ Rule = Literal["", "additive", "full", "linear", "restricted"]
 WhyFull = Literal[
     "",
     "changes_lost",
+    "definition",
     "first",
     "first_rows",
     "keys_reach_many",
@@ -119,10 +126,11 @@ WhyFull = Literal[
     "rows_left_out",
     "values",
 ]
-"""Why it was computed in full: files of changes, or a change feed, are missing; it is history, or nothing but versions moved;
-too few of the first rows of a query are known; the keys of changed rows are expected to reach more rows than are followed,
-or so many changed; there is no rule for these changes; a column by which NOT IN compares may hold nulls; a subquery for one
-value gives another one; the view asks for it; rows are left out; Spark refused values that a rule meets on its way."""
+"""Why it was computed in full: files of changes, or a change feed, are missing; columns were added to the query; it is
+history, or nothing but versions moved; too few of the first rows of a query are known; the keys of changed rows are expected
+to reach more rows than are followed, or so many changed; there is no rule for these changes; a column by which NOT IN
+compares may hold nulls; a subquery for one value gives another one; the view asks for it; rows are left out; Spark refused
+values that a rule meets on its way."""
 
 
 class CommitKind(StrEnum):
@@ -317,7 +325,8 @@ def fingerprint(**parts: object) -> Fingerprint:
 
 def changed_parts(built_with: Mapping[str, str], declared: Mapping[str, str]) -> list[str]:
     """The names of the parts that differ."""
-    return sorted(name for name in {*built_with, *declared} if built_with.get(name) != declared.get(name))
+    names = {*built_with, *declared} - {SELECT}
+    return sorted(name for name in names if built_with.get(name) != declared.get(name))
 
 
 def _digest(value: object) -> str:

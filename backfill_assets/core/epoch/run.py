@@ -10,7 +10,7 @@ from backfill_assets.core.epoch.limits import Limits, Stop, TokenBucket
 from backfill_assets.core.epoch.lives import begin_life
 from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import Controls, NextEpoch, P
-from backfill_assets.core.epoch.protocol import check_look, run_epoch
+from backfill_assets.core.epoch.protocol import check_look, decided, may_repeat, run_epoch
 from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.progress.positions import SnapshotPosition, micros
 from backfill_assets.errors import ExternalWriteError, FencedError
@@ -118,7 +118,7 @@ def create_if_missing(parts: Parts[P], make: "TableCreator") -> TableState:
     """
     look = parts.output.look()
     if look.exists:
-        look = check_look(parts, look)
+        look = check_look(parts, look, redefines=True)
         return _begun(parts, make, look) if _abandoned(parts, look) else look
     if look.external is not None:
         raise ExternalWriteError(
@@ -141,7 +141,7 @@ def _begun(parts: Parts[P], make: "TableCreator", look: TableState) -> TableStat
         with suppress(FencedError):  # another run began a life, or finished the one to be given up: both are fine
             begin_life(parts, look, begin, incarnation=parts.new_id(), gives_up=look.exists)
         look = parts.output.look()
-    return check_look(parts, look)
+    return check_look(parts, look, redefines=True)
 
 
 def _abandoned(parts: Parts[P], look: TableState) -> bool:
@@ -163,9 +163,9 @@ def plan_next(parts: Parts[P], record: CommitRecord, limits: Limits) -> NextEpoc
     epoch = record.epoch + 1
     if parts.ledger.newest(record.target, record.incarnation, since=record.epoch) == epoch:
         plan = parts.ledger.plan(record.target, record.incarnation, epoch)
-        if plan is not None and plan.before == record.position and parts.decider.resumable(parts.planned(plan)):
+        if plan is not None and may_repeat(parts, record, plan) and parts.decider.resumable(parts.planned(plan)):
             return NextEpoch(reads=plan.reads, after=parts.planned(plan).after, live=plan.live)
-    return parts.decider.next(parts.position(record), live=record.live, budget=limits.chunk_rows)
+    return decided(parts, record, limits.chunk_rows)
 
 
 def run(parts: Parts[P], look: TableState, limits: Limits, between: RunHooks) -> RunReport:
@@ -273,7 +273,7 @@ class _Run(Generic[P]):
                 f"{self.report.record.target}: fenced: the table was reset or dropped during this run",
                 hint="nothing to do: this run stopped without writing to the new life",
             )
-        self.report.record = check_look(self.parts, look).record or self.report.record
+        self.report.record = check_look(self.parts, look, redefines=True).record or self.report.record
         return look
 
 

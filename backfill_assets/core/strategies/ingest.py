@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backfill_assets.core.epoch.ports import InitialState, NextEpoch, PlannedEpoch, TopicState, Upstreams
-from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
+from backfill_assets.core.epoch.records import CommitRecord, Fingerprint, UpstreamColumns
 from backfill_assets.core.progress.positions import IngestPosition, LogMark, OffsetRange, allocate
 from backfill_assets.core.progress.reads import KafkaRead
 from backfill_assets.core.strategies.truncation import ConsumedLog, mark, truncated
@@ -66,7 +66,17 @@ class IngestDecider:
     def columns(self) -> UpstreamColumns:
         return {}  # the columns of a topic are declared, so they are in the fingerprint
 
-    def next(self, position: IngestPosition, *, live: bool, budget: int) -> NextEpoch[IngestPosition] | None:
+    def redefines(self, record: CommitRecord) -> bool:  # noqa: ARG002  (what a topic held may be gone)
+        return False
+
+    def next(
+        self,
+        position: IngestPosition,
+        *,
+        live: bool,
+        budget: int,
+        anew: bool = False,  # noqa: ARG002  (asked for where a declaration redefines its table)
+    ) -> NextEpoch[IngestPosition] | None:
         offer = self.upstreams.topic(self.source)
         check_topic(self.source, position, offer)
         planned = plan_ingest(self.source, position, offer, budget=budget)

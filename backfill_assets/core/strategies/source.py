@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from backfill_assets.core.epoch.ports import BronzeState, InitialState, NextEpoch, PlannedEpoch, TopicState, Upstreams
-from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
+from backfill_assets.core.epoch.records import CommitRecord, Fingerprint, UpstreamColumns
 from backfill_assets.core.epoch.skips import Skips, consumed_of, left_out_of, no_skips, offsets_left_out, offsets_of
 from backfill_assets.core.progress.order import Order, waits_for
 from backfill_assets.core.progress.positions import (
@@ -75,7 +75,17 @@ class SourceDecider:
     def columns(self) -> UpstreamColumns:
         return {}  # the columns of a topic are declared, so they are in the fingerprint
 
-    def next(self, position: ViewPosition, *, live: bool, budget: int) -> NextEpoch[ViewPosition] | None:
+    def redefines(self, record: CommitRecord) -> bool:  # noqa: ARG002  (what a topic held may be gone)
+        return False
+
+    def next(
+        self,
+        position: ViewPosition,
+        *,
+        live: bool,
+        budget: int,
+        anew: bool = False,  # noqa: ARG002  (asked for where a declaration redefines its table)
+    ) -> NextEpoch[ViewPosition] | None:
         position = self._with_skips(position)
         offers = {source.name: self._offers(source, position.sources[source.name]) for source in self.sources}
         step = self._step(position, offers, live=live, budget=budget)

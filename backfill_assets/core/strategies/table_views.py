@@ -21,7 +21,7 @@ from backfill_assets.core.epoch.ports import (
     TableSize,
     UpstreamState,
 )
-from backfill_assets.core.epoch.records import Fingerprint, UpstreamColumns
+from backfill_assets.core.epoch.records import CommitRecord, Fingerprint, UpstreamColumns
 from backfill_assets.core.epoch.skips import Skips, keys_of, no_skips
 from backfill_assets.core.progress.driving import Driving
 from backfill_assets.core.progress.lag import LagBound
@@ -127,7 +127,8 @@ class TablesDecider:
     With `full_refresh`, tables whose changes are larger may be read in full instead; with `whole` they always
     are, because the query needs the rows of all tables together. `skips` returns what to leave out when an epoch is planned.
     `now` returns the time, in microseconds since 1970, for a query that calls functions of the clock; it is computed again if
-    that was last done for a time before `since`, when the run began.
+    that was last done for a time before `since`, when the run began. `extends` says whether a table that was built with
+    another declaration may get the columns of this one in place.
     """
 
     view: str
@@ -143,6 +144,7 @@ class TablesDecider:
     skips: Skips = no_skips
     now: Callable[[], int] | None = None
     since: int = 0
+    extends: Callable[[Fingerprint], bool] = lambda _built_with: False
 
     @property
     def kind(self) -> type[SnapshotPosition]:
@@ -167,12 +169,20 @@ class TablesDecider:
     def columns(self) -> UpstreamColumns:
         return self.tables.columns()
 
-    def next(self, position: SnapshotPosition, *, live: bool, budget: int) -> NextEpoch[SnapshotPosition] | None:
+    def redefines(self, record: CommitRecord) -> bool:
+        position = record.position
+        if not record.live or not isinstance(position, SnapshotPosition):
+            return False
+        return self.histories[position.strategy].finished(position) and self.extends(record.fingerprint)
+
+    def next(
+        self, position: SnapshotPosition, *, live: bool, budget: int, anew: bool = False
+    ) -> NextEpoch[SnapshotPosition] | None:
         before, position = position, leaving_out(position, self.skips())
         offers = {each.name: self._offer(each.name, position.tables[each.name]) for each in self.upstreams}
         history = self.histories[position.strategy]
         if history.finished(position):
-            again = self.whole and (bool(skip_reads(before, position)) or self._is_old(position))
+            again = anew or (self.whole and (bool(skip_reads(before, position)) or self._is_old(position)))
             step = self._read_log(position, offers, budget, live=live, again=again)
         else:
             self._check_strategy(position)

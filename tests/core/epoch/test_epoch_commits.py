@@ -39,7 +39,7 @@ class Decided:
     target: str = VIEW
     kind: type[SnapshotPosition] = SnapshotPosition
 
-    def next(self, _position: object, *, live: bool, budget: int) -> NextEpoch[Any]:  # noqa: ARG002  (ports.Decider)
+    def next(self, _position: object, **_given: object) -> NextEpoch[Any]:
         return self.step
 
     def confirm(self, plan: PlannedEpoch[SnapshotPosition]) -> None:

@@ -252,7 +252,7 @@ class Resting:
     kind: type[SnapshotPosition] = SnapshotPosition
     budgets: list[int] = field(default_factory=list)
 
-    def next(self, _position: object, *, live: bool, budget: int) -> None:  # noqa: ARG002  (ports.Decider)
+    def next(self, _position: object, *, budget: int, **_given: object) -> None:
         self.budgets.append(budget)
 
 
