@@ -70,8 +70,8 @@ ADDED: tuple[Mutation, ...] = (
     Mutation(
         name="a view gets columns while its history is read",
         file=VIEWS,
-        old="        return self.histories[position.strategy].finished(position) and self.extends(record.fingerprint)",
-        new="        return self.extends(record.fingerprint)",
+        old="        return record.live and over_tables and self.extends(record.fingerprint)",
+        new="        return over_tables and self.extends(record.fingerprint)",
         tests=(f"{STEPS}::test_a_view_whose_history_is_still_read_is_not_extended",),
     ),
     Mutation(

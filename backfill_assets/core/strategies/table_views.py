@@ -170,10 +170,8 @@ class TablesDecider:
         return self.tables.columns()
 
     def redefines(self, record: CommitRecord) -> bool:
-        position = record.position
-        if not record.live or not isinstance(position, SnapshotPosition):
-            return False
-        return self.histories[position.strategy].finished(position) and self.extends(record.fingerprint)
+        over_tables = isinstance(record.position, SnapshotPosition)
+        return record.live and over_tables and self.extends(record.fingerprint)
 
     def next(
         self, position: SnapshotPosition, *, live: bool, budget: int, anew: bool = False
