@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from backfill_assets.adapters.delta.staging import spooled_folders, sweep
+from backfill_assets.adapters.runtime.garbage import pass_over_what_is_loaded
 from backfill_assets.adapters.spark.resource import do_nothing
 from backfill_assets.app.heartbeat import Heartbeat, Listener
 from backfill_assets.app.status import RATE_EPOCHS, lag_of
@@ -58,6 +59,7 @@ def refresh(
     If another run of the same table is alive, this one stops at once (`Stop.LEASE_HELD`); the lease of a dead run is taken
     over.
     """
+    pass_over_what_is_loaded()
     listener = listener or Listener()
     table = workspace.table(workspace.registry.find(name))
     workspace.prepare_to_write()

@@ -2,6 +2,7 @@
 
 - `cache`: the folder for downloads and generated launchers
 - `class_archive`: an archive of the classes that Spark loads, with which it starts faster
+- `garbage`: what Python's garbage collector looks at
 - `jars`: the jars that Spark and the embedded broker need, fetched once per user by the Ivy inside PySpark
 - `java`: finds a Java runtime that Spark and Kafka can use
 - `private_files`: files that only their owner can read, from their first byte on
