@@ -14,18 +14,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from backfill_assets.adapters.delta.commits import (
-    Actions,
-    changes_data,
-    commits_of,
     committed_at,
-    is_made_here,
     metadata_of,
     read_commit,
     readable_records,
-    record_of,
-    staged_folder_of,
 )
 from backfill_assets.adapters.delta.created_table import STATUS_PROPERTY
+from backfill_assets.adapters.delta.epochs_in_log import EpochsInLog
 from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statistics, remove_inexact, suit
 from backfill_assets.adapters.delta.layout import compact
 from backfill_assets.adapters.delta.maintenance import set_properties
@@ -81,7 +76,7 @@ class DeltaOutput:
     merge_large: "MergeLarge" = field(default=_no_merge)
     merge_memory: int = MERGE_MEMORY
     rows_of_file: int | None = None
-    _life: str = field(default="", init=False)
+    _epochs: EpochsInLog = field(init=False)
     _log: LoadedTable = field(init=False)
     _table: DeltaTable | None = field(default=None, init=False)
     _at: int = field(default=-1, init=False)
@@ -89,6 +84,7 @@ class DeltaOutput:
 
     def __post_init__(self) -> None:
         self._log = self.location.followed
+        self._epochs = EpochsInLog(location=self.location, target=self.target)
 
     def look(self) -> TableState:
         """Load the newest version, and read its log back to the newest commit of this project.
@@ -122,25 +118,8 @@ class DeltaOutput:
             return TableState(version=-1)
         mark = self._log.mark
         if mark is None or mark != self._seen[0]:
-            self._seen = (mark, self._state(table.version()))
+            self._seen = (mark, self._epochs.state(table.version()))
         return self._seen[1]
-
-    def _state(self, version: int) -> TableState:
-        """What the log says from this version back."""
-        external = None
-        described: list[tuple[int, str]] = []
-        for at, actions in commits_of(self.location, version):
-            ours = staged_folder_of(actions, self.target)
-            self._life = self._life if ours is None else ours.incarnation
-            record = record_of(actions, self.target, at)
-            if record is not None:
-                found = (external, self._reshaped(at, described))
-                external = min((each for each in found if each is not None), default=None)
-                return TableState(version=version, record=record, at=at, external=external)
-            if changes_data(actions):
-                external = at
-            described += _described(at, actions)
-        return TableState(version=version, external=external)
 
     def _newest(self) -> DeltaTable | None:
         try:
@@ -151,14 +130,6 @@ class DeltaOutput:
                 hint="nothing was written. If this names a feature, whoever enabled it can take it back (ALTER TABLE … DROP "
                 "FEATURE). Otherwise the log is damaged: restore it from a backup. Or delete the table's folder, and refresh",
             ) from None
-
-    def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
-        """The first version after this project's commit `since` that changed the columns; properties may change."""
-        before = self.location.load(version=since) if described else None
-        if before is None:
-            return None
-        known = _columns(before.schema())
-        return min((at for at, schema in described if _columns(Schema.from_json(schema)) != known), default=None)
 
     def commit(self, record: CommitRecord, staged: Staged) -> None:
         """Make one commit on the version loaded by the last `look`, without retries.
@@ -266,8 +237,8 @@ class DeltaOutput:
     def _numbers(self, record: CommitRecord) -> dict[str, int]:
         """The numbers of a commit by life. One that ends a life uses up its numbers, so that no writer can follow."""
         numbers = {app_id(record.target, record.incarnation): record.epoch}
-        if record.kind in {CommitKind.CREATE, CommitKind.DROP} and self._life:
-            numbers[app_id(record.target, self._life)] = NO_MORE_EPOCHS
+        if record.kind in {CommitKind.CREATE, CommitKind.DROP} and self._epochs.life:
+            numbers[app_id(record.target, self._epochs.life)] = NO_MORE_EPOCHS
         return numbers
 
     def verify(self, staged: Staged) -> None:
@@ -381,19 +352,6 @@ class DeltaOutput:
                 break
             found.setdefault(record.epoch, record)  # newest first, so a restated epoch comes before its original
         return [found[epoch] for epoch in sorted(found)]
-
-
-def _described(at: int, actions: Actions) -> list[tuple[int, str]]:
-    """The version of a commit with each schema that it sets for the table. What this project sets beside its epochs are
-    properties."""
-    if is_made_here(actions):
-        return []
-    return [(at, action["metaData"]["schemaString"]) for action in actions if "metaData" in action]
-
-
-def _columns(schema: Schema) -> list[tuple[object, ...]]:
-    """What the columns of a table are, without what is said about them, such as comments."""
-    return [(each.name, each.type, each.nullable) for each in schema.fields]
 
 
 def _add(file: StagedFile) -> AddAction:

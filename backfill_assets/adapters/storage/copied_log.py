@@ -26,6 +26,9 @@ LARGE = 256 * 2**20
 """A checkpoint with more bytes is read by delta-rs in the store, in parts."""
 RECENT = 5
 """As many entries are in a tail even if a checkpoint has come since: how long epochs take is learned of them."""
+COMPARED = 20
+"""So many entries before the newest are looked at again with those that are new: the list costs the same. A writer that puts
+no commits conditionally, such as Spark with Delta's log store for one driver, may replace one that is there."""
 MANY = 500
 """After as many entries a copy is given up for a new one, which begins at a newer checkpoint."""
 
@@ -162,8 +165,9 @@ class CopiedLog:
         """Load what is new in the log. False if the log is another one than was copied, or has many more entries than a newer
         checkpoint: then it has to be copied anew."""
         at = self.table.version()
-        found = _Found.of(self.objects.listed(LOG, after=f"{LOG}/{at:020d}"))
-        if found.entries.get(at) != self.entries[at] or not found.is_whole_since(at):
+        first = max(0, at - COMPARED)
+        found = _Found.of(self.objects.listed(LOG, after=f"{LOG}/{first:020d}"))
+        if not self._holds(found, first) or not found.is_whole_since(at):
             return False
         new = found.since(at)
         self._newer = max(self._newer, found.begins)
@@ -174,6 +178,16 @@ class CopiedLog:
                 return False
             self.entries.update({number: found.entries[number] for number in new})
             self.table.update_incremental()
+        return True
+
+    def _holds(self, found: _Found, first: int) -> bool:
+        """Whether a log still holds the entries that are loaded, from a version on; those before a checkpoint may expire."""
+        checkpoint = max(found.begins, self._checkpoint[0])
+        for number, stored in self.entries.items():
+            there = found.entries.get(number)
+            expired = there is None and number < checkpoint
+            if number >= first and not expired and there != stored:
+                return False
         return True
 
     def make_checkpoint(self) -> None:

@@ -255,7 +255,7 @@ class TableState(Value):
     """What one loaded version of a table's log says.
 
     `record` is the newest commit of this project (None if there is none yet), found at version `at`. `external` is the first
-    version by somebody else that changed data after that commit.
+    version by somebody else that changed data after that commit, or between it and the one that it continues.
     """
 
     version: int

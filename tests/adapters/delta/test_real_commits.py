@@ -1,5 +1,6 @@
 """What a commit of an output records and checks, on real Delta logs, without Spark."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -119,6 +120,52 @@ def test_the_first_of_several_external_writes_is_named_and_a_delete_is_one(outpu
     assert output.look().external == at + 1
     write_deltalake(output.location.uri, pa.table({"id": [9]}, schema=SCHEMA), mode="append")
     assert output.look().external == at + 1
+
+
+def replaced(output: DeltaOutput, version: int) -> None:
+    """The entry of a version as a writer leaves it who only looked whether there was one: Spark on S3, for example."""
+    entry = Path(output.location.uri, "_delta_log", f"{version:020d}.json")
+    entry.unlink()
+    made = {"commitInfo": {"operation": "WRITE"}}
+    added = {"add": {"path": "x", "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True}}
+    entry.write_text("\n".join(map(json.dumps, (made, added))))
+
+
+def test_a_commit_of_somebody_else_in_the_place_of_the_one_before_is_named(output: DeltaOutput) -> None:
+    versions = []
+    for epoch in (1, 2, 3):
+        commit(output, record(CommitKind.EPOCH, FIRST, epoch), stage(output, FIRST, epoch, [epoch]))
+        versions.append(output.look().version)
+    assert output.look().external is None
+    replaced(output, versions[1])
+    assert reopened(output).look().external == versions[1]
+    commit(output, record(CommitKind.CREATE, SECOND, 0))
+    assert reopened(output).look().external is None, "a new life does not depend on it"
+
+
+def test_an_entry_that_changed_no_data_in_the_place_of_an_epoch_is_named_as_well(output: DeltaOutput) -> None:
+    for epoch in (1, 2):
+        commit(output, record(CommitKind.EPOCH, FIRST, epoch), stage(output, FIRST, epoch, [epoch]))
+    at = output.look().version
+    Path(output.location.uri, "_delta_log", f"{at - 1:020d}.json").write_text('{"commitInfo": {"operation": "SET"}}')
+    assert reopened(output).look().external == at - 1
+
+
+def test_maintenance_between_two_epochs_is_no_external_write_nor_is_a_log_that_begins_later(
+    output: DeltaOutput,
+) -> None:
+    for epoch in (1, 2):
+        commit(output, record(CommitKind.EPOCH, FIRST, epoch), stage(output, FIRST, epoch, [epoch]))
+    DeltaTable(output.location.uri).optimize.compact()
+    commit(output, record(CommitKind.RESTATE, FIRST, 2, attempt="bbbbbbbb"))
+    commit(output, record(CommitKind.RESTATE, FIRST, 2, attempt="cccccccc"))
+    commit(output, record(CommitKind.EPOCH, FIRST, 3), stage(output, FIRST, 3, [3]))
+    assert output.look().external is None
+    at = DeltaTable(output.location.uri).version()
+    DeltaTable(output.location.uri).create_checkpoint()
+    for version in range(at):
+        Path(output.location.uri, "_delta_log", f"{version:020d}.json").unlink()
+    assert reopened(output).look().external is None
 
 
 def test_commits_for_another_table_are_not_ours(output: DeltaOutput) -> None:

@@ -120,6 +120,42 @@ def test_another_log_in_the_tables_place_is_loaded_anew(location: StoredLocation
     same(location)
 
 
+def replaced(location: StoredLocation, version: int) -> None:
+    """The entry of a version, as a writer leaves it who only looked whether it was there."""
+    entry = Path(location.uri, "_delta_log", f"{version:020d}.json")
+    content = entry.read_text()
+    entry.unlink()
+    entry.write_text(f"{content}\n")
+
+
+@pytest.mark.parametrize("version", [2, 3, 5])
+def test_an_entry_that_is_replaced_below_a_newest_one_that_stays_is_requested_again(
+    location: StoredLocation, version: int
+) -> None:
+    for number in range(3, 7):
+        add(location.uri, number)
+        same(location)
+    loads = location.followed.loads
+    replaced(location, version)
+    location.counting.taken()
+    same(location)
+    assert str(version) in location.counting.taken()
+    assert location.followed.loads == loads + 1, "nothing that was read of the old log counts"
+
+
+def test_entries_that_expire_are_not_another_log(location: StoredLocation) -> None:
+    for number in range(3, 7):
+        add(location.uri, number)
+    same(location)
+    DeltaTable(location.uri).create_checkpoint()
+    for version in range(6):
+        Path(location.uri, "_delta_log", f"{version:020d}.json").unlink()
+    add(location.uri, 7)
+    location.counting.taken()
+    same(location)
+    assert location.counting.taken() == ["7"]
+
+
 def test_a_log_of_which_entries_are_missing_or_that_has_other_checkpoints_is_left_to_delta(
     location: StoredLocation,
 ) -> None:
