@@ -40,7 +40,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="a life that ends leaves its numbers to a merge of a dead run",
         file=DELTA,
-        old="            numbers[app_id(record.target, self._life)] = NO_MORE_EPOCHS\n",
+        old="            numbers[app_id(record.target, self._epochs.life)] = NO_MORE_EPOCHS\n",
         new="            pass\n",
         tests=(f"{REAL_COMMITS}::{NUMBERED}",),
     ),
@@ -56,9 +56,9 @@ ADAPTERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="columns that somebody else added are not seen",
-        file=DELTA,
-        old="found = (external, self._reshaped(at, described))",
-        new="found = (external,)",
+        file="backfill_assets/adapters/delta/epochs_in_log.py",
+        old="external, self._reshaped(at, described))",
+        new="external)",
         tests=(f"{REAL_LOGS}::test_columns_that_somebody_else_added_are_an_external_write_and_properties_are_not",),
     ),
     Mutation(

@@ -37,7 +37,7 @@ LOGS: tuple[Mutation, ...] = (
     # An output's own log
     Mutation(
         name="of several external writes the last is named",
-        file=DELTA,
+        file="backfill_assets/adapters/delta/epochs_in_log.py",
         old="            if changes_data(actions):\n                external = at",
         new="            if changes_data(actions):\n                external = external or at",
         tests=(FIRST_FOREIGN,),

@@ -16,7 +16,7 @@ REQUESTS: tuple[Mutation, ...] = (
     Mutation(
         name="another log in the place of the one that was copied is followed",
         file=COPY,
-        old="if found.entries.get(at) != self.entries[at] or not found.is_whole_since(at):",
+        old="if not self._holds(found, first) or not found.is_whole_since(at):",
         new="if not found.is_whole_since(at):",
         tests=(f"{COPIED}::test_another_log_in_the_tables_place_is_loaded_anew",),
     ),

@@ -52,8 +52,8 @@ STORED: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a late merge of another release can join the life after it",
-        file=OUTPUT,
-        old="self._life = self._life if ours is None else ours.incarnation",
+        file="backfill_assets/adapters/delta/epochs_in_log.py",
+        old="self.life = self.life if ours is None else ours.incarnation",
         new="pass",
         tests=(BEGUN,),
     ),

@@ -282,7 +282,7 @@ TOUCHED: Final = (
     ),
     Mutation(
         name="a comment on a column counts as a write",
-        file="backfill_assets/adapters/delta/output.py",
+        file="backfill_assets/adapters/delta/epochs_in_log.py",
         old="return [(each.name, each.type, each.nullable) for each in schema.fields]",
         new="return [(each.name, each.type, each.nullable, str(each.metadata)) for each in schema.fields]",
         tests=("tests/adapters/delta/test_real_commits.py",),

@@ -182,6 +182,26 @@ def replaced(location: TableLocation, table: DeltaTable, _staged: Staged) -> Mer
     )
 
 
+@pytest.mark.parametrize("looked", [False, True])
+def test_a_commit_that_another_writer_has_replaced_is_noticed_before_or_after_the_next_one(
+    warehouse: Warehouse, looked: bool
+) -> None:
+    """As Spark does with Delta's log store for one driver: it looks whether an entry is there, and then writes it."""
+    output = output_of(warehouse)
+    commit(output, record(CommitKind.CREATE, LIFE, 0))
+    for epoch in (1, 2):
+        commit(output, record(CommitKind.EPOCH, LIFE, epoch), stage(output, epoch, [epoch]))
+    at = output.look().version
+    entry = f"_delta_log/{at:020d}.json"
+    added = {"path": "x", "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True}
+    output.location.objects().put(entry, json.dumps({"add": added}).encode())
+    if looked:
+        assert output.look().external == at
+    else:
+        output.commit(record(CommitKind.EPOCH, LIFE, 3), stage(output, 3, [3]))
+        assert (output.look().version, output.look().external) == (at + 1, at)
+
+
 def test_a_lease_is_released_by_one_request_unless_another_run_has_it(proxy: S3Proxy, warehouse: Warehouse) -> None:
     state, another = State(warehouse), State(warehouse)
     state.put_lease(TARGET, "a-run")
