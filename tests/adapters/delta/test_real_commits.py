@@ -157,8 +157,9 @@ def test_maintenance_between_two_epochs_is_no_external_write_nor_is_a_log_that_b
     for epoch in (1, 2):
         commit(output, record(CommitKind.EPOCH, FIRST, epoch), stage(output, FIRST, epoch, [epoch]))
     DeltaTable(output.location.uri).optimize.compact()
-    commit(output, record(CommitKind.RESTATE, FIRST, 2, attempt="bbbbbbbb"))
-    commit(output, record(CommitKind.RESTATE, FIRST, 2, attempt="cccccccc"))
+    for attempt in ("bbbbbbbb", "cccccccc"):
+        commit(output, record(CommitKind.RESTATE, FIRST, 2, attempt=attempt))
+        assert output.look().external is None
     commit(output, record(CommitKind.EPOCH, FIRST, 3), stage(output, FIRST, 3, [3]))
     assert output.look().external is None
     at = DeltaTable(output.location.uri).version()
