@@ -107,13 +107,15 @@ def _lay_out(workspace: Workspace, table: Table, view: MaterializedView) -> None
     other writer."""
     look = table.output.look()
     loaded = table.output.location.at(look.version) if look.record is not None and look.exists else None
+    if loaded is None:
+        return
     try:
-        key = clustering_columns(loaded, workspace.bound(view).key_columns)
+        key = clustering_columns(loaded.schema().to_json(), workspace.bound(view).key_columns)
     except BackfillError as error:
         # Its tables are gone, or have other columns: the rest of maintenance needs none of them.
         _log.info("%s: it is not known how it is to be laid out: %s", table.target, error)
         return
-    if loaded is None or not key or is_laid_out(loaded, key[0]):
+    if not key or is_laid_out(loaded, key[0]):
         return
     assert look.record is not None
     # As the folder of an epoch that may be in progress, it is swept by nobody until that epoch is over.

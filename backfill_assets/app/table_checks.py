@@ -21,7 +21,7 @@ from backfill_assets.app.proof_samples import read_again
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry, conserved, contiguous, ledger_agrees
-from backfill_assets.core.epoch.records import CommitRecord, TableState
+from backfill_assets.core.epoch.records import CommitRecord, TableState, changed_parts
 from backfill_assets.core.epoch.skips import left_out_words, rows_left_out
 from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.model import MaterializedView
@@ -167,6 +167,8 @@ def _since(workspace: Workspace, table: Table, look: TableState, check: str) -> 
     found = newest_record(table.output.location, passed.version, table.target)
     if found is None or (found.incarnation, found.epoch) != (passed.incarnation, passed.epoch):
         return Everything(reason=f"version {passed.version}, which passed, is no longer in the log")
+    if changed_parts(found.fingerprint, record.fingerprint):
+        return Everything(reason="columns were added since")
     return LastPass(record=found, version=passed.version)
 
 

@@ -10,8 +10,11 @@ from backfill_assets.query.parsing import items_of, tokenize, with_depth
 
 __all__ = ["SelectList", "select_list"]
 
-_LOOKS_AT_ALL_COLUMNS: Final = frozenset({TokenType.DISTINCT, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH})
-"""What makes rows of a query depend on how many columns it gives."""
+_LOOKS_AT_ALL_COLUMNS: Final = frozenset({
+    *(TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT),
+    *(TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH),
+})
+"""What makes rows of a query depend on how many columns it gives, besides `SELECT DISTINCT`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +48,9 @@ def select_list(query: str) -> SelectList | None:
         return None
     begin, end = kinds.index(TokenType.SELECT), kinds.index(TokenType.FROM)
     grouped = kinds.index(TokenType.GROUP_BY) + 1 if TokenType.GROUP_BY in kinds else 0
-    if not begin + 1 < end or (grouped and kinds[grouped : grouped + 1] == [TokenType.ALL]):
+    if not begin + 1 < end or kinds[begin + 1] == TokenType.DISTINCT:
+        return None
+    if grouped and kinds[grouped : grouped + 1] == [TokenType.ALL]:
         return None
     first, last = tokens[begin][1].end + 1, tokens[end][1].start
     inside = [token for token in tokenize(query) if first <= token.start and token.end < last]

@@ -25,6 +25,7 @@ AROUND = st.sampled_from([
         "FROM x JOIN t ON x.a = t.a GROUP BY t.a HAVING count(*) > 1",
     ),
     ("select", "from (select a, b from u union all select a, b from v) t order by a"),
+    ("SELECT", "FROM t WHERE a IS DISTINCT FROM 3"),
 ])
 
 
@@ -41,6 +42,7 @@ def test_a_list_is_cut_at_its_commas_and_nowhere_else(items: list[str], around: 
         "SELECT DISTINCT a FROM t",
         "SELECT a FROM t UNION ALL SELECT a FROM u",
         "SELECT a FROM t INTERSECT SELECT a FROM u",
+        "SELECT a FROM t UNION (SELECT a FROM u)",
         "(SELECT a FROM t)",
         "SELECT a FROM t ORDER BY a LIMIT 3",
         "SELECT a FROM t OFFSET 3",

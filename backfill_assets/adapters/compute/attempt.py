@@ -1,9 +1,9 @@
 """One attempt at computing a plan over Delta tables: where it writes, and what it reads."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from backfill_assets.adapters.compute.changes import columns_of_schema
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.staged_rows import StagingFolder
 from backfill_assets.adapters.compute.table_rows import Scratch
@@ -21,7 +21,7 @@ __all__ = ["Attempt"]
 @dataclass(frozen=True, kw_only=True)
 class Attempt:
     """An attempt at a plan, with the view at version `at`. `staging` is its own folder; `scans` count what it reads;
-    `columns` are those that the view has then, as expressions.
+    `schema` is the Delta schema that the view has then.
 
     `netted`: rows that came and went among the changes that it reads are left out before anything is computed of them. That
     costs a shuffle, and is needed only if they cannot be computed. `replaced`: a result in full is not compared with the rows
@@ -32,10 +32,15 @@ class Attempt:
     view: TableLocation
     staging: StagingFolder
     at: int
-    columns: Sequence[str]
+    schema: str
     scans: Scans
     netted: bool = False
     replaced: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the view has then, as expressions."""
+        return columns_of_schema(self.schema)
 
     @property
     def read(self) -> dict[int, TableRead]:

@@ -33,6 +33,7 @@ __all__ = [
     "duplicate_keys",
     "empty_batch",
     "kept",
+    "schema_of",
     "signed",
     "view_columns",
 ]
@@ -119,9 +120,14 @@ def duplicate_keys(
 
 def view_columns(view: TableLocation) -> list[str]:
     """The view's own columns, each as an expression with the type that it has in the table."""
+    return columns_of_schema(schema_of(view))
+
+
+def schema_of(view: TableLocation) -> str:
+    """The Delta schema of a view, as JSON."""
     table = view.last()
     assert table is not None
-    return columns_of_schema(table.schema().to_json())
+    return str(table.schema().to_json())
 
 
 def columns_of_schema(schema: str) -> list[str]:

@@ -18,10 +18,9 @@ from backfill_assets.adapters.compute.changes import (
     DuplicateKey,
     batch,
     changed_groups,
-    columns_of_schema,
     kept,
+    schema_of,
     signed,
-    view_columns,
 )
 from backfill_assets.adapters.compute.chosen_steps import Chosen, StepChoice, changed_reads, held_rows
 from backfill_assets.adapters.compute.consolidated import DUPLICATE, consolidated
@@ -179,8 +178,8 @@ class TableCompute:
     def _attempt(self, spark: "SparkSession", plan: Plan, folder: StagingFolder, at: int) -> Attempt:
         query = self.query(plan)
         scans = Scans(plan=plan, ends_early=isinstance(query, RelationalQuery) and query.ends_early)
-        columns = columns_of_schema(self.wider()) if plan.redefines else view_columns(self.output)
-        return Attempt(spark=spark, plan=plan, view=self.output, staging=folder, at=at, columns=columns, scans=scans)
+        schema = self.wider() if plan.redefines else schema_of(self.output)
+        return Attempt(spark=spark, plan=plan, view=self.output, staging=folder, at=at, schema=schema, scans=scans)
 
     def _compute(self, attempt: Attempt, chosen: Chosen) -> Computed:
         """Stage what a plan does to the view."""
@@ -349,7 +348,7 @@ class TableCompute:
         """Rows, made of about so many, in the order of their key where it has a column with bounds, and before that in the
         order of others, such as that of keyed changes: only history of joined tables has an order then."""
         query = self.query(attempt.plan)
-        columns = clustering_columns(self.output.last(), query.key_columns)
+        columns = clustering_columns(attempt.schema, query.key_columns)
         if not columns or (before and (attempt.plan.replaces or not isinstance(query, RelationalQuery))):
             yield LaidOut(new, Tasks(tasks_for(attempt.spark, rows)))
             return

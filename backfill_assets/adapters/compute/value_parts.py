@@ -53,7 +53,7 @@ def value_parts(
     upstream = upstreams[query.occurrences[place]]
     read = _read_of(attempt, place, upstream.name)
     found = next((each for each in query.columns[upstream.name] if each.name.lower() == name), None)
-    if read is None or found is None or not _are_alike(found.type, _type_in_view(attempt, column)):
+    if read is None or found is None or not _are_alike(found.type, _type_in_view(attempt.schema, column)):
         return None
     of_file = rows_of_file(_bytes_of_row(attempt, upstreams))
     files = -(-(rows or _rows_of(read)) // of_file)
@@ -67,10 +67,8 @@ def value_parts(
     return ValueParts(len(bounds) + 1, part_of_value(quoted(column), found.type, bounds), of_file)
 
 
-def _type_in_view(attempt: Attempt, column: str) -> str:
-    table = attempt.view.last()
-    assert table is not None
-    return next(each.type for each in columns_of_delta(table.schema().to_json()) if each.name.lower() == column.lower())
+def _type_in_view(schema: str, column: str) -> str:
+    return next(each.type for each in columns_of_delta(schema) if each.name.lower() == column.lower())
 
 
 def _are_alike(read: str, held: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from backfill_assets.query.ddl import columns_of_delta
 
-__all__ = ["FIXED_LENGTH", "declared_types", "fixed_lengths", "stored_names"]
+__all__ = ["FIXED_LENGTH", "declared_types", "fixed_lengths", "is_mapped", "stored_names", "with_metadata"]
 
 FIXED_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a column's metadata under which Spark stores its CHAR or VARCHAR type."""
@@ -23,8 +23,24 @@ _STORED = "delta.columnMapping.physicalName"
 def stored_names(schema: str, configuration: Mapping[str, str | None]) -> dict[str, Any]:
     """The name in the files of each column of a schema (JSON), with its nested fields; the column's own name without
     mapping."""
-    mapped = (configuration.get(_MODE) or "none") != "none"
-    return _of_fields(json.loads(schema), mapped=mapped)
+    return _of_fields(json.loads(schema), mapped=is_mapped(configuration))
+
+
+def is_mapped(configuration: Mapping[str, str | None]) -> bool:
+    """Whether columns have other names in files."""
+    return (configuration.get(_MODE) or "none") != "none"
+
+
+def with_metadata(schema: str, before: str) -> str:
+    """A schema (JSON) whose columns are described as in the one before, as by comments, where they have the same type."""
+    described = {each["name"]: each for each in json.loads(before)["fields"]}
+
+    def found(field: dict[str, Any]) -> dict[str, Any]:
+        kept = described.get(field["name"])
+        return kept if kept is not None and kept["type"] == field["type"] else field
+
+    made = json.loads(schema)
+    return json.dumps({**made, "fields": [found(each) for each in made["fields"]]})
 
 
 def _of_fields(struct: Mapping[str, Any], *, mapped: bool) -> dict[str, Any]:

@@ -26,9 +26,9 @@ _MOST_OVERLAP = 3
 _log = logging.getLogger(__name__)
 
 
-def clustering_columns(table: DeltaTable | None, key: Sequence[str]) -> list[str]:
-    """The first columns of a view's key, as far as the log has exact bounds of them."""
-    bounded = boundable(table.schema().to_json()) if table is not None else {}
+def clustering_columns(schema: str, key: Sequence[str]) -> list[str]:
+    """The first columns of a view's key, as far as the log has exact bounds of them in a view with this Delta schema."""
+    bounded = boundable(schema)
     found: list[str] = []
     for name in key:
         if name not in bounded:

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
+from backfill_assets.adapters.delta.column_metadata import is_mapped
 from backfill_assets.adapters.delta.maintenance import put_commit
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import MergedRows, check_merged, total_rows
@@ -29,6 +30,7 @@ __all__ = [
     "asks_more",
     "check_features",
     "check_rows",
+    "check_unmapped",
     "commit_merged",
     "merged_folder",
     "reorders",
@@ -112,6 +114,17 @@ def check_features(target: str, table: DeltaTable) -> None:
             hint="nothing was committed. Whoever set it can take it back (ALTER TABLE … DROP FEATURE, UNSET TBLPROPERTIES); "
             f"or `backfill drop {target.partition('/')[2]}`, delete the rest of the folder, and refresh",
             features=refused,
+        )
+
+
+def check_unmapped(target: str, table: DeltaTable) -> None:
+    """Check that a table may get another schema: a column has no other name in files. Errors: `TableFeatureError`."""
+    if is_mapped(table.metadata().configuration):
+        raise TableFeatureError(
+            f"{target}: the table has columnMapping, with which it cannot get other columns: expected none of it",
+            hint="nothing was committed. Whoever set it can take it back (ALTER TABLE … DROP FEATURE columnMapping); or "
+            f"`backfill drop {target.partition('/')[2]}`, delete the rest of the folder, and refresh",
+            features=["columnMapping"],
         )
 
 

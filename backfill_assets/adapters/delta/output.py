@@ -13,6 +13,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
+from backfill_assets.adapters.delta.column_metadata import with_metadata
 from backfill_assets.adapters.delta.commits import (
     committed_at,
     metadata_of,
@@ -30,6 +31,7 @@ from backfill_assets.adapters.delta.merged_files import (
     asks_more,
     check_features,
     check_rows,
+    check_unmapped,
     commit_merged,
     reorders,
     written,
@@ -182,6 +184,10 @@ class DeltaOutput:
 
     def _append(self, table: DeltaTable, record: CommitRecord, staged: Staged) -> None:
         named = staged.delta_schema or (self.schema() if record.kind is CommitKind.CREATE else "")
+        if named:
+            check_unmapped(self.target, table)
+        if named and record.kind is CommitKind.EPOCH:
+            named = with_metadata(named, table.schema().to_json())
         schema = Schema.from_json(named) if named else table.schema()
         anew = bool(named) and reorders(table.schema(), schema)
         if (anew or not (named or staged.replaces)) and not asks_more(table):

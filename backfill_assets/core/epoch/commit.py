@@ -11,6 +11,7 @@ from backfill_assets.errors import (
     FencedError,
     ReadMismatchError,
     StagingError,
+    TableFeatureError,
     UnsettledCommitError,
 )
 
@@ -30,7 +31,7 @@ def commit(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableSta
         parts.on_step("verified")
         try:
             parts.output.commit(record, staged)
-        except ReadMismatchError:
+        except (ReadMismatchError, TableFeatureError):
             raise  # nothing was committed
         except Exception as error:
             errors.append(error)

@@ -8,14 +8,14 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.app.dry_run import plan
-from backfill_assets.app.lifecycle import maintain
+from backfill_assets.app.lifecycle import maintain, reset
 from backfill_assets.app.refresh import refresh
 from backfill_assets.app.replacing import replace_view
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.cli.printing import plan_text
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import STEPS
-from backfill_assets.errors import DefinitionChangedError
+from backfill_assets.errors import DefinitionChangedError, TableFeatureError
 from backfill_assets.testing.crash_points import Crash, CrashPoint
 from tests.support.lake import Lake
 from tests.support.project import Project
@@ -234,6 +234,62 @@ def test_a_view_of_joined_rows_without_a_key_that_others_read_is_replaced(lake: 
     declare(lake, LONGER[JOINED])
     with pytest.raises(DefinitionChangedError):
         lake.project.refresh("view")
+
+
+@pytest.mark.parametrize(
+    ("query", "longer"),
+    [
+        ("SELECT b.v + 0.5 AS w FROM base b JOIN other o ON b.v = o.v", "o.name"),
+        pytest.param("SELECT count(DISTINCT id) AS n FROM base GROUP BY v", "v", marks=pytest.mark.full),
+        pytest.param("SELECT id, rank() OVER (PARTITION BY v ORDER BY id) AS r FROM base", "v", marks=pytest.mark.full),
+    ],
+)
+def test_files_may_be_laid_out_by_a_column_that_is_added(lake: Lake, query: str, longer: str) -> None:
+    declare(lake, query)
+    lake.project.refresh("view")
+    query = query.replace(" FROM", f", {longer} FROM", 1)
+    declare(lake, query)
+    for turn in range(2):
+        change(lake, turn)
+        lake.project.refresh("view")
+        assert_right(lake, query)
+
+
+def test_a_proof_since_a_pass_of_another_definition_proves_everything(lake: Lake) -> None:
+    for query in (GROUPS, LONGER[GROUPS]):
+        declare(lake, query)
+        lake.project.refresh("view")
+        assert lake.project.check("view", "exactly_once", full=False).passed
+    change(lake)
+    lake.project.refresh("view")
+    assert lake.project.check("view", "exactly_once", full=False).passed
+
+
+def test_what_is_said_of_columns_stays(lake: Lake) -> None:
+    declare(lake, ROWS)
+    lake.project.refresh("view")
+    DeltaTable(lake.location("view")).alter.set_column_metadata("v", {"comment": "how much"})
+    declare(lake, LONGER[ROWS])
+    lake.project.refresh("view")
+    assert_right(lake, LONGER[ROWS])
+    fields = {each.name: each for each in DeltaTable(lake.location("view")).schema().fields}
+    assert fields["v"].metadata == {"comment": "how much"}
+
+
+@pytest.mark.parametrize("act", ["refresh", "reset"])
+def test_a_view_whose_columns_have_other_names_in_files_keeps_them(lake: Lake, act: str) -> None:
+    declare(lake, ROWS)
+    lake.project.refresh("view")
+    mapped = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'"
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.location('view')}` SET TBLPROPERTIES ({mapped})")
+    declare(lake, LONGER[ROWS])
+    with pytest.raises(TableFeatureError, match="columnMapping"):
+        lake.project.refresh("view") if act == "refresh" else reset(lake.project.workspace(), "view")
+    declare(lake, ROWS)
+    change(lake)
+    lake.project.refresh("view")
+    rows = lake.spark.read.format("delta").load(lake.location("view")).select("id", "v").collect()
+    assert Counter(map(tuple, rows)) == lake.expected("view", ROWS, "base")
 
 
 def test_columns_of_a_table_that_came_later_may_be_added(lake: Lake) -> None:
