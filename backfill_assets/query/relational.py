@@ -200,7 +200,7 @@ def analyze_relational(
     Errors: `QueryError` with a `reason` if the query is wrong, or would not return the same rows again.
     """
     found = _analyzed(query, tables, primary_key, records)
-    ended = ending(*_read(query))
+    ended = ending(*_read(query)) if _LIMIT.search(query) else None
     if ended is None:
         return found
     before = _analyzed(ended.query, tables, primary_key, records, kept=False)

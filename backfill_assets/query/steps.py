@@ -25,9 +25,19 @@ class Steps:
     first: bool = False
 
     @property
+    def conditions(self) -> tuple[str, ...]:
+        """What has to hold for them to follow changes, in words; nothing if there is no rule at all."""
+        asked = {
+            "NOT IN compares no null": bool(self.nulls),
+            "subqueries for one value give the same": bool(self.parameters),
+            "enough of the first rows are known": self.first,
+        }
+        return tuple(words for words, holds in asked.items() if holds)
+
+    @property
     def are_certain(self) -> bool:
         """Whether they follow changes whatever rows there are."""
-        return self.rule != "full" and not (self.nulls or self.parameters or self.first)
+        return self.rule != "full" and not self.conditions
 
 
 def steps_by_places(linearity: Linearity, classes: KeyClasses, places: Sequence[int]) -> Steps | None:

@@ -133,15 +133,26 @@ def test_a_view_that_may_only_follow_is_refused_where_changes_have_no_rule(tmp_p
     store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
     joined = "SELECT e.id, o.id AS other FROM events e LEFT JOIN others o ON"
     for text, refused in (
-        (f"{joined} o.id > e.id", True),
-        ("SELECT e.id FROM events e WHERE e.id NOT IN (SELECT o.id FROM others o)", True),
-        (f"{joined} o.id = e.id", False),
+        (f"{joined} o.id > e.id", "'others' have no rule by which"),
+        (
+            "SELECT e.id FROM events e WHERE e.id NOT IN (SELECT o.id FROM others o)",
+            "'others' have a rule only while NOT IN compares no null",
+        ),
+        (
+            f"{joined} o.id = e.id ORDER BY 1, 2 LIMIT 3",
+            "'events', 'others' have a rule only while enough of the first rows are known",
+        ),
+        (
+            "SELECT e.id FROM events e WHERE e.id > (SELECT max(o.id) FROM others o)",
+            "'others' have a rule only while subqueries for one value give the same",
+        ),
+        (f"{joined} o.id = e.id", ""),
     ):
         view = materialized_view("joined", query=text, upstreams=[EVENTS, others], refresh_mode="incremental_strict")
         every = Workspace(declared={"joined": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
         if not refused:
             assert plan(every, "joined", Limits()).rules == {"events": "linear", "others": "restricted"}
             continue
-        with pytest.raises(QueryError, match="changes of 'others' have no rule") as caught:
+        with pytest.raises(QueryError, match=f"changes of {refused}") as caught:
             plan(every, "joined", Limits())
         assert caught.value.reason == "NO_RULE"

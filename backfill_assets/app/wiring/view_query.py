@@ -123,10 +123,17 @@ class ViewQuery:
         if self.view.refresh_mode != "incremental_strict" or not isinstance(query, RelationalQuery):
             return
         if not query.steps(query.upstreams).are_certain:
-            without = [name for name in query.upstreams if not query.steps([name]).are_certain] or query.upstreams
+            steps = {name: query.steps([name]) for name in query.upstreams}
+            without = [name for name, each in steps.items() if each.rule == "full"]
+            names = without or [name for name, each in steps.items() if each.conditions] or query.upstreams
+            only = sorted({words for name in names for words in steps[name].conditions})
+            has = (
+                f"a rule only while {', and while '.join(only)}"
+                if only
+                else "no rule by which the view could follow them"
+            )
             raise QueryError(
-                f"materialized_view {self.view.name!r}: changes of {', '.join(map(repr, without))} have no rule by which the "
-                "view could follow them",
+                f"materialized_view {self.view.name!r}: changes of {', '.join(map(repr, names))} have {has}",
                 reason="NO_RULE",
                 hint="docs/queries.md says which queries have one; refresh_mode='incremental' computes the others in full",
                 argument="refresh_mode",
