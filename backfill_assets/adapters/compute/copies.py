@@ -117,11 +117,12 @@ def _with_hashes(held: SelectableRows, net: Part, key: Sequence[str], rows: int)
     from backfill_assets.adapters.sql.semi_join import semi_join
 
     alike = unnumbered(key)
-    touched = net.frame.select(*map(quoted, alike)).distinct()
+    each = net.frame.select(*map(quoted, alike))
     if net.few:
-        values = touched.limit(MOST_LOCAL + 1).toArrow()
+        values = each.limit(MOST_LOCAL + 1).toArrow()
         found = held.alike(values) if len(values) <= MOST_LOCAL else None
         if found is not None:
             return found.part
+    touched = each.distinct()
     few = touched_fit(touched, most=rows)
     return Part(semi_join(held.every(), touched, {name: name for name in alike}, few=few), few=False)
