@@ -22,6 +22,7 @@ from tests.mutations.cases_lifting import LIFTING
 from tests.mutations.cases_limited import LIMITED
 from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_lost import LOST
+from tests.mutations.cases_numbered import NUMBERED
 from tests.mutations.cases_odd import ODD
 from tests.mutations.cases_other_logs import OTHER_LOGS
 from tests.mutations.cases_parameters import PARAMETERS
@@ -52,5 +53,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
-    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED,
+    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED,
 )  # fmt: skip

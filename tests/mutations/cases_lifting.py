@@ -128,8 +128,8 @@ LIFTING: Final = (
     Mutation(
         name="a view that may only follow changes is declared with NOT IN that may meet nulls",
         file="backfill_assets/query/steps.py",
-        old="not (self.nulls or self.parameters or self.first)",
-        new="not (self.parameters or self.first)",
+        old='            "NOT IN compares no null": bool(self.nulls),',
+        new='            "NOT IN compares no null": False,',
         tests=(CASES,),
     ),
 )

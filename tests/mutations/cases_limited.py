@@ -97,8 +97,8 @@ LIMITED: tuple[Mutation, ...] = (
     Mutation(
         name="a strict view may have too few of its first rows",
         file="backfill_assets/query/steps.py",
-        old="not (self.nulls or self.parameters or self.first)",
-        new="not (self.nulls or self.parameters)",
+        old='            "enough of the first rows are known": self.first,',
+        new='            "enough of the first rows are known": False,',
         tests=(f"{PURE}::test_changes_are_followed_as_those_of_the_query_before_the_order",),
     ),
 )

@@ -5,22 +5,27 @@ a look at other rows; rows that come with changes get those after the rows with 
 their numbers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow.compute as pc
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import OPERATION, kept
 from backfill_assets.adapters.compute.laid_out import laid_out
-from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Part, SelectableRows, united
-from backfill_assets.adapters.compute.staged_rows import write_new
+from backfill_assets.adapters.compute.numbered_copies import numbered_copies
+from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Held, Part, SelectableRows, united
+from backfill_assets.adapters.compute.staged_rows import bytes_of, write_new
 from backfill_assets.adapters.compute.value_parts import ValueParts
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.relational import COPY, ROW_HASH
 from backfill_assets.query.rowwise import CARRIED_CHANGE
+from backfill_assets.query.spelling import backquoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 __all__ = ["by_copies", "unnumbered", "write_numbered"]
@@ -29,7 +34,10 @@ _NUMBERS_OF_EPOCH = 32
 """The bits of a number that count within an epoch."""
 _PLACES = 2**33 - 1
 """The bits of Spark's `monotonically_increasing_id` that count within a task."""
-_NET = "__net"
+MOST_BYTES = 128 * 2**20
+"""The bytes of changes that are numbered in this process, as they are in memory. They are merged there, too."""
+
+_NET, _BYTES = "__net", "__bytes"
 
 
 def unnumbered(key: Sequence[str]) -> list[str]:
@@ -53,15 +61,32 @@ def write_numbered(attempt: Attempt, rows: "DataFrame", key: Sequence[str], part
 
 
 @contextmanager
-def by_copies(changes: Part, held: SelectableRows, *, key: Sequence[str], rows: int) -> "Iterator[Part]":
+def by_copies(
+    changes: Part,
+    held: SelectableRows,
+    *,
+    key: Sequence[str],
+    rows: int,
+    computed: "Callable[[DataFrame], None]" = lambda _job: None,
+) -> "Iterator[Part | pa.Table]":
     """What changes of a view's visible rows (about `rows`) do to a view whose rows are identified by hash and copy (`key`):
-    rows that are to be inserted and deleted, as `__op` says. Of the rows that it has `held`, those are read, once, that have
-    the hash of a row of which some come or go.
+    rows that are to be inserted and deleted, as `__op` says; as this process holds them, where they are few. Of the rows that
+    the view has `held`, those are read, once, that have the hash of a row of which some come or go. `computed` is told of a
+    job before the last.
     """
     visible = [name for name in changes.frame.columns if name != CARRIED_CHANGE]
     with kept(_net(changes, visible)) as once:
         net = Part(once, changes.few)
-        yield _numbered_changes(net, _with_hashes(held, net, key, rows), visible)
+        found = _found(held, net, key)
+        if found is not None and found.bytes <= MOST_BYTES:
+            every = once.select(*map(quoted, visible), ROW_HASH, _NET)
+            told = numbered_copies(every.toArrow(), found.held.rows, _NET)
+            if told is not None:
+                computed(every)
+                yield told
+                return
+        part = found.held.part if found is not None else _with_hashes(held, net, key, rows)
+        yield _numbered_changes(net, part, visible)
 
 
 def _net(changes: Part, visible: Sequence[str]) -> "DataFrame":
@@ -112,17 +137,29 @@ def _numbered_changes(net: Part, held: Part, visible: Sequence[str]) -> Part:
     return Part(rows, both.few)
 
 
+class _Found(NamedTuple):
+    """The rows of a view that this process has found, and how many bytes the changes have that they were found for."""
+
+    held: Held
+    bytes: int
+
+
+def _found(held: SelectableRows, net: Part, key: Sequence[str]) -> _Found | None:
+    """The rows of a view that are alike in its key, copies aside, with one of few net changes; None where Spark is to find
+    them."""
+    if not net.few:
+        return None
+    alike, size = unnumbered(key), bytes_of(net.frame.dtypes)
+    values = net.frame.selectExpr(*map(backquoted, alike), f"{size} AS {_BYTES}").limit(MOST_LOCAL + 1).toArrow()
+    found = held.alike(values.select(alike)) if len(values) <= MOST_LOCAL else None
+    return None if found is None else _Found(found, pc.sum(values.column(_BYTES)).as_py() or 0)
+
+
 def _with_hashes(held: SelectableRows, net: Part, key: Sequence[str], rows: int) -> Part:
-    """The rows of a view that are alike in its key, copies aside, with one of its net changes, of about so many `rows`."""
+    """The same by Spark, of about so many `rows`."""
     from backfill_assets.adapters.sql.semi_join import semi_join
 
     alike = unnumbered(key)
-    each = net.frame.select(*map(quoted, alike))
-    if net.few:
-        values = each.limit(MOST_LOCAL + 1).toArrow()
-        found = held.alike(values) if len(values) <= MOST_LOCAL else None
-        if found is not None:
-            return found.part
-    touched = each.distinct()
+    touched = net.frame.select(*map(quoted, alike)).distinct()
     few = touched_fit(touched, most=rows)
     return Part(semi_join(held.every(), touched, {name: name for name in alike}, few=few), few=False)

@@ -16,6 +16,7 @@ from backfill_assets.query.rowwise import CARRIED_CHANGE
 from backfill_assets.query.steps import Steps
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 __all__ = ["followed"]
@@ -25,11 +26,11 @@ _MANY_GROUPS = 200_000
 
 
 @contextmanager
-def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[Part]":
+def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[Part | pa.Table]":
     """What changes of tables do to the rows of a view. Errors: `TooFewRowsError`.
 
     Rows that come and go, as Delta's change data feed tells them; groups (rule `additive`) and rows without a key of their
-    own with what becomes of each in `__op`.
+    own with what becomes of each in `__op`, few of the latter as this process holds them.
     """
     if steps.rule == "additive":
         with _added(query, steps, work) as groups:
@@ -46,8 +47,10 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
         # Caching also cuts the plan: Spark's optimizer fails where conditions of a union's parts meet in a longer one.
         changes = Part(stack.enter_context(kept(feed.frame)), feed.few)
         if query.by_copies:
-            changes = stack.enter_context(by_copies(changes, work.held, key=query.key_columns, rows=work.rows))
-        yield changes
+            copies = by_copies(changes, work.held, key=query.key_columns, rows=work.rows, computed=work.computed)
+            yield stack.enter_context(copies)
+        else:
+            yield changes
 
 
 @contextmanager

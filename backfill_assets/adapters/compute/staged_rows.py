@@ -35,6 +35,7 @@ __all__ = [
     "StagingFolder",
     "Tasks",
     "bytes_of",
+    "put_changes",
     "write_by_spark",
     "write_changes",
     "write_new",
@@ -156,6 +157,13 @@ def write_changes(
     counts |= {flag: f"count_if({flag})" for flag in flags} | dict(more)
     given = _Output(rows=rows, counts=counts, tasks=tasks, flags=flags, inside=ROWS, by_operation=True)
     return _staged(given, folder, scans)
+
+
+def put_changes(rows: "pa.Table", folder: StagingFolder) -> dict[str, int]:
+    """Write rows that have `__op` and that this process holds; how many of each kind."""
+    parts = _by_operation(rows, ROWS)
+    folder.put(parts)
+    return {kind: len(parts.get(f"{ROWS}/{OPERATION}={kind}", ())) for kind in ("insert", "update", "delete")}
 
 
 def write_by_spark(rows: "DataFrame", place: str, counts: Mapping[str, str], *, tasks: int) -> dict[str, int]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import key_bytes
 from backfill_assets.adapters.compute.changes import (
@@ -47,7 +49,7 @@ from backfill_assets.adapters.compute.restricted import KEYS, REACHED
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.selectable_rows import Part, SelectableRows, ViewFinder
-from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_new
+from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, put_changes, write_changes, write_new
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.value_parts import ValueParts, value_parts
@@ -291,6 +293,7 @@ class TableCompute:
             return self._changes(attempt, consolidated(feed, *unique_keys(query)))
         feed = differences(come.drop(ROW_HASH), parts.only(held.drop(COPY)).drop(ROW_HASH))
         with by_copies(Part(feed, few=False), self._held(attempt), key=query.key_columns, rows=rows) as changes:
+            assert isinstance(changes, Part), "many rows are numbered by Spark"
             return self._operations(attempt, changes.frame, rows)
 
     def _replaced(self, attempt: Attempt, new: "DataFrame", *, rows: int) -> dict[str, int]:
@@ -316,6 +319,8 @@ class TableCompute:
         if work.is_empty or not (steps.linear or steps.by_class):
             return dict(_NOTHING)
         with followed(query, steps, work) as changes:
+            if isinstance(changes, pa.Table):
+                return put_changes(changes, attempt.staging)
             if OPERATION in changes.frame.columns:
                 return self._operations(attempt, changes.frame, work.rows)
             return self._changes(attempt, consolidated(changes.frame, *unique_keys(query), few=changes.few))

@@ -2,14 +2,18 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PySparkException
 
+from backfill_assets.adapters.compute import copies
 from backfill_assets.adapters.compute.changes import OPERATION
 from backfill_assets.adapters.compute.copies import by_copies
-from backfill_assets.adapters.compute.selectable_rows import Part, SelectableRows
+from backfill_assets.adapters.compute.selectable_rows import Held, Part, SelectableRows, part_of
 from backfill_assets.query.relational import COPY, ROW_HASH
 from backfill_assets.query.rowwise import CARRIED_CHANGE
 
@@ -31,6 +35,7 @@ def changes_of(view: "DataFrame", net: Counter[Row], *, few: bool) -> "DataFrame
     rows = given.coalesce(1 if few else 2)
     found = by_copies(Part(rows, few), SelectableRows(every=lambda: view), key=(ROW_HASH, COPY), rows=len(feed))
     with found as made:
+        assert isinstance(made, Part)
         return made.frame.localCheckpoint()
 
 
@@ -62,6 +67,44 @@ def test_copies_come_and_go_and_their_numbers_are_never_shared(spark: "SparkSess
 
     assert Counter(after.values()) == held + net
     assert len(came) == sum(max(0, more) for more in net.values())
+
+
+def both_ways(spark: "SparkSession", net: Counter[Row], held: Counter[Row]) -> "Iterator[Part | pa.Table]":
+    """What becomes of copies as this process tells it, and as Spark does where there are more bytes of them."""
+    view = view_of(spark, held)
+    rows = view.toArrow()
+
+    def alike(values: pa.Table) -> Held:
+        found = rows.filter(pc.is_in(rows.column(ROW_HASH), value_set=values.column(ROW_HASH)))
+        return Held(found, part_of(spark, found))
+
+    feed = [(*row, kind) for row, more in net.items() for kind in ["insert" if more > 0 else "delete"] * abs(more)]
+    given = spark.createDataFrame(feed, f"a INT, b INT, {CARRIED_CHANGE} STRING").coalesce(1)
+    selectable = SelectableRows(every=lambda: view, alike=alike)
+    for most in (copies.MOST_BYTES, 0):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(copies, "MOST_BYTES", most)
+            with by_copies(Part(given, few=True), selectable, key=(ROW_HASH, COPY), rows=len(feed)) as told:
+                yield told
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_large_changes_are_numbered_by_spark(spark: "SparkSession", seed: int) -> None:
+    """And small ones in the same way here, unless different rows have one hash."""
+    draw = random.Random(seed)
+    some = ROWS if seed else ((1, 2), (3, 4), (5, None), (None, None))
+    held = Counter({row: draw.randrange(1, 4) for row in some})
+    net = Counter({row: draw.choice([-1, 2]) for row in some} | {(9, 9): 2})
+    here, by_spark = ((told, rows_of(told)) for told in both_ways(spark, net, held))
+    assert (isinstance(here[0], pa.Table), isinstance(by_spark[0], Part)) == (not seed, True)
+    assert here[1] == by_spark[1]
+    assert here[1].total() == sum(map(abs, net.values()))
+
+
+def rows_of(told: "Part | pa.Table") -> Counter[tuple[object, ...]]:
+    names = ["a", "b", ROW_HASH, COPY, OPERATION]
+    rows = told.select(names) if isinstance(told, pa.Table) else told.frame.select(*names).toArrow()
+    return Counter(tuple(each.values()) for each in rows.to_pylist())
 
 
 def test_a_row_that_is_to_go_and_is_not_there_is_an_error(spark: "SparkSession") -> None:
