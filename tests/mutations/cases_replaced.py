@@ -18,15 +18,15 @@ REPLACED: tuple[Mutation, ...] = (
     Mutation(
         name="what came between two epochs is not looked at",
         file=EPOCHS,
-        old="found = (self._before(record, at, commits), external,",
+        old="found = (self._before(record, commits), external,",
         new="found = (None, external,",
         tests=(NAMED, ON_S3),
     ),
     Mutation(
         name="only data in the place of an epoch is noticed",
         file=EPOCHS,
-        old="                return external if continues else external or at",
-        new="                return external",
+        old="                return changed if continues else changed or others",
+        new="                return changed",
         tests=(f"{COMMITS}::test_an_entry_that_changed_no_data_in_the_place_of_an_epoch_is_named_as_well",),
     ),
     Mutation(
@@ -46,8 +46,8 @@ REPLACED: tuple[Mutation, ...] = (
     Mutation(
         name="maintenance between two epochs is an external write",
         file=EPOCHS,
-        old="            if changes_data(actions):\n                external = version\n            at = version",
-        new="            external = version\n            at = version",
+        old="            changed = version if changes_data(actions) else changed",
+        new="            changed = version",
         tests=(AT_REST,),
     ),
     Mutation(

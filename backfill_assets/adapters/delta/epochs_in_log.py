@@ -37,7 +37,7 @@ class EpochsInLog:
             self.life = self.life if ours is None else ours.incarnation
             record = record_of(actions, self.target, at)
             if record is not None:
-                found = (self._before(record, at, commits), external, self._reshaped(at, described))
+                found = (self._before(record, commits), external, self._reshaped(at, described))
                 external = min((each for each in found if each is not None), default=None)
                 return TableState(version=version, record=record, at=at, external=external)
             if changes_data(actions):
@@ -45,22 +45,21 @@ class EpochsInLog:
             described += _described(at, actions)
         return TableState(version=version, external=external)
 
-    def _before(self, record: CommitRecord, at: int, older: Iterator[tuple[int, Actions]]) -> int | None:
-        """The version that came between a record, found at a version, and the one that it continues; None if there is none,
-        or the log does not go back so far. A writer that puts no commits conditionally may replace one that is there."""
+    def _before(self, record: CommitRecord, older: Iterator[tuple[int, Actions]]) -> int | None:
+        """The version that came between a record and the one that it continues, or took its place; None if there is none, or
+        the log does not go back so far. A writer that puts no commits conditionally may replace one that is there."""
         if record.kind not in {CommitKind.EPOCH, CommitKind.RESTATE}:
             return None  # it begins or ends a life, whatever was there
         before = record.epoch - (record.kind is CommitKind.EPOCH)
-        external = None
+        changed = others = None
         for version, actions in older:
             ours = staged_folder_of(actions, self.target)
             if ours is not None:
                 continues = (ours.incarnation, ours.epoch) == (record.incarnation, before)
-                return external if continues else external or at
-            if changes_data(actions):
-                external = version
-            at = version
-        return external
+                return changed if continues else changed or others
+            others = others if is_made_here(actions) else version
+            changed = version if changes_data(actions) else changed
+        return changed
 
     def _reshaped(self, since: int, described: list[tuple[int, str]]) -> int | None:
         """The first version after this project's commit `since` that changed the columns; properties may change."""
