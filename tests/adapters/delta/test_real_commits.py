@@ -139,6 +139,8 @@ def test_a_commit_of_somebody_else_in_the_place_of_the_one_before_is_named(outpu
     assert output.look().external is None
     replaced(output, versions[1])
     assert reopened(output).look().external == versions[1]
+    replaced(output, versions[2])
+    assert reopened(output).look().external == versions[1]
     commit(output, record(CommitKind.CREATE, SECOND, 0))
     assert reopened(output).look().external is None, "a new life does not depend on it"
 
