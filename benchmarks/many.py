@@ -179,7 +179,7 @@ def _files(folder: Path, number: int) -> Iterator[tuple[str, Callable[[], object
     def plan() -> None:
         step = parts.decider.next(begun[0], live=False, budget=READ)
         assert step is not None
-        assert step.after.tables["many"].rows == READ
+        assert step.after.tables["many"].rows == min(READ, number)
 
     yield "a life begins", begin
     yield f"an epoch of {READ} of them is planned", plan
@@ -208,10 +208,10 @@ def _versions(folder: Path, number: int) -> Iterator[tuple[str, Callable[[], obj
     at: list[SnapshotPosition] = []
 
     def look() -> None:
-        upstream = _workspace(folder, view).inputs(view).tables["many"].now()
-        table = TablePosition(
-            table_id=upstream.table_id, pinned=0, version=0, commit_ms=upstream.commit_ms - number, buckets={}
-        )
+        upstream = _workspace(folder, view).inputs(view).tables["many"]
+        began = upstream.commit_timestamp(0)
+        assert began is not None
+        table = TablePosition(table_id=upstream.now().table_id, pinned=0, version=0, commit_ms=began, buckets={})
         at.append(SnapshotPosition(tables={"many": table}))
 
     def plan() -> None:

@@ -42,10 +42,11 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
             feed = stack.enter_context(restricted_changes(before, steps, work))
         else:
             feed = relational_changes(before, work, steps.linear)
-        if query.first is not None:
-            feed = first_rows(query.first, feed, work)
         # Caching also cuts the plan: Spark's optimizer fails where conditions of a union's parts meet in a longer one.
         changes = Part(stack.enter_context(kept(feed.frame)), feed.few)
+        if query.first is not None:
+            first = first_rows(query.first, changes, work)
+            changes = Part(stack.enter_context(kept(first.frame)), first.few)
         if query.by_copies:
             copies = by_copies(changes, work.held, key=query.key_columns, rows=work.rows, computed=work.computed)
             yield stack.enter_context(copies)
