@@ -1,7 +1,6 @@
 """What a table's content depends on: the digests of its declaration, part by part, so that a change can be named."""
 
 from collections.abc import Mapping
-from hashlib import sha256
 
 from backfill_assets.core.epoch.records import SELECT, Fingerprint, fingerprint
 from backfill_assets.declare.arguments import Start
@@ -48,8 +47,8 @@ def fingerprint_of(declared: Declared) -> Fingerprint:
 
 def stated(listed: SelectList) -> str:
     """What a fingerprint says of a SELECT list: how many expressions it has, and a digest of these and of all around them."""
-    text = "\0".join([*listed.around, *listed.items])
-    return f"{len(listed.items)}:{sha256(text.encode()).hexdigest()[:16]}"
+    (digest,) = fingerprint(select=[listed.around, listed.items]).values()
+    return f"{len(listed.items)}:{digest}"
 
 
 def _start_text(start: Start) -> str:

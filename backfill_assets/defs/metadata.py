@@ -130,6 +130,8 @@ def plan_metadata(planned: Planned) -> Mapping[str, Any]:
         }
     if planned.record is None:
         return {**shown, "next": "create the table, then read its history"}
+    if planned.adds_columns:
+        shown["adds_columns"] = True
     return {
         **shown,
         "epoch": planned.record.epoch + (1 if planned.step else 0),

@@ -1,6 +1,8 @@
 """The SELECT list of a query, apart from the rest of its text: a query that only gives more columns has a longer list."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from sqlglot import TokenType
@@ -29,6 +31,7 @@ class SelectList:
         return SelectList(items=self.items[:count], around=self.around)
 
 
+@lru_cache(maxsize=2048)  # for each table, in each tick of a sensor
 def select_list(query: str) -> SelectList | None:
     """The SELECT list of a query. None where a longer one may give other rows: set operations, `DISTINCT`, `LIMIT`, `GROUP BY
     ALL`; or where the list is not between `SELECT` and `FROM`.
@@ -40,19 +43,20 @@ def select_list(query: str) -> SelectList | None:
         True
     """
     try:
-        tokens = [(depth, token) for depth, token in with_depth(tokenize(query)) if depth == 0]
+        tokens = tokenize(query)
     except QueryError:
         return None
-    kinds = [token.token_type for _, token in tokens]
-    if kinds.count(TokenType.SELECT) != 1 or _LOOKS_AT_ALL_COLUMNS & {*kinds} or TokenType.FROM not in kinds:
+    outer = [token for depth, token in with_depth(tokens) if depth == 0]
+    kinds = [token.token_type for token in outer]
+    if kinds.count(TokenType.SELECT) != 1 or _LOOKS_AT_ALL_COLUMNS & {*kinds}:
         return None
-    begin, end = kinds.index(TokenType.SELECT), kinds.index(TokenType.FROM)
-    grouped = kinds.index(TokenType.GROUP_BY) + 1 if TokenType.GROUP_BY in kinds else 0
-    if not begin + 1 < end or kinds[begin + 1] == TokenType.DISTINCT:
+    pairs = [*pairwise(kinds)]
+    begin = kinds.index(TokenType.SELECT)
+    froms = (at for at, kind in enumerate(kinds) if at > begin and kind == TokenType.FROM)
+    end = next((at for at in froms if kinds[at - 1] != TokenType.DISTINCT), -1)  # IS DISTINCT FROM compares
+    if end <= begin + 1 or kinds[begin + 1] == TokenType.DISTINCT or (TokenType.GROUP_BY, TokenType.ALL) in pairs:
         return None
-    if grouped and kinds[grouped : grouped + 1] == [TokenType.ALL]:
-        return None
-    first, last = tokens[begin][1].end + 1, tokens[end][1].start
-    inside = [token for token in tokenize(query) if first <= token.start and token.end < last]
-    items = [query[each[0].start : each[-1].end + 1] if each else "" for each in items_of(inside)]
-    return SelectList(items=tuple(items), around=(query[:first].strip(), query[last:].strip()))
+    first, last = outer[begin].end + 1, outer[end].start
+    items = items_of([token for token in tokens if first <= token.start < last])
+    written = tuple(query[each[0].start : each[-1].end + 1] if each else "" for each in items)
+    return SelectList(items=written, around=(query[:first].strip(), query[last:].strip()))

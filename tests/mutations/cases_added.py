@@ -28,8 +28,8 @@ ADDED: tuple[Mutation, ...] = (
     Mutation(
         name="what is around the list may change",
         file="backfill_assets/declare/fingerprints.py",
-        old='    text = "\\0".join([*listed.around, *listed.items])',
-        new='    text = "\\0".join([*listed.items])',
+        old="fingerprint(select=[listed.around, listed.items])",
+        new="fingerprint(select=listed.items)",
         tests=(f"{PURE}::test_only_expressions_at_the_end_of_the_list_are_added",),
     ),
     Mutation(
@@ -63,8 +63,8 @@ ADDED: tuple[Mutation, ...] = (
     Mutation(
         name="columns are added to rows that depend on how many there are",
         file="backfill_assets/query/select_list.py",
-        old="_LOOKS_AT_ALL_COLUMNS & {*kinds} or ",
-        new="",
+        old=" or _LOOKS_AT_ALL_COLUMNS & {*kinds}:",
+        new=":",
         tests=(f"{LISTS}::test_where_a_longer_list_may_give_other_rows_there_is_none",),
     ),
     Mutation(
@@ -178,5 +178,12 @@ ADDED: tuple[Mutation, ...] = (
         old="    *(TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT),\n",
         new="",
         tests=(f"{LISTS}::test_where_a_longer_list_may_give_other_rows_there_is_none",),
+    ),
+    Mutation(
+        name="a comparison in the list ends it",
+        file="backfill_assets/query/select_list.py",
+        old="if kinds[at - 1] != TokenType.DISTINCT), -1)",
+        new="if kinds[at] != TokenType.DISTINCT), -1)",
+        tests=(f"{LISTS}::test_a_list_is_cut_at_its_commas_and_nowhere_else",),
     ),
 )

@@ -17,6 +17,7 @@ ITEMS = st.sampled_from([
     "extract(DAY FROM at)",
     "`a, b`",
     "count(DISTINCT a)",
+    "a IS NOT DISTINCT FROM b AS same",
 ])
 AROUND = st.sampled_from([
     ("SELECT", "FROM t WHERE a > 0"),
@@ -40,6 +41,7 @@ def test_a_list_is_cut_at_its_commas_and_nowhere_else(items: list[str], around: 
     "query",
     [
         "SELECT DISTINCT a FROM t",
+        "SELECT DISTINCT FROM t",
         "SELECT a FROM t UNION ALL SELECT a FROM u",
         "SELECT a FROM t INTERSECT SELECT a FROM u",
         "SELECT a FROM t UNION (SELECT a FROM u)",

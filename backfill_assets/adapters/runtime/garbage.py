@@ -10,7 +10,7 @@ __all__ = ["pass_over_what_is_loaded"]
 def pass_over_what_is_loaded() -> None:
     """Let full collections pass over everything that the process has loaded: modules, and what they hold.
 
-    A run with positions of 10,000 partitions makes so many objects that full collections took more than half of its time,
-    nearly all of it for what is never garbage. Once in a process, because what is garbage at that moment stays.
+    A run with positions of 10,000 partitions makes so many objects that full collections are frequent, and most of their time
+    goes to what is never garbage. Once in a process, because what is garbage at that moment stays.
     """
     gc.freeze()
