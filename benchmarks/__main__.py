@@ -51,12 +51,17 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
 }
 SIZED = {"ingest", "backfill", "tables", "changes", "queries", "joins", "counting"}
 """Those whose size is a number of rows that `--rows` sets."""
+NAMED = {"joins", "queries"}
+"""Those of which `--only` chooses cases."""
 
 
 def main(
     names: Annotated[list[str] | None, typer.Argument(help=f"Some of {', '.join(BENCHMARKS)}; all without it.")] = None,
     rows: Annotated[int | None, typer.Option(min=32, help=f"Rows of {', '.join(sorted(SIZED))}.")] = None,
     repetitions: Annotated[int | None, typer.Option(min=1, help="How often each side is measured.")] = None,
+    only: Annotated[
+        str | None, typer.Option(help=f"The cases of {', '.join(sorted(NAMED))} with this in their name.")
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
 ) -> None:
     """Measure this project against plain Spark and Structured Streaming, each on the same data in one run."""
@@ -70,7 +75,7 @@ def main(
     table = _empty_table()
     chosen = names or list(BENCHMARKS)
     with world(s3="store" in chosen) as place:
-        for each in _measured(place, chosen, rows, repetitions):
+        for each in _measured(place, chosen, rows=rows, repetitions=repetitions, only=only):
             summary = each.summary()
             found["comparisons"].append(summary)
             table.add_row(*_cells(summary))
@@ -81,10 +86,11 @@ def main(
     console.print(json.dumps(found["machine"]))
 
 
-def _measured(place: World, names: list[str], rows: int | None, repetitions: int | None) -> Iterator[Comparison]:
+def _measured(place: World, names: list[str], **given: int | str | None) -> Iterator[Comparison]:
+    asked = {"rows": SIZED, "repetitions": BENCHMARKS.keys(), "only": NAMED}
     for name in names:
-        given = {"rows": rows if name in SIZED else None, "repetitions": repetitions}
-        yield from BENCHMARKS[name](place, **{key: value for key, value in given.items() if value is not None})
+        options = {key: value for key, value in given.items() if value is not None and name in asked[key]}
+        yield from BENCHMARKS[name](place, **options)
 
 
 def _empty_table() -> Table:

@@ -26,6 +26,7 @@ __all__ = ["run"]
 
 CHUNKS = 8
 SMALL = 10_000
+SMALL_VIEW = "join of three, grouped (q3)"
 CHANGED = 1_000
 
 
@@ -89,9 +90,12 @@ BUILDS: Final[tuple[tuple[str, DeclaredStrategy], ...]] = (
 )
 
 
-def run(world: World, *, rows: int = 16_000_000, repetitions: int = 2, warmups: int = 1) -> Iterator[Comparison]:
-    """Each view over so many lines; then a first build, at once and in chunks, and what an epoch of small tables costs."""
-    for name, view in VIEWS.items():
+def run(
+    world: World, *, rows: int = 16_000_000, repetitions: int = 2, warmups: int = 1, only: str = ""
+) -> Iterator[Comparison]:
+    """Each view over so many lines; then a first build, at once and in chunks, and what an epoch of small tables costs; all
+    this of the views that have `only` in their name."""
+    for name, view in {name: view for name, view in VIEWS.items() if only in name}.items():
         with world.folder() as folder:
             _make_tables(world, folder, rows)
             ways = _Ways(world=world, folder=folder, view=view)
@@ -100,7 +104,7 @@ def run(world: World, *, rows: int = 16_000_000, repetitions: int = 2, warmups: 
                 rounds = repetitions + (0 if number else warmups)
                 found = [ways.round(condition(turn), by_hand=by_hand) for turn in range(rounds)][-repetitions:]
                 yield from _compared(f"{name}, {case} of {rows:,}", found, rows, by_hand=by_hand)
-    for name, strategy in BUILDS:
+    for name, strategy in [each for each in BUILDS if only in each[0]]:
         with world.folder() as folder:
             _make_tables(world, folder, rows)
             parts = f"in {CHUNKS} chunks" if strategy == "snapshot" else "at once"
@@ -113,7 +117,8 @@ def run(world: World, *, rows: int = 16_000_000, repetitions: int = 2, warmups: 
                 peer="the query in one plain Spark job",
                 rows=rows,
             )
-    yield from _small(world, repetitions, warmups)
+    if only in SMALL_VIEW:
+        yield from _small(world, repetitions, warmups)
 
 
 def _changes(rows: int) -> dict[str, Callable[[int], str]]:
@@ -292,7 +297,7 @@ def _small(world: World, repetitions: int, warmups: int) -> Iterator[Comparison]
     """What an epoch costs that hardly has anything to do: a hundred changed lines of few."""
     with world.folder() as folder:
         _make_tables(world, folder, SMALL)
-        ways = _Ways(world=world, folder=folder, view=VIEWS["join of three, grouped (q3)"])
+        ways = _Ways(world=world, folder=folder, view=VIEWS[SMALL_VIEW])
         conditions = [f"id >= {turn * 100} AND id < {turn * 100 + 100}" for turn in range(warmups + repetitions)]
         found = [ways.round(each, by_hand=False) for each in conditions][-repetitions:]
-    yield from _compared(f"join of three, grouped (q3), 100 neighbours of {SMALL:,}", found, 100, by_hand=False)
+    yield from _compared(f"{SMALL_VIEW}, 100 neighbours of {SMALL:,}", found, 100, by_hand=False)
