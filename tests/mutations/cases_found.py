@@ -199,6 +199,13 @@ FOUND: Final = (
         tests=(REAL,),
     ),
     Mutation(
+        name="a block of texts ends where its last one does",
+        file=ROWS,
+        old='return fewer(apart((each, f"{each}!") for each in values), MOST_VALUES)',
+        new='return apart((low, f"{high}!") for low, high in blocks(values, MOST_VALUES))',
+        tests=("tests/adapters/delta/test_found_rows.py::test_spans_hold_each_text_with_any_blanks_behind_it",),
+    ),
+    Mutation(
         name="rows are selected of texts that a writer held as views",
         file=ROWS,
         old="            rows = _selectable(pa.Table.from_batches([batch]))",

@@ -68,4 +68,11 @@ NUMBERED: tuple[Mutation, ...] = (
         new="found is not None:",
         tests=("tests/e2e/tables/test_copies.py::test_large_changes_are_numbered_by_spark",),
     ),
+    Mutation(
+        name="a row of which many copies come is as large as one",
+        file=COPIES,
+        old="* greatest({_NET}, 1)",
+        new="* 1",
+        tests=("tests/e2e/tables/test_copies.py::test_many_copies_of_a_row_are_numbered_by_spark",),
+    ),
 )

@@ -37,6 +37,7 @@ _PLACES = 2**33 - 1
 MOST_BYTES = 128 * 2**20
 """The bytes of changes that are numbered in this process, as they are in memory. They are merged there, too."""
 
+_BYTES_BESIDE = 32
 _NET, _BYTES = "__net", "__bytes"
 
 
@@ -141,7 +142,7 @@ class _Found(NamedTuple):
     """The rows of a view that this process has found, and how many bytes the changes have that they were found for."""
 
     held: Held
-    bytes: int
+    bytes: float
 
 
 def _found(held: SelectableRows, net: Part, key: Sequence[str]) -> _Found | None:
@@ -149,7 +150,9 @@ def _found(held: SelectableRows, net: Part, key: Sequence[str]) -> _Found | None
     them."""
     if not net.few:
         return None
-    alike, size = unnumbered(key), bytes_of(net.frame.dtypes)
+    alike = unnumbered(key)
+    # Each new copy is a row of its own here, with its hash, its number and what becomes of it.
+    size = f"CAST({bytes_of(net.frame.dtypes)} + {_BYTES_BESIDE} AS DOUBLE) * greatest({_NET}, 1)"
     values = net.frame.selectExpr(*map(backquoted, alike), f"{size} AS {_BYTES}").limit(MOST_LOCAL + 1).toArrow()
     found = held.alike(values.select(alike)) if len(values) <= MOST_LOCAL else None
     return None if found is None else _Found(found, pc.sum(values.column(_BYTES)).as_py() or 0)

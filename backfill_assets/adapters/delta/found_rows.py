@@ -21,7 +21,7 @@ from backfill_assets.adapters.delta.arrow_reader import ArrowReader
 from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.touched_files import LoggedFile
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.touched_spans import Span, apart, blocks
+from backfill_assets.core.epoch.touched_spans import MOST_VALUES, Span, apart, blocks, fewer
 from backfill_assets.errors import ReadMismatchError
 
 __all__ = ["HASH", "FoundRows", "Sought", "UnfitError"]
@@ -72,8 +72,11 @@ class Sought:
             return blocks(values)
         if self.kind == "DATE":
             return [(low.isoformat(), high.isoformat()) for low, high in blocks(values)]
+        if self.kind != "STRING":
+            return None
         # With blanks behind it, which do not count, a text is still less than with a "!", the letter after the blank.
-        return apart((low, f"{high}!") for low, high in blocks(values)) if self.kind == "STRING" else None
+        # Of a block, it need not be the last text that reaches furthest: ("a", "a\tx") holds "a  ".
+        return fewer(apart((each, f"{each}!") for each in values), MOST_VALUES)
 
     def among(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         """For each value of a column whether it is looked for. Errors: `UnfitError` where that cannot be told."""

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["MOST_SPANS", "MOST_VALUES", "Span", "apart", "blocks", "may_touch", "touched_spans"]
+__all__ = ["MOST_SPANS", "MOST_VALUES", "Span", "apart", "blocks", "fewer", "may_touch", "touched_spans"]
 
 Span = tuple[Any, Any]
 """A lowest and a highest value of one column, in a form that Python orders as the files' bounds are ordered."""
@@ -49,6 +49,16 @@ def blocks(values: Sequence[Any], most: int = MOST_VALUES) -> list[Span]:
     return [(block[0], block[-1]) for block in _groups(values, most)]
 
 
+def fewer(spans: Sequence[Span], most: int) -> list[Span]:
+    """At most so many spans, of spans that are sorted and apart; neighbours become one.
+
+    Example:
+        >>> fewer([(1, 2), (5, 6), (9, 9)], most=2)
+        [(1, 6), (9, 9)]
+    """
+    return [(group[0][0], group[-1][1]) for group in _groups(spans, most)]
+
+
 def may_touch(changes: Sequence[Span], file: Span | None) -> bool:
     """Whether a file may have a value of some changes. One without bounds may have any."""
     return file is None or _within(changes, file) is not None
@@ -76,7 +86,7 @@ def touched_spans(changes: Sequence[Span], files: Sequence[Span | None]) -> list
     touched = [span for span in found if span is not None]
     if len(touched) == len(files):
         return None
-    return _fewer(apart(touched)) or [(changes[0][0], changes[-1][1])]
+    return fewer(apart(touched), MOST_SPANS) or [(changes[0][0], changes[-1][1])]
 
 
 def _within(changes: Sequence[Span], file: Span) -> Span | None:
@@ -84,11 +94,6 @@ def _within(changes: Sequence[Span], file: Span) -> Span | None:
     first = bisect_left(changes, file[0], key=lambda each: each[1])
     last = bisect_right(changes, file[1], key=lambda each: each[0])
     return (changes[first][0], changes[last - 1][1]) if first < last else None
-
-
-def _fewer(spans: Sequence[Span]) -> list[Span]:
-    """At most as many spans as there may be; neighbours become one."""
-    return [(group[0][0], group[-1][1]) for group in _groups(spans, MOST_SPANS)]
 
 
 def _groups(of: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:

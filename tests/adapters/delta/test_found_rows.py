@@ -19,6 +19,7 @@ from backfill_assets.adapters.delta.found_rows import HASH, FoundRows, Sought, U
 from backfill_assets.adapters.delta.touched_files import LoggedFile
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.touched_spans import may_touch
 from backfill_assets.errors import ReadMismatchError
 from backfill_assets.query.ddl import Column
 
@@ -82,6 +83,20 @@ def test_a_text_with_blanks_behind_it_is_found_in_a_file_of_its_own(tmp_path: Pa
     assert len(files_of_view(table, "key", sought)) == 3  # the last one for nothing
     found = FoundRows(TableLocation(uri=str(tmp_path))).among(logged(tmp_path), schema_of("STRING"), "key", sought)
     assert sorted(found["row"].to_pylist()) == [0, 1]
+
+
+@given(
+    st.lists(st.text("a \t!", max_size=4), min_size=1, max_size=12, unique=True), st.integers(1, 12), st.integers(0, 3)
+)
+def test_spans_hold_each_text_with_any_blanks_behind_it(values: list[str], most: int, blanks: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(found_rows, "MOST_VALUES", most)
+        spans = Sought.of("STRING", [pa.chunked_array([values], pa.string())]).spans
+    assert spans is not None
+    assert len(spans) <= most
+    for each in values:
+        text = each.rstrip(" ") + " " * blanks
+        assert may_touch(spans, (text, text))
 
 
 def written(folder: Path, kind: str, files: Sequence[Sequence[Any]], *, group: int = 100) -> DeltaTable:

@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -69,8 +69,10 @@ def test_copies_come_and_go_and_their_numbers_are_never_shared(spark: "SparkSess
     assert len(came) == sum(max(0, more) for more in net.values())
 
 
-def both_ways(spark: "SparkSession", net: Counter[Row], held: Counter[Row]) -> "Iterator[Part | pa.Table]":
-    """What becomes of copies as this process tells it, and as Spark does where there are more bytes of them."""
+def both_ways(
+    spark: "SparkSession", net: Counter[Row], held: Counter[Row], limits: Sequence[int] = (copies.MOST_BYTES, 0)
+) -> "Iterator[Part | pa.Table]":
+    """What becomes of copies as this process tells it, and as Spark does where there are more bytes of them than a limit."""
     view = view_of(spark, held)
     rows = view.toArrow()
 
@@ -81,7 +83,7 @@ def both_ways(spark: "SparkSession", net: Counter[Row], held: Counter[Row]) -> "
     feed = [(*row, kind) for row, more in net.items() for kind in ["insert" if more > 0 else "delete"] * abs(more)]
     given = spark.createDataFrame(feed, f"a INT, b INT, {CARRIED_CHANGE} STRING").coalesce(1)
     selectable = SelectableRows(every=lambda: view, alike=alike)
-    for most in (copies.MOST_BYTES, 0):
+    for most in limits:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(copies, "MOST_BYTES", most)
             with by_copies(Part(given, few=True), selectable, key=(ROW_HASH, COPY), rows=len(feed)) as told:
@@ -99,6 +101,12 @@ def test_large_changes_are_numbered_by_spark(spark: "SparkSession", seed: int) -
     assert (isinstance(here[0], pa.Table), isinstance(by_spark[0], Part)) == (not seed, True)
     assert here[1] == by_spark[1]
     assert here[1].total() == sum(map(abs, net.values()))
+
+
+def test_many_copies_of_a_row_are_numbered_by_spark(spark: "SparkSession") -> None:
+    few, many = Counter[Row]({(1, 2): 1}), Counter[Row]({(1, 2): 100})
+    told = [type(each) for net in (few, many) for each in both_ways(spark, net, Counter({(3, 4): 1}), (1_000,))]
+    assert told == [pa.Table, Part]
 
 
 def rows_of(told: "Part | pa.Table") -> Counter[tuple[object, ...]]:
