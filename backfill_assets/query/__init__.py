@@ -2,6 +2,7 @@
 
 - `aggregate`: reads an aggregate query
 - `clock`: functions of the clock, and the query with a recorded time in their places
+- `clock_texts`: texts that Spark reads as the clock's date or time
 - `clustering`: by which column the files of a view are laid out whose rows have no key of their own
 - `column_names`: which names the columns of a view may have
 - `computed_keys`: the expressions by which a query may be computed in part

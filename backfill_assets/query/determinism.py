@@ -5,20 +5,20 @@ Whenever something is computed again, in any session and over any number of task
 rows; every strategy, every repeated plan and every proof depends on this.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 
+from backfill_assets.query.clock_texts import CLOCK_NODES, is_text, reads_clock
 from backfill_assets.query.current_words import called_words
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
-from backfill_assets.query.refusals import refusal, refused_call, refused_clock, refused_word
+from backfill_assets.query.refusals import refusal, refused_call, refused_text, refused_word
 
-__all__ = ["CLOCK_NODES", "CURRENT_NODES", "check_deterministic", "reads_clock", "refused_calls"]
+__all__ = ["CURRENT_NODES", "check_deterministic", "refused_calls"]
 
 _UNORDERED: Final = """
 any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg collect_list collect_set
@@ -45,21 +45,6 @@ _LIKES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
 _QUANTIFIERS: Final = frozenset({"any", "some"})
 CURRENT_NODES: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
 """sqlglot's types for words that call functions of the clock or the session without parentheses."""
-# Spark replaces these words by the clock's time whenever a string becomes a date or a timestamp, also implicitly.
-_CLOCK_TEXT: Final = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-_TIME_OF_DAY: Final = re.compile(r"\s*T?\d{1,2}:\d{1,2}")
-"""The beginning of a text that Spark completes with today's date, if it becomes a timestamp."""
-CLOCK_NODES: Final = (exp.Literal, exp.RawString, exp.Concat, exp.DPipe, exp.Cast)
-"""Strings that may mean the clock's time."""
-_MAKES_TEXT: Final = (
-    *(exp.Bracket, exp.Case, exp.Coalesce, exp.Concat, exp.DPipe, exp.HexString, exp.If, exp.Lower, exp.Replace),
-    *(exp.Reverse, exp.Substring, exp.Trim, exp.Unhex, exp.Upper, exp.Anonymous),
-)
-_WITH_ZONE: Final = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ)
-"""What sqlglot calls Spark's TIMESTAMP and TIMESTAMP_LTZ."""
-_ALWAYS_TEXT: Final = (exp.DPipe, exp.Concat, exp.Lower, exp.Replace, exp.Substring, exp.TimeToStr, exp.Trim, exp.Upper)
-_KEEPS_TEXT: Final = (exp.Alias, exp.Select, exp.Concat, exp.DPipe, exp.Bracket)
-_COMPARES: Final = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In)
 _CLAUSES: Final = {
     "sample": ("NOT_DETERMINISTIC", "TABLESAMPLE"),
     "version": ("UNSUPPORTED", "a table version"),
@@ -95,8 +80,8 @@ def check_deterministic(
         raise refused_word(word, hint=f"if a column is meant, name its table: t.{word}")
     texts = _texts(root, tables)
     for node in root.find_all(*CLOCK_NODES):
-        if reads_clock(node, lambda column: column.name.lower() in texts):
-            raise refused_clock(f"has the text {node.sql('spark')} for the clock's time")
+        if reads_clock(node, _is_one_of(texts)):
+            raise refused_text(node.sql("spark"))
 
 
 def _has_collation(root: exp.Expr) -> bool:
@@ -106,12 +91,25 @@ def _has_collation(root: exp.Expr) -> bool:
 
 
 def _texts(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
-    """The names that are strings everywhere: no other column has them, and the query does not define them."""
+    """The names that are strings wherever they are columns, or what the query defines by them."""
     columns = [each for some in tables.values() for each in some]
+    given: dict[str, list[exp.Expr]] = {}
+    for each in root.find_all(exp.Alias):
+        given.setdefault(each.alias.lower(), []).append(each.this)
     others = {each.name.lower() for each in columns if each.type != "STRING"}
-    given = {each.alias.lower() for each in root.find_all(exp.Alias)}
-    renamed = {each.name.lower() for alias in root.find_all(exp.TableAlias) for each in alias.columns}
-    return {each.name.lower() for each in columns} - others - given - renamed
+    others |= {each.name.lower() for alias in root.find_all(exp.TableAlias) for each in alias.columns}
+    texts = {each.name.lower() for each in columns} - others - given.keys()
+    before = None
+    while texts != before:
+        before = frozenset(texts)
+        texts |= {
+            name for name in given.keys() - others if all(is_text(each, _is_one_of(before)) for each in given[name])
+        }
+    return texts
+
+
+def _is_one_of(names: Collection[str]) -> Callable[[exp.Column], bool]:
+    return lambda column: column.name.lower() in names
 
 
 def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
@@ -187,72 +185,3 @@ def _after_brackets(tokens: Sequence[Token], opening: int) -> int:
         if depth == 0:
             return at + 1
     return len(tokens)
-
-
-def reads_clock(node: exp.Expr, is_text: Callable[[exp.Column], bool]) -> bool:
-    """Whether Spark may read a string, one of `CLOCK_NODES`, as the clock's date or time: not if it stays a string, or
-    is compared with strings."""
-    if isinstance(node, exp.Cast):
-        return _casts_computed_text(node)
-    text, parent = _constant_text(node) or "", node.parent
-    if not _CLOCK_TEXT.match(text):
-        in_cast = isinstance(parent, exp.Cast) and parent.is_type(*_WITH_ZONE)
-        return in_cast and _TIME_OF_DAY.match(text) is not None
-    if isinstance(parent, _COMPARES):
-        sides = (parent.this, parent.args.get("expression"))
-        return not any(isinstance(side, exp.Column) and is_text(side) for side in sides)
-    if isinstance(parent, exp.If | exp.Case):
-        if parent.this is node:  # CASE x WHEN 'today'
-            subject = parent.parent.this if isinstance(parent.parent, exp.Case) else None
-            return not (isinstance(subject, exp.Column) and is_text(subject))
-        return any(_may_be_time(branch, is_text) for branch in _branches(parent))
-    return not isinstance(parent, _KEEPS_TEXT)
-
-
-def _branches(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The branches of a condition: IF, or CASE with its WHENs. All of them get one type."""
-    whole = node.parent if isinstance(node, exp.If) and isinstance(node.parent, exp.Case) else node
-    ifs = whole.args.get("ifs") or [whole]
-    others = (whole.args.get(name) for name in ("false", "default"))
-    yield from (each for each in [*(one.args.get("true") for one in ifs), *others] if each is not None)
-
-
-def _may_be_time(node: exp.Expr, is_text: Callable[[exp.Column], bool]) -> bool:
-    match node.unnest():
-        case exp.Null():
-            return False
-        case exp.Column() as column:
-            return not is_text(column)
-        case exp.Cast() as cast:
-            return not cast.is_type(*exp.DataType.TEXT_TYPES)
-        case exp.If() | exp.Case() as inner:
-            return any(_may_be_time(branch, is_text) for branch in _branches(inner))
-        case other:
-            return _constant_text(other) is None and not isinstance(other, _ALWAYS_TEXT)
-
-
-def _constant_text(node: exp.Expr | None) -> str | None:
-    """The string that is written in the query, in one or several pieces; None for anything else."""
-    match node:
-        case exp.Literal() if node.is_string:
-            return str(node.this)
-        case exp.RawString():
-            return str(node.this)
-        case exp.Paren():
-            return _constant_text(node.this)
-        case exp.Concat() | exp.DPipe():
-            parts = node.expressions or [node.this, node.expression]
-            texts = [_constant_text(each) for each in parts]
-            return None if None in texts else "".join(map(str, texts))
-    return None
-
-
-def _casts_computed_text(cast: exp.Cast) -> bool:
-    """Whether a string that is computed without columns becomes a date or a time: Spark computes it first, and then
-    replaces it."""
-    text = cast.this.unnest()
-    makes_text = isinstance(text, _MAKES_TEXT) or (
-        isinstance(text, exp.Cast) and text.is_type(*exp.DataType.TEXT_TYPES)
-    )
-    is_computed = makes_text and _constant_text(text) is None and not text.find(exp.Column)
-    return is_computed and cast.is_type(*exp.DataType.TEMPORAL_TYPES)

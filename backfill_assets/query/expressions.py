@@ -10,13 +10,14 @@ from functools import partial
 
 from sqlglot import exp
 
+from backfill_assets.query.clock_texts import CLOCK_NODES, reads_clock
 from backfill_assets.query.column_names import check_column_name
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.determinism import CLOCK_NODES, CURRENT_NODES, reads_clock, refused_calls
+from backfill_assets.query.determinism import CURRENT_NODES, refused_calls
 from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.parsing import Part, upstream_named
 from backfill_assets.query.record_columns import UNSEEN
-from backfill_assets.query.refusals import nearest, refusal, refused_call, refused_clock, refused_word
+from backfill_assets.query.refusals import nearest, refusal, refused_call, refused_text, refused_word
 
 __all__ = [
     "Output",
@@ -97,7 +98,7 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
         raise refused_word(node.sql("spark"))
     for node in part.select.find_all(*CLOCK_NODES):
         if reads_clock(node, partial(_is_text, scope)):
-            raise refused_clock(f"has the text {node.sql('spark')} for the clock's time")
+            raise refused_text(node.sql("spark"))
     aliases: set[str] = set()
     for item in part.select.expressions:
         _check_names(item, scope, aliases)

@@ -8,7 +8,16 @@ from typing import Final
 from backfill_assets.errors import QueryError
 from backfill_assets.query.functions import CLOCK_FUNCTIONS
 
-__all__ = ["AGGREGATE_HINTS", "HINTS", "nearest", "refusal", "refused_call", "refused_clock", "refused_word"]
+__all__ = [
+    "AGGREGATE_HINTS",
+    "HINTS",
+    "nearest",
+    "refusal",
+    "refused_call",
+    "refused_clock",
+    "refused_text",
+    "refused_word",
+]
 
 _ROW_BY_ROW: Final = "a row-wise view computes each row from one record alone"
 
@@ -83,6 +92,17 @@ def refused_clock(what: str) -> QueryError:
         "may be called; otherwise use the record's own columns, such as _timestamp"
     )
     return refusal("NOT_DETERMINISTIC", f"the query {what}, which is not the same every time", hint=hint)
+
+
+def refused_text(text: str) -> QueryError:
+    """The error that refuses a string, as SQL, that Spark may read as the clock's date or time."""
+    hint = (
+        'name the date and the time in full, or call current_date or now() with refresh_mode="full"; if it is to be a text, '
+        "compare it with texts alone, as with CAST(x AS STRING)"
+    )
+    return refusal(
+        "NOT_DETERMINISTIC", f"the query has the text {text}, which Spark may read as the time of the clock", hint=hint
+    )
 
 
 def nearest(name: str, known: Sequence[str], longer: Sequence[str] = ()) -> str:

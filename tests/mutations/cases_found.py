@@ -27,8 +27,8 @@ FOUND: Final = (
     Mutation(
         name="a text with blanks behind it is beyond the bounds of the same without",
         file=ROWS,
-        old='apart((low, f"{high}!")',
-        new="apart((low, high)",
+        old='fewer(apart((each, f"{each}!")',
+        new="fewer(apart((each, each)",
         tests=(REAL,),
     ),
     Mutation(

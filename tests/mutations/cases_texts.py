@@ -65,9 +65,9 @@ TEXTS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a time of day is the same time on every day",
-        file="backfill_assets/query/determinism.py",
-        old="        return in_cast and _TIME_OF_DAY.match(text) is not None",
-        new="        return False",
+        file="backfill_assets/query/clock_texts.py",
+        old="    return (is_word or _TIME_OF_DAY.match(text) is not None) and",
+        new="    return is_word and",
         tests=("tests/query/test_relational.py",),
     ),
     Mutation(

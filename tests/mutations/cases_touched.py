@@ -38,8 +38,8 @@ TOUCHED: Final = (
     Mutation(
         name="spans beyond the most are left out",
         file=SPANS,
-        old="for group in _groups(spans, MOST_SPANS)]",
-        new="for group in list(_groups(spans, len(spans) or 1))[:MOST_SPANS]]",
+        old="for group in _groups(spans, most)]",
+        new="for group in list(_groups(spans, len(spans) or 1))[:most]]",
         tests=(PURE,),
     ),
     Mutation(

@@ -1,0 +1,64 @@
+"""Which texts of a query Spark may read as the clock's date or time."""
+
+import pytest
+
+from backfill_assets.errors import QueryError
+from backfill_assets.query.ddl import parse_schema
+from backfill_assets.query.query import analyze
+
+T = parse_schema("id INT, name STRING, at TIMESTAMP, day DATE, plain TIMESTAMP_NTZ")
+
+OF_THE_CLOCK = [
+    "SELECT id FROM t WHERE at > '12:30'",
+    "SELECT id FROM t WHERE at BETWEEN '12:30' AND '2024-01-01'",
+    "SELECT id FROM t WHERE at IN (('T1:2'), '2024-01-01')",
+    "SELECT id FROM t WHERE '9:05' <= at",
+    "SELECT id, coalesce(at, '12:30') AS c FROM t",
+    "SELECT id, greatest(at, '12:30') AS c FROM t",
+    "SELECT id, CASE WHEN id = 1 THEN '12:30' ELSE at END AS c FROM t",
+    "SELECT id, to_timestamp('12:30') AS c FROM t",
+    "SELECT id, date_format('12:30', 'd') AS c FROM t",
+    "SELECT id, date_trunc('DAY', '12:30') AS c FROM t",
+    "SELECT id, timestampadd(HOUR, 1, '12:30') AS c FROM t",
+    "SELECT id, IF(id = 1, lower('TODAY'), day) AS c FROM t",
+    "SELECT id FROM t WHERE day = coalesce('today', name)",
+    "SELECT id FROM t WHERE at IN (SELECT 'today' AS d FROM u)",
+    "SELECT id FROM t WHERE at > (SELECT max('12:30') AS d FROM u) AND at > (SELECT '12:30')",
+    "SELECT id FROM t WHERE at IN (SELECT name FROM u UNION ALL SELECT '12:30')",
+    "SELECT id, at AS c FROM t UNION ALL (SELECT id, '12:30' AS c FROM u)",
+    "SELECT id, day AS c FROM t UNION SELECT id, 'today' FROM u",
+    "SELECT id FROM (SELECT id, at AS c FROM t) JOIN u USING (id) WHERE c < 'today'",
+    "SELECT id FROM (SELECT id, IF(id = 1, at, name) AS c FROM t) JOIN u USING (id) WHERE c < '12:30'",
+]
+TEXTS = [
+    "SELECT id FROM t WHERE name > '12:30'",
+    "SELECT id FROM t WHERE name BETWEEN '12:30' AND '13:00'",
+    "SELECT id FROM t WHERE name LIKE 'today%' AND name NOT ILIKE 'Now' AND name RLIKE 'now|today'",
+    "SELECT id FROM t WHERE name LIKE ANY ('today%', '12:30')",
+    "SELECT id FROM t WHERE lower(name) = 'today' OR substring(name, 1, 5) = '12:30'",
+    "SELECT id FROM t WHERE startswith(name, 'now') OR contains(name, 'today') OR instr(name, 'today') > 1",
+    "SELECT id, regexp_replace(name, 'today', '') AS c, split(name, 'now')[0] AS d, concat_ws('now', name, id) AS e FROM t",
+    "SELECT id FROM t WHERE date_format(at, 'HH:mm') = '12:30' OR nullif(name, 'today') = 'x'",
+    "SELECT id, coalesce(name, 'today') AS c, ('16:9') AS ratio, array('16:9') AS r, CAST('today' AS STRING) AS d FROM t",
+    "SELECT id FROM (SELECT id, date_format(at, 'HH:mm') AS c FROM t) JOIN u USING (id) WHERE c < '12:30'",
+    "SELECT id, name FROM t UNION ALL (SELECT id, 'today' FROM u)",
+    "SELECT id FROM t WHERE name IN (SELECT 'today' FROM u)",
+    "SELECT id FROM t WHERE plain = CAST('2024-01-01 12:30' AS TIMESTAMP_NTZ)",
+]
+
+
+def analyzed(query: str) -> None:
+    names = ["t", "u"] if " u" in query else ["t"]
+    analyze(query, dict.fromkeys(names, T), dict.fromkeys(names, ("id",)))
+
+
+@pytest.mark.parametrize("query", OF_THE_CLOCK)
+def test_texts_that_may_become_times_are_refused(query: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        analyzed(query)
+    assert (caught.value.reason, "CAST(x AS STRING)" in caught.value.hint) == ("NOT_DETERMINISTIC", True)
+
+
+@pytest.mark.parametrize("query", TEXTS)
+def test_texts_that_stay_texts_are_not(query: str) -> None:
+    analyzed(query)
