@@ -24,6 +24,7 @@ from backfill_assets.query.expressions import (
     check_expressions,
     check_used,
     checked_columns,
+    name_parts,
     named_columns,
     outputs,
     scope_of,
@@ -34,7 +35,7 @@ from backfill_assets.query.record_columns import ERROR
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import backquoted, canonical_text, sliced
 
-__all__ = ["CLAUSES", "AggregateQuery", "Call", "analyze_aggregate", "check_groups", "is_aggregate"]
+__all__ = ["CLAUSES", "AggregateQuery", "Call", "analyze_aggregate", "check_forms", "check_groups", "is_aggregate"]
 
 CLAUSES: Final = ("group", "having")
 """The clauses that a part of an aggregate query may have; their contents are checked here."""
@@ -142,6 +143,24 @@ def check_groups(query: str, tokens: list[Token]) -> Part:
         if reason == "GENERATOR":
             raise refusal(reason, f"the query calls {name}()")
     return parts[0]
+
+
+def check_forms(query: str, part: Part) -> None:
+    """Refuse forms of group expressions and calls to which the rules do not apply, as far as the text shows: as if each name
+    were a column. Errors: `QueryError`."""
+    names = (name_parts(each) for each in part.select.find_all(exp.Column) if not isinstance(each.this, exp.Star))
+    bare = (name[1:] if len(name) > 1 and name[0].lower() == part.qualifier.lower() else name for name in names)
+    columns = tuple(Column(name, "STRING") for name in dict.fromkeys(each[0] for each in bare))
+    scope = Scope(part.table.name, part.qualifier, columns)
+    given = outputs(part, scope, named=False)
+    groups = {each.name.lower() for each in part.select.args["group"].expressions if isinstance(each, exp.Column)}
+    if groups & {each.alias.lower() for each in part.select.expressions if isinstance(each, exp.Alias)}:
+        return  # whether the name of an expression or a column is meant is not known without the columns
+    text = GroupedText(query, part, scope)
+    items = text.items(part.projection_items(), part.select.expressions)
+    selected = Selected(text, groups_of(text, items, given))
+    for item in items:
+        selected.rewritten(item)
 
 
 def _check_clauses(part: Part) -> None:

@@ -16,6 +16,7 @@ from backfill_assets.query.clock_texts import CLOCK_NODES, is_text, reads_clock
 from backfill_assets.query.current_words import called_words
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
+from backfill_assets.query.parsing import items_of
 from backfill_assets.query.refusals import refusal, refused_call, refused_text, refused_word
 
 __all__ = ["CURRENT_NODES", "check_deterministic", "refused_calls"]
@@ -31,12 +32,15 @@ tuple_union_agg_double tuple_union_agg_integer
 _ORDER_DEPENDENT: Final = frozenset(_UNORDERED.split())
 """Aggregates whose result depends on the order of rows, or on which of several equal ones comes first."""
 
-_FIRST_OF_WINDOW: Final = frozenset({"first_value", "last_value", "nth_value"})
+_FIRST_OF_WINDOW: Final = frozenset({"any_value", "first", "first_value", "last", "last_value", "nth_value"})
 """Functions whose result depends on the order of rows, except in a window, whose order is completed."""
+_OF_EQUAL_VALUES: Final = frozenset({"listagg", "mode", "string_agg"})
+"""Functions whose result does not depend on the order of rows if these are ordered by just the values that it is made of."""
 _COLLECTS: Final = frozenset({"array_agg", "collect_list", "collect_set"})
 _ORDERS: Final = frozenset({"array_max", "array_min", "array_sort", "cardinality", "size", "sort_array"})
 """Functions that make the order of a collected array irrelevant, if the array is their only argument."""
 _AFTER_CALL: Final = frozenset({"filter", "over"})
+_DIRECTIONS: Final = frozenset({"asc", "desc", "nulls"})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 
@@ -145,9 +149,43 @@ def _calls(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
 
 def _has_chance(tokens: Sequence[Token], at: int, name: str) -> bool:
     """Whether the result of a call depends on the order of rows."""
+    if name in _OF_EQUAL_VALUES and _is_of_equal_values(tokens, at):
+        return False
     if name in _FIRST_OF_WINDOW:
         return "over" not in _words_after(tokens, at)[0]
     return name in _ORDER_DEPENDENT and not (name in _COLLECTS and _is_put_in_order(tokens, at))
+
+
+def _is_of_equal_values(tokens: Sequence[Token], at: int) -> bool:
+    """Whether values are put in order by themselves, as in `listagg(x) WITHIN GROUP (ORDER BY x)` and `mode() WITHIN GROUP
+    (ORDER BY x)`. And `mode(x, true)` gives the lowest of the most frequent ones."""
+    end = _after_brackets(tokens, at + 1)
+    arguments = [_spelling(each) for each in items_of(tokens[at + 2 : end - 1])]
+    ordered = _within_group(tokens, end)
+    if ordered is None:
+        return tokens[at].text.lower() == "mode" and len(arguments) == 2 and arguments[1] == ("true",)
+    values = arguments[0][1:] if arguments[0][:1] == ("distinct",) else arguments[0]
+    return _spelling(ordered) == values if values else ordered != []
+
+
+def _within_group(tokens: Sequence[Token], at: int) -> list[Token] | None:
+    """What follows `WITHIN GROUP (ORDER BY` at a position, without the direction; None if that does not follow. Empty if rows
+    are ordered by several values."""
+    opening = next((each for each in (at, at + 1, at + 2) if tokens[each : each + 1] and _opens(tokens[each])), None)
+    words = "" if opening is None else "".join(each.text.lower() for each in tokens[at:opening]).replace(" ", "")
+    if opening is None or words != "withingroup" or tokens[opening + 1].token_type != TokenType.ORDER_BY:
+        return None
+    items = items_of(tokens[opening + 2 : _after_brackets(tokens, opening) - 1])
+    ends = next((at for at, each in enumerate(items[0]) if each.text.lower() in _DIRECTIONS), len(items[0]))
+    return list(items[0][:ends]) if len(items) == 1 else []
+
+
+def _opens(token: Token) -> bool:
+    return token.token_type == TokenType.L_PAREN
+
+
+def _spelling(tokens: Sequence[Token]) -> tuple[str, ...]:
+    return tuple(token.text.lower() if token.token_type != TokenType.STRING else token.text for token in tokens)
 
 
 def _is_put_in_order(tokens: Sequence[Token], at: int) -> bool:

@@ -23,6 +23,7 @@ __all__ = [
     "Output",
     "Scope",
     "check_expressions",
+    "check_stars",
     "check_used",
     "checked_columns",
     "lambda_parameters",
@@ -99,6 +100,7 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
     for node in part.select.find_all(*CLOCK_NODES):
         if reads_clock(node, partial(_is_text, scope)):
             raise refused_text(node.sql("spark"))
+    check_stars(part)
     aliases: set[str] = set()
     for item in part.select.expressions:
         _check_names(item, scope, aliases)
@@ -106,6 +108,21 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
             aliases.add(item.alias.lower())
     if part.select.args.get("where"):
         _check_names(part.select.args["where"], scope, ())
+
+
+def check_stars(part: Part) -> None:
+    """Refuse `*` that is more than all columns of the upstream, as far as the text shows. Errors: `QueryError`."""
+    for item in part.select.expressions:
+        for star in item.find_all(exp.Star):
+            column = star.parent if isinstance(star.parent, exp.Column) else star
+            if isinstance(star.parent, exp.Count):
+                continue
+            if column is not item or any(value for name, value in star.args.items() if name != "except_"):
+                raise refusal("STAR", f"the query has * inside an expression: {item.sql('spark')}")
+            if isinstance(column, exp.Column) and [each.lower() for each in name_parts(column)[:-1]] != [
+                part.qualifier.lower()
+            ]:
+                raise refusal("STAR", f"the query has {column.sql('spark')}, all fields of a struct")
 
 
 def outputs(part: Part, scope: Scope, *, named: bool) -> list[list[Output]]:
@@ -161,25 +178,6 @@ def _check_names(expression: exp.Expr, scope: Scope, aliases: Collection[str]) -
         if len(parts) == 1 and parts[0].lower() in CURRENT_WORDS:
             raise refused_word(parts[0])
         raise _unknown_column(".".join(parts), scope, aliases)
-    for star in expression.find_all(exp.Star):
-        _check_star(star, expression, scope)
-
-
-def _check_star(star: exp.Star, expression: exp.Expr, scope: Scope) -> None:
-    if isinstance(star.parent, exp.Count):
-        # count(*) is the only call that may be allowed here; others have been refused already.
-        return
-    column = star.parent if isinstance(star.parent, exp.Column) else star
-    if column is not expression:
-        raise refusal("STAR", f"the query has * inside an expression: {expression.sql('spark')}")
-    if isinstance(column, exp.Column):
-        parts = name_parts(column)[:-1]
-        if [part.lower() for part in parts] != [scope.qualifier.lower()]:
-            if scope.resolve(parts):
-                raise refusal("STAR", f"the query has {column.sql('spark')}, all fields of a struct")
-            raise _unknown_column(".".join([*parts, "*"]), scope, ())
-    if any(value for name, value in star.args.items() if name != "except_"):
-        raise refusal("STAR", f"the query changes the meaning of *: {star.sql('spark')}")
 
 
 def _unknown_column(name: str, scope: Scope, aliases: Collection[str]) -> Exception:

@@ -39,6 +39,9 @@ class Cut:
     of_all: bool
 
 
+_AFTER_GROUPS = ("having", "windows", "qualify", "order", "sort", "cluster", "distribute", "limit", "offset")
+
+
 def cut_at_groups(
     query: str, tokens: Sequence[Token], root: exp.Expr, tree: exp.Expr, tables: Mapping[str, tuple[Column, ...]]
 ) -> Cut | None:
@@ -52,7 +55,7 @@ def cut_at_groups(
     # Sessions of a subquery are merged by the GROUP BY around it: groups are then not made of rows with equal values.
     if any(token.text.lower() == "session_window" for token in tokens):
         return None
-    span = _span(tokens)
+    span = None if _ends_within_rows(root) else _span(tokens)
     if span is None or not sums_are_kept(tree, tables):
         return None
     first, last = span
@@ -74,6 +77,11 @@ def cut_at_groups(
         return None  # constants for each row: without an aggregate there is no group of all
     body = query[first.start : last.end + 1]
     return Cut(f"SELECT {', '.join(rows)} {body}", _of_all(groups) if of_all else groups, of_all)
+
+
+def _ends_within_rows(root: exp.Select) -> bool:
+    """Whether a query without GROUP BY goes on behind the rows of its group, with what is said of the group."""
+    return not root.args.get("group") and any(root.args.get(name) for name in _AFTER_GROUPS)
 
 
 def _of_all(groups: AggregateQuery) -> AggregateQuery:

@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
+from backfill_assets.errors import QueryError
 from backfill_assets.query.determinism import refused_calls
 from backfill_assets.query.expressions import Output, Scope, lambda_parameters, name_parts
 from backfill_assets.query.parsing import Part, parse, tokenize
@@ -169,12 +170,14 @@ class Selected:
                 pieces += [self.text.query[written : item[index].start], name]
                 index, written = last, item[last].end + 1
             elif self.text.is_column(item[index]):
-                raise refusal(
-                    "UNGROUPED_COLUMN",
-                    f"the query's column {self.text.of(item)!r} uses {item[index].text}, which is not grouped",
-                )
+                raise self._ungrouped(item, item[index].text)
             index += 1
         return "".join([*pieces, self.text.query[written : item[-1].end + 1]])
+
+    def _ungrouped(self, item: list[Word], column: str) -> QueryError:
+        """An expression of a column that is in a group expression may be that one, written in another way."""
+        reason = "GROUP_FORM" if any(column in group for group in self._groups) else "UNGROUPED_COLUMN"
+        return refusal(reason, f"the query's column {self.text.of(item)!r} uses {column}, which is not grouped")
 
     def _call(self, item: list[Word], index: int) -> tuple[str, int] | None:
         end = _call_end(item, index)

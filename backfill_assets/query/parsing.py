@@ -135,7 +135,7 @@ def parse_parts(query: str, tokens: list[Token], *, clauses: tuple[str, ...] = (
         _check_inner_queries(select)
     starts = [index for index, token in enumerate(tokens) if token.token_type == TokenType.SELECT]
     if len(starts) != len(selects):
-        raise refusal("SYNTAX", "the query's parts cannot be told apart", hint="begin each part with SELECT")
+        raise refusal("FORM", "the query's parts cannot be told apart", hint="begin each part with SELECT")
     return tuple(_part(select, tokens, start) for select, start in zip(selects, starts, strict=True))
 
 
@@ -240,7 +240,8 @@ def _part(select: exp.Select, tokens: list[Token], start: int) -> Part:
     source = named - 1
     is_plain = tokens[source].token_type == TokenType.FROM and source > start and bool(select.expressions)
     if not is_plain or tokens[source - 1].token_type == TokenType.COMMA:
-        raise refusal("SYNTAX", "a part of the query is not written as SELECT expressions FROM an upstream")
+        reason = "FORM" if source < start and select.expressions else "SYNTAX"
+        raise refusal(reason, "a part of the query is not written as SELECT expressions FROM an upstream")
     first = start + 1 + (tokens[start + 1].token_type == TokenType.ALL)
     end = next(
         (

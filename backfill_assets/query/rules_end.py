@@ -6,8 +6,9 @@ from typing import Final
 from sqlglot import Token, exp
 
 from backfill_assets.errors import QueryError
-from backfill_assets.query.aggregate import check_groups, is_aggregate
+from backfill_assets.query.aggregate import check_forms, check_groups, is_aggregate
 from backfill_assets.query.determinism import refused_calls
+from backfill_assets.query.expressions import check_stars
 from backfill_assets.query.parsing import parse_parts, tokenize
 from backfill_assets.query.refusals import refusal
 
@@ -23,13 +24,16 @@ RULES_END: Final = frozenset({
     "AGGREGATE_UNION",
     "CTE",
     "DISTINCT",
+    "FORM",
     "GENERATOR",
     "GROUP_BY",
+    "GROUP_FORM",
     "GROUPING_SETS",
     "HAVING",
     "JOIN",
     "NO_GROUP_BY",
     "ORDER_LIMIT",
+    "STAR",
     "SUBQUERY",
     "UNSUPPORTED",
     "WINDOW",
@@ -48,7 +52,7 @@ def is_relational(query: str) -> bool:
     try:
         tokens = tokenize(query)
         if is_aggregate(query):
-            check_groups(query, tokens)
+            check_forms(query, check_groups(query, tokens))
         else:
             _check_rows(query, tokens)
     except QueryError as error:
@@ -63,3 +67,4 @@ def _check_rows(query: str, tokens: list[Token]) -> None:
             raise refusal("WINDOW", "the query has a window function (OVER)")
         for name, reason in refused_calls(part.tokens):
             raise refusal(reason, f"the query calls {name}()")
+        check_stars(part)

@@ -135,7 +135,9 @@ def _makes_one_group(select: exp.Select) -> bool:
 def _limits(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]]:
     """The position of the last character of the ORDER BY before a LIMIT, and what is added after it."""
     queries = [node for node in root.find_all(exp.Query) if node.args.get("order")]
-    if any(not node.args.get("order") for node in root.find_all(exp.Query) if _is_limited(node)):
+    if any(
+        not node.args.get("order") and not _gives_one(node) for node in root.find_all(exp.Query) if _is_limited(node)
+    ):
         raise _not_total("the query has LIMIT without ORDER BY", "say which rows come first: ORDER BY … LIMIT n")
     windows = {
         at
@@ -161,6 +163,15 @@ def _limits(tokens: Sequence[Token], root: exp.Expr) -> Iterator[tuple[int, str]
 
 def _is_limited(node: exp.Expr) -> bool:
     return bool(node.args.get("limit") or node.args.get("offset"))
+
+
+def _gives_one(node: exp.Expr) -> bool:
+    """Whether a query without GROUP BY gives one row, or is only asked for whether there is one, before LIMIT."""
+    limit = node.args.get("limit")
+    is_asked = isinstance(node.parent, exp.Exists) and not node.args.get("offset")
+    if is_asked and limit is not None and isinstance(limit.expression, exp.Literal) and limit.expression.this != "0":
+        return True
+    return isinstance(node, exp.Select) and not node.args.get("group") and _makes_one_group(node)
 
 
 def _before_order(node: exp.Expr) -> tuple[int, int]:

@@ -193,7 +193,7 @@ REFUSED = [
     ("SYNTAX", "SELECT 'a FROM orders"),
     ("SYNTAX", "SELECT FROM orders"),
     ("SYNTAX", "SELECT a, FROM orders"),
-    ("SYNTAX", "FROM orders SELECT a"),
+    ("FORM", "FROM orders SELECT a"),
     ("SYNTAX", "SELEC a FROM orders"),
     ("NOT_A_QUERY", ""),
     ("NOT_A_QUERY", " -- nothing"),

@@ -93,6 +93,14 @@ QUERIES = {
     "group_by_all": "SELECT customer, item, sum(amount) AS total FROM orders GROUP BY ALL",
     "braces": "SELECT id, '{name}' AS pattern, name RLIKE 'a{1,2}' AS found FROM customers JOIN items USING (id)",
     "pivot": "SELECT * FROM (SELECT customer, item, amount FROM orders) PIVOT (sum(amount) FOR item IN (1 AS one, 2 AS two))",
+    "other_forms": "SELECT 2 * (1 + customer) AS g, count(item, amount) AS n, sum(amount) AS s FROM orders "
+    "GROUP BY customer + 1",
+    "whole_rows": "SELECT id, to_json(struct(*)) AS j, hash(o.*) AS h FROM orders o",
+    "listed": "SELECT region, listagg(name, ',') WITHIN GROUP (ORDER BY name) AS l, mode(name, true) AS m FROM customers "
+    "GROUP BY region",
+    "firsts": "SELECT id, first(amount) OVER (PARTITION BY item ORDER BY at) AS f, last(id) OVER (PARTITION BY item "
+    "ORDER BY at ROWS 1 PRECEDING) AS l FROM orders",
+    "ordered_group": "SELECT max(amount) AS m, count(*) AS n FROM orders ORDER BY m LIMIT 1",
 }
 """Queries, by name, to which neither the rules for single rows nor those for groups apply."""
 

@@ -53,10 +53,10 @@ def test_a_view_is_equal_to_its_query_whatever_its_shape(lake: Lake, name: str) 
 
 
 RULES = {
-    "linear": "cross_join duplicates exploded joins_together natural self_join two_joins using",
+    "linear": "cross_join duplicates exploded joins_together natural self_join two_joins using whole_rows",
     "additive": "by_name grouped_join kept_rows left_groups nested of_all three_way",
-    "restricted": "anti_join collected correlated distinct except exists filter full_join group_by_all having in "
-    "intersect_all left_join not_in percentile qualify right_join semi_join star two_keys union whole_window "
+    "restricted": "anti_join collected correlated distinct except exists filter firsts full_join group_by_all having in "
+    "intersect_all left_join listed not_in percentile qualify right_join semi_join star two_keys union whole_window "
     "window with",
 }
 """The rule that keeps a view where all its tables changed, by the names of queries."""
@@ -89,6 +89,17 @@ def test_a_view_follows_what_changed_by_the_rule_for_its_query(followed: Lake, n
     record = lake.project.refresh(name).report.record
     assert record.rule != "full" or "customers" not in tables_of(query)
     assert_right(lake, name, query, checks=CHECKS if FULL else ())
+
+
+@pytest.mark.full
+def test_parts_of_a_union_may_have_tables_with_different_keys_or_none(followed: Lake) -> None:
+    lake, query = followed, "SELECT id, region AS n FROM customers UNION ALL SELECT item, amount FROM orders"
+    lake.view("mixed", query, lake.table("customers", "name"), lake.table("orders", None))
+    lake.project.refresh("mixed")
+    for step in range(2):
+        churn(lake, Random(f"mixed {step}"), 20_000 + 10 * step)
+        assert lake.project.refresh("mixed").report.record.rule in {"linear", "full"}
+        assert_right(lake, "mixed", query)
 
 
 def test_many_changes_are_followed_by_spark_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
