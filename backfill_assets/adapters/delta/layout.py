@@ -7,6 +7,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from backfill_assets.adapters.delta.commits import read_commit
 from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statistics, suit
 from backfill_assets.adapters.delta.merged_files import Merged, asks_more, commit_merged
 from backfill_assets.adapters.delta.staging import check_columns
@@ -80,7 +81,15 @@ def commit_layout(location: TableLocation, table: DeltaTable, files: Sequence[St
         return False
     removed = frozenset(listed.column("path").to_pylist())
     made = Merged(removed=removed, files=tuple(files), feed=(), operation="OPTIMIZE", changes_data=False)
-    return commit_merged(location, table, made, numbers={}, metadata={})
+    if commit_merged(location, table, made, numbers={}, metadata={}):
+        return True
+    return _is_committed(location, table.version() + 1, files)
+
+
+def _is_committed(location: TableLocation, version: int, files: Sequence[StagedFile]) -> bool:
+    """Whether a version names these files: a client that repeats a put finds what its first attempt wrote."""
+    actions = read_commit(location, version, again=True) or []
+    return not {each.path for each in files}.isdisjoint(each["add"]["path"] for each in actions if "add" in each)
 
 
 def _size_of(table: DeltaTable, rows: int) -> int:
