@@ -12,6 +12,7 @@ from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statis
 from backfill_assets.adapters.delta.merged_files import Merged, asks_more, commit_merged
 from backfill_assets.adapters.delta.staging import check_columns
 from backfill_assets.adapters.delta.touched_files import spans_of_files
+from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import boundable
 from backfill_assets.core.epoch.conservation import total_rows
@@ -55,7 +56,7 @@ def compact(location: TableLocation, rows_of_file: int | None) -> None:
             writer_properties=parquet_statistics(table),
         )
     except (CommitFailedError, DeltaError) as error:
-        _log.info("%s: compaction gave way: %s", location.uri, error)
+        _log.info("%s: compaction gave way: %s", location.uri, said(error, location.storage_options))
 
 
 def commit_layout(location: TableLocation, table: DeltaTable, files: Sequence[StagedFile]) -> bool:
