@@ -5,6 +5,8 @@ from tests.mutations.mutation import Mutation
 __all__ = ["SECRETS"]
 
 ERRORS = "backfill_assets/adapters/storage/store_errors.py"
+DEFINED = "backfill_assets/defs/definitions.py"
+UNSHOWN = "tests/defs/test_unshown_secrets.py"
 SHOWN = "tests/adapters/storage/test_shown_secrets.py"
 
 SECRETS: tuple[Mutation, ...] = (
@@ -49,5 +51,19 @@ SECRETS: tuple[Mutation, ...] = (
         old="    mask(error)\n",
         new="",
         tests=("tests/defs/test_masked_failures.py",),
+    ),
+    Mutation(
+        name="Dagster shows keys that are written into a resource",
+        file=DEFINED,
+        old="    _check_unshown(used.values())\n",
+        new="",
+        tests=(f"{UNSHOWN}::test_a_secret_that_is_written_into_a_resource_is_refused_by_name",),
+    ),
+    Mutation(
+        name="Dagster shows the address of a cluster's Spark",
+        file="resources/cluster.py",
+        old="SparkResource(root=project)",
+        new='SparkResource(remote=os.environ["SPARK_REMOTE"], root=project)',
+        tests=(f"{UNSHOWN}::test_a_cluster_shows_no_token_of_spark",),
     ),
 )

@@ -46,7 +46,8 @@ class SparkResource(ConfigurableResource[Any]):
 
     Attributes:
         remote: A Spark Connect address, `sc://host:port`. By default `SPARK_REMOTE`; if that is not set, the server of
-            `backfill up`; if there is none, a session inside the process.
+            `backfill up`; if there is none, a session inside the process. Dagster shows what is given here, so an address
+            with a token belongs in `SPARK_REMOTE`.
         driver_memory: The heap of a session inside the process.
         config: Further Spark settings. Settings that can change results are refused.
         root: The project's root folder.
@@ -59,6 +60,7 @@ class SparkResource(ConfigurableResource[Any]):
     remote: str | None = Field(
         default=None,
         description="sc://host:port; unset: SPARK_REMOTE, else the server of `backfill up`, else in-process.",
+        repr=False,
     )
     driver_memory: str = Field(default="1g", description="Heap of an in-process session.")
     config: dict[str, str] = Field(default_factory=dict, description="Further Spark settings.")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["cannot_be_read", "mask", "masked", "masking", "said"]
+__all__ = ["cannot_be_read", "is_secret", "mask", "masked", "masking", "said"]
 
 _SHOWN = 400
 _SECRETS = ("key_id", "key", "secret", "token", "connection_string")
@@ -65,9 +65,14 @@ def said(error: Exception, settings: Mapping[str, str]) -> str:
     return f"{type(error).__name__}: {' '.join(text.split())[:_SHOWN]}"
 
 
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting of this name is not to be shown."""
+    return name.lower().endswith(_SECRETS)
+
+
 def masked(text: str, settings: Mapping[str, str] = _NONE) -> str:
     """A text without what is secret in these settings or in the environment, or stands where stores put secrets."""
-    found = {value for name, value in settings.items() if value and name.lower().endswith(_SECRETS)} | _of_environment()
+    found = {value for name, value in settings.items() if value and is_secret(name)} | _of_environment()
     for secret in sorted({each for value in found for each in (value, quote(value, safe=""))}, key=len, reverse=True):
         text = text.replace(secret, _HELD)
     for pattern in _PATTERNS:
@@ -101,6 +106,5 @@ def masking(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def _of_environment() -> set[str]:
-    names = {name: name.lower() for name in os.environ}
-    keys = (name for name, low in names.items() if low.startswith(_PROVIDERS) and low.endswith(_SECRETS))
+    keys = (name for name in os.environ if name.lower().startswith(_PROVIDERS) and is_secret(name))
     return {value for name in keys if len(value := os.environ[name]) >= _SHORTEST}
