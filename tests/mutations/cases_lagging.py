@@ -38,4 +38,18 @@ LAGGING: tuple[Mutation, ...] = (
         new="    return False",
         tests=(f"{LAID_OUT}::test_a_layout_is_committed_whatever_a_repeated_request_says",),
     ),
+    Mutation(
+        name="delta-rs sets properties on a version that nobody has looked at",
+        file="backfill_assets/adapters/delta/maintenance.py",
+        old=", commit_properties=_ONCE)",
+        new=")",
+        tests=(f"{LAID_OUT}::test_properties_are_set_on_the_version_that_was_loaded_or_not_at_all",),
+    ),
+    Mutation(
+        name="delta-rs sets properties in the copy of a log",
+        file="backfill_assets/adapters/delta/maintenance.py",
+        old="loaded = location.to_write(table)",
+        new="loaded = table",
+        tests=(f"{LAID_OUT}::test_properties_are_set_in_the_store_and_not_in_the_copy_of_a_log",),
+    ),
 )

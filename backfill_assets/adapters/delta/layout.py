@@ -46,7 +46,10 @@ def is_laid_out(table: DeltaTable, column: str) -> bool:
 
 def compact(location: TableLocation, rows_of_file: int | None) -> None:
     """Compact small files of the newest version into ones of about so many rows; or, if no number is given, of delta-rs's
-    own size. Yields to any other writer."""
+    own size. Yields to any other writer.
+
+    delta-rs tries this commit again on a later version, whatever it is told, but only if no compacted file is gone there and
+    the table's properties are the same. So the rows are those of that version."""
     table = location.load()
     if table is None:
         return

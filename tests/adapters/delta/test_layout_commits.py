@@ -1,15 +1,20 @@
-"""Commits that only lay rows out in other files: made on the version that was read, or not at all."""
+"""Commits of maintenance: rows in other files and properties, on the version that was read, or where that changes nothing."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
-from backfill_assets.adapters.delta.layout import commit_layout
+from backfill_assets.adapters.delta.layout import commit_layout, compact
+from backfill_assets.adapters.delta.maintenance import may_write, put_commit, put_properties, set_properties
 from backfill_assets.adapters.delta.output import DeltaOutput
+from backfill_assets.adapters.storage.copied_log import CopiedTable
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind
 from tests.support.outputs import commit, output_at, record, rows, stage
+from tests.support.stored_table import stored_at
 
 LIFE = "11111111"
 
@@ -45,3 +50,80 @@ def test_a_layout_gives_way_to_another_writer(output: DeltaOutput) -> None:
     commit(output, record(CommitKind.EPOCH, LIFE, 3), stage(output, LIFE, 3, [3], attempt="bbbbbbbb"))
     assert not commit_layout(output.location, table, files)
     assert rows(output) == [1, 2, 3]
+
+
+def ask_more(output: DeltaOutput) -> None:
+    """A feature with which delta-rs sets properties."""
+    features = ["appendOnly", "changeDataFeed", "invariants", "timestampNtz"]
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["timestampNtz"],
+        "writerFeatures": [*features, "generatedColumns"],
+    }
+    assert put_commit(
+        output.location, DeltaTable(output.location.uri).version() + 1, "ADD FEATURE", [{"protocol": protocol}]
+    )
+
+
+def another_epoch(output: DeltaOutput) -> None:
+    commit(output, record(CommitKind.EPOCH, LIFE, 3), stage(output, LIFE, 3, [3]))
+
+
+def another_life(output: DeltaOutput) -> None:
+    commit(output, record(CommitKind.CREATE, "22222222", 0))
+    commit(output, record(CommitKind.EPOCH, "22222222", 1), stage(output, "22222222", 1, [7]))
+
+
+def another_property(output: DeltaOutput) -> None:
+    assert set_properties(output.location, {"delta.checkpointInterval": "7"})
+
+
+def test_properties_are_set_on_the_version_that_was_loaded_or_not_at_all(output: DeltaOutput) -> None:
+    ask_more(output)
+    old = DeltaTable(output.location.uri)
+    assert not may_write(old)
+    another_epoch(output)
+    version = DeltaTable(output.location.uri).version()
+    assert not put_properties(output.location, old, {"a": "b"})
+    assert DeltaTable(output.location.uri).version() == version
+    assert set_properties(output.location, {"a": "b"})
+    assert DeltaTable(output.location.uri).metadata().configuration["a"] == "b"
+    assert not set_properties(output.location, {"a": "b"})
+
+
+def test_properties_are_set_in_the_store_and_not_in_the_copy_of_a_log(output: DeltaOutput) -> None:
+    ask_more(output)
+    location = stored_at(output.location.uri)
+    copied = location.followed.newest()
+    assert isinstance(copied, CopiedTable)
+    assert put_properties(location, copied, {"a": "b"})
+    assert DeltaTable(output.location.uri).metadata().configuration["a"] == "b"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier(TableLocation):
+    """A table that is read before others commit."""
+
+    version: int
+
+    def load(self, version: int | None = None) -> DeltaTable | None:
+        return super().load(self.version if version is None else version)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "left", "operation"),
+    [
+        (another_epoch, [1, 2, 3], "OPTIMIZE"),
+        (another_life, [7], "WRITE"),
+        (another_property, [1, 2], "SET TBLPROPERTIES"),
+    ],
+)
+def test_a_compaction_changes_no_row_whatever_was_committed_meanwhile(
+    output: DeltaOutput, meanwhile: Callable[[DeltaOutput], None], left: list[int], operation: str
+) -> None:
+    before = DeltaTable(output.location.uri).version()
+    meanwhile(output)
+    compact(Earlier(uri=output.location.uri, version=before), None)
+    assert rows(output) == left
+    assert DeltaTable(output.location.uri).history(1)[0]["operation"] == operation
