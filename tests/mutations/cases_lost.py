@@ -187,4 +187,25 @@ LOST: tuple[Mutation, ...] = (
         new="            raise\n",
         tests=(f"{EPOCHS}::test_spark_that_is_lost_in_a_commit_is_not_waited_for_by_trying_the_commit_again",),
     ),
+    Mutation(
+        name="an interrupt waits for a Spark of this process that hangs",
+        file=RESOURCE,
+        old="            wait([future], timeout=ENDING_SECONDS)\n",
+        new="            wait([future])\n",
+        tests=(f"{SESSIONS}::test_an_interrupt_ends_an_action_of_a_spark_in_this_process_that_hangs",),
+    ),
+    Mutation(
+        name="a process waits at its end for a Spark that hangs",
+        file="backfill_assets/adapters/spark/worker.py",
+        old=", daemon=True)",
+        new=")",
+        tests=(f"{SESSIONS}::test_an_interrupt_ends_an_action_of_a_spark_in_this_process_that_hangs",),
+    ),
+    Mutation(
+        name="an action that ends late is left",
+        file=RESOURCE,
+        old="            if not future.done():\n                self._leave()\n",
+        new="            self._leave()\n",
+        tests=(f"{SESSIONS}::test_an_action_that_ends_late_is_waited_for_and_keeps_its_session",),
+    ),
 )
