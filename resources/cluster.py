@@ -1,6 +1,7 @@
 """A cluster: brokers with SASL over TLS, a Spark Connect server, and tables in an object store.
 
-Keep keys of the object store out of this file: use the machine's own identity, or the variables that its clients read.
+Keep keys of the object store out of this file: use the machine's own identity, or the variables that its clients read. The
+address of Spark may hold a token, so it stays in its variable, too: Dagster shows what is in this file.
 """
 
 import os
@@ -34,9 +35,10 @@ def resources(project: str) -> dict[str, Any]:
     Examples:
         >>> os.environ |= {"BACKFILL_WAREHOUSE": "s3://lake/warehouse", "KAFKA_BOOTSTRAP_SERVERS": "broker-1:9093"}
         >>> os.environ |= {"SPARK_REMOTE": "sc://spark:15002/;use_ssl=true"}
-        >>> resources(".")["backfill_spark"].remote
-        'sc://spark:15002/;use_ssl=true'
+        >>> resources(".")["backfill_state"].warehouse
+        's3://lake/warehouse'
     """
+    _named("SPARK_REMOTE", "such as sc://spark:15002/;use_ssl=true")
     return {
         "backfill_state": StateStore(
             warehouse=_named("BACKFILL_WAREHOUSE", "such as s3://bucket/warehouse"), root=project
@@ -46,9 +48,7 @@ def resources(project: str) -> dict[str, Any]:
             client_config=SASL if "KAFKA_USERNAME" in os.environ else {},
             root=project,
         ),
-        "backfill_spark": SparkResource(
-            remote=_named("SPARK_REMOTE", "such as sc://spark:15002/;use_ssl=true"), root=project
-        ),
+        "backfill_spark": SparkResource(root=project),  # it reads SPARK_REMOTE
     }
 
 

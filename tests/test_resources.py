@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets import KafkaConnector, SparkResource, StateStore
+from backfill_assets.adapters.spark.session import Remote
 from backfill_assets.cli.local_project import dagster_home
 from backfill_assets.errors import EnvironmentSetupError
 from resources import resources_for
@@ -13,7 +14,7 @@ PROJECT = Path("/project")
 CLUSTER = {
     "BACKFILL_WAREHOUSE": "s3://bucket/warehouse",
     "KAFKA_BOOTSTRAP_SERVERS": "broker:9093",
-    "SPARK_REMOTE": "sc://spark:15002/;use_ssl=true",
+    "SPARK_REMOTE": "sc://spark:15002/;use_ssl=true;token=a-token-of-spark",
 }
 
 
@@ -42,10 +43,8 @@ def test_a_cluster_needs_all_of_its_variables(monkeypatch: pytest.MonkeyPatch, m
     for name, value in CLUSTER.items():
         monkeypatch.setenv(name, value)
     found = resources_for(PROJECT, "cluster")
-    assert (found["backfill_state"].warehouse, found["backfill_spark"].remote) == (
-        CLUSTER["BACKFILL_WAREHOUSE"],
-        CLUSTER["SPARK_REMOTE"],
-    )
+    assert found["backfill_state"].warehouse == CLUSTER["BACKFILL_WAREHOUSE"]
+    assert found["backfill_spark"]._remote() == Remote(url=CLUSTER["SPARK_REMOTE"])
     assert (found["backfill_kafka"].bootstrap_servers, found["backfill_kafka"].client_config) == ("broker:9093", {})
     monkeypatch.setenv("KAFKA_USERNAME", "user")
     assert resources_for(PROJECT, "cluster")["backfill_kafka"].client_config["sasl.password"] == "env:KAFKA_PASSWORD"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
 from backfill_assets.adapters.delta.staging import sweep
+from backfill_assets.adapters.storage.store_errors import mask
 from backfill_assets.app.dependents import awaited_view, expire_log
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
@@ -72,7 +73,8 @@ class Heartbeat:
         self.renewed_at = now
         try:
             self.workspace.state.put_lease(self.table.target, self.run_id)
-        except Exception:  # no guarantee depends on the lease: work must not end because it cannot be renewed
+        except Exception as error:  # no guarantee depends on the lease: work must not end because it cannot be renewed
+            mask(error)
             _log.warning("%s: the lease could not be renewed", self.table.target, exc_info=True)
 
     def after_epoch(self, record: CommitRecord) -> None:

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from backfill_assets.adapters.storage.store_errors import masking
 from backfill_assets.cli.local_project import LocalProject, dagster_home
 from backfill_assets.cli.printing import left_out_text, plan_text, replaced_text, run_text, servers_text, status_text
 from backfill_assets.environment import project_root, warehouse_place
@@ -58,7 +59,8 @@ def main() -> None:
     """Run the command line; an error of this package becomes one message and exit code 1 (2 for wrong usage)."""
     atexit.register(gc.freeze)  # collecting garbage at exit is useless, and takes a tenth of a second
     try:
-        app()
+        with masking({}):
+            app()
     except DeclarationError as error:
         _fail(error, Exit.USAGE)
     except BackfillError as error:

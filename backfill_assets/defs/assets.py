@@ -15,6 +15,7 @@ from sqlglot import transpile
 from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.state.state_store import StateStore
+from backfill_assets.adapters.storage.store_errors import mask
 from backfill_assets.app.dry_run import plan
 from backfill_assets.app.heartbeat import Listener
 from backfill_assets.app.refresh import Refresh, refresh
@@ -160,6 +161,7 @@ def _externals(declared: Iterable[Declared]) -> Iterator[dg.AssetSpec]:
 
 def _failure(context: dg.AssetExecutionContext, declared: Declared, error: Exception) -> str:
     """Log an error of one table, and return what the run's failure says about it. Tracebacks are only in the log."""
+    mask(error)
     if isinstance(error, BackfillError):
         context.log.error("%s failed: %s", declared.target, error)
         return f"{declared.target}: {error}"

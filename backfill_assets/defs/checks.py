@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
+from backfill_assets.adapters.storage.store_errors import mask
 from backfill_assets.app.table_checks import CHECKS, Outcome, run_check
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.declare.model import Declared
@@ -56,6 +57,7 @@ def _outcome(context: dg.AssetCheckExecutionContext, workspace: Workspace, name:
     try:
         return run_check(workspace, name, check, full=_full(context))
     except Exception as error:
+        mask(error)
         context.log.exception("%s of %s could not be checked", check, name)
         what = str(error) if isinstance(error, BackfillError) else f"{type(error).__name__}: {error}".partition("\n")[0]
         return Outcome(passed=False, summary=f"could not be checked: {what}")

@@ -1,7 +1,7 @@
 """`build_definitions`: everything Dagster needs for a set of declared sources and views."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ import dagster as dg
 from backfill_assets.adapters.kafka.connector import KafkaConnector
 from backfill_assets.adapters.spark.resource import SparkResource
 from backfill_assets.adapters.state.state_store import StateStore
+from backfill_assets.adapters.storage.store_errors import is_secret, masked
 from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, MaterializedView, Upstream
-from backfill_assets.declare.stores import check_buckets
+from backfill_assets.declare.stores import VARIABLE, check_buckets
 from backfill_assets.defs.assets import TABLES_KEY, DeclaredTables, build_assets, in_order
 from backfill_assets.defs.checks import build_checks
 from backfill_assets.defs.jobs import build_jobs
@@ -20,6 +21,9 @@ from backfill_assets.environment import project_root, warehouse_place
 from backfill_assets.errors import DeclarationError
 
 __all__ = ["build_definitions", "definitions_at", "registry"]
+
+_OF_CLIENTS = ("password", "secret", "key.pem")
+"""How the names of Kafka clients' settings end whose values nothing shows."""
 
 
 def build_definitions(
@@ -43,7 +47,7 @@ def build_definitions(
 
     Raises:
         DeclarationError: Two tables have the same name or key, two Delta tables in one bucket have different `storage`, or
-            `resources` has an unknown key.
+            `resources` has an unknown key, or a secret that Dagster would show.
 
     Examples:
         >>> orders = kafka_source("orders", topic="orders", schema="order_id LONG, amount DOUBLE")
@@ -76,7 +80,7 @@ def definitions_at(
 
     Raises:
         DeclarationError: Two tables have the same name or key, two Delta tables in one bucket have different `storage`, or
-            `resources` has an unknown key.
+            `resources` has an unknown key, or a secret that Dagster would show.
 
     Examples:
         >>> clicks = kafka_source("clicks", topic="clicks", schema="page STRING")
@@ -91,13 +95,15 @@ def definitions_at(
             hint=f"this package's resources are {', '.join(_defaults(root))}; merge others with Definitions.merge(...)",
             argument="resources",
         )
+    used = {**_defaults(root), **(resources or {})}
+    _check_unshown(used.values())
     chosen = executor or dg.in_process_executor
     return dg.Definitions(
         assets=build_assets(tables),
         asset_checks=build_checks(tables),
         jobs=build_jobs(tables, chosen),
         sensors=build_sensors(tables),
-        resources={**_defaults(root), **(resources or {}), TABLES_KEY: DeclaredTables(tables)},
+        resources={**used, TABLES_KEY: DeclaredTables(tables)},
     )
 
 
@@ -160,6 +166,38 @@ def _check_keys(tables: Mapping[str, Declared]) -> None:
                 hint="give one of them another `key`",
                 argument="key",
             )
+
+
+def _check_unshown(resources: Iterable[object]) -> None:
+    """Refuse secrets that are written into resources: Dagster stores their configuration, and its UI shows it."""
+    shown = sorted(name for resource in resources for name in _secrets_of(resource))
+    if shown:
+        raise DeclarationError(
+            f"build_definitions: Dagster would show secrets of resources: {', '.join(shown)}",
+            hint="write `env:NAME` there, and set the variable NAME where runs are. A Spark Connect server's address with a "
+            "token can be set in SPARK_REMOTE, and the token alone in SPARK_CONNECT_AUTHENTICATE_TOKEN",
+            argument="resources",
+        )
+
+
+def _secrets_of(resource: object) -> Iterator[str]:
+    """The names of a resource's settings whose values are secrets, and not names of variables."""
+    match resource:
+        case StateStore():
+            settings = resource.storage
+            yield from (
+                f"StateStore storage {name}" for name in settings if is_secret(name) and _is_literal(settings[name])
+            )
+        case KafkaConnector():
+            given = resource.client_config
+            named = (name for name in given if name.endswith(_OF_CLIENTS))
+            yield from (f"KafkaConnector {name}" for name in named if _is_literal(given[name]))
+        case SparkResource() if resource.remote and masked(resource.remote) != resource.remote:
+            yield "SparkResource remote"
+
+
+def _is_literal(value: str) -> bool:
+    return not (isinstance(value, dg.EnvVar) or value.startswith(VARIABLE))
 
 
 def _defaults(root: Path) -> dict[str, Any]:

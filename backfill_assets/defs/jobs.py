@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import dagster as dg
 from pydantic import Field
 
+from backfill_assets.adapters.storage.store_errors import masking
 from backfill_assets.app.controls import set_controls
 from backfill_assets.app.lifecycle import drop, reset
 from backfill_assets.app.replacing import forget_replaced, replace_view, undo_replacement
@@ -154,7 +155,8 @@ def _control(
     def carry_out(context: dg.OpExecutionContext) -> None:
         config = config_type(**context.op_config)
         try:
-            act(workspace_of(context.resources, declared), config)
+            with masking({}):
+                act(workspace_of(context.resources, declared), config)
         except BackfillError as error:
             raise dg.Failure(str(error), allow_retries=False) from None
         context.log.info("%s of %s: done", verb, config.view)

@@ -14,6 +14,7 @@ from functools import cached_property
 import dagster as dg
 
 from backfill_assets.adapters.state.state_store import Lease
+from backfill_assets.adapters.storage.store_errors import mask
 from backfill_assets.app.wiring.sources import Sources
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import Controls, TopicState
@@ -187,6 +188,7 @@ class _Tick:
         except BackfillError as error:
             return f"[{error.code}] {error.message}"
         except Exception as error:  # an error of one table's storage must not prevent the runs of the others
+            mask(error)
             return f"{type(error).__name__}: {error}"
 
     @cached_property

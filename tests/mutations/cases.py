@@ -17,6 +17,7 @@ from tests.mutations.cases_files import FILES
 from tests.mutations.cases_found import FOUND
 from tests.mutations.cases_joined import JOINED
 from tests.mutations.cases_kafka import KAFKA
+from tests.mutations.cases_lagging import LAGGING
 from tests.mutations.cases_layout import LAYOUT
 from tests.mutations.cases_lifting import LIFTING
 from tests.mutations.cases_limited import LIMITED
@@ -34,6 +35,7 @@ from tests.mutations.cases_replaced import REPLACED
 from tests.mutations.cases_requests import REQUESTS
 from tests.mutations.cases_rules import RULES
 from tests.mutations.cases_runs import RUNS
+from tests.mutations.cases_secrets import SECRETS
 from tests.mutations.cases_session import SESSION
 from tests.mutations.cases_shells import SHELLS
 from tests.mutations.cases_since import SINCE_PASS
@@ -53,5 +55,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
-    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED,
+    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS,
 )  # fmt: skip

@@ -147,7 +147,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="folders that were committed are swept",
         file=STAGING,
-        old="swept = sorted({each.name for each in allowed} - _maybe_committed(location, record.target, allowed))",
+        old="swept = sorted({each.name for each in allowed} - _maybe_committed(location, looked, allowed))",
         new="swept = sorted({each.name for each in allowed})",
         tests=(
             SWEEPING,
@@ -170,9 +170,9 @@ ADAPTERS: tuple[Mutation, ...] = (
         file=STAGING,
         old="""    listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
     spooled = spooled_folders(location)
-    record = look().record
+    looked = look()
 """,
-        new="""    record = look().record
+        new="""    looked = look()
     listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
     spooled = spooled_folders(location)
 """,

@@ -121,9 +121,9 @@ CORE: tuple[Mutation, ...] = (
     Mutation(
         name="an upstream that was recreated while it was read is not noticed",
         file=PROTOCOL,
-        old="""    parts.decider.confirm(parts.planned(plan))
-    parts.on_step("staged")""",
-        new="""    parts.on_step("staged")""",
+        old="""        parts.decider.confirm(parts.planned(plan))
+        parts.on_step("staged")""",
+        new="""        parts.on_step("staged")""",
         tests=("tests/core/strategies/test_ingest.py::test_a_topic_recreated_between_plan_and_read_is_refused",),
     ),
     Mutation(

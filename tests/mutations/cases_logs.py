@@ -24,7 +24,6 @@ CHANGED = "tests/adapters/delta/test_table_changes.py"
 FIRST_FOREIGN = f"{REAL}::test_the_first_of_several_external_writes_is_named_and_a_delete_is_one"
 LIFE = f"{REAL}::test_the_life_of_a_table_is_its_newest_one_and_of_each_epoch_what_was_said_last"
 STATED = f"{REAL_LOGS}::test_bounds_are_stated_only_where_every_row_group_has_them_and_of_the_column_that_is_meant"
-SWEEPING = f"{REAL_LOGS}::test_sweeping_spares_the_epoch_in_the_making_and_every_folder_of_a_life_that_begins_meanwhile"
 RETENTION = f"{REAL_LOGS}::test_a_retention_that_is_no_length_of_time_keeps_the_log_for_ever"
 ADDED = f"{CHANGED}::test_what_versions_of_an_append_only_table_added_are_all_their_new_rows_and_nothing_that_was_only_moved"
 CHANGE_FILES = f"{CHANGED}::test_of_a_version_with_change_files_these_are_read_and_of_others_what_they_added"
@@ -147,13 +146,6 @@ LOGS: tuple[Mutation, ...] = (
         old="for at, path in enumerate(paths) if paths.count(path) == 1}",
         new="for at, path in enumerate(paths)}",
         tests=(STATED,),
-    ),
-    Mutation(
-        name="what is swept is listed after the table was read",
-        file=STAGING,
-        old="""    folders, spooled = _folders(location, ""), _folders(location, SPOOL)\n    record = look().record\n""",
-        new="""    record = look().record\n    folders, spooled = _folders(location, ""), _folders(location, SPOOL)\n""",
-        tests=(SWEEPING,),
     ),
     # What a version of an upstream changed
     Mutation(

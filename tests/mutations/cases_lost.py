@@ -134,8 +134,8 @@ LOST: tuple[Mutation, ...] = (
     Mutation(
         name="whatever Spark says is tried again",
         file="backfill_assets/core/epoch/protocol.py",
-        old="        except SparkLostError as error:",
-        new="        except (SparkLostError, ComputeError) as error:",
+        old="        except SparkLostError as error:\n",
+        new="        except (SparkLostError, ComputeError) as error:\n",
         tests=(EPOCHS,),
     ),
     Mutation(
@@ -165,5 +165,47 @@ LOST: tuple[Mutation, ...] = (
         old="min(wanted, parallelism(spark))",
         new="parallelism(spark)",
         tests=("tests/e2e/tables/test_tasks.py",),
+    ),
+    Mutation(
+        name="a commit is tried again though Spark is lost",
+        file="backfill_assets/core/epoch/commit.py",
+        old="        if refused is not None:\n            raise refused\n",
+        new="",
+        tests=(f"{EPOCHS}::test_what_is_no_outcome_of_a_commit_is_not_tried_again",),
+    ),
+    Mutation(
+        name="a commit that has landed is not looked for where Spark was lost since",
+        file="backfill_assets/core/epoch/commit.py",
+        old="            refused = error\n",
+        new="            raise\n",
+        tests=(f"{EPOCHS}::test_a_commit_that_lands_late_counts_though_spark_was_lost_since",),
+    ),
+    Mutation(
+        name="a run ends with the server that merges its changes",
+        file="backfill_assets/core/epoch/protocol.py",
+        old="            lost = error\n            continue\n",
+        new="            raise\n",
+        tests=(f"{EPOCHS}::test_spark_that_is_lost_in_a_commit_is_not_waited_for_by_trying_the_commit_again",),
+    ),
+    Mutation(
+        name="an interrupt waits for a Spark of this process that hangs",
+        file=RESOURCE,
+        old="            wait([future], timeout=ENDING_SECONDS)\n",
+        new="            wait([future])\n",
+        tests=(f"{SESSIONS}::test_an_interrupt_ends_an_action_of_a_spark_in_this_process_that_hangs",),
+    ),
+    Mutation(
+        name="a process waits at its end for a Spark that hangs",
+        file="backfill_assets/adapters/spark/worker.py",
+        old=", daemon=True)",
+        new=")",
+        tests=(f"{SESSIONS}::test_an_interrupt_ends_an_action_of_a_spark_in_this_process_that_hangs",),
+    ),
+    Mutation(
+        name="an action that ends late is left",
+        file=RESOURCE,
+        old="            if not future.done():\n                self._leave()\n",
+        new="            self._leave()\n",
+        tests=(f"{SESSIONS}::test_an_action_that_ends_late_is_waited_for_and_keeps_its_session",),
     ),
 )

@@ -1,5 +1,6 @@
 """A store that answers every request with the same status, as a process of its own: delta-rs waits without letting other
-threads of its process run. `python -m tests.support.refusing_store STATUS CODE`; it counts requests."""
+threads of its process run. `python -m tests.support.refusing_store STATUS CODE`; it counts requests, and repeats the token
+that came with one, as S3 does."""
 
 import subprocess
 import sys
@@ -63,7 +64,9 @@ class _Handler(BaseHTTPRequestHandler):
         counts = self.path == _COUNT
         _Handler.count += not counts
         status = 200 if counts else self.status
-        content = str(self.count) if counts else f"<Error><Code>{self.code}</Code></Error>"
+        token = self.headers.get("x-amz-security-token", "")
+        refusal = f"<Error><Code>{self.code}</Code><Token-0>{token}</Token-0></Error>"
+        content = str(self.count) if counts else refusal
         self.send_response_only(status)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

@@ -7,10 +7,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from backfill_assets.adapters.delta.commits import read_commit
 from backfill_assets.adapters.delta.file_bounds import are_exact, parquet_statistics, suit
 from backfill_assets.adapters.delta.merged_files import Merged, asks_more, commit_merged
 from backfill_assets.adapters.delta.staging import check_columns
 from backfill_assets.adapters.delta.touched_files import spans_of_files
+from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import boundable
 from backfill_assets.core.epoch.conservation import total_rows
@@ -44,7 +46,10 @@ def is_laid_out(table: DeltaTable, column: str) -> bool:
 
 def compact(location: TableLocation, rows_of_file: int | None) -> None:
     """Compact small files of the newest version into ones of about so many rows; or, if no number is given, of delta-rs's
-    own size. Yields to any other writer."""
+    own size. Yields to any other writer.
+
+    delta-rs tries this commit again on a later version, whatever it is told, but only if no compacted file is gone there and
+    the table's properties are the same. So the rows are those of that version."""
     table = location.load()
     if table is None:
         return
@@ -54,7 +59,7 @@ def compact(location: TableLocation, rows_of_file: int | None) -> None:
             writer_properties=parquet_statistics(table),
         )
     except (CommitFailedError, DeltaError) as error:
-        _log.info("%s: compaction gave way: %s", location.uri, error)
+        _log.info("%s: compaction gave way: %s", location.uri, said(error, location.storage_options))
 
 
 def commit_layout(location: TableLocation, table: DeltaTable, files: Sequence[StagedFile]) -> bool:
@@ -80,7 +85,15 @@ def commit_layout(location: TableLocation, table: DeltaTable, files: Sequence[St
         return False
     removed = frozenset(listed.column("path").to_pylist())
     made = Merged(removed=removed, files=tuple(files), feed=(), operation="OPTIMIZE", changes_data=False)
-    return commit_merged(location, table, made, numbers={}, metadata={})
+    if commit_merged(location, table, made, numbers={}, metadata={}):
+        return True
+    return _is_committed(location, table.version() + 1, files)
+
+
+def _is_committed(location: TableLocation, version: int, files: Sequence[StagedFile]) -> bool:
+    """Whether a version names these files: a client that repeats a put finds what its first attempt wrote."""
+    actions = read_commit(location, version, again=True) or []
+    return not {each.path for each in files}.isdisjoint(each["add"]["path"] for each in actions if "add" in each)
 
 
 def _size_of(table: DeltaTable, rows: int) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from backfill_assets.adapters.delta.commits import ENGINE, log_text
@@ -18,6 +18,8 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 __all__ = ["may_write", "put_commit", "put_properties", "set_properties"]
 
 TRIES = 10
+_ONCE = CommitProperties(max_commit_retries=0)
+"""delta-rs makes a commit on the version that was loaded, or not at all."""
 
 _LEGACY_WRITERS = 6
 _HARMLESS = frozenset({
@@ -46,7 +48,11 @@ def put_properties(location: TableLocation, table: DeltaTable, properties: Mappi
     if may_write(table):
         metadata = {"metaData": _metadata(table, properties)}
         return put_commit(location, table.version() + 1, "SET TBLPROPERTIES", [metadata])
-    table.alter.set_table_properties(dict(properties), raise_if_not_exists=False)
+    try:
+        loaded = location.to_write(table)
+        loaded.alter.set_table_properties(dict(properties), raise_if_not_exists=False, commit_properties=_ONCE)
+    except CommitFailedError:  # another version came first, or this one was made though its outcome was not told
+        return False
     return True
 
 

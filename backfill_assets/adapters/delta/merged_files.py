@@ -19,6 +19,7 @@ from deltalake import DeltaTable, Schema
 
 from backfill_assets.adapters.delta.column_metadata import is_mapped
 from backfill_assets.adapters.delta.maintenance import put_commit
+from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import MergedRows, check_merged, total_rows
 from backfill_assets.core.epoch.records import Staged, StagedFile
@@ -219,4 +220,5 @@ def _checkpoint(location: TableLocation, table: DeltaTable, version: int) -> Non
     try:
         location.make_checkpoint(version)
     except Exception as error:  # of as many kinds as there are stores; the next commit of delta-rs makes another
-        _log.info("%s: no checkpoint at version %d: %s", location.uri, version, error)
+        why = said(error, location.storage_options)
+        _log.info("%s: no checkpoint at version %d: %s", location.uri, version, why)

@@ -45,6 +45,7 @@ from backfill_assets.adapters.delta.touched_files import (
     touched_files,
     touched_values,
 )
+from backfill_assets.adapters.storage.store_errors import mask, masked, said
 from backfill_assets.adapters.storage.warehouse import LoadedTable, Mark, TableLocation
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
 from backfill_assets.core.progress.retention import retention_of
@@ -128,7 +129,8 @@ class DeltaOutput:
             return self._log.newest()
         except DeltaError as error:
             raise TableFeatureError(
-                f"delta-rs cannot read the log of {self.target} at {self.location.uri}: {error}",
+                f"delta-rs cannot read the log of {self.target} at {self.location.uri}: "
+                f"{masked(str(error), self.location.storage_options)}",
                 hint="nothing was written. If this names a feature, whoever enabled it can take it back (ALTER TABLE … DROP "
                 "FEATURE). Otherwise the log is damaged: restore it from a backup. Or delete the table's folder, and refresh",
             ) from None
@@ -154,7 +156,8 @@ class DeltaOutput:
             elif not self._log.has_newer():  # otherwise it would be computed for nothing
                 merge = merge_rows if record.engine == "arrow" else self.merge_large
                 self._merge_and_put(table, record, staged, merge)
-        except Exception:
+        except Exception as error:
+            mask(error, self.location.storage_options)  # it is told what the store has said
             self._log.forget()  # only a new load shows the outcome of the commit
             raise
         finally:
@@ -325,7 +328,8 @@ class DeltaOutput:
         try:
             self.location.to_write(self._table).cleanup_metadata()
         except (DeltaError, OSError) as error:  # others may be deleting the same entries
-            _log.info("%s: old log entries were not deleted: %s", self.target, error)
+            why = said(error, self.location.storage_options)
+            _log.info("%s: old log entries were not deleted: %s", self.target, why)
 
     def records(self, count: int) -> list[CommitRecord]:
         """The newest `count` commits of this project, newest first; for reports."""

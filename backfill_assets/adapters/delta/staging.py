@@ -3,7 +3,8 @@
 A staged folder is named `<incarnation>-<epoch>-<attempt>`, also in the spool. One rule decides which may be deleted:
 folders of epochs up to the last committed one whose attempt did not succeed, and folders of other incarnations than the
 current one. Folders of an epoch that may be in progress are never deleted, nor are folders in the spool that the newest
-commit names.
+commit names. A store may list a commit late. So the rule is applied to the version that was looked at, and only if no later
+epoch or life is found by its name.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
-from backfill_assets.adapters.delta.commits import commits_of, log_text, staged_folder_of
+from backfill_assets.adapters.delta.commits import commits_of, log_text, read_commit, staged_folder_of
 from backfill_assets.adapters.storage.s3_markers import delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import restated
@@ -89,14 +90,17 @@ def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
     travel and the change feed may still need their files.
     """
     folders, spooled = _folders(location, ""), _folders(location, SPOOL)
-    record = look().record
+    looked = look()
+    record = looked.record
     if record is None:
         return []
     may_go = partial(sweepable, incarnation=record.incarnation, epoch=record.epoch)
     needed = set(record.spooled.values())
     allowed = [each for each in folders if may_go(each)]
-    swept = sorted({each.name for each in allowed} - _maybe_committed(location, record.target, allowed))
+    swept = sorted({each.name for each in allowed} - _maybe_committed(location, looked, allowed))
     swept += sorted(f"{SPOOL}/{each.name}" for each in spooled if may_go(each, needed=needed))
+    if swept and _is_overtaken(location, looked):
+        return []
     for name in swept:
         delete_folder(location, name)
     if spooled and not needed:
@@ -115,10 +119,13 @@ def sweep_leftovers(location: TableLocation, look: Callable[[], TableState]) -> 
         return []
     folder = location.objects()
     sizes = folder.sizes("")
-    record = look().record
+    looked = look()
+    record = looked.record
     if record is None:
         return []
     found = leftovers(sizes, partial(sweepable, incarnation=record.incarnation, epoch=record.epoch))
+    if (found.files or found.markers) and _is_overtaken(location, looked):
+        return []
     folder.delete(found.files)
     return sorted([*found.files, *delete_markers(folder, found.markers)])
 
@@ -137,8 +144,9 @@ def delete_data(location: TableLocation, look: Callable[[], TableState]) -> bool
     """
     listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
     spooled = spooled_folders(location)
-    record = look().record
-    if record is None or record.kind is not CommitKind.DROP:
+    looked = look()
+    record = looked.record
+    if record is None or record.kind is not CommitKind.DROP or _is_overtaken(location, looked):
         return False
     for info in listed:
         if info.type is not pafs.FileType.Directory:
@@ -177,15 +185,26 @@ def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
     ]
 
 
-def _maybe_committed(location: TableLocation, target: str, folders: Sequence[StagedFolder]) -> set[str]:
+def _is_overtaken(location: TableLocation, looked: TableState) -> bool:
+    """Whether a later epoch or life was committed than the one that was looked at; others' commits do not matter here."""
+    version, found = looked.version, looked.record
+    while found is not None and (actions := read_commit(location, version + 1, again=True)) is not None:
+        if staged_folder_of(actions, found.target) is not None:
+            return True
+        version += 1
+    return False
+
+
+def _maybe_committed(location: TableLocation, looked: TableState, folders: Sequence[StagedFolder]) -> set[str]:
     """The names of folders whose files were committed once, or may have been because the log is incomplete.
 
     The log is conclusive for an epoch if it goes back to the table's beginning, or to an earlier epoch of that life. It
-    is read only until all folders are known.
+    is read only until all folders are known, from the version that was looked at.
     """
-    table = location.load()
-    if table is None or not folders:
+    table = location.at(looked.version) if folders else None
+    if table is None or looked.record is None:
         return {each.name for each in folders}
+    target = looked.record.target
     names = {path.partition("/")[0] for path in table.get_add_actions().column("path").to_pylist()}
     earliest: dict[str, int] = {}
     oldest = table.version()

@@ -33,6 +33,7 @@ from backfill_assets.adapters.delta.logged_changes import (
     is_data_change,
 )
 from backfill_assets.adapters.storage.lru import LeastRecentlyUsed
+from backfill_assets.adapters.storage.store_errors import masked
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.ports import Commit, TableSize, UpstreamState
 from backfill_assets.core.progress.reads import (
@@ -341,7 +342,8 @@ class DeltaUpstream:
             table = self._log.newest()
         except DeltaError as error:
             raise UpstreamRefusedError(
-                f"delta-rs cannot read the log of table {self.name!r} at {self.location.uri}: {error}",
+                f"delta-rs cannot read the log of table {self.name!r} at {self.location.uri}: "
+                f"{masked(str(error), self.location.storage_options)}",
                 hint="if this names a feature: ALTER TABLE … DROP FEATURE, or let the view read a copy of the table without "
                 "it. Otherwise the log is damaged: restore it from a backup",
                 reason="NOT_READABLE",

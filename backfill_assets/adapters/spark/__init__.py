@@ -5,4 +5,5 @@
 - `reaching_runner`: a runner for views whose tables are in other stores
 - `resource`: Spark
 - `session`: Spark sessions that belong to one run
+- `worker`: a thread that does not keep a process alive
 """

@@ -3,14 +3,14 @@
 In-process through dagster-pyspark, or by Spark Connect (`session`). In-process PySpark replaces the handler of SIGINT,
 and an interrupt inside a call can break its connection. So every action runs on one worker thread while the caller's
 thread waits. An interrupt there cancels the action, waits until it has ended, and is then raised. A server that does not
-answer is left, so that an interrupt always ends a run.
+answer is left, and so is an action that does not end, so that an interrupt always ends a run.
 """
 
 import os
 import socket
 import uuid
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +26,7 @@ from backfill_assets.adapters.runtime.spark_conf import spark_conf
 from backfill_assets.adapters.spark.patience import is_lost, reason_of_loss
 from backfill_assets.adapters.spark.reach import check_reached, told
 from backfill_assets.adapters.spark.session import Remote, abandon, attached, close, in_process, is_remote
+from backfill_assets.adapters.spark.worker import Worker
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.errors import BackfillError, DeclarationError, EnvironmentSetupError, SparkLostError
 
@@ -39,6 +40,9 @@ _SIZE = TypeAdapter(ByteSize)
 POLL_SECONDS = 0.25
 CANCEL_SECONDS = 20.0
 """How long a Spark Connect server has time to cancel an action."""
+ENDING_SECONDS = 60.0
+"""How long an action may go on after that, as what it does in this process cannot be cancelled. One that is left then may
+hang for ever. It can only stage files that nobody reads: commits are made by the caller's thread."""
 
 
 class SparkResource(ConfigurableResource[Any]):
@@ -46,7 +50,8 @@ class SparkResource(ConfigurableResource[Any]):
 
     Attributes:
         remote: A Spark Connect address, `sc://host:port`. By default `SPARK_REMOTE`; if that is not set, the server of
-            `backfill up`; if there is none, a session inside the process.
+            `backfill up`; if there is none, a session inside the process. Dagster shows what is given here, so an address
+            with a token belongs in `SPARK_REMOTE`.
         driver_memory: The heap of a session inside the process.
         config: Further Spark settings. Settings that can change results are refused.
         root: The project's root folder.
@@ -59,6 +64,7 @@ class SparkResource(ConfigurableResource[Any]):
     remote: str | None = Field(
         default=None,
         description="sc://host:port; unset: SPARK_REMOTE, else the server of `backfill up`, else in-process.",
+        repr=False,
     )
     driver_memory: str = Field(default="1g", description="Heap of an in-process session.")
     config: dict[str, str] = Field(default_factory=dict, description="Further Spark settings.")
@@ -110,6 +116,10 @@ def do_nothing() -> None:
     """The default of `on_wait`: nothing."""
 
 
+def _let_be(_session: "SparkSession") -> None:
+    """Let a session be whose Spark hangs: whatever it is asked may hang, too."""
+
+
 class SparkRunner:
     """Runs functions of a session on one thread of its own; the first of them creates the session."""
 
@@ -118,7 +128,7 @@ class SparkRunner:
         self._warehouse = warehouse
         self._reached = warehouse is None
         self._session: SparkSession | None = None
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread: Worker | None = None
         self.on_wait: Callable[[], None] = do_nothing
         self.buckets: set[str] = set()
         """The buckets besides the warehouse's that the session was told of, and reaches."""
@@ -132,13 +142,14 @@ class SparkRunner:
         """Run an action and wait for it, calling `on_wait` at once and a few times a second.
 
         Any interrupt while waiting cancels Spark's jobs, waits until the thread is idle, and is raised again. The session of
-        a server that does not cancel in time is let go, which ends all that waits for it.
+        a server that does not cancel in time is let go, which ends all that waits for it. An action that does not end even so
+        is left with its thread and its session; the next one gets others.
 
         Errors: what the action raises; `EnvironmentSetupError` where Spark has failed and does not reach the warehouse's
         store; `SparkLostError` where a Spark Connect server has lost the session, of which the next action gets another one.
         """
         if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="spark")
+            self._thread = Worker("spark")
         tag = f"backfill-{uuid.uuid4().hex}"
         future = self._thread.submit(self._on_thread, action, tag)
         try:
@@ -148,7 +159,9 @@ class SparkRunner:
             wait([future], timeout=CANCEL_SECONDS)
             if not future.done() and self._session is not None and is_remote(self._session):
                 self._forget(abandon)
-            wait([future])
+            wait([future], timeout=ENDING_SECONDS)
+            if not future.done():
+                self._leave()
             raise
 
     def reach(self) -> None:
@@ -163,9 +176,16 @@ class SparkRunner:
     def close(self) -> None:
         """Release the thread and the session. A Spark in this process stays up for the next runner."""
         if self._thread is not None:
-            self._thread.shutdown()
+            self._thread.end(ENDING_SECONDS)
             self._thread = None
         self._forget(close)
+
+    def _leave(self) -> None:
+        """Give up a thread that hangs, and its session."""
+        if self._thread is not None:
+            self._thread.end(0)
+            self._thread = None
+        self._forget(_let_be)
 
     def _forget(self, end: "Callable[[SparkSession], None]") -> None:
         """End the session, if there is one."""

@@ -11,7 +11,7 @@
 - `put_if_absent`: whether a store writes an object only if it is absent
 - `s3`: one declaration of an S3 store, as delta-rs takes it and as Spark takes it
 - `s3_markers`: deletes the objects with which S3A marks folders
-- `store_errors`: what a store's client says of an error, as an error of this package
+- `store_errors`: what a store's client says of an error, as an error of this package; texts without secrets
 - `upstream_location`: where a Delta table is that somebody else writes, and how its store is reached
 - `warehouse`: the folder of all tables, and file access there
 """

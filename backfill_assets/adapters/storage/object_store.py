@@ -1,6 +1,7 @@
 """Small objects in a folder or bucket prefix: read, list, write, and put-if-absent, which delta-rs does not have.
 
-obstore has the same operations for local disks and for object stores. Each of them is atomic for one object.
+obstore has the same operations for local disks and for object stores. Each of them is atomic for one object. Its errors show
+no keys.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from backfill_assets.adapters.storage.store_errors import cannot_be_read
+from backfill_assets.adapters.storage.store_errors import cannot_be_read, masking
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult
@@ -74,7 +75,8 @@ class ObjectFolder:
         from obstore.exceptions import AlreadyExistsError
 
         try:
-            made = obstore.put(self._store, path, content, mode="create")
+            with masking(self.storage_options):
+                made = obstore.put(self._store, path, content, mode="create")
         except AlreadyExistsError:
             return False, None
         return True, made["e_tag"]
@@ -83,7 +85,8 @@ class ObjectFolder:
         """Write an object, replacing one with that name; what the store says of it."""
         import obstore
 
-        return obstore.put(self._store, path, content)
+        with masking(self.storage_options):
+            return obstore.put(self._store, path, content)
 
     def put_over(self, path: str, content: bytes, put: "PutResult") -> bool:
         """Replace an object if it still is the one that was `put`; returns whether it was. False is not certain, as with
@@ -93,7 +96,8 @@ class ObjectFolder:
 
         known: Any = {name: value for name, value in put.items() if value is not None}
         try:
-            obstore.put(self._store, path, content, mode=known)
+            with masking(self.storage_options):
+                obstore.put(self._store, path, content, mode=known)
         except PreconditionError:
             return False
         return True
@@ -102,7 +106,8 @@ class ObjectFolder:
         """Copy an object within the folder; on a local disk, by another link to the same file."""
         import obstore
 
-        obstore.copy(self._store, path, to)
+        with masking(self.storage_options):
+            obstore.copy(self._store, path, to)
 
     def get(self, path: str) -> bytes | None:
         """An object's content; None if it does not exist. Errors: `EnvironmentSetupError` if the store cannot be read."""
@@ -167,7 +172,8 @@ class ObjectFolder:
         import obstore
 
         if not self._is_missing:
-            next(iter(obstore.list(self._store)), None)
+            with masking(self.storage_options):
+                next(iter(obstore.list(self._store)), None)
 
     def signed(self, method: Literal["DELETE"], path: str, *, seconds: float) -> str:
         """A URL with which anybody may make one request for a while."""
@@ -182,7 +188,8 @@ class ObjectFolder:
 
         for path in () if self._is_missing else paths:
             try:
-                obstore.delete(self._store, path)
+                with masking(self.storage_options):
+                    obstore.delete(self._store, path)
             except FileNotFoundError:
                 continue
 

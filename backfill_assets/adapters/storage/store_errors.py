@@ -1,15 +1,44 @@
-"""What a store's client says of an error, as an error of this package: in one line, and without keys."""
+"""What a store's client says of an error, as an error of this package: in one line, and without keys.
 
+Stores repeat what they were sent: S3 answers a token that has expired with that token, and a wrong signature with what was
+signed. So declared keys are left out, those of the environment, and whatever stands where stores put such things.
+"""
+
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from urllib.parse import quote
 
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["cannot_be_read", "said"]
+__all__ = ["cannot_be_read", "is_secret", "mask", "masked", "masking", "said"]
 
 _SHOWN = 400
-_SECRETS = ("key_id", "key", "secret", "token")
+_SECRETS = ("key_id", "key", "secret", "token", "connection_string")
 """How the names of settings end whose values nothing shows."""
+_PROVIDERS = ("aws_", "azure_", "google_", "gcp_", "spark_connect_")
+"""How variables of the environment begin that clients of stores and of Spark read keys from."""
+_SHORTEST = 8
+"""A value in the environment with fewer letters is no key of a provider, and may be part of any word."""
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+_HELD = "…"
+_PATTERNS = (
+    re.compile(
+        r"(<(?:Token-\d+|AWSAccessKeyId|SignatureProvided|StringToSign\w*|CanonicalRequest\w*|AuthenticationErrorDetail)>)"
+        r"[^<]+",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"((?<![\w-])(?:X-(?:Amz|Goog)-(?:Security-Token|Signature|Credential)|AWSAccessKeyId|Signature|sig)=)[^&\s\"'<>]+",
+        re.IGNORECASE,
+    ),
+    re.compile(r"((?<!\w)token=)[^;/\s\"'<>]+", re.IGNORECASE),
+    re.compile(r"(\bBearer\s+)[^\s\"'<>]+"),
+)
+"""Where secrets stand: in the answers of stores, in signed URLs, in addresses of Spark Connect servers, in headers."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _DETAILS = re.compile(r"\n\s*Debug source:.*", re.DOTALL)
 _ARROWS = re.compile(r"\s*↳\s*")
@@ -31,8 +60,51 @@ def cannot_be_read(what: str, uri: str, error: Exception, settings: Mapping[str,
 
 
 def said(error: Exception, settings: Mapping[str, str]) -> str:
-    """The class of an error and the beginning of its text, without what is secret in these settings."""
-    text = _ARROWS.sub(": ", _COLOURS.sub("", _DETAILS.sub("", str(error))))
-    for secret in (value for name, value in settings.items() if value and name.lower().endswith(_SECRETS)):
-        text = text.replace(secret, "…")
+    """The class of an error and the beginning of its text, without what is secret."""
+    text = masked(_ARROWS.sub(": ", _COLOURS.sub("", _DETAILS.sub("", str(error)))), settings)
     return f"{type(error).__name__}: {' '.join(text.split())[:_SHOWN]}"
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting of this name is not to be shown."""
+    return name.lower().endswith(_SECRETS)
+
+
+def masked(text: str, settings: Mapping[str, str] = _NONE) -> str:
+    """A text without what is secret in these settings or in the environment, or stands where stores put secrets."""
+    found = {value for name, value in settings.items() if value and is_secret(name)} | _of_environment()
+    for secret in sorted({each for value in found for each in (value, quote(value, safe=""))}, key=len, reverse=True):
+        text = text.replace(secret, _HELD)
+    for pattern in _PATTERNS:
+        text = pattern.sub(rf"\1{_HELD}", text)
+    return text
+
+
+def mask(error: BaseException, settings: Mapping[str, str] = _NONE) -> None:
+    """Take what is secret out of the texts of an error, and of those that led to it: a log shows all of them."""
+    seen: set[int] = set()
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.args = tuple(masked(part, settings) if isinstance(part, str) else part for part in each.args)
+        own = vars(each)
+        own.update({name: masked(value, settings) for name, value in own.items() if isinstance(value, str)})
+        left += [each.__cause__, each.__context__]
+
+
+@contextmanager
+def masking(settings: Mapping[str, str]) -> Iterator[None]:
+    """Let errors through without what is secret; their classes stay."""
+    try:
+        yield
+    except Exception as error:
+        mask(error, settings)
+        raise
+
+
+def _of_environment() -> set[str]:
+    keys = (name for name in os.environ if name.lower().startswith(_PROVIDERS) and is_secret(name))
+    return {value for name in keys if len(value := os.environ[name]) >= _SHORTEST}

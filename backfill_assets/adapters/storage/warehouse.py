@@ -19,7 +19,7 @@ from deltalake.fs import DeltaStorageHandler
 from backfill_assets.adapters.storage.copied_log import CopiedLog, CopiedTable, entry_of
 from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored
 from backfill_assets.adapters.storage.s3 import s3_access, spark_settings
-from backfill_assets.adapters.storage.store_errors import cannot_be_read
+from backfill_assets.adapters.storage.store_errors import cannot_be_read, masking, said
 from backfill_assets.declare.stores import bucket_of, canonical
 from backfill_assets.errors import EnvironmentSetupError
 
@@ -133,9 +133,10 @@ class TableLocation:
         """Write a small file into the table's folder."""
         # The underlying handler: streams that pyarrow makes from it write buffers, which it does not accept.
         handler: Any = DeltaStorageHandler(self.uri, dict(self.storage_options) or None)._handler
-        stream = handler.open_output_stream(path, None)
-        stream.write(content)
-        stream.close()
+        with masking(self.storage_options):
+            stream = handler.open_output_stream(path, None)
+            stream.write(content)
+            stream.close()
 
     def put_entry(self, version: int, content: bytes) -> bool:
         """Write an entry of the log, unless the log has that version; returns as `ObjectFolder.put_if_absent`."""
@@ -273,7 +274,8 @@ class LoadedTable:
         try:
             self._copy.keep()
         except Exception as error:  # of as many kinds as there are stores; the table is as it should be without it
-            _log.info("%s: the end of its log was not kept: %s", self.location.uri, error)
+            why = said(error, self.location.storage_options)
+            _log.info("%s: the end of its log was not kept: %s", self.location.uri, why)
 
     def _mark(self, known: Mark | None) -> Mark | None:
         """The commit of the loaded version, which is asked for unless it is known."""

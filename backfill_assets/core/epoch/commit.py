@@ -7,11 +7,10 @@ from backfill_assets.core.epoch.parts import Parts
 from backfill_assets.core.epoch.ports import P
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, TableState, Verdict, judge
 from backfill_assets.errors import (
+    BackfillError,
     ExternalWriteError,
     FencedError,
-    ReadMismatchError,
     StagingError,
-    TableFeatureError,
     UnsettledCommitError,
 )
 
@@ -24,15 +23,19 @@ _log = logging.getLogger(__name__)
 
 def commit(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableState, *, gives_up: bool = False) -> None:
     """Make a commit. Every error means "unknown" until a new look has judged it; only after maintenance is it repeated.
-    With `gives_up`, a commit that ends a life is not repeated on a later epoch of that life."""
+    With `gives_up`, a commit that ends a life is not repeated on a later epoch of that life.
+
+    An error of this package is none of a commit: what has to be computed for it cannot be. It is raised after the new look,
+    unless an earlier try has succeeded meanwhile."""
     errors: list[Exception] = []
     for _ in range(COMMIT_TRIES):
         _verify(parts, record, staged, look)
         parts.on_step("verified")
+        refused: BackfillError | None = None
         try:
             parts.output.commit(record, staged)
-        except (ReadMismatchError, TableFeatureError):
-            raise  # nothing was committed
+        except BackfillError as error:
+            refused = error
         except Exception as error:
             errors.append(error)
         found = parts.output.look()
@@ -40,6 +43,8 @@ def commit(parts: Parts[P], record: CommitRecord, staged: Staged, look: TableSta
             return
         if gives_up and _epoch(found) != _epoch(look):
             raise fenced(record.target, "the life that was to be given up has continued")
+        if refused is not None:
+            raise refused
     raise _unsettled(record, errors, alone=found.version == look.version)
 
 

@@ -68,12 +68,30 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
     if plan is None:
         return None
     parts.on_step("planned")
-    plan, attempt, staged = _staged(parts, plan, look, budget)
+    lost: SparkLostError | None = None
+    for _ in range(STAGE_TRIES):
+        plan, attempt, staged = _staged(parts, plan, look, budget, lost)
+        parts.decider.confirm(parts.planned(plan))
+        parts.on_step("staged")
+        record = _recorded(parts, last, plan, staged, (started, attempt))
+        try:
+            commit(parts, record, staged, look)
+        except SparkLostError as error:  # while Spark merged what was staged: nothing was committed
+            _log.warning("%s: epoch %d: %s", plan.target, plan.epoch, error.message)
+            lost = error
+            continue
+        parts.on_step("committed")
+        return record
+    assert lost is not None
+    raise lost
+
+
+def _recorded(parts: Parts[P], last: CommitRecord, plan: Plan, staged: Staged, made: tuple[float, str]) -> CommitRecord:
+    """What the commit of a staged plan records; `made` says since when, and by which attempt."""
+    started, attempt = made
     mine = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
-    parts.decider.confirm(parts.planned(plan))
-    parts.on_step("staged")
     deleted = last.rows_total if staged.replaces else staged.rows_deleted
-    record = CommitRecord(
+    return CommitRecord(
         kind=CommitKind.EPOCH,
         target=plan.target,
         incarnation=plan.incarnation,
@@ -103,17 +121,17 @@ def run_epoch(parts: Parts[P], look: TableState, *, budget: int) -> CommitRecord
         finished_at=parts.clock.now(),
         created_at=last.created_at,
     )
-    commit(parts, record, staged, look)
-    parts.on_step("committed")
-    return record
 
 
-def _staged(parts: Parts[P], plan: Plan, look: TableState, budget: int) -> tuple[Plan, str, Staged]:
+def _staged(
+    parts: Parts[P], plan: Plan, look: TableState, budget: int, lost: SparkLostError | None
+) -> tuple[Plan, str, Staged]:
     """Stage a plan, and return the plan, attempt and files. If rows of tables were refused, they may have been corrected
-    since, and if files are gone, newer versions need others: stage a new plan over what exists by now instead."""
+    since, and if files are gone, newer versions need others: stage a new plan over what exists by now instead. `lost` if the
+    commit of an attempt before has lost Spark."""
     assert look.record is not None
     try:
-        return plan, *_attempted(parts, plan, look)
+        return plan, *_attempted(parts, plan, look, lost)
     except DuplicateKeyError:
         corrected = _corrected(parts, look.record, plan, EVERYTHING)
         if corrected is None:
@@ -125,12 +143,11 @@ def _staged(parts: Parts[P], plan: Plan, look: TableState, budget: int) -> tuple
         corrected = _corrected(parts, look.record, plan, EVERYTHING if position.backfilled else budget)
         if corrected is None:
             raise
-    return corrected, *_attempted(parts, corrected, look)
+    return corrected, *_attempted(parts, corrected, look, lost)
 
 
-def _attempted(parts: Parts[P], plan: Plan, look: TableState) -> tuple[str, Staged]:
+def _attempted(parts: Parts[P], plan: Plan, look: TableState, lost: SparkLostError | None) -> tuple[str, Staged]:
     """Stage a plan; again, as another attempt, where Spark was lost meanwhile and there is another session to be had."""
-    lost: SparkLostError | None = None
     for _ in range(STAGE_TRIES):
         attempt = parts.new_id()
         try:

@@ -1,6 +1,8 @@
 """A runner whose session is lost gets another one with its next action; one whose server hangs can be interrupted."""
 
+import threading
 from threading import Event
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -129,3 +131,56 @@ def test_another_error_keeps_the_session(runner: SparkRunner, sessions: list[Any
 def test_a_server_is_asked_for_signs_of_life() -> None:
     for url in ("sc://127.0.0.1:1/;token=t", "sc://elsewhere:1/;use_ssl=true"):
         assert KEEPALIVE.items() <= dict(_channel(url)._channel_options).items()
+
+
+def test_an_interrupt_ends_an_action_of_a_spark_in_this_process_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "CANCEL_SECONDS", 0.1)
+    monkeypatch.setattr(resource, "ENDING_SECONDS", 0.1)
+    hanging, released, sessions = Event(), Event(), list[Any]()
+
+    def connect() -> Any:
+        context = SimpleNamespace(setJobGroup=lambda *_, **__: None, cancelJobGroup=lambda _: released.wait(30))
+        sessions.append(SimpleNamespace(sparkContext=context))
+        return sessions[-1]
+
+    def action(_session: "SparkSession") -> None:
+        hanging.set()
+        released.wait(30)
+
+    def interrupt() -> None:
+        if hanging.wait(30):
+            raise KeyboardInterrupt
+
+    runner = SparkRunner(connect)
+    runner.on_wait = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(action)
+    assert not released.is_set(), "it hangs still"
+    assert all(each.daemon for each in threading.enumerate() if each.name == "spark"), "a process does not wait for it"
+    runner.on_wait = do_nothing
+    assert runner.run(id) == id(sessions[1])
+    runner.close()
+    released.set()
+
+
+def test_an_action_that_ends_late_is_waited_for_and_keeps_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "CANCEL_SECONDS", 0.01)
+    cancelled, sessions = Event(), list[Any]()
+
+    def connect() -> Any:
+        context = SimpleNamespace(setJobGroup=lambda *_, **__: None, cancelJobGroup=lambda _: cancelled.set())
+        sessions.append(SimpleNamespace(sparkContext=context))
+        return sessions[-1]
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    runner = SparkRunner(connect)
+    runner.on_wait = interrupt
+    ended: list[bool] = []
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(lambda _session: ended.append(cancelled.wait(30)))
+    assert ended == [True]
+    runner.on_wait = do_nothing
+    assert runner.run(id) == id(sessions[0])
+    runner.close()
