@@ -214,7 +214,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
     given = _checked_upstreams(name, upstreams)
     own_key = checked_key("materialized_view", name, primary_key)
-    whole = is_whole(query, given, refresh_mode)
+    whole = is_whole(query, given, refresh_mode, own_key)
     over_kafka = not whole and all(isinstance(each, KafkaSource) for each in given)
     if strategy != "auto" and (strategy == "source") is not over_kafka:
         fitting = "'source'" if over_kafka else f"one of {', '.join(map(repr, get_args(TableStrategy)))}"

@@ -268,7 +268,7 @@ class MaterializedView:
     @property
     def whole(self) -> bool:
         """Whether its query is computed over whole tables, or reads sources and tables together."""
-        return is_whole(self.text, self.upstreams, self.refresh_mode)
+        return is_whole(self.text, self.upstreams, self.refresh_mode, self.own_key)
 
     @property
     def reads_clock(self) -> bool:
@@ -290,10 +290,17 @@ Upstream = KafkaSource | DeltaTable | MaterializedView
 """What a view can read."""
 
 
-def is_whole(query: str, upstreams: "Sequence[Upstream]", refresh_mode: RefreshMode) -> bool:
-    """Whether a query is computed over whole tables: for its shape or the mix of its upstreams, or because it is wanted."""
+def is_whole(
+    query: str, upstreams: "Sequence[Upstream]", refresh_mode: RefreshMode, own_key: Sequence[str] = ()
+) -> bool:
+    """Whether a query is computed over whole tables: for its shape or the mix of its upstreams, or because it is wanted.
+
+    Parts of UNION ALL over tables with different keys have no key in common, unless the view has one (`own_key`).
+    """
     mixed = len({isinstance(each, KafkaSource) for each in upstreams}) > 1
-    return refresh_mode == "full" or mixed or is_relational(query)
+    keys = {each.primary_key if isinstance(each, DeltaTable) else None for each in upstreams}
+    differ = not own_key and None not in keys and len(keys) > 1
+    return refresh_mode == "full" or mixed or differ or is_relational(query)
 
 
 Declared = KafkaSource | MaterializedView

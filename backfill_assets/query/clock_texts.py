@@ -127,6 +127,13 @@ def _in_list(item: exp.Expr, of_text: IsText, *, is_word: bool) -> bool:
     return isinstance(query.parent, _COMPARES) and _becomes_time(query, of_text, is_word=is_word)
 
 
+def _whole_query(select: exp.Expr) -> exp.Expr:
+    """The set operation that a SELECT is a part of, with the parentheses around it."""
+    around = select.parent
+    is_same = isinstance(around, exp.SetOperation) or (isinstance(around, exp.Subquery) and not around.alias)
+    return _whole_query(around) if around is not None and is_same else select
+
+
 def _selects(query: exp.Expr) -> Iterator[exp.Select]:
     """The parts of a set operation."""
     match query:

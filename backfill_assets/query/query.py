@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlglot import exp
 
-from backfill_assets.errors import QueryError
 from backfill_assets.query.aggregate import CLAUSES, AggregateQuery, analyze_aggregate, is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.expressions import check_used, scope_of
@@ -37,12 +36,7 @@ def analyze(
         return analyze_relational(query, tables, primary_key, records)
     if is_aggregate(query):
         return analyze_aggregate(query, tables, records=keys is None)
-    try:
-        return analyze_rowwise(query, tables, keys, primary_key)
-    except QueryError as error:
-        if error.reason != "KEY_MISMATCH":
-            raise
-    return analyze_relational(query, tables, primary_key)
+    return analyze_rowwise(query, tables, keys, primary_key)
 
 
 def reader_key(query: Query) -> tuple[str, ...]:

@@ -214,7 +214,6 @@ def test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint(reason: str, qu
         "SELECT t.id, CAST(concat(t.name, '-01-01') AS DATE) AS day, CAST(trim(t.name) AS TIMESTAMP) AS at FROM t, u",
         "SELECT t.id, CAST(date_add(DATE '2020-01-01', 1) AS TIMESTAMP) AS at FROM t, u",
         "SELECT t.id, TIMESTAMP '2020-01-01 12:30' AS at FROM t, u WHERE date_format(t.at, 'HH:mm') > '12:30'",
-        "SELECT id FROM t UNION ALL SELECT a.id FROM t AS a JOIN u ON a.id = u.id",
         "FROM t SELECT id",
         "SELECT id, to_json(struct(*)) AS j, hash(t.*) AS h FROM t",
         "SELECT 2 * (1 + id) AS d, count(*) AS n FROM t GROUP BY id + 1",
