@@ -111,13 +111,10 @@ def _in_list(item: exp.Expr, of_text: IsText, *, is_word: bool) -> bool:
     """Whether a string of a SELECT list may become a time beside what other parts of a set operation have in its place, or
     where the query is compared with a time."""
     item = item.parent if isinstance(item.parent, exp.Alias) else item
-    query = select = item.parent
+    select = item.parent
     if not isinstance(select, exp.Select):
         return False
-    while isinstance(query.parent, exp.SetOperation) or (
-        isinstance(query.parent, exp.Subquery) and not query.parent.alias
-    ):
-        query = query.parent
+    query = _whole_query(select)
     lists = [each.expressions for each in _selects(query) if each is not select]
     if any(each.is_star for several in (select.expressions, *lists) for each in several):
         return False
