@@ -3,9 +3,9 @@
 The argument: `root`, `servers`, `warehouse` and its `storage`, `topic` (empty: a Delta table instead), `base` (how that table
 is declared, unless it is below the root), and `jobs`: each names a view or source to refresh, with `chunk_rows` and where the
 process is to kill itself (`die`: the step and which occurrence of it), and of a Delta table's view the `strategy` and, unless
-it is that of `large`, the `query`, its `upstreams` unless they are those of `large`, and the refresh `mode`; or one to
-`verify`, by all checks, or to `replace`, or to `undo` that; or several to refresh `together`, as one run does. With the
-argument `serve`, one such order a line comes in, each done by a fork.
+it is that of `large`, the `query`, its `upstreams` (or `tables`: their paths) unless they are those of `large`, and the
+refresh `mode`; or one to `verify`, by all checks, or to `replace`, or to `undo` that; or several to refresh `together`, as
+one run does. With the argument `serve`, one such order a line comes in, each done by a fork.
 """
 
 import importlib
@@ -88,7 +88,9 @@ def main(order: dict[str, Any]) -> None:
         if "query" in job:
             large = project.declared["large"]
             assert isinstance(large, MaterializedView)
-            read = [project.declared[name] for name in job["upstreams"]] if "upstreams" in job else large.upstreams
+            others = [delta_table(name, path=path, primary_key="id") for name, path in job.get("tables", {}).items()]
+            named = [project.declared[name] for name in job.get("upstreams", ())]
+            read = others or named or large.upstreams
             given = {"query": job["query"], "upstreams": read, "strategy": strategy}
             mode = job.get("mode", "auto")
             project.declare(materialized_view(job.get("refresh", "large"), **given, refresh_mode=mode))
