@@ -91,6 +91,7 @@ def undo_replacement(workspace: Workspace, name: str) -> CommitRecord:
     kept = beside.table(beside.registry.find(name))
     found = kept.output.look()
     if found.record is None or not found.exists:
+        _discard(beside, kept)  # what a call that ended early has left of it
         raise DroppedError(
             f"{view.target}: what it was before is not kept",
             hint="only what `backfill replace` has replaced can be put back, once, and until it is forgotten",
@@ -246,6 +247,7 @@ def _discard(workspace: Workspace, table: Table) -> None:
     look = table.output.look_for_reset()
     if look.exists:
         end_life(table.parts, look)
+        workspace.on_step("ended")
     if look.record is not None:
         table.output.set_status("dropped")
         if delete_data(table.output.location, table.output.look):

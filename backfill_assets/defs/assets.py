@@ -26,7 +26,7 @@ from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, Mat
 from backfill_assets.defs.carried_checks import carried_checks
 from backfill_assets.defs.dead_runs import mark_run, report_dead_runs
 from backfill_assets.defs.metadata import epoch_metadata, held_metadata, plan_metadata, refresh_metadata, summary_line
-from backfill_assets.defs.table_metadata import table_metadata
+from backfill_assets.defs.table_metadata import table_metadata, table_name
 from backfill_assets.errors import BackfillError, DeclarationError, LeaseHeldError, UpstreamNotLiveError
 
 __all__ = [
@@ -247,7 +247,7 @@ def _spec(declared: Declared) -> dg.AssetSpec:
         description=text,
         owners=list(labels.owners),
         tags=dict(labels.tags),
-        metadata=dict(labels.metadata),
+        metadata={"dagster/table_name": table_name(declared), **labels.metadata},
         group_name=labels.group_name,
         automation_condition=labels.automation_condition,
         freshness_policy=labels.freshness_policy,

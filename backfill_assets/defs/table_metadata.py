@@ -1,4 +1,4 @@
-"""What Dagster knows of tables in general: their size, their columns, and where these come from."""
+"""What Dagster knows of tables in general: their name, their size, their columns, and where these come from."""
 
 from typing import Any
 
@@ -11,7 +11,18 @@ from backfill_assets.query.ddl import Column, columns_of_delta
 from backfill_assets.query.lineage import column_lineage
 from backfill_assets.query.query import input_columns
 
-__all__ = ["table_metadata"]
+__all__ = ["table_metadata", "table_name"]
+
+
+def table_name(declared: Declared) -> str:
+    """The name by which Dagster finds, shows and matches the asset's table: `views.<name>` or `sources.<name>`.
+
+    Dagster expects what identifies a table where it is stored, from the outermost part on, with dots. Its own I/O managers
+    say `<schema>.<table>`, after `<database>.` where there is one. In a warehouse a table's folder has the part of a schema,
+    and names are unique in a code location. The warehouse itself is no database: it is a path, which differs between
+    machines, or a bucket. Who registers the tables in a catalog gives their names there as `metadata`, which has precedence.
+    """
+    return declared.target.replace("/", ".")
 
 
 def table_metadata(workspace: Workspace, declared: Declared, done: Refresh) -> dict[str, Any]:

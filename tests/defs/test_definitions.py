@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.metadata.metadata_set import TableMetadataSet
 
 from backfill_assets import build_definitions, kafka_source, materialized_view
 from backfill_assets.adapters.state.state_store import StateStore
@@ -150,6 +151,29 @@ def test_labels_arrive_on_the_asset(tmp_path: Path) -> None:
     assert node.metadata["contact"] == "sales"
     assert node.automation_condition == eager
     assert node.freshness_policy == fresh
+
+
+def test_dagster_finds_each_table_by_its_name_in_the_warehouse_or_by_the_one_that_was_given(tmp_path: Path) -> None:
+    other = materialized_view("Other", query="SELECT order_id FROM orders", upstreams=[orders], key=["sales", "other"])
+    metadata = {"dagster/table_name": "lake.sales.small", "contact": "sales"}
+    small = materialized_view("small", query="SELECT order_id FROM orders", upstreams=[orders], metadata=metadata)
+    graph = graph_of(definitions_at(tmp_path, (large, other, small)))
+    names = {key_text(key): TableMetadataSet.extract(graph.get(key).metadata).table_name for key in keys(graph)}
+    assert names == {
+        "kafka/orders_topic": None,
+        "sales/other": "views.Other",
+        "sources/orders": "sources.orders",
+        "views/large": "views.large",
+        "views/small": "lake.sales.small",
+    }
+
+    @dg.asset(deps=[dg.AssetDep("wherever", metadata={"dagster/table_name": "views.large"})])
+    def report() -> None: ...
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Dagster says that it may match by names in another way some day
+        merged = dg.Definitions.merge(definitions_at(tmp_path, (large,)), dg.Definitions(assets=[report]))
+        assert graph_of(merged).get(report.key).parent_keys == {large.key}
 
 
 def test_unknown_resource_keys_are_refused(tmp_path: Path) -> None:

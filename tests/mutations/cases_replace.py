@@ -7,6 +7,7 @@ __all__ = ["REPLACE"]
 LIVES = "backfill_assets/core/epoch/lives.py"
 REPLACING = "backfill_assets/app/replacing.py"
 PURE = "tests/core/epoch/test_lives.py"
+KILLS = "tests/e2e/kills/test_kill_replace.py"
 REAL = "tests/e2e/tables/test_replace.py"
 SEEN = f"{REAL}::test_readers_see_all_old_rows_and_then_all_new_ones"
 GOES_ON = f"{REAL}::test_a_replacement_that_stopped_early_goes_on_unless_it_was_changed_again"
@@ -88,5 +89,23 @@ REPLACE: tuple[Mutation, ...] = (
         old="    if found.life != (life, True) or found.record is None or not found.record.live:",
         new="    if found.record is None:",
         tests=(f"{REAL}::test_what_another_call_began_anew_does_not_take_the_place_of_a_view",),
+    ),
+    Mutation(
+        name="what is put back is ended before it is in the view's place",
+        file=REPLACING,
+        old="""    record = _switch(workspace, kept, workspace.table(view), life=found.record.incarnation)
+    _discard(beside, kept)
+""",
+        new="""    _discard(beside, kept)
+    record = _switch(workspace, kept, workspace.table(view), life=found.record.incarnation)
+""",
+        tests=("tests/e2e/cli/test_cli.py::test_a_view_that_was_replaced_is_put_back_by_one_command",),
+    ),
+    Mutation(
+        name="what a killed call has left of what was kept stays",
+        file=REPLACING,
+        old="        _discard(beside, kept)  # what a call that ended early has left of it\n",
+        new="",
+        tests=(f"{KILLS}::test_a_kill_while_it_is_undone_leaves_the_new_rows_or_the_old_ones",),
     ),
 )

@@ -194,6 +194,20 @@ SHELLS: tuple[Mutation, ...] = (
         new="if",
         tests=(f"{SENSOR}::test_only_a_run_whose_process_is_gone_is_reported",),
     ),
+    Mutation(
+        name="the table name that a user gives an asset is not used",
+        file=ASSETS,
+        old='metadata={"dagster/table_name": table_name(declared), **labels.metadata},',
+        new='metadata={**labels.metadata, "dagster/table_name": table_name(declared)},',
+        tests=("tests/defs/test_definitions.py",),
+    ),
+    Mutation(
+        name="a materialization does not tell by which rule its rows came",
+        file="backfill_assets/defs/metadata.py",
+        old="        **_rule(report.record),\n",
+        new="",
+        tests=("tests/e2e/dagster/test_view_sensors.py",),
+    ),
     # The command line
     Mutation(
         name="a refresh that stopped early ends with 0",

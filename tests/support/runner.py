@@ -3,9 +3,9 @@
 The argument: `root`, `servers`, `warehouse` and its `storage`, `topic` (empty: a Delta table instead), `base` (how that table
 is declared, unless it is below the root), and `jobs`: each names a view or source to refresh, with `chunk_rows` and where the
 process is to kill itself (`die`: the step and which occurrence of it), and of a Delta table's view the `strategy` and, unless
-it is that of `large`, the `query`, its `upstreams` unless they are those of `large`, and the refresh `mode`; or one to
-`verify`, by all checks, or to `replace`; or several to refresh `together`, as one run does. With the argument `serve`, one
-such order a line comes in, each done by a fork.
+it is that of `large`, the `query`, its `upstreams` (or `tables`: their paths) unless they are those of `large`, and the
+refresh `mode`; or one to `verify`, by all checks, or to `replace`, or to `undo` that; or several to refresh `together`, as
+one run does. With the argument `serve`, one such order a line comes in, each done by a fork.
 """
 
 import importlib
@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.app.refresh import refresh
-from backfill_assets.app.replacing import replace_view
+from backfill_assets.app.replacing import replace_view, undo_replacement
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared, DeclaredStrategy, MaterializedView
@@ -88,7 +88,9 @@ def main(order: dict[str, Any]) -> None:
         if "query" in job:
             large = project.declared["large"]
             assert isinstance(large, MaterializedView)
-            read = [project.declared[name] for name in job["upstreams"]] if "upstreams" in job else large.upstreams
+            others = [delta_table(name, path=path, primary_key="id") for name, path in job.get("tables", {}).items()]
+            named = [project.declared[name] for name in job.get("upstreams", ())]
+            read = others or named or large.upstreams
             given = {"query": job["query"], "upstreams": read, "strategy": strategy}
             mode = job.get("mode", "auto")
             project.declare(materialized_view(job.get("refresh", "large"), **given, refresh_mode=mode))
@@ -100,13 +102,15 @@ def main(order: dict[str, Any]) -> None:
             for name in job["together"]:
                 refresh(workspace, name, Limits(chunk_rows=job["chunk_rows"]), run_id=run)
             continue
-        if "replace" in job:
-            dying = CrashPoint(job["die"][0], at=job["die"][1], action=_die)
-            chunks = Limits(chunk_rows=job.get("chunk_rows", 1000))
-            replace_view(project.workspace(on_step=dying), job["replace"], chunks, run_id=uuid.uuid4().hex)
-            continue
         hook = CrashPoint(job["die"][0], at=job["die"][1], action=_die) if "die" in job else lambda _step: None
-        done = project.refresh(job["refresh"], Limits(chunk_rows=job.get("chunk_rows", 1000)), on_step=hook)
+        chunks = Limits(chunk_rows=job.get("chunk_rows", 1000))
+        if "replace" in job:
+            replace_view(project.workspace(on_step=hook), job["replace"], chunks, run_id=uuid.uuid4().hex)
+            continue
+        if "undo" in job:
+            undo_replacement(project.workspace(on_step=hook), job["undo"])
+            continue
+        done = project.refresh(job["refresh"], chunks, on_step=hook)
         epochs = [each.epoch for each in done.report.epochs]
         _say({"stopped": done.report.stopped, "epochs": epochs})
 

@@ -10,8 +10,9 @@ from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged,
 
 __all__ = ["SWITCH_STEPS", "begin_life", "end_life", "restate", "take_over"]
 
-SWITCH_STEPS = ("built", "kept", "copied", "switched")
-"""The moments at which a test may kill the process that replaces a view, besides those of epochs."""
+SWITCH_STEPS = ("built", "kept", "copied", "switched", "ended")
+"""The moments at which a test may kill the process that replaces a view, or puts it back, besides those of epochs. The last
+one is when the life of what lies beside the view has ended, and its files are still there."""
 
 
 def begin_life(

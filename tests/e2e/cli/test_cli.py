@@ -13,6 +13,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.runtime.tcp_ports import free_port
@@ -149,6 +150,27 @@ def test_a_view_is_verified_maintained_rebuilt_replaced_reset_and_dropped(live: 
     assert cli.json("drop", "even") == {"name": "even", "dropped": True}
     assert cli.json("status", "even")[0]["state"] == "dropped"
     assert recorded(cli) == {"backfill_tables": [("SUCCESS", 1)], "verify_even": [("SUCCESS", 1)]}
+
+
+def test_a_view_that_was_replaced_is_put_back_by_one_command(live: CommandLine) -> None:
+    cli, file = live, live.root / "definitions.py"
+    old = file.read_text()
+    file.write_text(old.replace("id % 2 = 0", "id % 2 = 1"))
+    done = {"name": "even", "switched": True, "kept": True, "stopped_reason": "caught_up"}
+    assert cli.json("replace", "even") == done
+    assert rows_of_even(cli) == list(range(1, 30, 2))
+    assert cli.json("replace", "even", "--undo") == {"name": "even", "undone": True}
+    assert rows_of_even(cli) == list(range(0, 30, 2))
+    assert "DEFINITION_CHANGED" in cli.call("refresh", "even", code=1), "the old declaration has to be restored"
+    file.write_text(old)
+    assert cli.json("refresh", "even")["tables"]["even"]["stopped_reason"] == "caught_up"
+    assert all(each["passed"] for each in cli.json("verify", "even")["checks"])
+    assert "what it was before is not kept" in cli.call("replace", "even", "--undo", code=1)
+
+
+def rows_of_even(cli: CommandLine) -> list[int]:
+    found = DeltaTable(cli.root / "warehouse" / "views" / "even").to_pyarrow_table(columns=["id"])
+    return sorted(found["id"].to_pylist())
 
 
 @pytest.mark.full

@@ -1,4 +1,5 @@
-"""`new_delta_data`: what it requests when tables and views get new versions. A tick never starts Spark."""
+"""`new_delta_data`: what it requests when tables and views get new versions, and what a run of it tells of the keys that a
+change touched. A tick never starts Spark."""
 
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from dagster._core.definitions.sensor_definition import SensorExecutionData
 from backfill_assets import delta_table, materialized_view
 from backfill_assets.adapters.spark import resource
 from tests.e2e.dagster.test_sensors import asked, reason, tick
-from tests.support.dagster_project import DagsterProject
+from tests.support.dagster_project import DagsterProject, materialized, passed
 from tests.support.lake import Lake
 
 pytestmark = pytest.mark.e2e
@@ -25,7 +26,8 @@ def test_views_are_refreshed_by_version_and_a_child_waits_for_its_parent(
         query="SELECT id, kind FROM orders",
         upstreams=[delta_table("orders", path=lake.path("orders"), primary_key="id")],
     )
-    child = materialized_view("child", query="SELECT id FROM parent WHERE kind = 1", upstreams=[parent])
+    query = "SELECT id, count(*) OVER (PARTITION BY kind) AS alike FROM parent"
+    child = materialized_view("child", query=query, upstreams=[parent], refresh_mode="incremental")
     lake.project.declare(parent, child)
     with dg.DagsterInstance.ephemeral() as instance:
         shop = DagsterProject(lake.project, instance)
@@ -44,7 +46,15 @@ def test_views_are_refreshed_by_version_and_a_child_waits_for_its_parent(
         assert asked(looked()) == [["parent"]]
         lake.project.refresh("parent")
         assert asked(looked()) == [["child"]]
-        lake.project.refresh("child")
-        assert lake.project.rows("child", "id")[(2,)] == 1
+        done = shop.refresh("child")
+        found = materialized(done, "child")
+        assert found is not None
+        told = {name: found.get(name) for name in ("rule", "why_full", "keys_touched", "rows_reached")}
+        reached = found["rows_read"] + 20
+        assert told == {"rule": "restricted", "why_full": None, "keys_touched": 2, "rows_reached": reached}, (
+            "the row's old kind and its new one, and the rows that have one of these"
+        )
+        assert set(passed(done).values()) == {True}
+        assert lake.project.rows("child", "id", "alike")[(2, 11)] == 1
         lake.sql("orders", "OPTIMIZE {t}")
         assert reason(looked()) == "parent: up to date; child: up to date"
