@@ -18,7 +18,7 @@ from sqlglot import Token, exp
 
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.determinism import refused_calls
+from backfill_assets.query.determinism import check_collations, refused_calls
 from backfill_assets.query.expressions import (
     Scope,
     check_expressions,
@@ -137,6 +137,7 @@ def check_groups(query: str, tokens: list[Token]) -> Part:
     parts = parse_parts(query, tokens, clauses=CLAUSES)
     if len(parts) > 1:
         raise refusal("AGGREGATE_UNION", "the query has UNION ALL of parts that aggregate")
+    check_collations(parts[0].select)
     _check_clauses(parts[0])
     _check_calls(parts[0])
     for name, reason in refused_calls(parts[0].tokens):

@@ -19,7 +19,7 @@ from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLO
 from backfill_assets.query.parsing import items_of
 from backfill_assets.query.refusals import refusal, refused_call, refused_text, refused_word
 
-__all__ = ["CURRENT_NODES", "check_deterministic", "refused_calls"]
+__all__ = ["CURRENT_NODES", "check_collations", "check_deterministic", "refused_calls"]
 
 _UNORDERED: Final = """
 any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg collect_list collect_set
@@ -68,12 +68,7 @@ def check_deterministic(
             raise refusal(reason, f"the query has {clause}")
     for node in root.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over rows")
-    if _has_collation(root):
-        raise refusal(
-            "UNSUPPORTED",
-            "the query has a collation, by which different strings are equal",
-            hint="compare lower(...) or upper(...) of the strings",
-        )
+    check_collations(root)
     for node in root.find_all(*CURRENT_NODES):
         raise refused_word(node.sql("spark"))
     if tables is None:
@@ -88,10 +83,16 @@ def check_deterministic(
             raise refused_text(node.sql("spark"))
 
 
-def _has_collation(root: exp.Expr) -> bool:
-    """Whether different strings are equal somewhere: the choice made by groups, extremes and LIMIT would be arbitrary."""
+def check_collations(root: exp.Expr) -> None:
+    """Refuse a query in which different strings are equal: the choice made by groups, extremes and LIMIT would be arbitrary.
+    Errors: `QueryError`."""
     types = (node.args.get("collate") for node in root.find_all(exp.DataType))
-    return root.find(exp.Collate) is not None or any(types)
+    if root.find(exp.Collate) is not None or any(types):
+        raise refusal(
+            "UNSUPPORTED",
+            "the query has a collation, by which different strings are equal",
+            hint="compare lower(...) or upper(...) of the strings",
+        )
 
 
 def _texts(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:

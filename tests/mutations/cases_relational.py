@@ -48,7 +48,7 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="different strings are equal",
         file="backfill_assets/query/determinism.py",
-        old="    if _has_collation(root):",
+        old="    if root.find(exp.Collate) is not None or any(types):",
         new="    if not root:",
         tests=(QUERY,),
     ),

@@ -144,6 +144,8 @@ REFUSED = [
     ("GENERATOR", "SELECT explode(ns) AS e FROM orders GROUP BY ns"),
     ("GENERATOR", "SELECT count(*) AS n FROM orders GROUP BY posexplode(ns)"),
     ("STAR", "SELECT * FROM orders GROUP BY a"),
+    ("UNSUPPORTED", "SELECT x COLLATE UNICODE_CI AS x, count(*) AS n FROM orders GROUP BY x COLLATE UNICODE_CI"),
+    ("UNSUPPORTED", "SELECT a, max(CAST(x AS STRING COLLATE UTF8_LCASE)) AS m FROM orders GROUP BY a"),
     ("STAR", "SELECT count(orders.*) AS n FROM orders GROUP BY a"),
     ("SYNTAX", "SELECT a FROM orders GROUP BY"),
     ("UNKNOWN_COLUMN", "SELECT a, sum(zz) AS s FROM orders GROUP BY a"),
