@@ -1,6 +1,7 @@
 """The Spark settings of this project, the same for the embedded server and for a session in this process."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from backfill_assets.adapters.runtime.cache import cache_folder
@@ -8,9 +9,14 @@ from backfill_assets.adapters.runtime.class_archive import archive_options
 from backfill_assets.adapters.runtime.jars import s3a_jars, spark_jars
 from backfill_assets.adapters.runtime.session_settings import PINNED, REQUIRED
 
-__all__ = ["cores", "spark_conf"]
+__all__ = ["changed_conf", "cores", "spark_conf"]
 
 _MAX_SHUFFLE_PARTITIONS = 8
+_OF_THIS_MACHINE = (
+    *("spark.driver.host", "spark.driver.bindAddress", "spark.sql.shuffle.partitions"),
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism",
+)
+"""Settings that fit a Spark all of whose processes are on this machine."""
 
 
 def cores() -> int:
@@ -62,3 +68,15 @@ def spark_conf(*, scratch: Path | None = None, s3: bool = False) -> dict[str, st
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
         "spark.sql.adaptive.coalescePartitions.enabled": "true",
     }
+
+
+def changed_conf(conf: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """The settings with those that are given. If these name a master that is not local, executors have to reach this process,
+    and its cores say nothing of theirs.
+
+    Example:
+        >>> changed_conf({"spark.driver.host": "127.0.0.1"}, {"spark.master": "yarn"})
+        {'spark.master': 'yarn'}
+    """
+    is_local = given.get("spark.master", "local").startswith("local")
+    return {**{name: each for name, each in conf.items() if is_local or name not in _OF_THIS_MACHINE}, **given}

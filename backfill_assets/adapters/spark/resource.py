@@ -22,7 +22,7 @@ from pydantic import ByteSize, Field, TypeAdapter
 
 from backfill_assets.adapters.local.servers import endpoints, spark_token
 from backfill_assets.adapters.runtime.session_settings import not_open
-from backfill_assets.adapters.runtime.spark_conf import spark_conf
+from backfill_assets.adapters.runtime.spark_conf import changed_conf, spark_conf
 from backfill_assets.adapters.spark.patience import is_lost, reason_of_loss
 from backfill_assets.adapters.spark.reach import check_reached, told
 from backfill_assets.adapters.spark.session import Remote, abandon, attached, close, in_process, is_remote
@@ -99,7 +99,7 @@ class SparkResource(ConfigurableResource[Any]):
         return SparkRunner(lambda: told(self._in_process(s3=with_connector), warehouse), warehouse)
 
     def _in_process(self, *, s3: bool) -> "SparkSession":
-        conf = {**spark_conf(s3=s3), "spark.driver.memory": self.driver_memory, **self.config}
+        conf = changed_conf({**spark_conf(s3=s3), "spark.driver.memory": self.driver_memory}, self.config)
         return in_process(conf, self.config)
 
     def _remote(self) -> Remote | None:
