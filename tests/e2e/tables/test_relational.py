@@ -102,6 +102,18 @@ def test_parts_of_a_union_may_have_tables_with_different_keys_or_none(followed: 
         assert_right(lake, "mixed", query)
 
 
+@pytest.mark.full
+def test_sums_of_types_that_no_group_can_keep_are_computed_in_full(followed: Lake) -> None:
+    lake, random = followed, Random("sums")
+    late = "sum(at - TIMESTAMP '2026-01-01') > INTERVAL 1 HOUR"
+    query = f"SELECT item, avg(CAST(amount AS DECIMAL(33,2)) / 3) AS a, {late} AS late FROM orders GROUP BY item"
+    lake.view("averages", query, lake.table("orders"), refresh_mode="full")
+    for step in range(2):
+        assert lake.project.refresh("averages").report.record.rule == "full"
+        assert_right(lake, "averages", query)
+        churn(lake, random, 30_000 + 10 * step)
+
+
 def test_many_changes_are_followed_by_spark_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake, query = Lake(tmp_path), QUERIES["self_join"]
     fill(lake, seed=4)
