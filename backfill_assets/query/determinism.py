@@ -17,9 +17,9 @@ from backfill_assets.query.current_words import called_words
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
 from backfill_assets.query.parsing import items_of
-from backfill_assets.query.refusals import refusal, refused_call, refused_text, refused_word
+from backfill_assets.query.refusals import place, refusal, refused_call, refused_text, refused_word
 
-__all__ = ["CURRENT_NODES", "check_collations", "check_deterministic", "refused_calls"]
+__all__ = ["CURRENT_NODES", "check_calls", "check_collations", "check_deterministic", "refused_calls"]
 
 _UNORDERED: Final = """
 any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg collect_list collect_set
@@ -62,10 +62,10 @@ def check_deterministic(
 
     `tables`: the columns of each upstream; without them, some things cannot be checked. Errors: `QueryError`.
     """
-    _check_calls(tokens)
+    check_calls(tokens)
     for name, (reason, clause) in _CLAUSES.items():
-        if any(node.args.get(name) for node in root.walk()):
-            raise refusal(reason, f"the query has {clause}")
+        for node in (each for each in root.walk() if each.args.get(name)):
+            raise refusal(reason, f"the query has {clause}{place(node)}")
     for node in root.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over rows")
     check_collations(root)
@@ -132,13 +132,20 @@ def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
             yield name, "NOT_DETERMINISTIC"
 
 
-def _check_calls(tokens: Sequence[Token]) -> None:
+def check_calls(tokens: Sequence[Token]) -> None:
+    """Refuse calls of functions that would not give the same again. Errors: `QueryError`."""
     for name, reason in refused_calls(tuple(tokens)):
         if reason in {"NOT_DETERMINISTIC", "UNSUPPORTED"} or name in _ENVIRONMENT:
-            raise refused_call("UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", name)
+            at = next(at for at, called in _calls(tokens) if called == name)
+            raise refused_call(
+                "UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", name, place(tokens[at])
+            )
     for at, name in _calls(tokens):
         if _has_chance(tokens, at, name):
-            raise refusal("ORDER_DEPENDENT", f"the query calls {name}(), whose result depends on the order of rows")
+            raise refusal(
+                "ORDER_DEPENDENT",
+                f"the query calls {name}(){place(tokens[at])}, whose result depends on the order of rows",
+            )
 
 
 def _calls(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:

@@ -16,7 +16,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from backfill_assets.errors import QueryError
-from backfill_assets.query.refusals import nearest, refusal
+from backfill_assets.query.refusals import nearest, place, refusal
 
 __all__ = ["Part", "items_of", "parse", "parse_parts", "tokenize", "upstream_named", "with_depth"]
 
@@ -147,7 +147,7 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
         raise _refused_hint(query, hint)
     pipes = [token for token in tokens if token.token_type == TokenType.PIPE_GT]
     if pipes:
-        raise refusal("UNSUPPORTED", f"the query has the pipe operator |> in line {pipes[0].line}")
+        raise refusal("UNSUPPORTED", f"the query has the pipe operator |>{place(pipes[0])}")
     try:
         roots = _Parser(dialect=Spark()).parse(tokens, query)
     except ParseError as error:
@@ -182,7 +182,7 @@ def upstream_named(table: exp.Table, upstreams: Collection[str]) -> str:
     if written not in upstreams and len(same) != 1:
         raise refusal(
             "UNKNOWN_UPSTREAM",
-            f"the query reads from {written!r}, which is not an upstream of the view",
+            f"the query reads from {written!r}{place(table)}, which is not an upstream of the view",
             hint=nearest(written, list(upstreams)),
         )
     return written if written in upstreams else same[0]

@@ -5,6 +5,8 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
+from sqlglot import Token, exp
+
 from backfill_assets.errors import QueryError
 from backfill_assets.query.functions import CLOCK_FUNCTIONS
 
@@ -12,6 +14,7 @@ __all__ = [
     "AGGREGATE_HINTS",
     "HINTS",
     "nearest",
+    "place",
     "refusal",
     "refused_call",
     "refused_clock",
@@ -75,10 +78,27 @@ def refusal(reason: str, message: str, *, hint: str = "") -> QueryError:
     return QueryError(message, reason=reason, hint=hint or HINTS.get(reason) or AGGREGATE_HINTS[reason])
 
 
-def refused_call(reason: str, name: str) -> QueryError:
-    """The error that refuses a call of a function."""
+def place(at: Token | exp.Expr) -> str:
+    """Where a token or a part of a query begins, as words that follow what is said of it; empty if that is not known.
+
+    Example:
+        >>> from sqlglot.dialects.spark import Spark
+        >>> place(Spark.Tokenizer().tokenize("SELECT a,\\n  b")[3])
+        ' in line 2, column 3'
+    """
+    if isinstance(at, Token):
+        return f" in line {at.line}, column {at.col - (at.end - at.start)}"
+    first = min(
+        (each.meta for each in at.walk() if "start" in each.meta), key=lambda meta: int(meta["start"]), default=None
+    )
+    return "" if first is None else f" in line {first['line']}, column {first['col'] - (first['end'] - first['start'])}"
+
+
+def refused_call(reason: str, name: str, where: str = "") -> QueryError:
+    """The error that refuses a call of a function; `where` it is (`place`)."""
     is_clock = name in CLOCK_FUNCTIONS and reason == "NOT_DETERMINISTIC"
-    return refused_clock(f"calls {name}()") if is_clock else refusal(reason, f"the query calls {name}()")
+    said = f"calls {name}(){where}"
+    return refused_clock(said) if is_clock else refusal(reason, f"the query {said}")
 
 
 def refused_word(word: str, *, hint: str = "") -> QueryError:

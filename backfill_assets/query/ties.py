@@ -14,7 +14,7 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.query.functions import TABLE_FUNCTIONS
 from backfill_assets.query.group_order import order_of_groups
 from backfill_assets.query.partition import has_aggregates
-from backfill_assets.query.refusals import refusal
+from backfill_assets.query.refusals import place, refusal
 
 __all__ = ["completed"]
 
@@ -73,11 +73,15 @@ def _windows(query: str, tokens: Sequence[Token], root: exp.Expr) -> Iterator[tu
         if name not in _TAKES_ORDER and not any(tokens[at].token_type == TokenType.ROWS for at in inside):
             continue
         if not inside:
-            raise _not_total(f"the query calls {name}() over a named window, or rows in no order", _WRITE_WINDOW)
+            raise _not_total(
+                f"the query calls {name}() over a named window, or rows in no order{place(token)}", _WRITE_WINDOW
+            )
         start = next((at for at in inside if tokens[at].token_type == TokenType.ORDER_BY), None)
         node = _window_between(root, tokens[inside[0]].start, tokens[inside[-1]].end)
         if start is None or node is None:
-            raise _not_total(f"the query calls {name}() over rows in no order", "give the window an ORDER BY")
+            raise _not_total(
+                f"the query calls {name}(){place(token)} over rows in no order", "give the window an ORDER BY"
+            )
         select = _checked_place(node, name)
         end = next((at for at in inside if at > start and _begins_frame(tokens, at)), inside[-1] + 1)
         if select is not None and select.args.get("group"):
