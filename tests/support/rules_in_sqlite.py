@@ -11,6 +11,8 @@ from functools import cache
 from itertools import combinations, product
 from typing import Any
 
+import sqlglot
+
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.key_classes import KeyClass, Lookup
 from backfill_assets.query.relational import RelationalQuery, analyze_relational
@@ -25,6 +27,7 @@ __all__ = [
     "followable",
     "meets_nulls",
     "of_table",
+    "runs",
     "told",
     "value_of",
     "values_of",
@@ -58,7 +61,7 @@ class Engine:
 
     def ask(self, template: str) -> list[Row]:
         places = {f"occurrence_{at}": f"place_{at}" for at in range(len(self.query.occurrences))}
-        cursor = self.database.execute(template.format(**places))
+        cursor = self.database.execute(_in_sqlite(template.format(**places)))
         self.names = [column[0] for column in cursor.description]
         return list(cursor)
 
@@ -66,6 +69,14 @@ class Engine:
         """What SQL over a row of the view gives."""
         named = ", ".join(f"? AS `{name}`" for name in self.names)
         return self.database.execute(f"SELECT {carrier} FROM (SELECT {named})", row).fetchone()[0]
+
+
+@cache
+def _in_sqlite(text: str) -> str:
+    """A query for SQLite, which has neither LEFT SEMI JOIN nor LEFT ANTI JOIN: they become EXISTS and NOT EXISTS."""
+    if " SEMI JOIN " in text or " ANTI JOIN " in text:
+        (text,) = sqlglot.transpile(text, read="spark", write="sqlite")
+    return text
 
 
 def of_table(rows: Rows, query: RelationalQuery) -> list[list[Row]]:
@@ -243,6 +254,18 @@ def values_of(query: RelationalQuery, steps: Steps, rows: Rows) -> list[Row]:
     with closing(Engine(query)) as engine:
         engine.bind(of_table(rows, query))
         return [row for at in steps.parameters for row in engine.ask(query.parameters[at].template)]
+
+
+def runs(query: RelationalQuery) -> bool:
+    """Whether SQLite runs a query: it refuses some that have a RIGHT JOIN in a subquery."""
+    kept = query.grouped.rows if query.grouped else query
+    for each in (query, kept):
+        with closing(Engine(each)) as engine:
+            try:
+                engine.rows([[] for _ in each.occurrences])
+            except sqlite3.OperationalError:
+                return False
+    return True
 
 
 def followable(query: RelationalQuery) -> list[tuple[str, ...]]:
