@@ -30,7 +30,7 @@ def first_seed(gate: int = 1) -> int:
 class Exercised:
     """Counts by topic, such as `rules`, and what the seeds were."""
 
-    def __init__(self, seeds: range) -> None:
+    def __init__(self, seeds: Sequence[int]) -> None:
         self.seeds = seeds
         self.counts: dict[str, Counter[str]] = {}
 
@@ -53,12 +53,12 @@ class Exercised:
 
     def __str__(self) -> str:
         """A line for each topic."""
-        first, last = self.seeds.start, self.seeds.stop - 1
+        seeds = f"{self.seeds[0]} to {self.seeds[-1]}" if len(self.seeds) > 3 else ", ".join(map(str, self.seeds))
         lines = (
             f"{topic}: {', '.join(f'{name} {count}' for name, count in counts.most_common())}"
             for topic, counts in self.counts.items()
         )
-        return "\n  ".join((f"seeds {first} to {last}", *lines))
+        return "\n  ".join((f"seeds {seeds}", *lines))
 
 
 def changes_of(before: Sequence[tuple[object, ...]], after: Sequence[tuple[object, ...]]) -> set[str]:
