@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.support.exercised import EXERCISED
 from tests.support.servers import FOLDER, Guard
 from tests.support.settings import FULL, JAVA, examples
 
@@ -39,6 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if FOLDER not in os.environ:
         guard = Guard()
         config.add_cleanup(guard.close)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what random queries have tried, also in the processes of xdist."""
+    for report in (each for kind in ("passed", "failed") for each in terminalreporter.stats.get(kind, ())):
+        for name, said in getattr(report, "user_properties", ()):
+            if name == EXERCISED and report.when == "call":
+                terminalreporter.write_line(f"{report.nodeid}: {said}")
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from tests.mutations.cases_copies import COPIES
 from tests.mutations.cases_core import CORE
 from tests.mutations.cases_corrected import CORRECTED
 from tests.mutations.cases_docs import DOCS
+from tests.mutations.cases_drawn import DRAWN
 from tests.mutations.cases_epochs import EPOCHS
 from tests.mutations.cases_files import FILES
 from tests.mutations.cases_found import FOUND
@@ -55,5 +56,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
-    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS,
+    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN,
 )  # fmt: skip

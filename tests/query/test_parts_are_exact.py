@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.relational import analyze_relational
-from tests.query.test_rules_are_exact import Engine, Row, analyzed, of_table, told
 from tests.support.drawn_queries import nested_queries, queries, queries_of_computed, tables
+from tests.support.rules_in_sqlite import Engine, Row, analyzed, of_table, told
 from tests.support.settings import examples
 
 

@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, Phase, assume, event, given, settings
 from hypothesis import strategies as st
 
 from backfill_assets.adapters.compute.first_rows import TooFewRowsError
-from tests.query.test_rules_are_exact import analyzed, followable, meets_nulls
 from tests.support.drawn_queries import (
     COLUMNS,
     changes,
@@ -19,6 +18,7 @@ from tests.support.drawn_queries import (
     tables,
 )
 from tests.support.followed_frames import after, frames, visible
+from tests.support.rules_in_sqlite import analyzed, followable, meets_nulls
 from tests.support.settings import examples
 
 if TYPE_CHECKING:

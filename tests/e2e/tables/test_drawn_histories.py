@@ -1,0 +1,90 @@
+"""Views over random queries on real Delta tables, refreshed by the product after each of several changes: each holds what the
+user's own text gives. Values are at the edges of their types. What was tried is counted."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from backfill_assets.adapters.compute import selectable_rows
+from backfill_assets.query.ddl import Column
+from backfill_assets.query.relational import analyze_relational
+from tests.support.drawn_lake import SCHEMA, TYPES, DrawnLake
+from tests.support.exercised import CHANGES, Exercised, changes_of, first_seed, operators_of
+from tests.support.wide_queries import wide_query
+
+pytestmark = pytest.mark.e2e
+
+Show = Callable[[str, object], None]
+COLUMNS = {name: tuple(Column(each, TYPES[kind]) for each, kind in some.items()) for name, some in SCHEMA.items()}
+OF_SPARK = ["INTERSECT ALL", "EXCEPT ALL", "grouping sets", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+IN_GATE = (4, 8)
+RULES = ["linear", "additive", "restricted", "full"]
+
+
+def test_views_follow_a_history_of_tables_in_the_products_refresh(tmp_path: Path, record_property: Show) -> None:
+    """Few views and steps, of seeds that follow changes by keys and by changed rows alone."""
+    seen = Exercised(IN_GATE)
+    for seed in seen.seeds:
+        _follow(DrawnLake(tmp_path / str(seed), Random(seed)), seen, views=2, steps=2)
+    seen.show(record_property)
+    seen.assert_all({"rules": ["linear", "restricted"], "changes": CHANGES})
+
+
+@pytest.mark.full
+def test_views_of_many_queries_follow_long_histories(
+    tmp_path: Path, record_property: Show, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every third lake Spark finds the rows, as it does of many."""
+    first = first_seed()
+    seen = Exercised(range(first, first + 12))
+    for seed in seen.seeds:
+        with monkeypatch.context() as patch:
+            if seed % 3 == 0:
+                patch.setattr(selectable_rows, "MOST_LOCAL", 0)
+            word = OF_SPARK[seed % len(OF_SPARK)]
+            _follow(DrawnLake(tmp_path / str(seed), Random(seed)), seen, views=4, steps=5, word=word)
+    seen.show(record_property)
+    seen.assert_all({"rules": RULES, "changes": CHANGES, "operators": OF_SPARK})
+
+
+def _follow(drawn: DrawnLake, seen: Exercised, *, views: int, steps: int, word: str = "") -> None:
+    """Keep views through some steps; one of their queries has an operator, if a `word` names it."""
+    random = drawn.random
+    queries = {f"view_{at}": _query(random, "" if at else word) for at in range(views)}
+    for name, query in queries.items():
+        drawn.view(name, query)
+    _refresh(drawn, queries, seen)
+    for _ in range(steps):
+        before = {name: drawn.rows(name) for name in SCHEMA}
+        for name in random.sample(sorted(SCHEMA), random.randint(1, 2)):
+            drawn.change(name)
+        seen.note("changes", *{kind for name in SCHEMA for kind in changes_of(before[name], drawn.rows(name))})
+        _refresh(drawn, queries, seen)
+    for query in queries.values():
+        seen.note("operators", *operators_of(query))
+
+
+def _query(random: Random, word: str) -> str:
+    """A query with an operator, or one that most often has a rule for changes of all its tables: others are computed in full
+    whatever changes."""
+    while True:
+        text = wide_query(random, SCHEMA, spark=True)
+        used = {name: columns for name, columns in COLUMNS.items() if f" {name} " in text}
+        if word:
+            if word in operators_of(text):
+                return text
+        elif (query := analyze_relational(text, used)).steps(query.upstreams).rule != "full" or random.random() < 0.04:
+            return text
+
+
+def _refresh(drawn: DrawnLake, queries: dict[str, str], seen: Exercised) -> None:
+    drawn.bind()
+    for name, query in queries.items():
+        report = drawn.lake.project.refresh(name).report
+        expected = drawn.expected(query)
+        assert drawn.found(name) == expected, (seen.seeds, name, query, {each: drawn.rows(each) for each in SCHEMA})
+        seen.note("rules", *(epoch.rule or "rows or groups" for epoch in report.epochs))
+        seen.note("in full", *(epoch.why_full for epoch in report.epochs if epoch.why_full))
+        seen.note("results", "rows" if expected else "no rows")
