@@ -22,6 +22,7 @@ from backfill_assets.query.determinism import check_collations, refused_calls
 from backfill_assets.query.expressions import (
     Scope,
     check_expressions,
+    check_stars,
     check_used,
     checked_columns,
     name_parts,
@@ -137,13 +138,19 @@ def check_groups(query: str, tokens: list[Token]) -> Part:
     parts = parse_parts(query, tokens, clauses=CLAUSES)
     if len(parts) > 1:
         raise refusal("AGGREGATE_UNION", "the query has UNION ALL of parts that aggregate")
-    check_collations(parts[0].select)
     _check_clauses(parts[0])
+    check_stars(parts[0])
+    for each in (*parts[0].select.expressions, *_listed(parts[0].select.args.get("group"))):
+        check_collations(each)
     _check_calls(parts[0])
     for name, reason in refused_calls(parts[0].tokens):
         if reason == "GENERATOR":
             raise refusal(reason, f"the query calls {name}()")
     return parts[0]
+
+
+def _listed(node: exp.Expr | None) -> list[exp.Expr]:
+    return [] if node is None else [node]
 
 
 def check_forms(query: str, part: Part) -> None:

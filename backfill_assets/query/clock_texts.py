@@ -6,14 +6,15 @@ from a row is the row's own: whether it is a time of day is not known here.
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
-__all__ = ["CLOCK_NODES", "is_text", "reads_clock"]
+__all__ = ["CLOCK_NODES", "holds_times", "may_be_time", "reads_clock"]
 
 _WORD: Final = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-_TIME_OF_DAY: Final = re.compile(r"\s*T?\d{1,2}:\d{1,2}")
+_TIME_OF_DAY: Final = re.compile(r"\s*(T\d{1,2}(\D|$)|\d{1,2}:\d{1,2})")
 CLOCK_NODES: Final = (exp.Literal, exp.RawString, exp.Concat, exp.DPipe, exp.Cast)
 """Strings that may mean the clock's time."""
 _MAKES_TEXT: Final = (
@@ -22,8 +23,19 @@ _MAKES_TEXT: Final = (
 )
 _WITH_ZONE: Final = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMP)
 """What sqlglot calls Spark's TIMESTAMP and TIMESTAMP_LTZ, and the type of `to_timestamp`."""
-_ALWAYS_TEXT: Final = (
-    *(exp.ConcatWs, exp.DPipe, exp.Hex, exp.Initcap, exp.Left, exp.Lower, exp.MD5, exp.Pad, exp.RegexpExtract),
+_TEXTS: Final = (
+    *(
+        exp.Concat,
+        exp.ConcatWs,
+        exp.DPipe,
+        exp.Hex,
+        exp.Initcap,
+        exp.Left,
+        exp.Lower,
+        exp.MD5,
+        exp.Pad,
+        exp.RegexpExtract,
+    ),
     *(
         exp.RegexpReplace,
         exp.Repeat,
@@ -36,92 +48,147 @@ _ALWAYS_TEXT: Final = (
     ),
     *(exp.Translate, exp.Trim, exp.Upper),
 )
+"""Functions that return a string, or a list of them."""
 _TAKES_TEXT: Final = (
-    *_ALWAYS_TEXT,
+    *_TEXTS,
     *(exp.Contains, exp.EndsWith, exp.Length, exp.RegexpSplit, exp.Split, exp.StartsWith, exp.StrPosition),
 )
 """Functions with parameters of text; those of `date_format` are a time and a pattern."""
 _PATTERNS: Final = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo)
-_KEEPS: Final = (exp.Concat, exp.DPipe, exp.Bracket)
+_NEVER_TIMES: Final = (
+    *_TEXTS,
+    exp.Literal,
+    exp.RawString,
+    exp.Null,
+    exp.Boolean,
+    exp.Predicate,
+    exp.Connector,
+    exp.Not,
+)
 _COMPARES: Final = (
     *(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In),
-    *(exp.Nullif,),
+    *(exp.Add, exp.Sub),
 )
-_ALIKE: Final = (exp.Coalesce, exp.Greatest, exp.Least)
-"""Functions whose arguments and result have one type."""
-_OF_TIMES: Final = re.compile(r"date|day|extract|hour|minute|month|quarter|second|time|trunc|ts_or_ds|unix|week|year")
+_OF_TIMES: Final = re.compile(r"date|day|^extract|hour|minute|month|quarter|second|time|trunc|ts_or_ds|unix|week|year")
 """What the name of a function has in it that takes dates or times."""
 
-IsText = Callable[[exp.Column], bool]
+_TIMES: Final = re.compile(r"\b(DATE|TIME|TIMESTAMP\w*|VARIANT)\b", re.IGNORECASE)
+
+NoTime = Callable[[exp.Column], bool]
+"""Says which columns hold no dates or times for certain."""
 
 
-def reads_clock(node: exp.Expr, of_text: IsText) -> bool:
+def reads_clock(node: exp.Expr, no_time: NoTime) -> bool:
     """Whether Spark may read a string, one of `CLOCK_NODES`, as the clock's date or time: not if it stays a string, or is
-    compared with strings. `of_text` says which columns are strings for certain."""
+    compared with what is no time."""
     if isinstance(node, exp.Cast):
         return _casts_computed_text(node)
     text = _constant_text(node) or ""
     is_word = _WORD.match(text) is not None
-    return (is_word or _TIME_OF_DAY.match(text) is not None) and _becomes_time(node, of_text, is_word=is_word)
+    return (is_word or _TIME_OF_DAY.match(text) is not None) and _Place(no_time, is_word).becomes_time(node)
 
 
-def is_text(node: exp.Expr, of_text: IsText) -> bool:
-    """Whether an expression is a string for certain."""
-    match node.unnest():
-        case exp.Column() as column:
-            return of_text(column)
-        case exp.Cast() as cast:
-            return cast.is_type(*exp.DataType.TEXT_TYPES)
-        case exp.If() | exp.Case() as inner:
-            return all(isinstance(each.unnest(), exp.Null) or is_text(each, of_text) for each in _branches(inner))
-        case exp.Coalesce() as first:
-            return all(is_text(each, of_text) for each in (first.this, *first.expressions))
-        case other:
-            return _constant_text(other) is not None or isinstance(other, _ALWAYS_TEXT)
+def holds_times(kind: str) -> bool:
+    """Whether values of a type, as Spark writes it, are dates or times, or have such in them.
+
+    Example:
+        >>> holds_times("STRUCT<a: INT, at: TIMESTAMP>"), holds_times("STRING")
+        (True, False)
+    """
+    return _TIMES.search(kind) is not None
 
 
-def _becomes_time(node: exp.Expr, of_text: IsText, *, is_word: bool) -> bool:
-    """Whether a string may become a time where it is."""
-    parent = node.parent
-    while isinstance(parent, exp.Paren | exp.Tuple | exp.Any | exp.All):
-        node, parent = parent, parent.parent
-    if isinstance(parent, exp.Alias | exp.Select):
-        return _in_list(node, of_text, is_word=is_word)
-    if isinstance(parent, exp.If | exp.Case):
-        return _in_branch(node, parent, of_text)
-    if isinstance(parent, (*_COMPARES, *_ALIKE)):
-        beside = all(is_text(each, of_text) for each in parent.iter_expressions() if each is not node)
-        return not beside or (isinstance(parent, _ALIKE) and _becomes_time(parent, of_text, is_word=is_word))
-    return _is_argument_of_time(node, parent, is_word=is_word)
-
-
-def _is_argument_of_time(node: exp.Expr, parent: exp.Expr | None, *, is_word: bool) -> bool:
-    """The same of arguments. For a function that is not known here, a word may be a time, and a time of day if its name
-    tells of times."""
-    if isinstance(parent, exp.Cast):
-        return parent.is_type(*(exp.DataType.TEMPORAL_TYPES if is_word else _WITH_ZONE))
-    if isinstance(parent, exp.TimeToStr):
-        return parent.this is node
-    if isinstance(parent, (*_PATTERNS, *_KEEPS)) or (isinstance(parent, _TAKES_TEXT) and parent.find(exp.Column)):
+def may_be_time(node: exp.Expr, no_time: NoTime) -> bool:
+    """Whether an expression may be a date or a time."""
+    inner = node.unnest()
+    match inner:
+        case exp.Column():
+            return not no_time(inner)
+        case exp.Cast():
+            return inner.is_type(*exp.DataType.TEMPORAL_TYPES)
+        case exp.If() | exp.Case():
+            return any(may_be_time(each, no_time) for each in _branches(inner))
+    if isinstance(inner, _NEVER_TIMES):
         return False
-    return is_word or (isinstance(parent, exp.Func) and _OF_TIMES.search(_name(parent)) is not None)
+    is_named = isinstance(inner, exp.Func) and _OF_TIMES.search(_name(inner)) is not None
+    return is_named or any(may_be_time(each, no_time) for each in inner.iter_expressions())
 
 
-def _in_list(item: exp.Expr, of_text: IsText, *, is_word: bool) -> bool:
-    """Whether a string of a SELECT list may become a time beside what other parts of a set operation have in its place, or
-    where the query is compared with a time."""
-    item = item.parent if isinstance(item.parent, exp.Alias) else item
-    select = item.parent
-    if not isinstance(select, exp.Select):
-        return False
-    query = _whole_query(select)
-    lists = [each.expressions for each in _selects(query) if each is not select]
-    if any(each.is_star for several in (select.expressions, *lists) for each in several):
-        return False
-    at = next((at for at, each in enumerate(select.expressions) if each is item), len(select.expressions))
-    if any(not is_text(each.unalias(), of_text) for several in lists for each in several[at : at + 1]):
-        return True
-    return isinstance(query.parent, _COMPARES) and _becomes_time(query, of_text, is_word=is_word)
+@dataclass(frozen=True)
+class _Place:
+    """Where a string is: one of the words, or a time of day. `seen` are the columns by whose names it was followed."""
+
+    no_time: NoTime
+    is_word: bool
+    seen: frozenset[str] = frozenset()
+
+    def becomes_time(self, node: exp.Expr) -> bool:
+        """Whether what has the string's value may become a time."""
+        parent = node.parent
+        while isinstance(parent, exp.Paren | exp.Tuple | exp.Any | exp.All):
+            node, parent = parent, parent.parent
+        if isinstance(parent, exp.Alias | exp.Select):
+            return self._in_list(node)
+        if isinstance(parent, exp.If | exp.Case):
+            return self._in_branch(node, parent)
+        if isinstance(parent, _COMPARES):
+            return self._beside(node, parent)
+        return self._as_argument(node, parent)
+
+    def _beside(self, node: exp.Expr, parent: exp.Expr) -> bool:
+        return any(may_be_time(each, self.no_time) for each in parent.iter_expressions() if each is not node)
+
+    def _as_argument(self, node: exp.Expr, parent: exp.Expr | None) -> bool:
+        """Of functions that are not known here, a word may be a time. A time of day may be one beside times, or where the
+        result is one."""
+        if isinstance(parent, exp.Cast):
+            return parent.is_type(*(exp.DataType.TEMPORAL_TYPES if self.is_word else _WITH_ZONE))
+        if isinstance(parent, exp.TimeToStr):
+            return parent.this is node
+        is_pattern = isinstance(parent, _PATTERNS) or (isinstance(parent, _TAKES_TEXT) and parent.find(exp.Column))
+        if is_pattern or self.is_word:
+            return not is_pattern and self._is_word_of_time(node, parent)
+        if not isinstance(parent, exp.Func | exp.Bracket | exp.Dot | exp.PropertyEQ):
+            return False
+        is_named = isinstance(parent, exp.Func) and _OF_TIMES.search(_name(parent)) is not None
+        return is_named or self._beside(node, parent) or self.becomes_time(parent)
+
+    def _is_word_of_time(self, node: exp.Expr, parent: exp.Expr | None) -> bool:
+        if isinstance(parent, exp.Coalesce | exp.Nullif):
+            return self._beside(node, parent)
+        return not isinstance(parent, exp.Concat | exp.DPipe | exp.Bracket)
+
+    def _in_list(self, item: exp.Expr) -> bool:
+        """Whether it may become a time beside what other parts of a set operation have in its place, where the query is
+        compared with a time, or where its name is."""
+        item = item.parent if isinstance(item.parent, exp.Alias) else item
+        select = item.parent
+        if not isinstance(select, exp.Select):
+            return False
+        query = _whole_query(select)
+        lists = [each.expressions for each in _selects(query) if each is not select]
+        at = next((at for at, each in enumerate(select.expressions) if each is item), len(select.expressions))
+        is_known = not any(each.is_star for several in (select.expressions, *lists) for each in several)
+        others = [each for several in lists for each in several[at : at + 1]] if is_known else []
+        if any(may_be_time(each.unalias(), self.no_time) for each in others):
+            return True
+        if isinstance(query.parent, _COMPARES) and self.becomes_time(query):
+            return True
+        name = item.alias_or_name.lower()
+        if self.is_word or not name or name in self.seen:
+            return False
+        inside = replace(self, seen=self.seen | {name})
+        named = (each for each in item.root().find_all(exp.Column) if each.name.lower() == name)
+        return any(inside.becomes_time(each) for each in named)
+
+    def _in_branch(self, node: exp.Expr, parent: exp.If | exp.Case) -> bool:
+        if parent.this is node:  # IF('today', …) is none, CASE x WHEN 'today' is compared with x
+            subject = parent.parent.this if isinstance(parent.parent, exp.Case) else None
+            return subject is None or may_be_time(subject, self.no_time)
+        if any(may_be_time(each, self.no_time) for each in _branches(parent)):
+            return True
+        whole = parent.parent if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) else parent
+        return not self.is_word and self.becomes_time(whole)
 
 
 def _whole_query(select: exp.Expr) -> exp.Expr:
@@ -141,14 +208,6 @@ def _selects(query: exp.Expr) -> Iterator[exp.Select]:
             yield from _selects(query.expression)
         case exp.Subquery():
             yield from _selects(query.this)
-
-
-def _in_branch(node: exp.Expr, parent: exp.If | exp.Case, of_text: IsText) -> bool:
-    if parent.this is not node:
-        others = (each.unnest() for each in _branches(parent))
-        return any(not isinstance(each, exp.Null) and not is_text(each, of_text) for each in others)
-    subject = parent.parent.this if isinstance(parent.parent, exp.Case) else None  # CASE x WHEN 'today'
-    return subject is None or not is_text(subject, of_text)
 
 
 def _name(call: exp.Func) -> str:

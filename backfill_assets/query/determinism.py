@@ -5,6 +5,7 @@ Whenever something is computed again, in any session and over any number of task
 rows; every strategy, every repeated plan and every proof depends on this.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
@@ -12,7 +13,7 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.spark import Spark
 
-from backfill_assets.query.clock_texts import CLOCK_NODES, is_text, reads_clock
+from backfill_assets.query.clock_texts import CLOCK_NODES, holds_times, may_be_time, reads_clock
 from backfill_assets.query.current_words import called_words
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
@@ -40,6 +41,9 @@ _COLLECTS: Final = frozenset({"array_agg", "collect_list", "collect_set"})
 _ORDERS: Final = frozenset({"array_max", "array_min", "array_sort", "cardinality", "size", "sort_array"})
 """Functions that make the order of a collected array irrelevant, if the array is their only argument."""
 _AFTER_CALL: Final = frozenset({"filter", "over"})
+_EXACT_TYPES: Final = re.compile(
+    r"(STRING|BINARY|BOOLEAN|DATE|TIMESTAMP\w*|TINYINT|SMALLINT|INT|BIGINT|DECIMAL.*)", re.IGNORECASE
+)
 _DIRECTIONS: Final = frozenset({"asc", "desc", "nulls"})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
@@ -62,7 +66,7 @@ def check_deterministic(
 
     `tables`: the columns of each upstream; without them, some things cannot be checked. Errors: `QueryError`.
     """
-    check_calls(tokens)
+    check_calls(tokens, None if tables is None else _exact(root, tables))
     for name, (reason, clause) in _CLAUSES.items():
         for node in (each for each in root.walk() if each.args.get(name)):
             raise refusal(reason, f"the query has {clause}{place(node)}")
@@ -77,17 +81,18 @@ def check_deterministic(
         root, {name.lower(): [each.name.lower() for each in some] for name, some in tables.items()}
     ):
         raise refused_word(word, hint=f"if a column is meant, name its table: t.{word}")
-    texts = _texts(root, tables)
+    timeless = _timeless(root, tables)
     for node in root.find_all(*CLOCK_NODES):
-        if reads_clock(node, _is_one_of(texts)):
+        if reads_clock(node, _is_one_of(timeless)):
             raise refused_text(node.sql("spark"))
 
 
 def check_collations(root: exp.Expr) -> None:
     """Refuse a query in which different strings are equal: the choice made by groups, extremes and LIMIT would be arbitrary.
     Errors: `QueryError`."""
-    types = (node.args.get("collate") for node in root.find_all(exp.DataType))
-    if root.find(exp.Collate) is not None or any(types):
+    types = [node.args["collate"] for node in root.find_all(exp.DataType) if node.args.get("collate")]
+    named = [node.expression for node in root.find_all(exp.Collate)]
+    if any(each.name.upper() != "UTF8_BINARY" for each in (*types, *named)):
         raise refusal(
             "UNSUPPORTED",
             "the query has a collation, by which different strings are equal",
@@ -95,26 +100,25 @@ def check_collations(root: exp.Expr) -> None:
         )
 
 
-def _texts(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
-    """The names that are strings wherever they are columns, or what the query defines by them."""
+def _timeless(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
+    """The names that hold no dates or times wherever they are columns, or what the query defines by them."""
     columns = [each for some in tables.values() for each in some]
     given: dict[str, list[exp.Expr]] = {}
     for each in root.find_all(exp.Alias):
         given.setdefault(each.alias.lower(), []).append(each.this)
-    others = {each.name.lower() for each in columns if each.type != "STRING"}
+    others = {each.name.lower() for each in columns if holds_times(each.type)}
     others |= {each.name.lower() for alias in root.find_all(exp.TableAlias) for each in alias.columns}
-    texts = {each.name.lower() for each in columns} - others - given.keys()
+    names = {each.name.lower() for each in columns} - others - given.keys()
     before = None
-    while texts != before:
-        before = frozenset(texts)
-        texts |= {
-            name for name in given.keys() - others if all(is_text(each, _is_one_of(before)) for each in given[name])
-        }
-    return texts
+    while names != before:
+        before = frozenset(names)
+        no_time = _is_one_of(before)
+        names |= {name for name in given.keys() - others if not any(may_be_time(each, no_time) for each in given[name])}
+    return names
 
 
 def _is_one_of(names: Collection[str]) -> Callable[[exp.Column], bool]:
-    return lambda column: column.name.lower() in names
+    return lambda column: any(part.name.lower() in names for part in column.parts)
 
 
 def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
@@ -132,16 +136,19 @@ def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
             yield name, "NOT_DETERMINISTIC"
 
 
-def check_calls(tokens: Sequence[Token]) -> None:
-    """Refuse calls of functions that would not give the same again. Errors: `QueryError`."""
+def check_calls(tokens: Sequence[Token], exact: Collection[str] | None = None) -> None:
+    """Refuse calls of functions that would not give the same again. Of the columns in `exact`, if they are known, values that
+    are equal are the same. Errors: `QueryError`."""
     for name, reason in refused_calls(tuple(tokens)):
         if reason in {"NOT_DETERMINISTIC", "UNSUPPORTED"} or name in _ENVIRONMENT:
-            at = next(at for at, called in _calls(tokens) if called == name)
+            empty = name in ZERO_ARGUMENT_CLOCKS
+            calls = (at for at, called in _calls(tokens) if called == name)
+            at = next(at for at in calls if not empty or tokens[at + 2].token_type == TokenType.R_PAREN)
             raise refused_call(
                 "UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", name, place(tokens[at])
             )
     for at, name in _calls(tokens):
-        if _has_chance(tokens, at, name):
+        if _has_chance(tokens, at, name, exact):
             raise refusal(
                 "ORDER_DEPENDENT",
                 f"the query calls {name}(){place(tokens[at])}, whose result depends on the order of rows",
@@ -155,25 +162,43 @@ def _calls(tokens: Sequence[Token]) -> Iterator[tuple[int, str]]:
             yield at, token.text.lower()
 
 
-def _has_chance(tokens: Sequence[Token], at: int, name: str) -> bool:
+def _has_chance(tokens: Sequence[Token], at: int, name: str, exact: Collection[str] | None) -> bool:
     """Whether the result of a call depends on the order of rows."""
-    if name in _OF_EQUAL_VALUES and _is_of_equal_values(tokens, at):
+    if name in _OF_EQUAL_VALUES and _is_of_equal_values(tokens, at, exact):
         return False
     if name in _FIRST_OF_WINDOW:
         return "over" not in _words_after(tokens, at)[0]
     return name in _ORDER_DEPENDENT and not (name in _COLLECTS and _is_put_in_order(tokens, at))
 
 
-def _is_of_equal_values(tokens: Sequence[Token], at: int) -> bool:
+def _is_of_equal_values(tokens: Sequence[Token], at: int, exact: Collection[str] | None) -> bool:
     """Whether values are put in order by themselves, as in `listagg(x) WITHIN GROUP (ORDER BY x)` and `mode() WITHIN GROUP
-    (ORDER BY x)`. And `mode(x, true)` gives the lowest of the most frequent ones."""
+    (ORDER BY x)`. And `mode(x, true)` gives the lowest of the most frequent ones. But 0.0 and -0.0 are equal, and not
+    the same."""
     end = _after_brackets(tokens, at + 1)
     arguments = [_spelling(each) for each in items_of(tokens[at + 2 : end - 1])]
+    values = arguments[0][1:] if arguments[0][:1] == ("distinct",) else arguments[0]
     ordered = _within_group(tokens, end)
     if ordered is None:
-        return tokens[at].text.lower() == "mode" and len(arguments) == 2 and arguments[1] == ("true",)
-    values = arguments[0][1:] if arguments[0][:1] == ("distinct",) else arguments[0]
-    return _spelling(ordered) == values if values else ordered != []
+        is_lowest = tokens[at].text.lower() == "mode" and len(arguments) == 2 and arguments[1] == ("true",)
+        return is_lowest and _is_exact(values, exact)
+    return bool(ordered) and (not values or _spelling(ordered) == values) and _is_exact(_spelling(ordered), exact)
+
+
+def _is_exact(value: tuple[str, ...], exact: Collection[str] | None) -> bool:
+    """Whether equal values are the same: those of a column that is known, and texts."""
+    if exact is None or value[-3:] == ("as", "string", ")"):
+        return True
+    return value[-1] in exact and all(each == "." for each in value[1::2])
+
+
+def _exact(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
+    """The names that are columns of exact types alone, wherever they are columns."""
+    columns = [each for some in tables.values() for each in some]
+    given = {each.alias.lower() for each in root.find_all(exp.Alias, exp.CTE, exp.Subquery)}
+    given |= {each.name.lower() for alias in root.find_all(exp.TableAlias) for each in alias.columns}
+    inexact = {each.name.lower() for each in columns if not _EXACT_TYPES.fullmatch(each.type)}
+    return {each.name.lower() for each in columns} - given - inexact
 
 
 def _within_group(tokens: Sequence[Token], at: int) -> list[Token] | None:
@@ -212,7 +237,7 @@ def _words_after(tokens: Sequence[Token], at: int) -> tuple[set[str], int]:
     words: set[str] = set()
     end = _after_brackets(tokens, at + 1)
     while end + 1 < len(tokens):
-        word = tokens[end].text.lower()
+        word = "" if tokens[end].token_type == TokenType.IDENTIFIER else tokens[end].text.lower()
         if word in _AFTER_CALL:
             words.add(word)
             opens = tokens[end + 1].token_type == TokenType.L_PAREN

@@ -10,7 +10,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from backfill_assets.query.clock_texts import CLOCK_NODES, reads_clock
+from backfill_assets.query.clock_texts import CLOCK_NODES, holds_times, reads_clock
 from backfill_assets.query.column_names import check_column_name
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import CURRENT_NODES, refused_calls
@@ -98,7 +98,7 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
     for node in part.select.find_all(*CURRENT_NODES):
         raise refused_word(node.sql("spark"))
     for node in part.select.find_all(*CLOCK_NODES):
-        if reads_clock(node, partial(_is_text, scope)):
+        if reads_clock(node, partial(_has_no_time, scope)):
             raise refused_text(node.sql("spark"))
     check_stars(part)
     aliases: set[str] = set()
@@ -112,17 +112,16 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
 
 def check_stars(part: Part) -> None:
     """Refuse `*` that is more than all columns of the upstream, as far as the text shows. Errors: `QueryError`."""
-    for item in part.select.expressions:
-        for star in item.find_all(exp.Star):
-            column = star.parent if isinstance(star.parent, exp.Column) else star
-            if isinstance(star.parent, exp.Count):
-                continue
-            if column is not item or any(value for name, value in star.args.items() if name != "except_"):
-                raise refusal("STAR", f"the query has * inside an expression: {item.sql('spark')}")
-            if isinstance(column, exp.Column) and [each.lower() for each in name_parts(column)[:-1]] != [
-                part.qualifier.lower()
-            ]:
-                raise refusal("STAR", f"the query has {column.sql('spark')}, all fields of a struct")
+    for star in part.select.find_all(exp.Star):
+        column = star.parent if isinstance(star.parent, exp.Column) else star
+        if isinstance(star.parent, exp.Count):
+            continue
+        changed = any(value for name, value in star.args.items() if name != "except_")
+        if changed or column.parent is not part.select or column.arg_key != "expressions":
+            raise refusal("STAR", "the query has * inside an expression")
+        names = [each.lower() for each in name_parts(column)[:-1]] if isinstance(column, exp.Column) else []
+        if names not in ([], [part.qualifier.lower()]):
+            raise refusal("STAR", f"the query has {column.sql('spark')}, all fields of a struct")
 
 
 def outputs(part: Part, scope: Scope, *, named: bool) -> list[list[Output]]:
@@ -163,9 +162,9 @@ def _check_calls(part: Part, accepted: Collection[str]) -> None:
             raise refused_call(reason, name)
 
 
-def _is_text(scope: Scope, column: exp.Column) -> bool:
+def _has_no_time(scope: Scope, column: exp.Column) -> bool:
     found = scope.resolve(name_parts(column))
-    return found is not None and not found[1] and found[0].type == "STRING"
+    return found is not None and not holds_times(found[0].type)
 
 
 def _check_names(expression: exp.Expr, scope: Scope, aliases: Collection[str]) -> None:

@@ -39,7 +39,8 @@ HINTS: Final = MappingProxyType({
     "NOT_A_QUERY": "write one query: SELECT expressions FROM an upstream",
     "NOT_DETERMINISTIC": "the same record must always give the same row; use the record's own columns, "
     "such as _timestamp, _partition and _offset",
-    "ORDER_DEPENDENT": "order what is collected, as in array_sort(collect_list(x)); or take min, max, count or sum",
+    "ORDER_DEPENDENT": "order what is collected, as in array_sort(collect_list(x)) or listagg(x) WITHIN GROUP "
+    "(ORDER BY x); or take min, max, count or sum",
     "ORDER_NOT_TOTAL": "order the rows by columns that tell them apart",
     "ORDER_LIMIT": "a table has no order; sort and limit when reading the view",
     "STAR": "name the fields one by one",

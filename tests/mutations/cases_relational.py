@@ -20,8 +20,8 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="a name that the query gives is taken for that of a text",
         file="backfill_assets/query/determinism.py",
-        old="    texts = {each.name.lower() for each in columns} - others - given.keys()",
-        new="    texts = {each.name.lower() for each in columns} - others",
+        old="    names = {each.name.lower() for each in columns} - others - given.keys()",
+        new="    names = {each.name.lower() for each in columns} - others",
         tests=(QUERY,),
     ),
     Mutation(
@@ -41,14 +41,14 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="a condition keeps a text beside dates",
         file="backfill_assets/query/clock_texts.py",
-        old="        return _in_branch(node, parent, of_text)",
-        new="        return False",
+        old="            return self._in_branch(node, parent)",
+        new="            return False",
         tests=(QUERY,),
     ),
     Mutation(
         name="different strings are equal",
         file="backfill_assets/query/determinism.py",
-        old="    if root.find(exp.Collate) is not None or any(types):",
+        old='    if any(each.name.upper() != "UTF8_BINARY" for each in (*types, *named)):',
         new="    if not root:",
         tests=(QUERY,),
     ),
@@ -132,22 +132,22 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="a text may mean the clock's time in a query of any shape",
         file="backfill_assets/query/determinism.py",
-        old='    others = {each.name.lower() for each in columns if each.type != "STRING"}',
+        old="    others = {each.name.lower() for each in columns if holds_times(each.type)}",
         new="    others: set[str] = set()",
         tests=(QUERY,),
     ),
     Mutation(
         name="a text of a SELECT list becomes no time beside other parts of a set operation",
         file="backfill_assets/query/clock_texts.py",
-        old="        return _in_list(node, of_text, is_word=is_word)",
-        new="        return False",
+        old="            return self._in_list(node)",
+        new="            return False",
         tests=("tests/query/test_clock_texts.py",),
     ),
     Mutation(
         name="a time of day is compared with times",
         file="backfill_assets/query/clock_texts.py",
-        old="        return not beside or (",
-        new="        return (is_word and not beside) or (",
+        old="            return self._beside(node, parent)\n        return self._as",
+        new="            return self.is_word and self._beside(node, parent)\n        return self._as",
         tests=("tests/query/test_clock_texts.py",),
     ),
     Mutation(

@@ -96,7 +96,7 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="a text that a time is compared with may mean the clock's",
         file="backfill_assets/query/expressions.py",
-        old="""return found is not None and not found[1] and found[0].type == "STRING\"""",
+        old="return found is not None and not holds_times(found[0].type)",
         new="return found is not None",
         tests=("tests/query/test_rowwise.py::test_what_is_not_row_wise_is_refused_with_its_code_and_a_hint",),
     ),

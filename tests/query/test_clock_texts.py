@@ -6,7 +6,7 @@ from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.query import analyze
 
-T = parse_schema("id INT, name STRING, at TIMESTAMP, day DATE, plain TIMESTAMP_NTZ")
+T = parse_schema("id INT, name STRING, at TIMESTAMP, day DATE, plain TIMESTAMP_NTZ, s STRUCT<a: INT, b: STRING>")
 
 OF_THE_CLOCK = [
     "SELECT id FROM t WHERE at > '12:30'",
@@ -21,7 +21,19 @@ OF_THE_CLOCK = [
     "SELECT id, date_trunc('DAY', '12:30') AS c FROM t",
     "SELECT id, timestampadd(HOUR, 1, '12:30') AS c FROM t",
     "SELECT id, IF(id = 1, lower('TODAY'), day) AS c FROM t",
-    "SELECT id FROM t WHERE day = coalesce('today', name)",
+    "SELECT id FROM t WHERE at = coalesce('12:30', name) OR at > nullif('12:30', name)",
+    "SELECT id FROM t WHERE at > IF(id = 1, '12:30', '13:30')",
+    "SELECT id, CAST(CASE id WHEN 1 THEN '12:30' ELSE name END AS TIMESTAMP) AS c FROM t",
+    "SELECT id, at AS c FROM t UNION ALL SELECT id, IF(id = 1, '12:30', name) FROM u",
+    "SELECT id FROM t WHERE at > 'T12'",
+    "SELECT id, nvl2(id, at, '12:30') AS c FROM t",
+    "SELECT id, decode(id, 1, at, '12:30') AS c FROM t",
+    "SELECT id, array(at, '12:30') AS c FROM t",
+    "SELECT id, lag(at, 1, '12:30') OVER (ORDER BY id) AS c FROM t",
+    "SELECT id, at - '12:30' AS c FROM t",
+    "SELECT id FROM t WHERE at > array('12:30')[0] OR at > struct('12:30' AS a).a",
+    "SELECT id, '12:30' AS c, at > c AS late FROM t",
+    "WITH cuts AS (SELECT id, '12:30' AS c FROM u) SELECT id FROM t JOIN cuts USING (id) WHERE at > c",
     "SELECT id FROM t WHERE at IN (SELECT 'today' AS d FROM u)",
     "SELECT id FROM t WHERE at > (SELECT max('12:30') AS d FROM u) AND at > (SELECT '12:30')",
     "SELECT id FROM t WHERE at IN (SELECT name FROM u UNION ALL SELECT '12:30')",
@@ -43,6 +55,11 @@ TEXTS = [
     "SELECT id FROM (SELECT id, date_format(at, 'HH:mm') AS c FROM t) JOIN u USING (id) WHERE c < '12:30'",
     "SELECT id, name FROM t UNION ALL (SELECT id, 'today' FROM u)",
     "SELECT id FROM t WHERE name IN (SELECT 'today' FROM u)",
+    "SELECT id FROM t WHERE s.b > '12:30' OR concat(name, ':00') = '12:30' OR split(name, ',')[0] < '12:30'",
+    "SELECT id FROM t WHERE split_part(name, ',', 1) = '12:30' OR get_json_object(name, '$.a') = '12:30'",
+    "SELECT id FROM t WHERE reverse(name) = '12:30' OR named_struct('a', name).a = '12:30' OR char(id) = '1:30'",
+    "SELECT id FROM t WHERE exists(array(name), x -> name = '12:30') OR name IN ('T1000', '16:9')",
+    "SELECT id, '12:30' AS c, name > c AS late FROM t",
     "SELECT id FROM t WHERE plain = CAST('2024-01-01 12:30' AS TIMESTAMP_NTZ)",
 ]
 

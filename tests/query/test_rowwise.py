@@ -220,6 +220,8 @@ REFUSED = [
     ("DUPLICATE_COLUMN", "SELECT a, b AS A FROM orders"),
     ("STAR", "SELECT st.* FROM orders"),
     ("STAR", "SELECT struct(*) AS s FROM orders"),
+    ("STAR", "SELECT a FROM orders WHERE hash(*) % 2 = 0"),
+    ("STAR", "SELECT a FROM orders UNION ALL SELECT a FROM orders WHERE struct(orders.*) IS NOT NULL"),
     ("AGGREGATE", "SELECT sum(a) AS s FROM orders"),
     ("AGGREGATE", "SELECT count(*) AS s FROM orders"),
     ("AGGREGATE", "SELECT Max_By(a, b) AS s FROM orders"),
