@@ -140,17 +140,14 @@ def check_groups(query: str, tokens: list[Token]) -> Part:
         raise refusal("AGGREGATE_UNION", "the query has UNION ALL of parts that aggregate")
     _check_clauses(parts[0])
     check_stars(parts[0])
-    for each in (*parts[0].select.expressions, *_listed(parts[0].select.args.get("group"))):
+    group = parts[0].select.args.get("group")
+    for each in [*parts[0].select.expressions, *([group] if group else [])]:
         check_collations(each)
     _check_calls(parts[0])
     for name, reason in refused_calls(parts[0].tokens):
         if reason == "GENERATOR":
             raise refusal(reason, f"the query calls {name}()")
     return parts[0]
-
-
-def _listed(node: exp.Expr | None) -> list[exp.Expr]:
-    return [] if node is None else [node]
 
 
 def check_forms(query: str, part: Part) -> None:

@@ -24,29 +24,9 @@ _MAKES_TEXT: Final = (
 _WITH_ZONE: Final = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMP)
 """What sqlglot calls Spark's TIMESTAMP and TIMESTAMP_LTZ, and the type of `to_timestamp`."""
 _TEXTS: Final = (
-    *(
-        exp.Concat,
-        exp.ConcatWs,
-        exp.DPipe,
-        exp.Hex,
-        exp.Initcap,
-        exp.Left,
-        exp.Lower,
-        exp.MD5,
-        exp.Pad,
-        exp.RegexpExtract,
-    ),
-    *(
-        exp.RegexpReplace,
-        exp.Repeat,
-        exp.Replace,
-        exp.Right,
-        exp.SHA2,
-        exp.Substring,
-        exp.SubstringIndex,
-        exp.TimeToStr,
-    ),
-    *(exp.Translate, exp.Trim, exp.Upper),
+    *(exp.Concat, exp.ConcatWs, exp.DPipe, exp.Hex, exp.Initcap, exp.Left, exp.Lower, exp.MD5, exp.Pad),
+    *(exp.RegexpExtract, exp.RegexpReplace, exp.Repeat, exp.Replace, exp.Right, exp.SHA2, exp.Substring),
+    *(exp.SubstringIndex, exp.TimeToStr, exp.Translate, exp.Trim, exp.Upper),
 )
 """Functions that return a string, or a list of them."""
 _TAKES_TEXT: Final = (
@@ -57,13 +37,7 @@ _TAKES_TEXT: Final = (
 _PATTERNS: Final = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo)
 _NEVER_TIMES: Final = (
     *_TEXTS,
-    exp.Literal,
-    exp.RawString,
-    exp.Null,
-    exp.Boolean,
-    exp.Predicate,
-    exp.Connector,
-    exp.Not,
+    *(exp.Literal, exp.RawString, exp.Null, exp.Boolean, exp.Predicate, exp.Connector, exp.Not),
 )
 _COMPARES: Final = (
     *(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In),

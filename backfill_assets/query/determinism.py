@@ -83,7 +83,7 @@ def check_deterministic(
         raise refused_word(word, hint=f"if a column is meant, name its table: t.{word}")
     timeless = _timeless(root, tables)
     for node in root.find_all(*CLOCK_NODES):
-        if reads_clock(node, _is_one_of(timeless)):
+        if reads_clock(node, _is_one_of(timeless, root)):
             raise refused_text(node.sql("spark"))
 
 
@@ -112,13 +112,20 @@ def _timeless(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str
     before = None
     while names != before:
         before = frozenset(names)
-        no_time = _is_one_of(before)
+        no_time = _is_one_of(before, root)
         names |= {name for name in given.keys() - others if not any(may_be_time(each, no_time) for each in given[name])}
     return names
 
 
-def _is_one_of(names: Collection[str]) -> Callable[[exp.Column], bool]:
-    return lambda column: any(part.name.lower() in names for part in column.parts)
+def _is_one_of(names: Collection[str], root: exp.Expr) -> Callable[[exp.Column], bool]:
+    """Whether a column of a query has one of these names, or is a field of one that has."""
+    tables = {each.alias_or_name.lower() for each in root.find_all(exp.Table, exp.Subquery, exp.CTE)}
+
+    def is_one(column: exp.Column) -> bool:
+        parts = [part.name.lower() for part in column.parts]
+        return parts[1 if len(parts) > 1 and parts[0] in tables else 0] in names
+
+    return is_one
 
 
 def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,10 @@ from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.query import analyze
 
-T = parse_schema("id INT, name STRING, at TIMESTAMP, day DATE, plain TIMESTAMP_NTZ, s STRUCT<a: INT, b: STRING>")
+T = parse_schema(
+    "id INT, name STRING, at TIMESTAMP, day DATE, plain TIMESTAMP_NTZ, s STRUCT<a: INT, b: STRING>, "
+    "nested STRUCT<name: TIMESTAMP>"
+)
 
 OF_THE_CLOCK = [
     "SELECT id FROM t WHERE at > '12:30'",
@@ -33,6 +36,8 @@ OF_THE_CLOCK = [
     "SELECT id, at - '12:30' AS c FROM t",
     "SELECT id FROM t WHERE at > array('12:30')[0] OR at > struct('12:30' AS a).a",
     "SELECT id, '12:30' AS c, at > c AS late FROM t",
+    "SELECT name.id FROM t AS name JOIN u USING (id) WHERE name.at > '12:30'",
+    "SELECT t.id FROM t JOIN u USING (id) WHERE t.nested.name > '12:30'",
     "WITH cuts AS (SELECT id, '12:30' AS c FROM u) SELECT id FROM t JOIN cuts USING (id) WHERE at > c",
     "SELECT id FROM t WHERE at IN (SELECT 'today' AS d FROM u)",
     "SELECT id FROM t WHERE at > (SELECT max('12:30') AS d FROM u) AND at > (SELECT '12:30')",
@@ -60,6 +65,7 @@ TEXTS = [
     "SELECT id FROM t WHERE reverse(name) = '12:30' OR named_struct('a', name).a = '12:30' OR char(id) = '1:30'",
     "SELECT id FROM t WHERE exists(array(name), x -> name = '12:30') OR name IN ('T1000', '16:9')",
     "SELECT id, '12:30' AS c, name > c AS late FROM t",
+    "SELECT t.id FROM t JOIN u USING (id) WHERE t.s.b > '12:30' AND u.name > '12:30'",
     "SELECT id FROM t WHERE plain = CAST('2024-01-01 12:30' AS TIMESTAMP_NTZ)",
 ]
 

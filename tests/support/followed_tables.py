@@ -3,21 +3,37 @@
 import re
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 
 from tests.support.lake import Lake
 
-__all__ = ["Rows", "copied", "rows_of"]
+__all__ = ["FIRST", "Rows", "copies_after", "rows_of"]
 
 Rows = Counter[tuple[object, ...]]
+FIRST = -1
+"""The step in which the tables get their first rows."""
 _TIES = re.compile(r"row_number|ROWS|LIMIT")
 """What makes a result depend on which of several equal rows comes first."""
 
 
-def copied(lake: Lake, step: int) -> Path:
-    """A copy of the tables as they are after a step."""
-    return Path(shutil.copytree(lake.root, lake.root.with_name(f"after_{step}")))
+def copies_after(
+    lake: Lake,
+    random: Random,
+    fill: Callable[[Lake, Random], None],
+    change: Callable[[Lake, Random, int], None],
+    steps: int,
+) -> dict[int, Path]:
+    """Copies of the tables after each step. A copy of a later one over that of an earlier one is a table that was changed."""
+    copies: dict[int, Path] = {}
+    for step in range(FIRST, steps):
+        if step == FIRST:
+            fill(lake, random)
+        else:
+            change(lake, random, step)
+        copies[step] = Path(shutil.copytree(lake.root, lake.root.with_name(f"after_{step}")))
+    return copies
 
 
 def rows_of(lake: Lake, name: str, query: str, tables: Sequence[str]) -> Rows:

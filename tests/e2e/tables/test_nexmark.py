@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from backfill_assets.app.table_checks import CHECKS
-from tests.support.followed_tables import Rows, copied, rows_of
+from tests.support.followed_tables import FIRST, Rows, copies_after, rows_of
 from tests.support.lake import Lake
 from tests.support.nexmark import KEYS, QUERIES, rule_of, tables_of
 from tests.support.nexmark_world import STEPS, change, fill, is_lone
@@ -15,34 +15,26 @@ from tests.support.settings import FULL, one_in_gate
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
 
-_FIRST = -1
-"""The step in which the tables get their first rows."""
 _LAST = len(STEPS) if FULL else 1
 """How many steps there are; in the gate only the first."""
 
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
-    """Copies of the tables after each step. A copy of a later one over that of an earlier one is a table that was changed."""
-    lake, random = Lake(tmp_path_factory.mktemp("nexmark")), Random("nexmark")
-    fill(lake, random)
-    copies = {_FIRST: copied(lake, _FIRST)}
-    for step in range(_LAST):
-        change(lake, random, step)
-        copies[step] = copied(lake, step)
-    return copies
+    """Copies of the tables after each step."""
+    return copies_after(Lake(tmp_path_factory.mktemp("nexmark")), Random("nexmark"), fill, change, _LAST)
 
 
 def follow(lake: Lake, name: str, query: str, step: int) -> Rows | None:
     """The rows of a view after it has followed a step, by the rule for what changed; none if nothing did."""
-    changed = [each for each in tables_of(query) if step == _FIRST or each in STEPS[step]]
+    changed = [each for each in tables_of(query) if step == FIRST or each in STEPS[step]]
     report = lake.project.refresh(name).report
     assert bool(report.epochs) == bool(changed)
     if not changed:
         return None
     rule = rule_of(query, changed)
     # Bids that name no auction are nulls, by which NOT IN is not followed; and each bid moves the average of all.
-    in_full = step == _FIRST or (name in {"q102", "q104"} and "bid" in changed)
+    in_full = step == FIRST or (name in {"q102", "q104"} and "bid" in changed)
     lacks_rows = "LIMIT" in query and report.record.why_full == "first_rows"
     assert report.record.rule == ("full" if rule and (in_full or lacks_rows) else rule)
     return rows_of(lake, name, query, tables_of(query))

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from backfill_assets.app.table_checks import CHECKS
-from tests.support.followed_tables import Rows, copied, rows_of
+from tests.support.followed_tables import FIRST, Rows, copies_after, rows_of
 from tests.support.lake import Lake
 from tests.support.settings import FULL, one_in_gate
 from tests.support.tpch import KEYS, QUERIES, rule_of, tables_of
@@ -15,8 +15,6 @@ from tests.support.tpch_world import STEPS, change, fill
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
 
-_FIRST = -1
-"""The step in which the tables get their first rows."""
 
 _LAST = len(STEPS) if FULL else 1
 """How many steps there are; in the gate only the first."""
@@ -33,25 +31,19 @@ without a key come in the one before. Queries with LIMIT do not follow where too
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
-    """Copies of the tables after each step. A copy of a later one over that of an earlier one is a table that was changed."""
-    lake, random = Lake(tmp_path_factory.mktemp("tpch")), Random("tpch 5")
-    fill(lake, random)
-    copies = {_FIRST: copied(lake, _FIRST)}
-    for step in range(_LAST):
-        change(lake, random, step)
-        copies[step] = copied(lake, step)
-    return copies
+    """Copies of the tables after each step."""
+    return copies_after(Lake(tmp_path_factory.mktemp("tpch")), Random("tpch 5"), fill, change, _LAST)
 
 
 def follow(lake: Lake, name: str, query: str, step: int) -> Rows | None:
     """The rows of a view after it has followed a step, by the rule for what changed; none if nothing did."""
-    changed = [each for each in tables_of(query) if step == _FIRST or each in STEPS[step]]
+    changed = [each for each in tables_of(query) if step == FIRST or each in STEPS[step]]
     report = lake.project.refresh(name).report
     assert bool(report.epochs) == bool(changed)
     if not changed:
         return None
     rule, record = rule_of(query, changed), report.record
-    why = "first" if step == _FIRST else _IN_FULL.get(name, {}).get(step, "")
+    why = "first" if step == FIRST else _IN_FULL.get(name, {}).get(step, "")
     if "LIMIT" in query and record.why_full == "first_rows":
         why = "first_rows"
     assert (record.rule, record.why_full) == (("full", why) if why and rule else (rule, ""))
