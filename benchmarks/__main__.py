@@ -15,6 +15,7 @@ from rich.table import Table
 from benchmarks import (
     backfill,
     changes,
+    cluster,
     counting,
     epochs,
     first,
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "epochs": epochs.run,
     "idle": idle.run,
     "store": store.run,
+    "cluster": cluster.run,
     "tables": tables.run,
     "changes": changes.run,
     "queries": queries.run,
@@ -49,7 +51,7 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "many": many.run,
     "situations": situations.run,
 }
-SIZED = {"ingest", "backfill", "tables", "changes", "queries", "joins", "counting"}
+SIZED = {"ingest", "backfill", "tables", "changes", "queries", "joins", "counting", "store", "cluster"}
 """Those whose size is a number of rows that `--rows` sets."""
 NAMED = {"joins", "queries"}
 """Those of which `--only` chooses cases."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.refresh import refresh
 from backfill_assets.app.wiring.sources import Sources

@@ -1,6 +1,6 @@
-"""A thousand new records into a warehouse on S3, each request 30 ms: a run over a source, a row-wise view and an aggregate,
-against three `availableNow` queries of Structured Streaming as people write them. A proxy before the S3 server takes the
-time, and counts the requests of both.
+"""A warehouse on S3 of which each request takes 30 ms: a thousand new records into a source, a row-wise view and an
+aggregate, against three `availableNow` queries of Structured Streaming as people write them; and a view's first build,
+against one plain Spark copy on the same store. A proxy before the S3 server takes the time, and counts the requests.
 """
 
 import uuid
@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backfill_assets import materialized_view
-from backfill_assets.adapters.kafka.connector import KafkaConnector
-from backfill_assets.adapters.local.servers import up
-from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.app.refresh import refresh
-from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared
-from benchmarks.measure import Comparison, timed
+from benchmarks.lake import Lake, lake
+from benchmarks.measure import Comparison, compare, timed
 from benchmarks.stream import stream_of_topic, view_of
+from benchmarks.tables import CHUNKS, Copies, make_table
 from benchmarks.world import World, declared_over
-from tests.support.s3_proxy import S3Proxy, before
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,20 +33,28 @@ MERGE = """MERGE INTO delta.`{}` AS t USING changes AS s ON t.customer <=> s.cus
 COLUMNS = {"large": ("order_id", "customer", "total", "day"), "sums": ("customer", "orders", "quantity")}
 
 
-def run(world: World, *, repetitions: int = 8, warmups: int = 2, seconds: float = SECONDS) -> Iterator[Comparison]:
+def run(
+    world: World, *, rows: int = 20_000_000, repetitions: int = 8, seconds: float = SECONDS
+) -> Iterator[Comparison]:
+    """`rows` is the size of the table whose copy is built, which is repeated at most three times."""
+    with lake(world.root) as place:
+        there = world.elsewhere(place.place, place.storage)
+        yield _records(there, place, repetitions, seconds)
+        yield from _builds(there, place, rows, min(repetitions, 3), seconds)
+
+
+def _records(world: World, place: Lake, repetitions: int, seconds: float, warmups: int = 2) -> Comparison:
     """Repeated refreshes; both sides see the same new records each time, and must hold the same rows in the end."""
-    server = up(world.root, kafka=False, spark=False, s3=True).s3_endpoint
-    assert server is not None
-    with world.folder() as folder, before(server) as proxy:
-        case = _Case(world, folder, proxy, _keys(world.root))
+    with world.folder() as folder:
+        case = _Case(world, folder, place)
         case.round()
-        proxy.slow_down(seconds)
+        place.proxy.slow_down(seconds)
         rounds = [case.round() for _ in range(warmups + repetitions)][warmups:]
-        proxy.slow_down(0)
+        place.proxy.slow_down(0)
         case.check()
     took = {side: tuple(each[side][0] for each in rounds) for side in ("ours", "theirs")}
     requests = {f"requests of {side}": sum(each[side][1] for each in rounds) / len(rounds) for side in took}
-    yield Comparison(
+    return Comparison(
         benchmark="store",
         case="1,000 records, source, view and aggregate on S3",
         peer="three availableNow queries",
@@ -60,24 +65,31 @@ def run(world: World, *, repetitions: int = 8, warmups: int = 2, seconds: float 
     )
 
 
-def _keys(root: Path) -> Mapping[str, str]:
-    """The storage of a server, as a project declares it."""
-    text = (root / ".backfill" / "s3" / "environment").read_text()
-    found = dict(line.split("=", 1) for line in text.splitlines())
-    return {"access_key_id": found["AWS_ACCESS_KEY_ID"], "secret_access_key": found["AWS_SECRET_ACCESS_KEY"]}
+def _builds(world: World, place: Lake, rows: int, repetitions: int, seconds: float) -> Iterator[Comparison]:
+    """First builds of a view over a table in the store, as `auto` divides them and in chunks."""
+    source = f"{place.place}/orders"
+    make_table(world, source, rows)
+    place.proxy.slow_down(seconds)
+    for case, limits in (("at once", Limits()), (f"in {CHUNKS} chunks", Limits(chunk_rows=rows // CHUNKS))):
+        yield compare(
+            Copies(world, source, limits),
+            repetitions=repetitions,
+            warmups=1,
+            benchmark="store",
+            case=f"first build {case}",
+            peer="one plain Spark copy",
+            rows=rows,
+        )
+    place.proxy.slow_down(0)
 
 
 class _Case:
     """One topic, and the tables of both sides in one bucket."""
 
-    def __init__(self, world: World, folder: Path, proxy: S3Proxy, keys: Mapping[str, str]) -> None:
-        self.world, self.folder, self.proxy = world, folder, proxy
+    def __init__(self, world: World, folder: Path, place: Lake) -> None:
+        self.world, self.folder, self.proxy = world, folder, place.proxy
         self.topic, self.fed, self.turn = world.topic(), 0, 0
-        storage = {"provider": "s3", "endpoint": proxy.endpoint, "region": "us-east-1", **keys}
-        self.place = f"s3a://lake/{uuid.uuid4().hex}"
-        self.store = StateStore(root=str(folder), warehouse=f"{self.place}/ours", storage=storage)
-        for setting, value in self.store.place.spark_settings.items():
-            world.spark.conf.set(setting, value)
+        self.place = f"{place.place}/{folder.name}"
         declared = declared_over(self.topic)
         sums = materialized_view("sums", query=SUMS.format("orders"), upstreams=[declared["orders"]])
         self.declared: Mapping[str, Declared] = {**declared, "sums": sums}
@@ -93,7 +105,7 @@ class _Case:
     def check(self) -> None:
         """Both sides must hold the same rows."""
         for name, columns in COLUMNS.items():
-            ours, theirs = (self._rows(f"{self.place}/{of}/{name}") for of in ("ours/views", "theirs"))
+            ours, theirs = (self._rows(f"{self.place}/{of}/{name}") for of in ("views", "theirs"))
             found = [self.world.digest(rows, *columns) for rows in (ours, theirs)]
             assert found[0] == found[1], f"{name}: both must hold the same rows: {found}"
 
@@ -102,12 +114,7 @@ class _Case:
         return timed(side), len(self.proxy.requests())
 
     def _ours(self) -> None:
-        workspace = Workspace(
-            declared=self.declared,
-            store=self.store,
-            kafka=KafkaConnector(bootstrap_servers=self.world.servers, root=str(self.folder)),
-            spark=self.world.resource(self.folder),
-        )
+        workspace = self.world.workspace(self.folder, self.declared)
         run_id = uuid.uuid4().hex
         for name in self.declared:
             refresh(workspace, name, Limits(), run_id=run_id)

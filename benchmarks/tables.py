@@ -13,7 +13,7 @@ from backfill_assets.declare.model import MaterializedView, RefreshMode
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.world import World
 
-__all__ = ["COLUMNS", "FEED", "FILES", "copy_of", "make_table", "run"]
+__all__ = ["COLUMNS", "FEED", "FILES", "Copies", "copy_of", "make_table", "run"]
 
 CHUNKS = 8
 CHANGED = 1_000
@@ -41,7 +41,7 @@ def run(world: World, *, rows: int = 20_000_000, repetitions: int = 3, warmups: 
             )
 
 
-def make_table(world: World, place: Path, rows: int) -> None:
+def make_table(world: World, place: Path | str, rows: int) -> None:
     """A table of orders in several files, with a change feed."""
     made = world.spark.range(0, rows, numPartitions=FILES).selectExpr(
         "id",
@@ -52,7 +52,7 @@ def make_table(world: World, place: Path, rows: int) -> None:
     made.write.format("delta").options(**FEED).save(str(place))
 
 
-def copy_of(place: Path, mode: RefreshMode = "auto") -> MaterializedView:
+def copy_of(place: Path | str, mode: RefreshMode = "auto") -> MaterializedView:
     """A view that holds what such a table holds."""
     table = delta_table("orders", path=str(place), primary_key="id")
     return materialized_view("copy", query=QUERY, upstreams=[table], strategy="snapshot", refresh_mode=mode)
@@ -61,7 +61,7 @@ def copy_of(place: Path, mode: RefreshMode = "auto") -> MaterializedView:
 def _history(world: World, folder: Path, rows: int, repetitions: int, warmups: int) -> Comparison:
     make_table(world, folder / "orders", rows)
     return compare(
-        _Copies(world, folder / "orders", rows),
+        Copies(world, folder / "orders", Limits(chunk_rows=rows // CHUNKS)),
         repetitions=repetitions,
         warmups=warmups,
         benchmark="snapshot",
@@ -71,29 +71,29 @@ def _history(world: World, folder: Path, rows: int, repetitions: int, warmups: i
     )
 
 
-class _Copies:
+class Copies:
     """Both ways of copying a table, and what each of them wrote; creating ours is not part of the measure."""
 
-    def __init__(self, world: World, source: Path, rows: int) -> None:
-        self.world, self.source, self.rows = world, source, rows
+    def __init__(self, world: World, source: Path | str, limits: Limits) -> None:
+        self.world, self.source, self.limits = world, source, limits
         self.contents: set[object] = set()
 
     def ours(self) -> float:
-        """One run of a view, in chunks."""
+        """One run of a view."""
         declared = {"copy": copy_of(self.source)}
-        limits = Limits(chunk_rows=self.rows // CHUNKS)
-        with self.world.folder() as place:
-            self.world.create(place, declared, "copy")
-            seconds = timed(lambda: self.world.refresh(place, declared, "copy", limits))
-            self.contents.add(self.world.content(place / "warehouse" / "views" / "copy", *COLUMNS))
+        with self.world.folder() as folder:
+            self.world.create(folder, declared, "copy")
+            seconds = timed(lambda: self.world.refresh(folder, declared, "copy", self.limits))
+            self.contents.add(self.world.content(f"{self.world.store(folder).place.uri}/views/copy", *COLUMNS))
         return seconds
 
     def theirs(self) -> float:
         """One read and one write."""
         rows = self.world.spark.read.format("delta").load(str(self.source)).select(*COLUMNS)
-        with self.world.folder() as place:
-            seconds = timed(lambda: rows.write.format("delta").save(str(place / "copy")))
-            self.contents.add(self.world.content(place / "copy", *COLUMNS))
+        with self.world.folder() as folder:
+            copy = f"{self.world.store(folder).place.uri}/copy"
+            seconds = timed(lambda: rows.write.format("delta").save(copy))
+            self.contents.add(self.world.content(copy, *COLUMNS))
         return seconds
 
 

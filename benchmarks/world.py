@@ -5,7 +5,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,16 +56,23 @@ VIEW_SCHEMA = "order_id LONG, customer STRING, total DOUBLE, day DATE"
 @dataclass
 class World:
     """One broker and one Spark session for a whole run of benchmarks; `root` is removed afterwards. `s3`: whether the session
-    reaches tables on S3."""
+    reaches tables on S3. `warehouse`: the URI below which each folder has its tables, and how it is reached; by default
+    they are in the folder."""
 
     root: Path
     servers: str
     s3: bool = False
+    warehouse: str | None = None
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+    def elsewhere(self, warehouse: str, storage: Mapping[str, str]) -> "World":
+        """The same with its tables in an object store."""
+        return replace(self, s3=True, warehouse=warehouse, storage=storage)
 
     @cached_property
     def spark(self) -> "SparkSession":
         """The session that both sides use."""
-        place = StateStore(root=str(self.root)).place
+        place = self.store(self.root).place
         session: SparkSession = self.resource(self.root).runner(place, s3=self.s3).run(lambda spark: spark)
         return session
 
@@ -77,14 +84,20 @@ class World:
         """What one run of this project works with."""
         return Workspace(
             declared=declared,
-            store=StateStore(root=str(folder)),
+            store=self.store(folder),
             kafka=KafkaConnector(bootstrap_servers=self.servers, root=str(folder)),
             spark=self.resource(folder),
         )
 
+    def store(self, folder: Path) -> StateStore:
+        """Where the tables of a folder are."""
+        if self.warehouse is None:
+            return StateStore(root=str(folder))
+        return StateStore(root=str(folder), warehouse=f"{self.warehouse}/{folder.name}", storage=dict(self.storage))
+
     def resource(self, folder: Path) -> SparkResource:
         """Spark as every benchmark starts it, or finds it started."""
-        return SparkResource(root=str(folder), driver_memory="2g")
+        return SparkResource(root=str(folder), driver_memory="4g")
 
     def refresh(
         self, folder: Path, declared: Mapping[str, Declared], name: str, limits: Limits | None = None
@@ -140,7 +153,7 @@ class World:
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
-    def content(self, table: Path, *columns: str) -> tuple[int, Any]:
+    def content(self, table: Path | str, *columns: str) -> tuple[int, Any]:
         """The number of rows of a table and a digest of these columns that does not depend on order."""
         return self.digest(self.spark.read.format("delta").load(str(table)), *columns)
 

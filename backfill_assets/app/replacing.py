@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from backfill_assets.adapters.delta.copied_files import copy_files
 from backfill_assets.adapters.delta.created_table import create_table
-from backfill_assets.adapters.delta.staging import collect, delete_data, sweep
+from backfill_assets.adapters.delta.staged_files import collect
+from backfill_assets.adapters.delta.staging import delete_data, sweep
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
 from backfill_assets.app.refresh import refresh
 from backfill_assets.app.wiring.table import Table

@@ -8,6 +8,7 @@ KILLED = "tests/e2e/kills/test_kill.py::test_a_killed_run_is_resumed_with_at_mos
 DELTA = "backfill_assets/adapters/delta/output.py"
 LEDGER = "backfill_assets/adapters/state/ledger.py"
 STAGING = "backfill_assets/adapters/delta/staging.py"
+STAGED_FILES = "backfill_assets/adapters/delta/staged_files.py"
 REAL_COMMITS = "tests/adapters/delta/test_real_commits.py"
 NUMBERED = "test_each_commit_carries_the_number_of_its_epoch_and_a_new_life_uses_up_those_of_the_old"
 VERIFIED = "test_staged_files_must_hold_the_rows_that_were_counted_and_be_as_long_as_they_were"
@@ -193,7 +194,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="staged files that hold rows are left out",
-        file=STAGING,
+        file=STAGED_FILES,
         old="return tuple(sorted((each for each in staged if each.rows), key=lambda each: each.path))",
         new="return tuple(sorted((each for each in staged if not each.rows), key=lambda each: each.path))",
         tests=(

@@ -20,6 +20,10 @@ WRITTEN_HERE = "tests/adapters/delta/test_arrow_files.py"
 ALIKE = "tests/e2e/stores/test_s3_requests.py::test_rows_are_staged_alike_by_spark_and_by_this_process"
 CUT = "tests/core/epoch/test_bounds.py::test_a_string_that_is_too_long_is_cut_and_its_last_character_raised"
 
+SPARK_FILES = "backfill_assets/adapters/delta/spark_files.py"
+SPARK = "tests/adapters/delta/test_spark_files.py"
+ALIKE = "tests/e2e/stores/test_s3_requests.py::test_rows_are_staged_alike_by_spark_and_by_this_process"
+
 FILES: tuple[Mutation, ...] = (
     # Checkpoints
     Mutation(
@@ -120,6 +124,42 @@ FILES: tuple[Mutation, ...] = (
         old=""""files": [each.action for each in version.files],""",
         new=""""files": [each.action for each in version.files[:1]],""",
         tests=("tests/adapters/delta/test_spool.py::test_the_whole_contents_of_a_pinned_version_are_kept",),
+    ),
+    # What Spark writes
+    Mutation(
+        name="files of tasks that were given up count, and lists of files stay",
+        file=SPARK_FILES,
+        old="    return listed(location, folder)",
+        new="    return found_in(location, folder)",
+        tests=(ALIKE,),
+    ),
+    Mutation(
+        name="names of files are as a list writes them",
+        file=SPARK_FILES,
+        old="{unquote(each['path'])}",
+        new="{each['path']}",
+        tests=(f"{SPARK}::test_only_files_of_tasks_that_succeeded_count",),
+    ),
+    Mutation(
+        name="the list of a folder's files stays",
+        file=SPARK_FILES,
+        old='    delete_folder(location, f"{folder}/_delta_log")\n',
+        new="",
+        tests=(f"{SPARK}::test_only_files_of_tasks_that_succeeded_count",),
+    ),
+    Mutation(
+        name="Delta writes columns of names that it refuses",
+        file=SPARK_FILES,
+        old="location.is_local or not fits_delta(rows.schema.jsonValue())",
+        new="location.is_local",
+        tests=(ALIKE,),
+    ),
+    Mutation(
+        name="names of fields are not looked at",
+        file=SPARK_FILES,
+        old='for key in ("fields", "type", "elementType", "keyType", "valueType")',
+        new='for key in ("fields",)',
+        tests=(f"{SPARK}::test_names_that_a_new_delta_table_must_not_have_are_found_wherever_they_are",),
     ),
     # Bounds
     Mutation(

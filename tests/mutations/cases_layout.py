@@ -91,9 +91,9 @@ LAYOUT = [
     ),
     Mutation(
         name="a file has all rows of a task",
-        file="backfill_assets/adapters/compute/staged_rows.py",
-        old="maxRecordsPerFile=most_rows)",
-        new="maxRecordsPerFile=0)",
+        file="backfill_assets/adapters/delta/spark_files.py",
+        old='option("maxRecordsPerFile", most_rows)',
+        new='option("maxRecordsPerFile", 0)',
         tests=(ALIKE,),
     ),
     Mutation(

@@ -7,6 +7,7 @@ __all__ = ["LOGS"]
 DELTA = "backfill_assets/adapters/delta/output.py"
 COMMITS = "backfill_assets/adapters/delta/commits.py"
 STAGING = "backfill_assets/adapters/delta/staging.py"
+STAGED_FILES = "backfill_assets/adapters/delta/staged_files.py"
 LEDGER = "backfill_assets/adapters/state/ledger.py"
 STATE = "backfill_assets/adapters/state/state_store.py"
 KAFKA = "backfill_assets/adapters/kafka/connector.py"
@@ -128,21 +129,21 @@ LOGS: tuple[Mutation, ...] = (
     # Statistics of staged files, and sweeping
     Mutation(
         name="a row group without bounds lies between those of the others",
-        file=STAGING,
+        file=STAGED_FILES,
         old="if bounds and len(bounded) == sum(each.num_values > 0 for each in stats):",
         new="if bounds:",
         tests=(STATED,),
     ),
     Mutation(
         name="only nulls of a file's first row group count",
-        file=STAGING,
+        file=STAGED_FILES,
         old="nulls[name] = sum(each.null_count for each in stats)",
         new="nulls[name] = stats[0].null_count",
         tests=(STATED,),
     ),
     Mutation(
         name="a part of a struct is taken for the column of its name",
-        file=STAGING,
+        file=STAGED_FILES,
         old="for at, path in enumerate(paths) if paths.count(path) == 1}",
         new="for at, path in enumerate(paths)}",
         tests=(STATED,),

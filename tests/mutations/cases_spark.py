@@ -193,8 +193,8 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="a view that is recomputed accepts a duplicate key",
         file=TABLE_COMPUTE,
-        old="parquet_files(attempt.spark, [staged]))",
-        new="parquet_files(attempt.spark, [staged]).limit(1))",
+        old='f"{ROWS}/{OPERATION}=insert"))',
+        new='f"{ROWS}/{OPERATION}=insert").limit(1))',
         tests=("tests/e2e/tables/test_full_refresh.py::test_a_duplicate_key_is_refused_until_it_is_corrected",),
     ),
     # A view that is recomputed

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.core.epoch.records import CommitKind, Plan, Position, Staged
 from tests.support.bounds import stated
 from tests.support.project import Project

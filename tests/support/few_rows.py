@@ -5,7 +5,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from backfill_assets.adapters.compute import staged_rows as staging
-from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_rows
 from backfill_assets.adapters.spark.resource import SparkResource, do_nothing
@@ -55,9 +54,16 @@ def _staged(spark: "SparkSession", table: TableLocation) -> dict[str, Any]:
         found[kind] = {
             "counts": counts,
             "by": sorted(_writer(each.path) for each in folder.files()),
-            "rows": _texts(parquet_files(spark, [folder.child("rows")])),
+            "rows": _texts(folder.read(spark, "rows")),
             "wanted": _texts(rows.drop("odd")),
+            "logs": [path for path in table.objects().names(folder.name) if "_delta_log" in path],
         }
+    staging.FEW_BYTES = 0
+    odd = StagingFolder(table=table, name="11111111-1-odd", reach=do_nothing)
+    write_rows(
+        spark.sql(f"SELECT id AS `a, b=c` FROM {VALUES}"), odd, {"insert": "count(1)"}, tasks=Tasks(1), scans=_scans()
+    )
+    found["odd"] = [*odd.read(spark, "").columns, len(odd.files())]
     nothing = StagingFolder(table=table, name="11111111-2-none", reach=do_nothing)
     counts = write_rows(
         spark.sql(QUERY).where("FALSE"), nothing, {"insert": "count(1)"}, tasks=Tasks(1), scans=_scans()

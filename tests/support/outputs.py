@@ -9,7 +9,7 @@ from deltalake import DeltaTable, Schema
 
 from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.output import DeltaOutput
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder

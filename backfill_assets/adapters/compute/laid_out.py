@@ -17,7 +17,6 @@ from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.staged_rows import Tasks, bytes_of, write_by_spark
 from backfill_assets.adapters.compute.value_parts import ValueParts
 from backfill_assets.adapters.compute.version_rows import rows_at
-from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import total_rows
@@ -86,5 +85,4 @@ def _again(
     rows, size = (total_rows(listed.column(name).to_pylist()) or 0 for name in ("num_records", "size_bytes"))
     files = files_for(rows, size)
     every = _over_files(rows_at(spark, location, table.version()), files, key).sortWithinPartitions(*map(quoted, key))
-    write_by_spark(every, location.child(folder), {"rows": "count(1)"}, tasks=files)
-    return collect(location, folder)
+    return write_by_spark(every, location, folder, tasks=files)[0]

@@ -20,7 +20,6 @@ from backfill_assets.adapters.compute.staged_rows import write_by_spark
 from backfill_assets.adapters.compute.tasks import parallelism
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
 from backfill_assets.adapters.delta.merged_files import Merged, merged_folder
-from backfill_assets.adapters.delta.staging import collect
 from backfill_assets.adapters.delta.touched_files import changes_of_files, touched_values
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -132,8 +131,7 @@ class _Merge:
 
     def _written(self, part: str, rows: "DataFrame", tasks: int) -> tuple[StagedFile, ...]:
         folder = f"{self._folder}/{part}"
-        counted = write_by_spark(rows, self.location.child(folder), {_COUNT: "count(1)"}, tasks=tasks)[_COUNT]
-        files = collect(self.location, folder)
+        files, counted = write_by_spark(rows, self.location, folder, tasks=tasks)
         found = sum(each.rows for each in files)
         if found != counted:
             raise StagingError(

@@ -1,8 +1,7 @@
 """Stages the rows of an epoch as Parquet files, in a folder of one attempt alone, and counts them.
 
 Spark writes them, and counts what it writes by its own observation, so that nothing is read twice. Few rows for an object
-store are computed and counted by Spark, and written by this process, with one request for each file: Spark makes some fifty,
-as its committer renames files, and a store can only copy them.
+store are computed and counted by Spark, and written by this process, with one request for each file.
 
 Rows to be merged have their operation in `__op` (insert, update, delete): the name of the folder in which they are staged.
 """
@@ -16,19 +15,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow.compute as pc
 
 from backfill_assets.adapters.compute.changes import OPERATION, ROWS, kept
+from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.delta.arrow_files import put_rows
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.spark_files import write_files
+from backfill_assets.adapters.delta.staged_files import described
 from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.bounds import MAX_TEXT
 from backfill_assets.core.epoch.records import StagedFile
 from backfill_assets.errors import EnvironmentSetupError
 from backfill_assets.query.spelling import backquoted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "FEW_BYTES",
@@ -44,8 +44,6 @@ __all__ = [
 
 FEW_BYTES = 32 * 2**20
 """The bytes of rows that this process may write itself, as they are in memory."""
-_FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
-"""Bounds of long strings are cut to this number of bytes (a maximum is rounded up). Otherwise a file would have none."""
 _BYTES = "__bytes"
 _WIDE = 16
 """Bytes of a value of fixed length, at most; and what a text takes besides its own."""
@@ -67,32 +65,31 @@ class StagingFolder:
     table: TableLocation
     name: str
     reach: Callable[[], None]
-    _written: list[tuple[StagedFile, ...] | None] = field(default_factory=list)
-    """What each write has put there; None for one of Spark, whose files are to be looked for."""
+    _written: list[StagedFile] = field(default_factory=list)
 
     def inner(self, inside: str) -> "StagingFolder":
         """A folder inside it, with files of its own."""
         return StagingFolder(table=self.table, name=f"{self.name}/{inside}", reach=self.reach)
 
-    def child(self, inside: str) -> str:
-        """The address of a folder inside it, or its own, in Spark's form."""
-        return self.table.child("/".join(filter(None, (self.name, inside))))
-
     def files(self) -> tuple[StagedFile, ...]:
-        """The staged files with rows, each with rows, columns and statistics, sorted by path."""
-        if not self._written or None in self._written:
-            return collect(self.table, self.name)
-        return tuple(sorted((each for part in self._written if part for each in part), key=lambda each: each.path))
+        """The files with rows that were written into it, each with rows, columns and statistics, sorted by path."""
+        return tuple(sorted(self._written, key=lambda each: each.path))
+
+    def read(self, spark: "SparkSession", inside: str) -> "DataFrame":
+        """The rows of the files in a folder inside, with the columns that folders further inside are named by."""
+        folder = self._child(inside)
+        paths = [self.table.child(each.path) for each in self.files() if each.path.startswith(f"{folder}/")]
+        return parquet_files(spark, paths, basePath=self.table.child(folder))
 
     def put(self, parts: "Mapping[str, pa.Table]") -> None:
         """Write the rows for each folder inside; none where there are none. Errors: `EnvironmentSetupError` if the store
         refuses them."""
-        self._written.append(tuple(self._put(inside, rows) for inside, rows in parts.items() if rows.num_rows))
+        self._written.extend(self._put(inside, rows) for inside, rows in parts.items() if rows.num_rows)
 
     def _put(self, inside: str, rows: "pa.Table") -> StagedFile:
         from obstore.exceptions import BaseError
 
-        path = "/".join(filter(None, (self.name, inside, f"part-{uuid.uuid4()}.parquet")))
+        path = f"{self._child(inside)}/part-{uuid.uuid4()}.parquet"
         try:
             return put_rows(self.table, path, rows)
         except (BaseError, OSError) as error:
@@ -101,22 +98,27 @@ class StagingFolder:
                 hint="nothing was committed; check rights, keys and bucket, and run it again",
             ) from None
 
-    def written_by_spark(self) -> None:
-        """Take note that Spark has written into it."""
-        self._written.append(None)
+    def write(self, rows: "DataFrame", inside: str, *, by: str | None = None, most_rows: int = 0) -> None:
+        """Have Spark write rows into a folder inside, as `write_files` does."""
+        self.reach()
+        written = write_files(rows, self.table, self._child(inside), by=by, most_rows=most_rows)
+        self._written.extend(described(self.table, written))
+
+    def _child(self, inside: str) -> str:
+        return f"{self.name}/{inside}" if inside else self.name
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Output:
     """Rows to be staged: what to count of them (aggregates by name, in SQL), which tasks write them, columns that are left
-    out then, where in the folder of the attempt the rest goes, and whether into a folder for each operation there."""
+    out then, where in the folder of the attempt the rest goes, and a column whose values name folders there."""
 
     rows: "DataFrame"
     counts: Mapping[str, str]
     tasks: Tasks
     flags: tuple[str, ...] = ()
     inside: str = ""
-    by_operation: bool = False
+    by: str | None = None
 
 
 def write_rows(
@@ -155,7 +157,7 @@ def write_changes(
     what else is to be told of them: aggregates by name, in SQL. `scans` are those that the rows come from."""
     counts = {kind: f"count_if({OPERATION} = '{kind}')" for kind in ("insert", "update", "delete")}
     counts |= {flag: f"count_if({flag})" for flag in flags} | dict(more)
-    given = _Output(rows=rows, counts=counts, tasks=tasks, flags=flags, inside=ROWS, by_operation=True)
+    given = _Output(rows=rows, counts=counts, tasks=tasks, flags=flags, inside=ROWS, by=OPERATION)
     return _staged(given, folder, scans)
 
 
@@ -166,11 +168,13 @@ def put_changes(rows: "pa.Table", folder: StagingFolder) -> dict[str, int]:
     return {kind: len(parts.get(f"{ROWS}/{OPERATION}={kind}", ())) for kind in ("insert", "update", "delete")}
 
 
-def write_by_spark(rows: "DataFrame", place: str, counts: Mapping[str, str], *, tasks: int) -> dict[str, int]:
-    """Have Spark write rows to an address with this number of tasks, and count them."""
-    counted, seen = _counted(rows.coalesce(tasks), counts)
-    _write(counted, place)
-    return seen()
+def write_by_spark(
+    rows: "DataFrame", table: TableLocation, folder: str, *, tasks: int
+) -> tuple[tuple[StagedFile, ...], int]:
+    """Have Spark write rows into a folder of a table with this number of tasks; the files with rows, and how many rows Spark
+    has counted."""
+    counted, seen = _counted(rows.coalesce(tasks), {"rows": "count(1)"})
+    return described(table, write_files(counted, table, folder)), seen()["rows"]
 
 
 def _staged(given: _Output, folder: StagingFolder, scans: Scans) -> dict[str, int]:
@@ -178,9 +182,7 @@ def _staged(given: _Output, folder: StagingFolder, scans: Scans) -> dict[str, in
         return _staged_here(given, folder, scans)
     counted, seen = _counted(given.rows.coalesce(given.tasks.number), given.counts)
     written = counted.drop(*given.flags)
-    folder.reach()
-    _write(written, folder.child(given.inside), by_operation=given.by_operation, most_rows=given.tasks.most_rows)
-    folder.written_by_spark()
+    folder.write(written, given.inside, by=given.by, most_rows=given.tasks.most_rows)
     scans.computed(written)
     return seen()
 
@@ -197,12 +199,10 @@ def _staged_here(given: _Output, folder: StagingFolder, scans: Scans) -> dict[st
         found = {name: int(row[name] or 0) for name in wanted}
         rows = once.drop(*given.flags)
         if found.pop(_BYTES) > FEW_BYTES:
-            folder.reach()
-            _write(rows, folder.child(given.inside), by_operation=given.by_operation)
-            folder.written_by_spark()
+            folder.write(rows, given.inside, by=given.by)
         else:
             table = rows.toArrow()
-            folder.put(_by_operation(table, given.inside) if given.by_operation else {given.inside: table})
+            folder.put({given.inside: table} if given.by is None else _by_operation(table, given.inside))
     return found
 
 
@@ -223,11 +223,6 @@ def bytes_of(columns: Iterable[tuple[str, str]]) -> str:
 def _long(name: str, kind: str) -> str:
     value = name if kind in {"string", "binary"} else f"CAST({name} AS STRING)"
     return f"{_WIDE} + coalesce(octet_length({value}), 0)"
-
-
-def _write(rows: "DataFrame", place: str, *, by_operation: bool = False, most_rows: int = 0) -> None:
-    writer = rows.write.options(**_FOOTERS, maxRecordsPerFile=most_rows)
-    (writer.partitionBy(OPERATION) if by_operation else writer).parquet(place, mode="error")
 
 
 def _counted(rows: "DataFrame", counts: Mapping[str, str]) -> "tuple[DataFrame, Callable[[], dict[str, int]]]":

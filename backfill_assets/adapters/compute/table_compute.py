@@ -39,7 +39,6 @@ from backfill_assets.adapters.compute.key_checks import (
 from backfill_assets.adapters.compute.laid_out import LaidOut, laid_out
 from backfill_assets.adapters.compute.netted_changes import IS_INSERT
 from backfill_assets.adapters.compute.parameter_values import values_stay
-from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.parts_that_differ import DifferingParts, parts_that_differ
 from backfill_assets.adapters.compute.plan_changes import chunk_of, logged_changes, rows_go, rows_of_parts
 from backfill_assets.adapters.compute.poison import Work, computed
@@ -250,7 +249,7 @@ class TableCompute:
             found = [DuplicateKey(key=tuple(row), rows=2) for row in named_rows(twice)]
             raise duplicate(plan, query, query.key_columns, found)
         if counts["insert"] or counts[MOVED]:
-            staged = parquet_files(attempt.spark, [attempt.staging.child(ROWS)])
+            staged = attempt.staging.read(attempt.spark, ROWS)
             check_changes(attempt, query, staged, partial(self._old, attempt), counts)
         return counts
 
@@ -282,8 +281,7 @@ class TableCompute:
         """Check that no two rows have the same key, of all that a view is to hold."""
         query = self.query(attempt.plan)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
-            staged = attempt.staging.child(f"{ROWS}/{OPERATION}=insert")
-            check_rows(attempt.plan, query, parquet_files(attempt.spark, [staged]))
+            check_rows(attempt.plan, query, attempt.staging.read(attempt.spark, f"{ROWS}/{OPERATION}=insert"))
 
     def _differences(self, attempt: Attempt, new: "DataFrame", parts: DifferingParts, *, rows: int) -> dict[str, int]:
         """Stage how all rows of a view differ from those that it has. Those without a key come without numbers."""

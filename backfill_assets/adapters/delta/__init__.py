@@ -23,8 +23,10 @@
 - `output`: one Delta table that only epochs change
 - `plain_tables`: whether the files of a loaded version hold just the rows that a reader sees
 - `same_key`: when two rows have the same key, in the SQL of delta-rs (DataFusion)
+- `spark_files`: files that Spark writes into a staged folder
 - `spool`: the spool of a view
-- `staging`: files that Spark wrote into a table's folder and no reader sees yet
+- `staged_files`: which files are in a staged folder, and what their footers say
+- `staging`: staged folders, whose files no reader sees yet: checked, read, deleted
 - `table_facts`: facts about a Delta table from its log and properties, for the choice of a strategy
 - `touched_files`: which files of an output a merge may touch, and where it has to look
 - `upstream`: Delta tables as upstreams

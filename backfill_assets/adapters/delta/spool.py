@@ -10,9 +10,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow.fs as pafs
-
 from backfill_assets.adapters.delta.log_replay import DataFile, Version
+from backfill_assets.adapters.delta.spark_files import write_files
 from backfill_assets.adapters.storage.documents import SPOOLED
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.staged_folders import SPOOL
@@ -32,9 +31,7 @@ T = TypeVar("T")
 def capture(view: TableLocation, folder: str, segment: str, rows: "DataFrame", *, tasks: int) -> "DataFrame":
     """Write a segment, named `<upstream>/<first version>`, into the spool folder of one attempt; returns what was written."""
     place, written = f"{SPOOL}/{folder}/{segment}", rows.coalesce(tasks)
-    written.write.parquet(view.child(place), mode="error")
-    found = view.files().get_file_info(pafs.FileSelector(place, recursive=True))
-    sizes = {info.path: info.size for info in found if info.path.endswith(".parquet")}
+    sizes = {each.path: each.size for each in write_files(written, view, place)}
     view.write(f"{place}/{_FILES}", json.dumps(SPOOLED.written({"sizes": sizes})).encode())
     return written
 

@@ -1,4 +1,4 @@
-"""Files that Spark wrote into a table's folder and that no reader sees yet: finding, describing and deleting them.
+"""Files that Spark wrote into a table's folder and that no reader sees yet: checking, reading and deleting them.
 
 A staged folder is named `<incarnation>-<epoch>-<attempt>`, also in the spool. One rule decides which may be deleted:
 folders of epochs up to the last committed one whose attempt did not succeed, and folders of other incarnations than the
@@ -10,20 +10,16 @@ epoch or life is found by its name.
 import contextlib
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from backfill_assets.adapters.delta.arrow_types import columns_of_arrow
-from backfill_assets.adapters.delta.commits import commits_of, log_text, read_commit, staged_folder_of
+from backfill_assets.adapters.delta.commits import commits_of, read_commit, staged_folder_of
 from backfill_assets.adapters.storage.s3_markers import delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.core.epoch.bounds import restated
 from backfill_assets.core.epoch.records import CommitKind, Staged, StagedFile, TableState
 from backfill_assets.core.epoch.staged_columns import misfit
 from backfill_assets.core.epoch.staged_folders import SPOOL, StagedFolder, leftovers, sweepable
@@ -35,7 +31,6 @@ __all__ = [
     "INPUTS",
     "changed_rows",
     "check_columns",
-    "collect",
     "delete_data",
     "delete_folder",
     "spooled_folders",
@@ -45,14 +40,6 @@ __all__ = [
 
 INPUTS = "_inputs"
 """Inside a staged folder: describes the inputs of the attempt; deleted as soon as the attempt has been computed."""
-
-
-def collect(location: TableLocation, folder: str) -> tuple[StagedFile, ...]:
-    """The Parquet files with rows in a staged folder, each with rows, columns and statistics from its own footer."""
-    files = location.files()
-    found = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True, recursive=True))
-    staged = [_describe(files, info) for info in found if info.path.endswith(".parquet")]
-    return tuple(sorted((each for each in staged if each.rows), key=lambda each: each.path))
 
 
 def check_columns(target: str, schema: str, files: Iterable[StagedFile]) -> None:
@@ -220,62 +207,3 @@ def _maybe_committed(location: TableLocation, looked: TableState, folders: Seque
     if oldest > 0:
         names |= {each.name for each in folders if each.epoch <= earliest.get(each.incarnation, each.epoch)}
     return names
-
-
-def _describe(files: pafs.FileSystem, info: pafs.FileInfo) -> StagedFile:
-    with files.open_input_file(info.path) as stream:
-        footer = pq.read_metadata(stream)
-    modified = int(info.mtime.timestamp() * 1000) if info.mtime else 0
-    return StagedFile(
-        path=info.path,
-        size=info.size,
-        rows=footer.num_rows,
-        modified_ms=modified,
-        stats=log_text(_statistics(footer)),
-        columns=columns_of_arrow(footer.schema.to_arrow_schema()),
-    )
-
-
-def _statistics(footer: pq.FileMetaData) -> dict[str, Any]:
-    """The number of rows and, for whole numbers, dates and strings, their null counts and bounds, in Delta's format."""
-    lows: dict[str, Any] = {}
-    highs: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    kinds = _kinds(footer.schema.to_arrow_schema())
-    for name, column in _places(footer).items():
-        chunks = [footer.row_group(group).column(column) for group in range(footer.num_row_groups)]
-        stats = [chunk.statistics for chunk in chunks]
-        if name not in kinds or any(each is None or not each.has_null_count for each in stats):
-            continue
-        nulls[name] = sum(each.null_count for each in stats)
-        bounded = [each for each in stats if each.has_min_max]
-        bounds = _bounds(bounded)
-        if bounds and len(bounded) == sum(each.num_values > 0 for each in stats):
-            lows[name], highs[name] = min(bounds[::2]), max(bounds[1::2])
-    found = {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
-    return restated(found, kinds)
-
-
-def _kinds(schema: pa.Schema) -> dict[str, str]:
-    """The types of columns that may have bounds, as Delta names them."""
-    tests = {"long": pa.types.is_integer, "date": pa.types.is_date32, "string": pa.types.is_string}
-    return {field.name: kind for field in schema for kind, fits in tests.items() if fits(field.type)}
-
-
-def _places(footer: pq.FileMetaData) -> dict[str, int]:
-    """Columns by name, each with its index among all columns of the file, including the fields of structs."""
-    paths = [footer.schema.column(column).path for column in range(footer.num_columns)]
-    return {path: at for at, path in enumerate(paths) if paths.count(path) == 1}
-
-
-def _bounds(bounded: list[Any]) -> list[Any]:
-    """Minimum and maximum of each row group. None for values that Python cannot represent (strings that are not UTF-8,
-    years beyond 9999): such a column has no bounds."""
-    try:
-        return [_json_value(value) for each in bounded for value in (each.min, each.max)]
-    except (ValueError, OverflowError):
-        return []
-
-
-def _json_value(value: int | str | date) -> int | str:
-    return value.isoformat() if isinstance(value, date) else value

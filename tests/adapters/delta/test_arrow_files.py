@@ -11,7 +11,7 @@ import pytest
 
 from backfill_assets.adapters.delta import arrow_files
 from backfill_assets.adapters.delta.arrow_files import FileWriter, put_rows
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import MAX_TEXT
 from backfill_assets.core.epoch.records import StagedFile

@@ -19,7 +19,7 @@ from backfill_assets.adapters.delta.created_table import STATUS_PROPERTY
 from backfill_assets.adapters.delta.log_replay import replay
 from backfill_assets.adapters.delta.maintenance import put_commit, set_properties
 from backfill_assets.adapters.delta.output import DeltaOutput
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, named
 from backfill_assets.core.epoch.records import CommitKind, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from backfill_assets.adapters.delta.maintenance import put_commit
 from backfill_assets.adapters.delta.merged_files import Merged
 from backfill_assets.adapters.delta.output import DeltaOutput
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, app_id
 from backfill_assets.errors import ReadMismatchError, TableFeatureError

@@ -21,7 +21,7 @@ from backfill_assets.adapters.delta import arrow_files, merged_rows
 from backfill_assets.adapters.delta.merged_files import commit_merged
 from backfill_assets.adapters.delta.merged_rows import merge_rows
 from backfill_assets.adapters.delta.output import DeltaOutput
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.core.epoch import merge_groups
 from backfill_assets.core.epoch.records import CommitKind, Staged
 from backfill_assets.core.epoch.staged_folders import StagedFolder

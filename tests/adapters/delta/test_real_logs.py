@@ -14,7 +14,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from backfill_assets.adapters.delta.logged_changes import BYTES_OF_ROW
 from backfill_assets.adapters.delta.output import DeltaOutput
-from backfill_assets.adapters.delta.staging import collect, delete_data, sweep
+from backfill_assets.adapters.delta.staged_files import collect
+from backfill_assets.adapters.delta.staging import delete_data, sweep
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.ports import TableSize

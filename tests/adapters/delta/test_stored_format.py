@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 from backfill_assets.adapters.delta import commits
 from backfill_assets.adapters.delta.commits import Actions, newest_record, read_commit
 from backfill_assets.adapters.delta.output import NO_MORE_EPOCHS, DeltaOutput
-from backfill_assets.adapters.delta.staging import collect, sweep
+from backfill_assets.adapters.delta.staged_files import collect
+from backfill_assets.adapters.delta.staging import sweep
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, Staged, app_id
 from backfill_assets.errors import StoredFormatError

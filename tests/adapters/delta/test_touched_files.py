@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from backfill_assets.adapters.delta.maintenance import set_properties
 from backfill_assets.adapters.delta.output import MEMORY_OF_BYTE, DeltaOutput
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.adapters.delta.touched_files import Changes, changes_of_files, touched_values
 from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS, naming
 from backfill_assets.core.epoch.records import CommitKind, Staged

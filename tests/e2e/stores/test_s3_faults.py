@@ -21,7 +21,7 @@ from deltalake.exceptions import CommitFailedError
 from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.merged_files import Merged
 from backfill_assets.adapters.delta.output import DeltaOutput
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.adapters.state.state_store import State
 from backfill_assets.adapters.storage.put_if_absent import MARKER, check_store
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse

@@ -103,26 +103,26 @@ def test_what_a_killed_spark_left_of_its_job_is_gone_after_the_next_run_and_main
     on_s3.produce(topic, [{"id": number, "amount": 1.0} for number in range(400)])
     assert runs.run(order, {"refresh": "orders"})[0] == 0
     kill_in_a_job(order, folder)
-    assert any("_temporary" in path for path in empty(folder)), "S3A has left marks"
+    assert any(map(is_of_a_job, empty(folder))), "S3A has left marks"
     assert runs.run(order, WIDE)[0] == 0
     maintain(on_s3.workspace(), "wide")
     runs.close()
     assert empty(folder) == set()
-    assert not [path for path in folder.names("") if "_temporary" in path]
+    assert of_jobs(folder) == set()
     assert sum(on_s3.rows("wide", "id").values()) == 600
 
 
 def kill_in_a_job(order: dict[str, object], folder: ObjectFolder) -> None:
     """Kill a run with its Spark, both in processes of their own, while a job writes."""
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
-    before = temporary(folder)
+    before = of_jobs(folder)
     run = subprocess.Popen(
         [sys.executable, "-m", "tests.support.runner", json.dumps({**order, "jobs": [WIDE]})],
         cwd=Path(__file__).parents[3],
         env=environment,
     )
     deadline = time.monotonic() + LIMIT
-    while not temporary(folder) - before:
+    while not of_jobs(folder) - before:
         assert run.poll() is None, "it ended before it wrote"
         assert time.monotonic() < deadline
     for process in (*psutil.Process(run.pid).children(recursive=True), psutil.Process(run.pid)):
@@ -130,5 +130,10 @@ def kill_in_a_job(order: dict[str, object], folder: ObjectFolder) -> None:
     run.wait(timeout=LIMIT)
 
 
-def temporary(folder: ObjectFolder) -> set[str]:
-    return {path for path in folder.names("") if "_temporary" in path}
+def of_jobs(folder: ObjectFolder) -> set[str]:
+    return set(filter(is_of_a_job, folder.names("")))
+
+
+def is_of_a_job(path: str) -> bool:
+    """Whether it is of the log of a staged folder, which lists what tasks have written."""
+    return "/_delta_log/" in path

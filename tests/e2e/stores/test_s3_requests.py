@@ -117,4 +117,6 @@ def test_rows_are_staged_alike_by_spark_and_by_this_process(on_s3: Project, remo
     for kind in ("few", "much"):
         assert found[kind]["counts"] == {"insert": 4, "update": 2, "delete": 1, "odd": 3, "bytes": 5}
         assert found[kind]["rows"] == found[kind]["wanted"]
+        assert found[kind]["logs"] == []
+    assert found["odd"] == ["a, b=c", 1]
     assert found["none"] == {"insert": 0, "files": 0}

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from backfill_assets.adapters.compute import laid_out
 from backfill_assets.adapters.compute.value_parts import FEWEST
 from backfill_assets.adapters.delta.layout import commit_layout, is_laid_out
-from backfill_assets.adapters.delta.staging import collect
+from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.app.lifecycle import maintain
 from backfill_assets.core.epoch import merge_groups
 from backfill_assets.core.epoch.limits import Limits

@@ -1,0 +1,105 @@
+"""Files that Spark writes into a staged folder, of which only those of tasks that succeeded count.
+
+On a disk, Spark writes Parquet, and Hadoop's committer renames the files of each task when it has succeeded, and once more
+when all have. A store can only copy, and takes some thirty requests for each file. So there Delta writes: each attempt at a
+task gives its files names of their own, puts them where they stay, and a log lists those that count. For as long as that
+takes the folder is a Delta table; then its log is read and deleted here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from backfill_assets.adapters.delta.staged_files import WrittenFile, found_in
+from backfill_assets.adapters.delta.staging import delete_folder
+from backfill_assets.adapters.storage.copied_log import entry_of
+from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.bounds import MAX_TEXT
+from backfill_assets.errors import StagingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.conf import RuntimeConfig
+
+__all__ = ["fits_delta", "listed", "write_files"]
+
+_FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
+"""Bounds of long strings are cut to this number of bytes (a maximum is rounded up). Otherwise a file would have none."""
+_NOT_NEEDED = {
+    "spark.databricks.delta.stats.collect": "false",
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
+}
+"""What is to be known of a file is read from its footer."""
+_NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
+"""What names of columns must not have in a Delta table as Delta creates it."""
+
+
+def write_files(
+    rows: "DataFrame", location: TableLocation, folder: str, *, by: str | None = None, most_rows: int = 0
+) -> list[WrittenFile]:
+    """Have Spark write rows into a new folder.
+
+    Args:
+        rows: The rows; each of their partitions is written by a task.
+        location: The table in whose folder it is.
+        folder: The folder.
+        by: A column whose values name folders inside, in which its rows are; it is not in the files.
+        most_rows: How many rows a file has at most; 0: as many as there are.
+
+    Returns:
+        The files of tasks that succeeded.
+    """
+    writer = rows.write if by is None else rows.write.partitionBy(by)
+    writer = writer.option("maxRecordsPerFile", most_rows).mode("error")
+    if location.is_local or not fits_delta(rows.schema.jsonValue()):
+        writer.options(**_FOOTERS).parquet(location.child(folder))
+        return found_in(location, folder)
+    # A server may have Delta shuffle what it writes, which would be another order in other files.
+    writer = writer.format("delta").option("optimizeWrite", False)
+    with _settings(rows.sparkSession.conf, {**_FOOTERS, **_NOT_NEEDED}):
+        writer.save(location.child(folder))
+    return listed(location, folder)
+
+
+@contextmanager
+def _settings(conf: "RuntimeConfig", wanted: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session that has none of these otherwise, for a while."""
+    for name, value in wanted.items():
+        conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in wanted:
+            conf.unset(name)
+
+
+def fits_delta(schema: object) -> bool:
+    """Whether all names of columns and fields in a schema, as Spark's JSON has it, may be those of a new Delta table."""
+    return not _NOT_IN_NAMES & set("".join(_names(schema)))
+
+
+def _names(part: object) -> list[str]:
+    if isinstance(part, list):
+        return [name for each in part for name in _names(each)]
+    if not isinstance(part, dict):
+        return []
+    inside = [
+        name for key in ("fields", "type", "elementType", "keyType", "valueType") for name in _names(part.get(key))
+    ]
+    return [part["name"], *inside] if "name" in part else inside
+
+
+def listed(location: TableLocation, folder: str) -> list[WrittenFile]:
+    """The files that the log of a folder lists, which is deleted. Errors: `StagingError` if there is none."""
+    entry = location.objects().get(f"{folder}/{entry_of(0)}")
+    if entry is None:
+        raise StagingError(
+            f"{location.uri}: Spark has written into {folder}, but there is no list of what it wrote",
+            hint="nothing was committed; run it again",
+        )
+    actions = map(json.loads, entry.splitlines())
+    added = [action["add"] for action in actions if "add" in action]
+    delete_folder(location, f"{folder}/_delta_log")
+    return [WrittenFile(f"{folder}/{unquote(each['path'])}", each["size"], each["modificationTime"]) for each in added]
