@@ -69,6 +69,8 @@ class _Measures:
             self._start()
             for worker in WORKERS[count:]:
                 Cluster(self.root).lose(worker)
+            if count == len(WORKERS):  # one of them has just been started
+                self.ask("theirs")
             taken.update({(side, count): self.ask(side) for side in SIDES})
         return taken
 
@@ -99,7 +101,7 @@ def _act(asked: dict[str, Any]) -> float:
     source = f"{asked['place']}/orders"
     if asked["action"] == _MAKE:
         return timed(lambda: make_table(world, source, asked["rows"]))
-    copies = Copies(world, source, Limits())
+    copies = Copies(world, source, Limits(), "auto")
     return copies.ours() if asked["action"] == "ours" else copies.theirs()
 
 

@@ -7,12 +7,12 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from backfill_assets import materialized_view
 from backfill_assets.app.refresh import refresh
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.declare.model import Declared
+from backfill_assets.declare.model import Declared, DeclaredStrategy
 from benchmarks.lake import Lake, lake
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.stream import stream_of_topic, view_of
@@ -31,6 +31,12 @@ MERGE = """MERGE INTO delta.`{}` AS t USING changes AS s ON t.customer <=> s.cus
     WHEN MATCHED THEN UPDATE SET t.orders = t.orders + s.orders, t.quantity = t.quantity + s.quantity
     WHEN NOT MATCHED THEN INSERT *"""
 COLUMNS = {"large": ("order_id", "customer", "total", "day"), "sums": ("customer", "orders", "quantity")}
+
+
+_BUILDS: Final[tuple[tuple[str, Callable[[int], Limits], DeclaredStrategy], ...]] = (
+    ("as auto chooses", lambda _rows: Limits(), "auto"),
+    (f"in {CHUNKS} chunks", lambda rows: Limits(chunk_rows=rows // CHUNKS), "snapshot"),
+)
 
 
 def run(
@@ -70,13 +76,13 @@ def _builds(world: World, place: Lake, rows: int, repetitions: int, seconds: flo
     source = f"{place.place}/orders"
     make_table(world, source, rows)
     place.proxy.slow_down(seconds)
-    for case, limits in (("at once", Limits()), (f"in {CHUNKS} chunks", Limits(chunk_rows=rows // CHUNKS))):
+    for case, limits, strategy in _BUILDS:
         yield compare(
-            Copies(world, source, limits),
+            Copies(world, source, limits(rows), strategy),
             repetitions=repetitions,
             warmups=1,
             benchmark="store",
-            case=f"first build {case}",
+            case=f"first build, {case}",
             peer="one plain Spark copy",
             rows=rows,
         )

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from backfill_assets import delta_table, materialized_view
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.declare.model import MaterializedView, RefreshMode
+from backfill_assets.declare.model import DeclaredStrategy, MaterializedView, RefreshMode
 from benchmarks.measure import Comparison, compare, timed
 from benchmarks.world import World
 
@@ -52,10 +52,10 @@ def make_table(world: World, place: Path | str, rows: int) -> None:
     made.write.format("delta").options(**FEED).save(str(place))
 
 
-def copy_of(place: Path | str, mode: RefreshMode = "auto") -> MaterializedView:
+def copy_of(place: Path | str, mode: RefreshMode = "auto", strategy: DeclaredStrategy = "snapshot") -> MaterializedView:
     """A view that holds what such a table holds."""
     table = delta_table("orders", path=str(place), primary_key="id")
-    return materialized_view("copy", query=QUERY, upstreams=[table], strategy="snapshot", refresh_mode=mode)
+    return materialized_view("copy", query=QUERY, upstreams=[table], strategy=strategy, refresh_mode=mode)
 
 
 def _history(world: World, folder: Path, rows: int, repetitions: int, warmups: int) -> Comparison:
@@ -74,13 +74,15 @@ def _history(world: World, folder: Path, rows: int, repetitions: int, warmups: i
 class Copies:
     """Both ways of copying a table, and what each of them wrote; creating ours is not part of the measure."""
 
-    def __init__(self, world: World, source: Path | str, limits: Limits) -> None:
-        self.world, self.source, self.limits = world, source, limits
+    def __init__(
+        self, world: World, source: Path | str, limits: Limits, strategy: DeclaredStrategy = "snapshot"
+    ) -> None:
+        self.world, self.source, self.limits, self.strategy = world, source, limits, strategy
         self.contents: set[object] = set()
 
     def ours(self) -> float:
         """One run of a view."""
-        declared = {"copy": copy_of(self.source)}
+        declared = {"copy": copy_of(self.source, strategy=self.strategy)}
         with self.world.folder() as folder:
             self.world.create(folder, declared, "copy")
             seconds = timed(lambda: self.world.refresh(folder, declared, "copy", self.limits))

@@ -15,7 +15,7 @@ from backfill_assets.adapters.compute.doubtful_bounds import unfiltered
 from backfill_assets.adapters.compute.key_ranges import in_ranges
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
-from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
+from backfill_assets.adapters.compute.version_rows import FEW_OBJECTS, delta_rows_at, rows_at
 from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH, fixed_lengths
 from backfill_assets.adapters.delta.footers import fed_rows, footer_rows, held_rows
 from backfill_assets.adapters.delta.key_statistics import files_of_keys, sortable_key
@@ -200,10 +200,11 @@ def _projected(rows: "DataFrame", schema: str, columns: Sequence[Column]) -> "Da
 def _files(
     spark: "SparkSession", upstream: DeltaUpstream, version: Version, files: Sequence[DataFile], place: Scratch
 ) -> "DataFrame":
-    """Exactly these files of a table: as plain Parquet if that is sufficient (this saves Delta's reading of a log),
-    otherwise through a log that lists no others."""
+    """Exactly these files of a table: as plain Parquet if that is sufficient (this saves Delta's reading of a log), and not
+    many objects of a store, otherwise through a log that lists no others."""
     paths = [each.path for each in files]
-    if version.is_plain and not any(each.deleted for each in files) and all(map(is_plain_path, paths)):
+    few = upstream.location.is_local or len(paths) <= FEW_OBJECTS
+    if few and version.is_plain and not any(each.deleted for each in files) and all(map(is_plain_path, paths)):
         return parquet_rows(spark, upstream.location, str(version.metadata["schemaString"]), paths)
     adds = [{"add": each.absolute(upstream.location.uri)} for each in files]
     mapping = {

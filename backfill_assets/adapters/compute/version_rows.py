@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
+    "FEW_OBJECTS",
     "delta_rows_at",
     "loaded_at",
     "rows_at",
@@ -32,6 +33,9 @@ __all__ = [
 SMALL_FILES, SMALL_BYTES = 32, 64 * 2**20
 """A table with no more files and bytes than this is read by its files. Up to this number of paths, Spark lists them
 without a job."""
+FEW_OBJECTS = 12
+"""Spark looks for each file of an object store by two requests, one file after the other. To read a log takes it no longer
+than to look for this number of files."""
 
 
 class Files(NamedTuple):
@@ -75,7 +79,7 @@ def small_and_plain(location: TableLocation, table: DeltaTable | None) -> Files 
         return None
     files = pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pydict()
     paths = files["path"]
-    few = len(paths) <= SMALL_FILES and sum(files["size_bytes"]) <= SMALL_BYTES
+    few = len(paths) <= (SMALL_FILES if location.is_local else FEW_OBJECTS) and sum(files["size_bytes"]) <= SMALL_BYTES
     if not few or not all(map(is_plain_path, paths)):
         return None
     return Files(schema=table.schema().to_json(), paths=[location.child(path) for path in paths])

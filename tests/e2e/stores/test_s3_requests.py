@@ -12,6 +12,7 @@ from statistics import median
 
 import pytest
 
+from tests.support.commands import Commands
 from tests.support.few_rows import staged_rows
 from tests.support.over_connect import over_connect
 from tests.support.processes import Processes
@@ -90,6 +91,42 @@ def test_an_epoch_takes_few_requests_and_so_do_tables_that_are_refreshed_togethe
     assert sum(n for (n,) in project.rows("sums", "n").elements()) == (epochs + 1) * 1000
     assert all(median(each) <= OF_AN_EPOCH[name] for name, each in took.items()), took
     assert (busy <= TOGETHER, idle <= IDLE) == (True, True), (busy, idle)
+
+
+DEFINITIONS = """
+from backfill_assets import StateStore, build_definitions, kafka_source, materialized_view
+orders = kafka_source("orders", topic="{topic}", schema="id LONG, amount DOUBLE")
+large = materialized_view("large", query="SELECT id, amount * 2 AS twice FROM orders", upstreams=[orders])
+query = "SELECT id % 3 AS third, count(*) AS n, sum(amount) AS total FROM orders GROUP BY id % 3"
+sums = materialized_view("sums", query=query, upstreams=[orders])
+store = StateStore(warehouse="{warehouse}", storage={storage})
+defs = build_definitions(large, sums, resources={{"backfill_state": store}})
+"""
+
+
+@pytest.mark.full
+def test_a_command_with_its_checks_takes_few_requests(counted: tuple[Project, S3Proxy], remote: str) -> None:
+    project, proxy = counted
+    topic, commands = project.topic(), Commands()
+    given = {"topic": topic, "warehouse": project.warehouse, "storage": project.storage}
+    (project.root / "definitions.py").write_text(DEFINITIONS.format(**given))
+    (project.root / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
+    kept = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
+    environment = {**kept, "KAFKA_BOOTSTRAP_SERVERS": project.servers, "SPARK_REMOTE": remote}
+
+    def refreshed() -> int:
+        proxy.requests()
+        done = commands.run(["refresh", *MOST], project.root, environment)
+        assert done.code == 0, done
+        return len(proxy.requests())
+
+    produce(project, topic, 1)
+    took = [refreshed()]
+    produce(project, topic, 1)
+    took += [refreshed(), refreshed()]
+    commands.close()
+    assert took[1] <= TOGETHER, took
+    assert took[2] <= IDLE, took
 
 
 def produce(project: Project, topic: str, epochs: int) -> None:
