@@ -3,7 +3,7 @@
 What has to be in them is computed by plain Python."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from backfill_assets import materialized_view
@@ -35,16 +35,20 @@ def job(name: str, **more: Any) -> dict[str, Any]:
     return {"refresh": name, **extra, **more}
 
 
-def assert_exact(project: Project, sent: Sequence[Mapping[str, float]]) -> None:
-    """Each table has exactly the rows that follow from what was sent."""
-    assert project.rows("orders", "id", "amount") == Counter((each["id"], each["amount"]) for each in sent)
-    assert project.rows("large", "id", "twice") == Counter((each["id"], each["amount"] * 2) for each in sent)
+def assert_exact(project: Project, sent: Sequence[Mapping[str, float]], names: Sequence[str] = NAMES) -> None:
+    """Each of these tables has exactly the rows that follow from what was sent."""
     amounts: dict[float, list[float]] = {}
     for each in sent:
         amounts.setdefault(each["id"] % 3, []).append(each["amount"])
-    assert project.rows("sums", "third", "n", "total") == Counter(
-        (third, len(found), sum(found)) for third, found in amounts.items()
-    )
-    assert project.rows("joined", "id", "twice", "n") == Counter(
-        (each["id"], each["amount"] * 2, len(amounts[each["id"] % 3])) for each in sent
-    )
+    expected: dict[str, tuple[Sequence[str], Iterable[tuple[float, ...]]]] = {
+        "orders": (("id", "amount"), [(each["id"], each["amount"]) for each in sent]),
+        "large": (("id", "twice"), [(each["id"], each["amount"] * 2) for each in sent]),
+        "sums": (("third", "n", "total"), [(third, len(found), sum(found)) for third, found in amounts.items()]),
+        "joined": (
+            ("id", "twice", "n"),
+            [(each["id"], each["amount"] * 2, len(amounts[each["id"] % 3])) for each in sent],
+        ),
+    }
+    for name in names:
+        columns, rows = expected[name]
+        assert project.rows(name, *columns) == Counter(rows), name

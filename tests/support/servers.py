@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from backfill_assets.adapters.local.servers import Endpoints
 
-__all__ = ["FOLDER", "Guard", "cluster_root", "remote_of", "s3_store", "servers", "spark_remote"]
+__all__ = ["FOLDER", "Guard", "cluster_folder", "cluster_root", "remote_of", "s3_store", "servers", "spark_remote"]
 
 FOLDER = "BACKFILL_TEST_SERVERS"
 """The environment variable with the folder in which the servers' addresses are stored, for all processes of a run."""
@@ -74,11 +74,16 @@ def remote_of(root: Path) -> str:
     return Remote(url=running.spark_remote, token=spark_token(root)).full
 
 
+def cluster_folder() -> Path:
+    """Where the run's Spark cluster is, or would be."""
+    return Path(os.environ[FOLDER]) / _CLUSTER
+
+
 def cluster_root() -> Path:
     """Where the run's Spark cluster is; what of it is not running is started."""
     from backfill_assets.adapters.local.servers import SparkNeeds, up
 
-    root = Path(os.environ[FOLDER]) / _CLUSTER
+    root = cluster_folder()
     up(root, kafka=False, needs=SparkNeeds(s3=True, cluster=True))
     return root
 

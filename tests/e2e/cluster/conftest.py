@@ -4,9 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from backfill_assets.adapters.local.servers import down
 from tests.support.processes import Processes
 from tests.support.project import Project
+from tests.support.servers import cluster_folder
+from tests.support.settings import FULL
 from tests.support.spark_workers import Cluster
+
+
+@pytest.fixture(scope="module", autouse=not FULL)
+def stopped() -> Iterator[None]:
+    """In the gate, other tests need the memory when those of a module have ended."""
+    yield
+    down(cluster_folder())
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.support.spark_workers import LIMIT, WORKERS, Cluster, wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(LIMIT)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(LIMIT)]
 
 PROCESS = "java_method('java.lang.ProcessHandle', 'current')"
 
@@ -41,25 +41,28 @@ def asked() -> list[object]:
         runner.close()
 
 
+@pytest.mark.full
 def test_spark_runs_a_task_on_each_worker_at_once(cluster: Cluster) -> None:
     executors = sorted(each.pid for each in cluster.executors().values())
     assert over_connect(cluster.remote, asked) == [len(WORKERS), len(WORKERS), executors]
 
 
-def test_source_rows_groups_and_joins_are_exact_and_all_checks_pass(on_s3: Project, runs: Processes) -> None:
+@pytest.mark.parametrize("names", [("orders", "sums"), pytest.param(NAMES, marks=pytest.mark.full)], ids=["few", "all"])
+def test_tables_are_exact_and_all_checks_pass(on_s3: Project, runs: Processes, names: tuple[str, ...]) -> None:
     topic = on_s3.topic()
     declare(on_s3, topic)
     order = order_of(on_s3, topic)
     for first, end in ((0, 40), (40, 60)):
         on_s3.produce(topic, events(first, end))
-        assert runs.run(order, *map(job, NAMES))[0] == 0
-        assert_exact(on_s3, events(0, end))
-    code, said = runs.run(order, *(job(name, verify=name) for name in NAMES))
-    assert (code, said) == (0, [dict.fromkeys(CHECKS, True)] * len(NAMES))
-    for name in NAMES:
+        assert runs.run(order, *map(job, names))[0] == 0
+        assert_exact(on_s3, events(0, end), names)
+    code, said = runs.run(order, *(job(name, verify=name) for name in names))
+    assert (code, said) == (0, [dict.fromkeys(CHECKS, True)] * len(names))
+    for name in names:
         assert epochs(on_s3, name) == sorted(set(epochs(on_s3, name))), "one commit for each epoch"
 
 
+@pytest.mark.full
 def test_the_rows_of_one_epoch_are_written_by_both_workers(
     on_s3: Project, cluster: Cluster, s3: dict[str, str]
 ) -> None:

@@ -173,7 +173,7 @@ def test_a_view_over_an_empty_upstream_is_live_at_once_and_continues_from_the_lo
     world.finish("exactly_once", "positions_contiguous")
 
 
-@strategies("source", "arrangement")
+@strategies("source")
 def test_one_of_two_concurrent_runs_commits_each_epoch_and_the_other_is_fenced(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

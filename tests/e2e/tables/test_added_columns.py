@@ -58,7 +58,7 @@ def assert_right(lake: Lake, query: str) -> None:
     lake.passes("view", CHECKS)
 
 
-@pytest.mark.parametrize("query", [ROWS, GROUPS, JOINED])
+@pytest.mark.parametrize("query", [pytest.param(ROWS, marks=pytest.mark.full), GROUPS, JOINED])
 def test_columns_are_added_in_one_epoch_of_the_same_life(lake: Lake, query: str) -> None:
     declare(lake, query)
     lake.project.refresh("view")

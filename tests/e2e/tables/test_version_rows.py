@@ -64,8 +64,8 @@ def test_a_column_that_came_is_null_in_older_files_and_unknown_to_older_versions
     "made",
     [
         "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
-        f"TBLPROPERTIES ({MAPPED})",
-        "PARTITIONED BY (name)",
+        pytest.param(f"TBLPROPERTIES ({MAPPED})", marks=pytest.mark.full),
+        pytest.param("PARTITIONED BY (name)", marks=pytest.mark.full),
     ],
     ids=["deletion vectors", "mapped columns", "partitions"],
 )
