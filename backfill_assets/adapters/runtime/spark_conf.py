@@ -45,6 +45,8 @@ def spark_conf(*, scratch: Path | None = None, s3: bool = False) -> dict[str, st
         "spark.driver.bindAddress": "127.0.0.1",
         # Nor can other users of this machine: whoever reaches Spark's own ports can run code.
         "spark.authenticate": "true",
+        # Python fetches each result over such a port; the default of 15 s to connect is too short on a busy machine.
+        "spark.python.authenticate.socketTimeout": "120s",
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
