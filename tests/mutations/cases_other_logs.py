@@ -12,6 +12,20 @@ DOCUMENTS = "tests/adapters/state/test_state_store.py"
 
 OTHER_LOGS: tuple[Mutation, ...] = (
     Mutation(
+        name="versions before a checkpoint are loaded of what is copied after it",
+        file=COPIED,
+        old="if not max(0, self._checkpoint[0]) <= version <= self.table.version():",
+        new="if not 0 <= version <= self.table.version():",
+        tests=(f"{COPIES}::test_versions_before_a_copied_checkpoint_are_left_to_delta",),
+    ),
+    Mutation(
+        name="each version is loaded from the store",
+        file=COPIED,
+        old="return CopiedTable(self.folder, self.place, version)",
+        new="return None",
+        tests=(f"{COPIES}::test_versions_of_which_all_is_copied_are_loaded_without_a_request",),
+    ),
+    Mutation(
         name="what was read of a log before it was restored counts",
         file="backfill_assets/adapters/delta/upstream.py",
         old="        if self._kept.loads != self._log.loads:",

@@ -351,7 +351,7 @@ class DeltaOutput:
     def life(self, *, since: int) -> list[CommitRecord]:
         """The commits of the current life from epoch `since` on, oldest first; if an epoch was restated, its newest
         commit."""
-        table = self.location.load()
+        table = self._log.newest()
         found: dict[int, CommitRecord] = {}
         if table is None:
             return []

@@ -120,13 +120,13 @@ def stated_rows(table: TableLocation, version: int) -> int:
 
 def table_bytes(table: TableLocation) -> int:
     """The size of a table's data files, according to its log."""
-    loaded = table.load()
+    loaded = table.last()
     return 0 if loaded is None else sum(loaded.get_add_actions().column("size_bytes").to_pylist())
 
 
 def footer_rows(table: TableLocation) -> int:
     """The number of rows in a table's data files, according to their own footers."""
-    loaded = table.load()
+    loaded = table.last()
     if loaded is None:
         return 0
     files = table.files()

@@ -47,7 +47,7 @@ class Written:
 def written_between(location: TableLocation, before: int, now: int) -> Written | Everything:
     """Compare the files of two versions; `Everything` if the files alone do not show what was written."""
     try:
-        old, new = location.load(version=before), location.load(version=now)
+        old, new = location.at(before), location.at(now)
     except DeltaError:
         old = new = None
     if old is None or new is None:

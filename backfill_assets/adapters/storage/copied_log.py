@@ -47,8 +47,8 @@ def entry_of(version: int) -> str:
 class CopiedTable(DeltaTable):
     """A version of a table that was loaded from a copy of its log. It can be read of, but not written to."""
 
-    def __init__(self, folder: Path, place: str) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, place: str, version: int | None = None) -> None:
+        super().__init__(folder, version=version)
         self.place = place
 
     @property
@@ -179,6 +179,12 @@ class CopiedLog:
             self.entries.update({number: found.entries[number] for number in new})
             self.table.update_incremental()
         return True
+
+    def at(self, version: int) -> CopiedTable | None:
+        """A version of the table, without a request; None if it is not among those of which all is copied."""
+        if not max(0, self._checkpoint[0]) <= version <= self.table.version():
+            return None
+        return CopiedTable(self.folder, self.place, version)
 
     def _holds(self, found: _Found, first: int) -> bool:
         """Whether a log still holds the entries that are loaded, from a version on; those before a checkpoint may expire."""

@@ -175,9 +175,8 @@ class TableLocation:
         return self.followed.loaded or self.followed.newest()
 
     def at(self, version: int) -> DeltaTable | None:
-        """The table at a version, without a request if this was loaded last. Errors: as `load`."""
-        loaded = self.followed.loaded
-        return loaded if loaded is not None and loaded.version() == version else self.load(version)
+        """The table at a version, without a request if it is known. Errors: as `load`."""
+        return self.followed.at(version) or self.load(version)
 
     @cached_property
     def _put_here(self) -> dict[str, bytes]:
@@ -248,6 +247,12 @@ class LoadedTable:
         self.loaded = self.mark = None
         self.loads += 1
         return self._copy
+
+    def at(self, version: int) -> DeltaTable | None:
+        """The table at a version, without a request; None if it is not known."""
+        if self.loaded is not None and self.loaded.version() == version:
+            return self.loaded
+        return None if self._copy is None else self._copy.at(version)
 
     def make_checkpoint(self, version: int) -> bool:
         """Write a checkpoint of a version from the copy of the log; False if the newest version is another one, or is not

@@ -73,6 +73,28 @@ def test_a_log_is_copied_from_its_newest_checkpoint_on(location: StoredLocation)
     same(location)
 
 
+def test_versions_of_which_all_is_copied_are_loaded_without_a_request(location: StoredLocation) -> None:
+    newest(location)
+    location.counting.taken()
+    for version in range(3):
+        table = location.at(version)
+        assert isinstance(table, CopiedTable)
+        assert table.version() == version
+        assert pa.table(table.get_add_actions()).num_rows == version + 1
+    assert location.counting.taken() == []
+
+
+def test_versions_before_a_copied_checkpoint_are_left_to_delta(location: StoredLocation) -> None:
+    DeltaTable(location.uri).create_checkpoint()
+    add(location.uri, 3)
+    newest(location)
+    for version, copied in ((1, False), (2, True), (3, True)):
+        table = location.at(version)
+        assert table is not None
+        assert isinstance(table, CopiedTable) == copied
+        assert pa.table(table.get_add_actions()).num_rows == version + 1
+
+
 def test_an_entry_that_was_put_here_is_not_requested(location: StoredLocation) -> None:
     newest(location)
     location.counting.taken()

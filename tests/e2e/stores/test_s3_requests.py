@@ -29,6 +29,8 @@ OF_AN_EPOCH = {"orders": 7, "large": 15, "sums": 25}
 """Requests from one commit of a table to the next, in a run of several epochs: the median."""
 TOGETHER, IDLE = 60, 15
 """Requests of one process that refreshes all three, with one epoch of each, and with nothing to do."""
+PROVED = 240
+"""Requests of the fifteen checks of that epoch: each looks at the table anew, and files and logs are read by two readers."""
 
 
 @pytest.fixture
@@ -125,7 +127,7 @@ def test_a_command_with_its_checks_takes_few_requests(counted: tuple[Project, S3
     produce(project, topic, 1)
     took += [refreshed(), refreshed()]
     commands.close()
-    assert took[1] <= TOGETHER, took
+    assert took[1] <= TOGETHER + PROVED, took
     assert took[2] <= IDLE, took
 
 
