@@ -245,8 +245,8 @@ FILES: tuple[Mutation, ...] = (
     Mutation(
         name="a version that was loaded stands for any other",
         file="backfill_assets/adapters/storage/warehouse.py",
-        old="return loaded if loaded is not None and loaded.version() == version else",
-        new="return loaded if loaded is not None else",
+        old="if self.loaded is not None and self.loaded.version() == version:",
+        new="if self.loaded is not None:",
         tests=(f"{COMMITS}::test_what_one_part_of_a_run_has_loaded_another_one_need_not_load",),
     ),
 )
