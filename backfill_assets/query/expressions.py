@@ -13,7 +13,7 @@ from sqlglot import exp
 from backfill_assets.query.clock_texts import CLOCK_NODES, holds_times, reads_clock
 from backfill_assets.query.column_names import check_column_name
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.determinism import CURRENT_NODES, refused_calls
+from backfill_assets.query.determinism import CURRENT_NODES, check_collations, refused_calls
 from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.parsing import Part, upstream_named
 from backfill_assets.query.record_columns import UNSEEN
@@ -100,6 +100,8 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
     for node in part.select.find_all(*CLOCK_NODES):
         if reads_clock(node, partial(_has_no_time, scope)):
             raise refused_text(node.sql("spark"))
+    for item in part.select.expressions:
+        check_collations(item)
     check_stars(part)
     aliases: set[str] = set()
     for item in part.select.expressions:

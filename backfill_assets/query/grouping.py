@@ -4,6 +4,7 @@ As everywhere, the user's text is kept and cut: `round(sum(a), 2) AS r` becomes 
 is found where its words are, if they are one operand there: `a + b` does not occur in `2 * a + b`.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +22,7 @@ __all__ = ["FUNCTIONS", "Call", "GroupedText", "Selected", "aggregates_in", "gro
 
 FUNCTIONS: Final = frozenset({"count", "sum", "avg", "min", "max"})
 """The aggregates that are maintained."""
+_MAPS: Final = frozenset({"MAP", "VARIANT"})
 _OPENS: Final = frozenset("([{")
 _CLOSES: Final = frozenset(")]}")
 
@@ -45,10 +47,11 @@ class GroupedText:
         self.query = query
         self.part = part
         self.columns = dict(_column_words(part.select, scope))
+        self._keys = set(_keys_of_maps(part.select, scope))
 
     def words(self, tokens: tuple[Token, ...]) -> list[Word]:
         words: list[Word] = []
-        for word in words_of(self.query, tokens):
+        for word in words_of(self.query, tokens, self._keys):
             if not words or word.start > words[-1].end:
                 words.append(self.columns.get(word.start, word))
         return words
@@ -83,6 +86,14 @@ def _column_words(select: exp.Select, scope: Scope) -> Iterator[tuple[int, Word]
         if "start" in first.meta and "end" in last.meta:
             start = first.meta["start"]
             yield start, Word(backquoted(found[0].name.lower()), start, last.meta["end"])
+
+
+def _keys_of_maps(select: exp.Select, scope: Scope) -> Iterator[int]:
+    """Where names begin that may be keys of a map, whose case counts."""
+    for column in select.find_all(exp.Column):
+        found = scope.resolve(name_parts(column))
+        if found is not None and _MAPS.intersection(re.findall(r"\w+", found[0].type.upper())):
+            yield from (each.meta.get("start", -1) for each in column.parts[len(column.parts) - len(found[1]) :])
 
 
 def _unnamed(item: tuple[Token, ...], node: exp.Expr) -> tuple[Token, ...]:

@@ -185,7 +185,7 @@ class _Check:
             outputs = left.outputs if both or not right.covered else ()
         # What is given of two kinds is of a third: it does not tell the hash.
         kinds = kinds_given(node)
-        outputs = tuple(at for at in outputs if kinds[at])
+        outputs = tuple(at for at in outputs if at < len(kinds) and kinds[at])
         if not outputs:
             self.refuse(node)
         return _Rows(covered=True, carriers=frozenset({""}), outputs=outputs)

@@ -1,6 +1,7 @@
 """A view's query of any kind: its meaning over its upstreams, and its text in one spelling."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from sqlglot import exp
 
@@ -9,6 +10,7 @@ from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import check_calls
 from backfill_assets.query.expressions import check_used, scope_of
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
+from backfill_assets.query.refusals import refusal
 from backfill_assets.query.relational import RelationalQuery, analyze_relational, spelled_relational
 from backfill_assets.query.resolved import renames_columns
 from backfill_assets.query.rowwise import CHANGE, RowwiseQuery, analyze_rowwise
@@ -20,6 +22,20 @@ __all__ = ["Query", "analyze", "input_columns", "is_constrained", "named_in", "r
 Query = RowwiseQuery | AggregateQuery | RelationalQuery
 
 
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Refuse a query that is nested more deeply than can be followed here. Errors: `QueryError`."""
+    try:
+        yield
+    except RecursionError:
+        raise refusal(
+            "UNSUPPORTED",
+            "the query is nested too deeply, or joins too many expressions by operators",
+            hint="write many conditions as IN (...), or compute a part of the query in a view of its own",
+        ) from None
+
+
+@_readable()
 def analyze(
     query: str,
     tables: Mapping[str, tuple[Column, ...]],
@@ -100,6 +116,7 @@ def input_columns(query: Query) -> dict[str, tuple[Column, ...]]:
     }
 
 
+@_readable()
 def spelled(query: str, upstreams: Sequence[str], *, whole: bool = False, clock: bool = False) -> str:
     """The query in one spelling, after those checks that do not need the upstreams' columns. With `clock`, a query over
     `whole` tables may call functions of the clock.

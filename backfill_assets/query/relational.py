@@ -277,8 +277,11 @@ def _with_rules(
 
 
 def _used(root: exp.Expr, tokens: Sequence[Token], columns: Sequence[str]) -> frozenset[str]:
-    """The columns of an upstream that a query may use: all of them where it gives them other names, by their order."""
-    return frozenset(columns) if renames_columns(root) else used_columns(tokens, columns)
+    """The columns of an upstream that a query may use: all of them where it gives them other names, by their order, or where
+    FROM without SELECT stands for all."""
+    given = (each for select in root.find_all(exp.Select) for each in select.expressions)
+    every = renames_columns(root) or any(isinstance(each, exp.Star) for each in given)
+    return frozenset(columns) if every else used_columns(tokens, columns)
 
 
 def _clustered(query: RelationalQuery, tree: exp.Expr, types: Sequence[Mapping[str, str]]) -> RelationalQuery:
@@ -362,7 +365,7 @@ def _spelled(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
     names = {
         node.meta.get("start", -1)
         for node in root.find_all(exp.Identifier)
-        if not isinstance(node.parent, exp.Table | exp.TableAlias)
+        if not isinstance(node.parent, exp.Table | exp.TableAlias) or node.arg_key == "columns"
     }
     return joined_words(word.text for word in words_of(query, tokens, names))
 

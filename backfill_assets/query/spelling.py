@@ -52,7 +52,8 @@ def words_of(query: str, tokens: Sequence[Token], kept: Collection[int] = ()) ->
 def canonical_text(query: str, tokens: Sequence[Token], parts: Sequence[Part]) -> str:
     """The query with one spelling: equal if only white space, comments and the case of other names differ."""
     # UNION ALL uses the names of its first part.
-    return joined_words(word.text for word in words_of(query, tokens, _name_givers(parts[0])))
+    kept = _name_givers(parts[0]).union(*map(_fields, parts))
+    return joined_words(word.text for word in words_of(query, tokens, kept))
 
 
 def backquoted(name: str) -> str:
@@ -77,6 +78,15 @@ def _name_givers(part: Part) -> set[int]:
         if isinstance(last, exp.Identifier):
             starts.add(last.meta.get("start", -1))
     return starts
+
+
+def _fields(part: Part) -> set[int]:
+    """Where the part names what is in a column: a field, or a key of a map, whose case counts."""
+    names: list[exp.Expr] = [dot.expression for dot in part.select.find_all(exp.Dot)]
+    for column in part.select.find_all(exp.Column):
+        of_table = column.parts[0].name.lower() == part.qualifier.lower()
+        names += column.parts[2 if of_table else 1 :]
+    return {each.meta.get("start", -1) for each in names if isinstance(each, exp.Identifier)}
 
 
 def _is_field(item: exp.Expr) -> bool:

@@ -143,7 +143,7 @@ FILES: tuple[Mutation, ...] = (
     Mutation(
         name="the list of a folder's files stays",
         file=SPARK_FILES,
-        old='    delete_folder(location, f"{folder}/_delta_log")\n',
+        old="    _delete_others(location, folder, {each.path for each in found})\n",
         new="",
         tests=(f"{SPARK}::test_only_files_of_tasks_that_succeeded_count",),
     ),
@@ -152,6 +152,20 @@ FILES: tuple[Mutation, ...] = (
         file=SPARK_FILES,
         old="location.is_local or not fits_delta(rows.schema.jsonValue())",
         new="location.is_local",
+        tests=(ALIKE,),
+    ),
+    Mutation(
+        name="files have the column that names their folder",
+        file=SPARK_FILES,
+        old='    "delta.writePartitionColumnsToParquet": "false",\n',
+        new="",
+        tests=(ALIKE,),
+    ),
+    Mutation(
+        name="the length of a CHAR is Delta's business",
+        file=SPARK_FILES,
+        old="rows.withMetadata(field.name, {}) if field.metadata else rows",
+        new="rows",
         tests=(ALIKE,),
     ),
     Mutation(

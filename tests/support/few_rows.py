@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from backfill_assets.adapters.compute import staged_rows as staging
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_rows
+from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH
 from backfill_assets.adapters.spark.resource import SparkResource, do_nothing
 from backfill_assets.adapters.storage.put_if_absent import check_store
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
@@ -55,10 +56,14 @@ def _staged(spark: "SparkSession", table: TableLocation) -> dict[str, Any]:
             "counts": counts,
             "by": sorted(_writer(each.path) for each in folder.files()),
             "rows": _texts(folder.read(spark, "rows")),
+            "columns": sorted({tuple(name for name, _ in each.columns) for each in folder.files()}),
             "wanted": _texts(rows.drop("odd")),
             "logs": [path for path in table.objects().names(folder.name) if "_delta_log" in path],
         }
     staging.FEW_BYTES = 0
+    long = spark.sql(f"SELECT id, 'abcdefgh' AS code FROM {VALUES}").withMetadata("code", {FIXED_LENGTH: "char(5)"})
+    place = StagingFolder(table=table, name="11111111-1-long", reach=do_nothing)
+    found["long"] = write_rows(long, place, {"insert": "count(1)"}, tasks=Tasks(1), scans=_scans())
     odd = StagingFolder(table=table, name="11111111-1-odd", reach=do_nothing)
     write_rows(
         spark.sql(f"SELECT id AS `a, b=c` FROM {VALUES}"), odd, {"insert": "count(1)"}, tasks=Tasks(1), scans=_scans()

@@ -7,17 +7,18 @@ takes the folder is a Delta table; then its log is read and deleted here.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from backfill_assets.adapters.delta.staged_files import WrittenFile, found_in
-from backfill_assets.adapters.delta.staging import delete_folder
 from backfill_assets.adapters.storage.copied_log import entry_of
+from backfill_assets.adapters.storage.s3_markers import delete_markers
+from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import MAX_TEXT
-from backfill_assets.errors import StagingError
+from backfill_assets.errors import EnvironmentSetupError, StagingError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,6 +33,11 @@ _NOT_NEEDED = {
     "spark.databricks.delta.writeChecksumFile.enabled": "false",
 }
 """What is to be known of a file is read from its footer."""
+_AS_PARQUET = {
+    # A server may have Delta shuffle what it writes, which would be another order in other files.
+    "optimizeWrite": "false",
+    "delta.writePartitionColumnsToParquet": "false",
+}
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
 """What names of columns must not have in a Delta table as Delta creates it."""
 
@@ -51,16 +57,22 @@ def write_files(
     Returns:
         The files of tasks that succeeded.
     """
-    writer = rows.write if by is None else rows.write.partitionBy(by)
-    writer = writer.option("maxRecordsPerFile", most_rows).mode("error")
-    if location.is_local or not fits_delta(rows.schema.jsonValue()):
+    by_delta = not location.is_local and fits_delta(rows.schema.jsonValue())
+    writer = (_plain(rows) if by_delta else rows).write.option("maxRecordsPerFile", most_rows).mode("error")
+    writer = writer if by is None else writer.partitionBy(by)
+    if not by_delta:
         writer.options(**_FOOTERS).parquet(location.child(folder))
         return found_in(location, folder)
-    # A server may have Delta shuffle what it writes, which would be another order in other files.
-    writer = writer.format("delta").option("optimizeWrite", False)
     with _settings(rows.sparkSession.conf, {**_FOOTERS, **_NOT_NEEDED}):
-        writer.save(location.child(folder))
+        writer.format("delta").options(**_AS_PARQUET).save(location.child(folder))
     return listed(location, folder)
+
+
+def _plain(rows: "DataFrame") -> "DataFrame":
+    """The rows without what is said of their columns, as the length of a CHAR, by which Delta would refuse some."""
+    for field in rows.schema.fields:
+        rows = rows.withMetadata(field.name, {}) if field.metadata else rows
+    return rows
 
 
 @contextmanager
@@ -92,14 +104,33 @@ def _names(part: object) -> list[str]:
 
 
 def listed(location: TableLocation, folder: str) -> list[WrittenFile]:
-    """The files that the log of a folder lists, which is deleted. Errors: `StagingError` if there is none."""
+    """The files that the log of a folder lists; the log and all others are deleted.
+
+    Errors: `StagingError` if there is none; `EnvironmentSetupError` if the store refuses to delete.
+    """
     entry = location.objects().get(f"{folder}/{entry_of(0)}")
     if entry is None:
         raise StagingError(
             f"{location.uri}: Spark has written into {folder}, but there is no list of what it wrote",
             hint="nothing was committed; run it again",
         )
-    actions = map(json.loads, entry.splitlines())
-    added = [action["add"] for action in actions if "add" in action]
-    delete_folder(location, f"{folder}/_delta_log")
-    return [WrittenFile(f"{folder}/{unquote(each['path'])}", each["size"], each["modificationTime"]) for each in added]
+    added = [action["add"] for action in map(json.loads, entry.splitlines()) if "add" in action]
+    found = [WrittenFile(f"{folder}/{unquote(each['path'])}", each["size"], each["modificationTime"]) for each in added]
+    _delete_others(location, folder, {each.path for each in found})
+    return found
+
+
+def _delete_others(location: TableLocation, folder: str, kept: Collection[str]) -> None:
+    """Delete the list of a folder's files, and what tasks have left that did not succeed."""
+    from obstore.exceptions import BaseError
+
+    try:
+        others = {path: size for path, size in location.objects().sizes(folder).items() if path not in kept}
+        location.objects().delete([path for path, size in others.items() if size])
+        delete_markers(location.objects(), [path for path, size in others.items() if not size])
+    except (BaseError, OSError) as error:
+        raise EnvironmentSetupError(
+            f"the store of the table {location.uri} refused to delete {folder}/_delta_log: "
+            f"{said(error, location.storage_options)}",
+            hint="nothing was committed; check the right to delete, and run it again",
+        ) from None

@@ -39,6 +39,8 @@ PINNED: Mapping[str, str] = {
     # Otherwise Spark looks, before it reads a file, for the folder in which a stream would list what it has written, and
     # would read only what is listed there.
     "spark.sql.streaming.fileStreamSink.ignoreMetadata": "true",
+    # Otherwise Spark puts its own settings, or variables of the environment, into texts with ${...}.
+    "spark.sql.variable.substitute": "false",
     # Kafka secrets are options of its reader.
     REDACTED: KAFKA_OPTIONS,
 }

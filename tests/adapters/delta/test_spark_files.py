@@ -36,7 +36,10 @@ def test_only_files_of_tasks_that_succeeded_count(table: TableLocation, folder: 
     assert sum(each.rows for each in described(table, found)) == 3
     assert {each.size for each in found} == {Path(table.uri, each.path).stat().st_size for each in found}
     assert len({Path(each.path).parent for each in found}) == 2
-    assert not (folder / "_delta_log").exists()
+    assert not [
+        each for each in folder.rglob("*") if each.is_file() and each.stat().st_size and "_delta_log" in str(each)
+    ]
+    assert len([*folder.rglob("*.parquet")]) == len(found)
 
 
 @pytest.mark.usefixtures("folder")

@@ -157,5 +157,8 @@ def test_rows_are_staged_alike_by_spark_and_by_this_process(on_s3: Project, remo
         assert found[kind]["counts"] == {"insert": 4, "update": 2, "delete": 1, "odd": 3, "bytes": 5}
         assert found[kind]["rows"] == found[kind]["wanted"]
         assert found[kind]["logs"] == []
+        assert found[kind]["columns"] == found["few"]["columns"]
+        assert "__op" not in found[kind]["columns"][0]
+    assert found["long"] == {"insert": 7}
     assert found["odd"] == ["a, b=c", 1]
     assert found["none"] == {"insert": 0, "files": 0}
