@@ -150,8 +150,8 @@ FILES: tuple[Mutation, ...] = (
     Mutation(
         name="Delta writes columns of names that it refuses",
         file=SPARK_FILES,
-        old="location.is_local or not fits_delta(rows.schema.jsonValue())",
-        new="location.is_local",
+        old="not location.is_local and fits_delta(rows.schema.jsonValue())",
+        new="not location.is_local",
         tests=(ALIKE,),
     ),
     Mutation(
