@@ -192,7 +192,7 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="a set operation of two types tells the key of one of them",
         file=PARTITION,
-        old="        outputs = tuple(at for at in outputs if kinds[at])\n",
+        old="        outputs = tuple(at for at in outputs if at < len(kinds) and kinds[at])\n",
         new="",
         tests=(CLASSES, GROUPED),
     ),
