@@ -8,6 +8,7 @@ GROUPS = "backfill_assets/core/epoch/merge_groups.py"
 FILES = "backfill_assets/adapters/delta/layout.py"
 PURE = "tests/core/epoch/test_merge_groups.py"
 REAL = "tests/e2e/tables/test_layout.py"
+NAMES = "tests/query/test_names_inside_columns.py"
 RENAMED = "tests/query/test_relational.py::test_a_query_that_gives_columns_other_names_is_not_looked_into"
 ALIKE = f"{REAL}::test_rows_that_are_alike_in_many_tasks_are_laid_out_and_told_apart"
 
