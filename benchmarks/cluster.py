@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ class _Measures:
     root: Path
     lake: Lake
     rows: int
+    contents: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._start()
@@ -87,7 +88,10 @@ class _Measures:
             stdout=subprocess.PIPE,
             text=True,
         )
-        return float(done.stdout)
+        seconds, held = json.loads(done.stdout)
+        self.contents.update(held)
+        assert len(self.contents) <= 1, f"all must hold the same rows: {self.contents}"
+        return float(seconds)
 
     def _start(self) -> None:
         """Start what of the cluster is not running."""
@@ -95,15 +99,16 @@ class _Measures:
         wait_until("both workers to have an executor", lambda: len(Cluster(self.root).executors()) == len(WORKERS))
 
 
-def _act(asked: dict[str, Any]) -> float:
-    """Do what a process is asked for; the seconds that it took."""
+def _act(asked: dict[str, Any]) -> tuple[float, list[str]]:
+    """Do what a process is asked for; the seconds that it took, and what it wrote."""
     world = World(root=Path(asked["root"]), servers="").elsewhere(asked["place"], asked["storage"])
     source = f"{asked['place']}/orders"
     if asked["action"] == _MAKE:
-        return timed(lambda: make_table(world, source, asked["rows"]))
+        return timed(lambda: make_table(world, source, asked["rows"])), []
     copies = Copies(world, source, Limits(), "auto")
-    return copies.ours() if asked["action"] == "ours" else copies.theirs()
+    seconds = copies.ours() if asked["action"] == "ours" else copies.theirs()
+    return seconds, [str(each) for each in copies.contents]
 
 
 if __name__ == "__main__":
-    sys.stdout.write(str(_act(json.load(sys.stdin))))
+    json.dump(_act(json.load(sys.stdin)), sys.stdout)

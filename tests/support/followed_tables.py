@@ -3,13 +3,14 @@
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from random import Random
 
+from backfill_assets.core.epoch.records import CommitRecord
 from tests.support.lake import Lake
 
-__all__ = ["FIRST", "Rows", "copies_after", "rows_of"]
+__all__ = ["FIRST", "Rows", "copies_after", "followed", "rows_of"]
 
 Rows = Counter[tuple[object, ...]]
 FIRST = -1
@@ -34,6 +35,13 @@ def copies_after(
             change(lake, random, step)
         copies[step] = Path(shutil.copytree(lake.root, lake.root.with_name(f"after_{step}")))
     return copies
+
+
+def followed(lake: Lake, name: str, changed: Collection[str]) -> CommitRecord | None:
+    """What is recorded of a refresh after tables have changed; none where none did, which makes no epoch."""
+    report = lake.project.refresh(name).report
+    assert bool(report.epochs) == bool(changed)
+    return report.record if changed else None
 
 
 def rows_of(lake: Lake, name: str, query: str, tables: Sequence[str]) -> Rows:

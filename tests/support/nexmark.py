@@ -6,14 +6,9 @@ time are computed in subqueries, so that the rules see columns. Where the benchm
 processed, the time of the event is taken: a view says the same whenever it is computed.
 """
 
-import re
-from collections.abc import Collection
-from functools import lru_cache
 from typing import Final
 
-from backfill_assets.query.ddl import parse_schema
-from backfill_assets.query.query import Query, analyze
-from backfill_assets.query.relational import RelationalQuery
+from tests.support.benchmark_queries import BenchmarkQueries
 
 __all__ = ["COLUMNS", "KEYS", "QUERIES", "REFUSED", "analyzed", "rule_of", "tables_of"]
 
@@ -162,22 +157,5 @@ REFUSED: Final = {
 """Queries as the benchmark has them that are refused, each with its reason: a window of the time of processing, and
 percentiles that depend on the order of rows."""
 
-
-def tables_of(query: str) -> tuple[str, ...]:
-    """The tables that a query names."""
-    return tuple(name for name in COLUMNS if re.search(rf"(FROM|JOIN) {name}\b|, {name} [a-z]\b", query))
-
-
-@lru_cache
-def analyzed(query: str) -> Query:
-    """A query over the tables that it names."""
-    names = tables_of(query)
-    return analyze(
-        query, {name: parse_schema(COLUMNS[name]) for name in names}, {name: KEYS.get(name, ()) for name in names}
-    )
-
-
-def rule_of(query: str, changed: Collection[str]) -> str:
-    """The rule by which a view follows changes of tables; none for a query that only ever follows changes."""
-    found = analyzed(query)
-    return found.steps(changed).rule if isinstance(found, RelationalQuery) else ""
+_OVER_TABLES: Final = BenchmarkQueries(columns=COLUMNS, keys=KEYS, naming=r"(FROM|JOIN) {0}\b|, {0} [a-z]\b")
+tables_of, analyzed, rule_of = _OVER_TABLES.tables_of, _OVER_TABLES.analyzed, _OVER_TABLES.rule_of

@@ -4,14 +4,9 @@ They are those of the TPC-H specification (revision 3), over the tables of `tpch
 rows, so that few rows meet them too. A view has no order: `ORDER BY` is there only beside `LIMIT`.
 """
 
-import re
-from collections.abc import Collection
-from functools import lru_cache
 from typing import Final
 
-from backfill_assets.query.ddl import parse_schema
-from backfill_assets.query.query import Query, analyze
-from backfill_assets.query.relational import RelationalQuery
+from tests.support.benchmark_queries import BenchmarkQueries
 
 __all__ = ["COLUMNS", "KEYS", "QUERIES", "analyzed", "rule_of", "tables_of"]
 
@@ -146,22 +141,5 @@ QUERIES: Final = {
 }
 """The queries by their names."""
 
-
-def tables_of(query: str) -> tuple[str, ...]:
-    """The tables that a query names."""
-    return tuple(name for name in COLUMNS if re.search(rf"\b{name}\b", query))
-
-
-@lru_cache
-def analyzed(query: str) -> Query:
-    """A query over the tables that it names."""
-    names = tables_of(query)
-    return analyze(
-        query, {name: parse_schema(COLUMNS[name]) for name in names}, {name: KEYS.get(name, ()) for name in names}
-    )
-
-
-def rule_of(query: str, changed: Collection[str]) -> str:
-    """The rule by which a view follows changes of tables; none for groups of one table, which have rules of their own."""
-    found = analyzed(query)
-    return found.steps(changed).rule if isinstance(found, RelationalQuery) else ""
+_OVER_TABLES: Final = BenchmarkQueries(columns=COLUMNS, keys=KEYS, naming=r"\b{0}\b")
+tables_of, analyzed, rule_of = _OVER_TABLES.tables_of, _OVER_TABLES.analyzed, _OVER_TABLES.rule_of

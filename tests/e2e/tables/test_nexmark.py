@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from backfill_assets.app.table_checks import CHECKS
-from tests.support.followed_tables import FIRST, Rows, copies_after, rows_of
+from tests.support.followed_tables import FIRST, Rows, copies_after, followed, rows_of
 from tests.support.lake import Lake
 from tests.support.nexmark import KEYS, QUERIES, rule_of, tables_of
 from tests.support.nexmark_world import STEPS, change, fill, is_lone
@@ -28,15 +28,13 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 def follow(lake: Lake, name: str, query: str, step: int) -> Rows | None:
     """The rows of a view after it has followed a step, by the rule for what changed; none if nothing did."""
     changed = [each for each in tables_of(query) if step == FIRST or each in STEPS[step]]
-    report = lake.project.refresh(name).report
-    assert bool(report.epochs) == bool(changed)
-    if not changed:
+    if (record := followed(lake, name, changed)) is None:
         return None
     rule = rule_of(query, changed)
     # Bids that name no auction are nulls, by which NOT IN is not followed; and each bid moves the average of all.
     in_full = step == FIRST or (name in {"q102", "q104"} and "bid" in changed)
-    lacks_rows = "LIMIT" in query and report.record.why_full == "first_rows"
-    assert report.record.rule == ("full" if rule and (in_full or lacks_rows) else rule)
+    lacks_rows = "LIMIT" in query and record.why_full == "first_rows"
+    assert record.rule == ("full" if rule and (in_full or lacks_rows) else rule)
     return rows_of(lake, name, query, tables_of(query))
 
 

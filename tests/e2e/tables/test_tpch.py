@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from backfill_assets.app.table_checks import CHECKS
-from tests.support.followed_tables import FIRST, Rows, copies_after, rows_of
+from tests.support.followed_tables import FIRST, Rows, copies_after, followed, rows_of
 from tests.support.lake import Lake
 from tests.support.settings import FULL, one_in_gate
 from tests.support.tpch import KEYS, QUERIES, rule_of, tables_of
@@ -38,11 +38,9 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 def follow(lake: Lake, name: str, query: str, step: int) -> Rows | None:
     """The rows of a view after it has followed a step, by the rule for what changed; none if nothing did."""
     changed = [each for each in tables_of(query) if step == FIRST or each in STEPS[step]]
-    report = lake.project.refresh(name).report
-    assert bool(report.epochs) == bool(changed)
-    if not changed:
+    if (record := followed(lake, name, changed)) is None:
         return None
-    rule, record = rule_of(query, changed), report.record
+    rule = rule_of(query, changed)
     why = "first" if step == FIRST else _IN_FULL.get(name, {}).get(step, "")
     if "LIMIT" in query and record.why_full == "first_rows":
         why = "first_rows"
