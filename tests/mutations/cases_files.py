@@ -125,7 +125,14 @@ FILES: tuple[Mutation, ...] = (
         new=""""files": [each.action for each in version.files[:1]],""",
         tests=("tests/adapters/delta/test_spool.py::test_the_whole_contents_of_a_pinned_version_are_kept",),
     ),
-    # What Spark writes
+    # What Spark reads and writes
+    Mutation(
+        name="each file of a large table in a store is looked for",
+        file="backfill_assets/adapters/compute/table_rows.py",
+        old="few = upstream.location.is_local or len(paths) <= FEW_OBJECTS",
+        new="few = True",
+        tests=("tests/e2e/stores/test_s3_requests.py::test_spark_does_not_look_for_many_files_one_by_one",),
+    ),
     Mutation(
         name="files of tasks that were given up count, and lists of files stay",
         file=SPARK_FILES,

@@ -10,16 +10,20 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from backfill_assets.adapters.compute.version_rows import FEW_OBJECTS
 from tests.support.commands import Commands
 from tests.support.few_rows import staged_rows
 from tests.support.over_connect import over_connect
 from tests.support.processes import Processes
 from tests.support.project import Project
-from tests.support.runner import declared, order_of
+from tests.support.runner import declared, order_of, over_lake
 from tests.support.s3_proxy import Request, S3Proxy, before
 from tests.support.servers import FOLDER
+from tests.support.spark_writes import written
 
 pytestmark = pytest.mark.e2e
 
@@ -146,6 +150,42 @@ def between_commits(requests: Sequence[Request], name: str) -> list[int]:
         and "json" in each.address
     ]
     return [after - before for before, after in pairwise(commits)]
+
+
+FILE, FOLDER_OF_FILES = 8, 22
+"""Requests for a file that Spark writes, with those for its footer, and for the folder that it writes into."""
+
+
+@pytest.mark.full
+def test_a_file_that_spark_writes_takes_few_requests(counted: tuple[Project, S3Proxy], remote: str) -> None:
+    project, proxy = counted
+    place = project.workspace().store.place
+    took = {}
+    for files in (1, 4):
+        proxy.requests()
+        rows = over_connect(remote, written, place.uri, json.dumps(dict(place.storage_options)), f"{files:08}", files)
+        took[files] = len(proxy.requests())
+        assert (len(rows), sum(rows)) == (files, 100)
+    assert took[1] <= FOLDER_OF_FILES + FILE, took
+    assert took[4] - took[1] <= 3 * FILE, took
+
+
+@pytest.mark.full
+def test_spark_does_not_look_for_many_files_one_by_one(counted: tuple[Project, S3Proxy], remote: str) -> None:
+    project, proxy = counted
+    path, keys = project.warehouse.replace("/warehouse", "/raw"), dict(project.workspace().store.place.storage_options)
+    feed = {"delta.enableChangeDataFeed": "true"}
+    for number in range(FEW_OBJECTS + 1):
+        rows = pa.table({"id": [number], "v": [-number]})
+        write_deltalake(path, rows, mode="append", storage_options=keys, configuration=feed)
+    runs = Processes(remote)
+    proxy.requests()
+    assert runs.run({**order_of(project), "base": {"path": path}}, {"refresh": "large", "chunk_rows": 1000})[0] == 0
+    runs.close()
+    looked = [each.address for each in proxy.requests() if "list-type" in each.address and "raw%2Fpart" in each.address]
+    assert looked == []
+    project.declare(*over_lake(project.root, base={"path": path}))
+    assert project.rows("large", "id", "twice") == Counter((each, -2 * each) for each in range(FEW_OBJECTS + 1))
 
 
 def test_rows_are_staged_alike_by_spark_and_by_this_process(on_s3: Project, remote: str) -> None:
