@@ -3,14 +3,14 @@
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
 from backfill_assets.core.epoch.records import CommitRecord
 from tests.support.lake import Lake
 
-__all__ = ["FIRST", "Rows", "copies_after", "followed", "rows_of"]
+__all__ = ["FIRST", "Rows", "copies_after", "followed", "held_after", "rows_of"]
 
 Rows = Counter[tuple[object, ...]]
 FIRST = -1
@@ -42,6 +42,19 @@ def followed(lake: Lake, name: str, changed: Collection[str]) -> CommitRecord | 
     report = lake.project.refresh(name).report
     assert bool(report.epochs) == bool(changed)
     return report.record if changed else None
+
+
+def held_after(
+    lake: Lake, copies: Mapping[int, Path], follow: Callable[[int], Rows | None]
+) -> Iterator[tuple[int, Rows]]:
+    """Each step that changes something for a view, with its rows after that. What changes has to show."""
+    seen = set()
+    for step, folder in copies.items():
+        shutil.copytree(folder, lake.root, dirs_exist_ok=True)
+        if (rows := follow(step)) is not None:
+            seen.add(frozenset(rows.items()))
+            yield step, rows
+    assert len(seen) > 1, "what changes has to show"
 
 
 def rows_of(lake: Lake, name: str, query: str, tables: Sequence[str]) -> Rows:

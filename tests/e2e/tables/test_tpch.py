@@ -1,13 +1,13 @@
 """The queries of TPC-H as views over Delta tables that change in every way: equal to Spark's answer after every step."""
 
-import shutil
+from functools import partial
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from backfill_assets.app.table_checks import CHECKS
-from tests.support.followed_tables import FIRST, Rows, copies_after, followed, rows_of
+from tests.support.followed_tables import FIRST, Rows, copies_after, followed, held_after, rows_of
 from tests.support.lake import Lake
 from tests.support.settings import FULL, one_in_gate
 from tests.support.tpch import KEYS, QUERIES, rule_of, tables_of
@@ -53,12 +53,6 @@ def test_a_view_is_equal_to_its_query_after_every_step(history: dict[int, Path],
     lake, query = Lake(tmp_path), QUERIES[name]
     tables = [lake.table(each, KEYS.get(each)) for each in tables_of(query)]
     lake.view(name, query, *tables, refresh_mode="incremental")
-    held: list[Rows] = []
-    for step, folder in history.items():
-        shutil.copytree(folder, lake.root, dirs_exist_ok=True)
-        if (rows := follow(lake, name, query, step)) is None:
-            continue
+    for _, rows in held_after(lake, history, partial(follow, lake, name, query)):
         assert any(value is not None for row in rows for value in row), "no step is proved by nothing"
-        held.append(rows)
-    assert len({frozenset(each.items()) for each in held}) > 1, "what changes has to show"
     lake.passes(name, CHECKS)
