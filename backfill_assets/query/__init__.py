@@ -35,6 +35,7 @@
 - `refusals`: why a query cannot be maintained
 - `relational`: reads a query of any shape
 - `resolved`: a query as a tree for analysis
+- `row_columns`: the columns of the rows of a query's parts
 - `rowwise`: reads a row-wise query
 - `rules_end`: where the rules for rows and for groups of one upstream end
 - `select_list`: the SELECT list of a query, apart from the rest of its text
@@ -42,4 +43,5 @@
 - `steps`: how a view follows what changed in some places of its query
 - `ties`: makes orders total where the result depends on which of several equal rows comes first
 - `used_columns`: which columns of its tables a query may use
+- `window_orders`: makes the orders of windows total
 """

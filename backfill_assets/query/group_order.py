@@ -4,7 +4,7 @@ A window in a SELECT with GROUP BY looks at groups, not at rows of tables, so `s
 always differ in one of these expressions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from sqlglot import Token, TokenType, exp
@@ -25,8 +25,15 @@ _AFTER_GROUPS: Final = frozenset({
 _SETS: Final = ("rollup", "cube", "grouping_sets", "totals")
 
 
-def order_of_groups(query: str, tokens: Sequence[Token], at: int) -> str:
+def order_of_groups(query: str, tokens: Sequence[Token], at: int, columns: Collection[str] | None = None) -> str:
     """What is added to the ORDER BY of a window, to which the token at `at` belongs, in a SELECT with GROUP BY.
+
+    Args:
+        query: The query.
+        tokens: Its tokens.
+        at: The place of one of the window's.
+        columns: The names of the columns that the SELECT reads, in small letters; empty if only Spark can tell them. Without
+            them nothing is added where a name in GROUP BY may be one of these, or of an expression in the SELECT list.
 
     Errors: `QueryError` where nothing is known to tell the groups apart.
 
@@ -34,6 +41,9 @@ def order_of_groups(query: str, tokens: Sequence[Token], at: int) -> str:
         >>> text = "SELECT date(d) AS day, row_number() OVER (ORDER BY count(*)) AS n FROM t GROUP BY day, 'x'"
         >>> order_of_groups(text, tokenize(text), 10)
         ", date(d), 'x'"
+        >>> text = "SELECT 1 AS a, row_number() OVER (ORDER BY count(*)) AS n FROM t GROUP BY a"
+        >>> [order_of_groups(text, tokenize(text), 8, columns) for columns in (None, {"b"}, {"a"})]
+        ['', ', 1', ', a']
     """
     first = _select_around(tokens, at)
     by, last = _group_by(tokens, first)
@@ -49,25 +59,32 @@ def order_of_groups(query: str, tokens: Sequence[Token], at: int) -> str:
     items = items_of(tokens[by + 1 : last + 1])
     if len(items) != len(group.expressions):
         raise _unknown("GROUP BY cannot be split at its commas", "write CAST(x AS type) for x::type")
-    chosen = _Chosen(query, select, items_of(_selected(tokens, first)))
-    return "".join(f", {chosen.text(item, node)}" for item, node in zip(items, group.expressions, strict=True))
+    chosen = _Chosen(query, select, items_of(_selected(tokens, first)), columns)
+    texts = [chosen.text(item, node) for item, node in zip(items, group.expressions, strict=True)]
+    return "".join(f", {each}" for each in texts) if all(texts) else ""
 
 
 class _Chosen:
     """The text of each group, whether GROUP BY has its expression, its name or its number in the SELECT list."""
 
-    def __init__(self, query: str, select: exp.Select, items: Sequence[Sequence[Token]]) -> None:
+    def __init__(
+        self, query: str, select: exp.Select, items: Sequence[Sequence[Token]], columns: Collection[str] | None
+    ) -> None:
         self.query = query
         self.select = select
         self.items = items
+        self.columns = columns
 
     def text(self, item: Sequence[Token], node: exp.Expr) -> str:
         if isinstance(node, exp.Literal) and not node.is_string:
             return self._numbered(node)
         named = [each for each in self.select.expressions if _is_name_of(node, each)]
-        if not named:
+        if not named or (self.columns and node.name.lower() in self.columns):
             return _written(self.query, item)
-        if len(named) > 1 or not _is_surely_meant(named[0].this, self.select.args["group"].expressions):
+        is_sure = bool(self.columns) or _is_surely_meant(named[0].this, self.select.args["group"].expressions)
+        if not is_sure and self.columns is None:
+            return ""
+        if len(named) > 1 or not is_sure:
             raise _unknown(
                 f"{node.sql('spark')} in GROUP BY may be a column, or an expression of that name in the SELECT list",
                 "write the expression itself in GROUP BY, or give it a name that no column has",

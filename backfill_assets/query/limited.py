@@ -38,20 +38,20 @@ class Ending:
     by: tuple[By, ...]
 
 
-def ending(query: str, tokens: Sequence[Token], root: exp.Expr) -> Ending | None:
-    """Where a query ends with `ORDER BY … LIMIT n`, of no more than `MOST_ROWS` rows and by columns of its result: what it is
-    without that. Its order is to be total (`ties.completed`).
+def ending(query: str, tokens: Sequence[Token], root: exp.Expr, columns: Sequence[str]) -> Ending | None:
+    """Where a query ends with `ORDER BY … LIMIT n`, of no more than `MOST_ROWS` rows and by `columns` of its result: what it
+    is without that. Its order is to be total (`ties.completed`).
 
     Example:
         >>> text = "SELECT a, b FROM t ORDER BY b DESC, 1, 2 LIMIT 3"
-        >>> found = ending(text, tokenize(text), parse(text, tokenize(text)))
+        >>> found = ending(text, tokenize(text), parse(text, tokenize(text)), ["a", "b"])
         >>> found.query, found.rows, [(each.column, each.descending) for each in found.by]
         ('SELECT a, b FROM t', 3, [(1, True), (0, False)])
     """
     rows, order = _rows(root), root.args.get("order")
     if rows is None or order is None or not isinstance(root, exp.Query):
         return None
-    found = [_column(each.this, root) for each in order.expressions]
+    found = [_column(each.this, root, [each.lower() for each in columns]) for each in order.expressions]
     start = _order_by(tokens)
     if start is None or None in found or any(isinstance(each, exp.Aliases) for each in root.selects):
         return None
@@ -104,12 +104,11 @@ def _rows(root: exp.Expr) -> int | None:
     return rows if 1 <= rows <= MOST_ROWS else None
 
 
-def _column(term: exp.Expr, root: exp.Query) -> int | None:
+def _column(term: exp.Expr, root: exp.Query, names: Sequence[str]) -> int | None:
     """The place of the column of the result that a term of ORDER BY is; None for anything else.
 
     Spark looks a name up in the result first, then in what the SELECT reads.
     """
-    names = [each.lower() for each in root.named_selects]
     term = term.unnest()
     if isinstance(term, exp.Literal):
         place = int(term.name) - 1 if term.name.isdecimal() and not term.is_string else -1
@@ -121,6 +120,8 @@ def _column(term: exp.Expr, root: exp.Query) -> int | None:
         # More parts than one are a field of that column, whatever else the name means in the SELECT list.
         return names.index(first) if len(term.parts) == 1 else None
     items = [each.unalias().unnest() for each in root.selects] if isinstance(root, exp.Select) else []
+    if len(items) != len(names):
+        return None  # of `*`
     return next((at for at, each in enumerate(items) if each == term), None)
 
 

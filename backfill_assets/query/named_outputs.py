@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.query.column_names import check_column_name
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import Occurrence
 from backfill_assets.query.refusals import refusal
+from backfill_assets.query.row_columns import RowColumns
 
 __all__ = ["check_names", "named_outputs"]
 
@@ -20,10 +19,10 @@ def named_outputs(
     """The names of the view's columns. Errors: `QueryError` for a name that is missing, duplicate, or not allowed in
     Delta."""
     names = list(root.named_selects) if isinstance(root, exp.Query) else []
-    if "*" in names:
+    if isinstance(root, exp.Query) and "*" in names:
         for name in names:
             _check_name(name)
-        names = _expanded(root, found, tables)
+        names = list(RowColumns(root, found, tables).given(root))
     check_names(names)
     return tuple(names)
 
@@ -43,16 +42,3 @@ def _check_name(name: str) -> None:
         raise refusal("UNNAMED_COLUMN", "a column of the query has no name")
     if name != "*":
         check_column_name(name)
-
-
-def _expanded(root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]) -> list[str]:
-    """The names with each `*` replaced by its columns; none if only Spark can determine them."""
-    schema: dict[str, object] = {
-        each.written: {column.name: column.type for column in tables[each.upstream]} for each in found if each.written
-    }
-    try:
-        qualified = qualify(root.copy(), schema=schema, dialect="spark", validate_qualify_columns=False)
-    except SqlglotError:
-        return []
-    names = list(qualified.named_selects) if isinstance(qualified, exp.Query) else []
-    return [] if "*" in names else names

@@ -15,7 +15,6 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
-from backfill_assets.errors import QueryError
 from backfill_assets.query.refusals import nearest, place, refusal
 
 __all__ = ["Part", "items_of", "parse", "parse_parts", "tokenize", "upstream_named", "with_depth"]
@@ -104,7 +103,11 @@ def items_of(tokens: Sequence[Token]) -> list[tuple[Token, ...]]:
 
 
 def tokenize(query: str) -> list[Token]:
-    """The tokens of the query without a closing semicolon. Errors: `QueryError`."""
+    """The tokens of the query without a closing semicolon, and without what does not change its rows: hints, which would be
+    for whole tables, where a refresh may compute the query over changed rows alone, and LIMIT ALL.
+
+    Errors: `QueryError`.
+    """
     try:
         tokens = Spark.Tokenizer().tokenize(query)
     except SqlglotError as error:
@@ -113,6 +116,7 @@ def tokenize(query: str) -> list[Token]:
         raise refusal("SYNTAX", f"the query cannot be read: {error.__cause__ or error}") from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
+    tokens = _that_count(tokens)
     if not tokens:
         raise refusal("NOT_A_QUERY", "the query is empty")
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
@@ -121,6 +125,17 @@ def tokenize(query: str) -> list[Token]:
         if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
             token.token_type = TokenType.VAR  # the function window(), which sqlglot reads as the clause
     return tokens
+
+
+def _that_count(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens without hints and LIMIT ALL."""
+    kept: list[Token] = []
+    for token in tokens:
+        if token.text.lower() == "all" and kept and kept[-1].token_type == TokenType.LIMIT:
+            kept.pop()
+        elif token.token_type != TokenType.HINT:
+            kept.append(token)
+    return kept
 
 
 def parse_parts(query: str, tokens: list[Token], *, clauses: tuple[str, ...] = ()) -> tuple[Part, ...]:
@@ -143,8 +158,6 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
     """The query as sqlglot reads it. Errors: `QueryError` for a syntax error and for statements that are not a query."""
     if tokens[0].token_type in _STATEMENTS:
         raise refusal("NOT_A_QUERY", f"the query is a {tokens[0].text.upper()} statement")
-    for hint in (token for token in tokens if token.token_type == TokenType.HINT):
-        raise _refused_hint(query, hint)
     pipes = [token for token in tokens if token.token_type == TokenType.PIPE_GT]
     if pipes:
         raise refusal("UNSUPPORTED", f"the query has the pipe operator |>{place(pipes[0])}")
@@ -163,16 +176,6 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
     if not isinstance(root, exp.Query):
         raise refusal("NOT_A_QUERY", f"the query begins with {tokens[0].text.upper()}, it is not a SELECT")
     return root
-
-
-def _refused_hint(query: str, hint: Token) -> QueryError:
-    line, column = query.count("\n", 0, hint.start) + 1, hint.start - query.rfind("\n", 0, hint.start)
-    return refusal(
-        "UNSUPPORTED",
-        f"the query has the hint {' '.join(hint.text.split())} in line {line}, column {column}: it would be for whole "
-        "tables, but a refresh may compute the query over changed rows alone",
-        hint="leave it out: Spark chooses how to join by the size of what is read",
-    )
 
 
 def upstream_named(table: exp.Table, upstreams: Collection[str]) -> str:

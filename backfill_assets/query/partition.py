@@ -201,7 +201,7 @@ class _Check:
         carriers = self._grouped(select, rows.carriers)
         self._check_windows(select, self.computed.of_one_value(carriers))
         outputs = tuple(at for at, each in enumerate(select.expressions) if spelled_node(each) in carriers)
-        compares = any(select.args.get(name) for name in ("limit", "offset", "windows", "kind"))
+        compares = any(select.args.get(name) for name in ("limit", "offset", "kind"))
         given = self.computed.kept(carriers, select.expressions)
         if compares or (select.args.get("distinct") and not given):
             self.refuse(select)

@@ -14,6 +14,7 @@ __all__ = [
     "AGGREGATE_HINTS",
     "HINTS",
     "nearest",
+    "not_total",
     "place",
     "refusal",
     "refused_call",
@@ -127,6 +128,11 @@ def refused_text(text: str) -> QueryError:
     return refusal(
         "NOT_DETERMINISTIC", f"the query has the text {text}, which Spark may read as the time of the clock", hint=hint
     )
+
+
+def not_total(message: str, hint: str) -> QueryError:
+    """The error that refuses a query in which chance says which rows come first, and the order cannot be completed."""
+    return refusal("ORDER_NOT_TOTAL", f"{message}, so the result would depend on chance", hint=hint)
 
 
 def nearest(name: str, known: Sequence[str], longer: Sequence[str] = ()) -> str:

@@ -41,6 +41,7 @@ from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.resolved import renames_columns, resolved
+from backfill_assets.query.row_columns import RowColumns
 from backfill_assets.query.spelling import joined_words, words_of
 from backfill_assets.query.steps import Steps, asked_of_nulls, lookups, steps_by_places
 from backfill_assets.query.ties import completed
@@ -200,7 +201,7 @@ def analyze_relational(
     Errors: `QueryError` with a `reason` if the query is wrong, or would not return the same rows again.
     """
     found = _analyzed(query, tables, primary_key, records)
-    ended = ending(*_read(query)) if _LIMIT.search(query) else None
+    ended = ending(*_read(query, found.columns), found.output_columns) if _LIMIT.search(query) else None
     if ended is None:
         return found
     before = _analyzed(ended.query, tables, primary_key, records, kept=False)
@@ -218,14 +219,15 @@ def _analyzed(
 ) -> RelationalQuery:
     """The same of a query as it is. If it is not `kept`, as no view holds all that it gives, it has neither groups nor hidden
     columns."""
-    query, tokens, root = _read(query)
+    visible = {name: _visible(each, records=name in records) for name, each in tables.items()}
+    query, tokens, root = _read(query, visible)
     found = occurrences(root, list(tables))
     upstreams = tuple(dict.fromkeys(each.upstream for each in found))
     if not found:
         raise refusal("UNKNOWN_UPSTREAM", "the query reads no upstream")
     check_used(upstreams, tables)
     check_deterministic(root, tokens, tables)
-    visible = {name: _visible(tables[name], records=name in records) for name in upstreams}
+    visible = {name: visible[name] for name in upstreams}
     tree = resolved(root, found, visible)
     bare = RelationalQuery(
         text=_spelled(query, tokens, root),
@@ -352,10 +354,13 @@ def _check_times_named(root: exp.Expr) -> None:
             raise refusal("UNNAMED_COLUMN", "a column of the query is the clock's time, and has no name")
 
 
-def _read(query: str) -> tuple[str, list[Token], exp.Expr]:
-    """The query with total orders, its tokens, and its syntax tree."""
+def _read(query: str, tables: Mapping[str, Sequence[Column]] | None = None) -> tuple[str, list[Token], exp.Expr]:
+    """The query with total orders, its tokens, and its syntax tree. Without `tables`, their visible columns, orders that need
+    them are not completed."""
     tokens = tokenize(query)
-    text = completed(query, tokens, parse(query, tokens))
+    root = parse(query, tokens)
+    rows = None if tables is None else RowColumns(root, occurrences(root, list(tables)), tables)
+    text = completed(query, tokens, root, rows)
     tokens = tokenize(text)
     return text, tokens, parse(text, tokens)
 

@@ -13,6 +13,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import Occurrence
+from backfill_assets.query.row_columns import name_subqueries
 
 __all__ = [
     "OCCURRENCE",
@@ -37,10 +38,6 @@ _WINDOWS: Final = ("window", "session_window")
 """Functions that GROUP BY may call: Spark then has a column of the function's name."""
 
 
-_UNNAMED = "__auto_generated_subquery_name"
-"""What Spark calls a subquery in FROM that has no name; two of them in one FROM are not told apart."""
-
-
 def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
     """The tree of a query for analysis; None where names cannot be resolved without Spark."""
     if renames_columns(root):
@@ -55,9 +52,7 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
     schema: dict[str, object] = {
         each.written: {column.name: column.type for column in tables[each.upstream]} for each in found if each.written
     }
-    for subquery in tree.find_all(exp.Subquery):
-        if isinstance(subquery.parent, exp.From | exp.Join) and not subquery.alias:
-            subquery.set("alias", exp.TableAlias(this=exp.to_identifier(_UNNAMED)))
+    name_subqueries(tree)
     _put_calls(tree, {column.name.lower() for each in found for column in tables[each.upstream]})
     try:
         tree = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)

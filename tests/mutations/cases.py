@@ -26,6 +26,7 @@ from tests.mutations.cases_logs import LOGS
 from tests.mutations.cases_lost import LOST
 from tests.mutations.cases_numbered import NUMBERED
 from tests.mutations.cases_odd import ODD
+from tests.mutations.cases_orders import ORDERS
 from tests.mutations.cases_other_logs import OTHER_LOGS
 from tests.mutations.cases_parameters import PARAMETERS
 from tests.mutations.cases_parted import PARTED
@@ -54,7 +55,7 @@ __all__ = ["MUTATIONS"]
 
 MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
-    *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *RULES, *STORED,
+    *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *ORDERS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
     *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN,
 )  # fmt: skip

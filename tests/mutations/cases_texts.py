@@ -1,4 +1,4 @@
-"""Faults in reading a query's text: the order of groups, hints, and the columns that it may refer to."""
+"""Faults in reading a query's text: hints, and the columns that it may refer to."""
 
 from tests.mutations.mutation import Mutation
 
@@ -8,33 +8,11 @@ ORDER = "tests/query/test_group_order.py"
 HINTS = "tests/query/test_hints.py"
 COLUMNS = "tests/query/test_query_columns.py"
 NATURAL = "tests/e2e/tables/test_columns_that_come.py::test_a_natural_join_keeps_the_columns_by_which_it_joins"
-GROUPS = "backfill_assets/query/group_order.py"
 
 RECORDS_SQL = "backfill_assets/adapters/sql/kafka_records.py"
 GOOD_OR_BAD = "tests/e2e/kafka/test_records.py"
 
 TEXTS: tuple[Mutation, ...] = (
-    Mutation(
-        name="groups in a window are told apart by the first expression of GROUP BY alone",
-        file=GROUPS,
-        old="for item, node in zip(items, group.expressions, strict=True))",
-        new="for item, node in zip(items[:1], group.expressions, strict=False))",
-        tests=(ORDER,),
-    ),
-    Mutation(
-        name="groups of different grouping sets are taken to differ in their columns",
-        file=GROUPS,
-        old="    if any(group.args.get(name) for name in _SETS) or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):",
-        new="    if not group:",
-        tests=(ORDER,),
-    ),
-    Mutation(
-        name="a name in GROUP BY that may be a column is taken for an expression of the SELECT list",
-        file=GROUPS,
-        old="    return any(named.isdisjoint(_names(column)) for column in selected.find_all(exp.Column))",
-        new="    return bool(named)",
-        tests=(ORDER,),
-    ),
     Mutation(
         name="rows are taken for one group because a window looks past nulls",
         file="backfill_assets/query/partition.py",
@@ -45,8 +23,15 @@ TEXTS: tuple[Mutation, ...] = (
     Mutation(
         name="a hint for whole tables is left in a query that is computed over changes",
         file="backfill_assets/query/parsing.py",
-        old="    for hint in (token for token in tokens if token.token_type == TokenType.HINT):",
-        new="    for hint in ():",
+        old="        elif token.token_type != TokenType.HINT:",
+        new="        else:",
+        tests=(HINTS,),
+    ),
+    Mutation(
+        name="LIMIT ALL is a limit",
+        file="backfill_assets/query/parsing.py",
+        old="            kept.pop()\n",
+        new="            pass\n",
         tests=(HINTS,),
     ),
     Mutation(

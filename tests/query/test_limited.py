@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from random import Random
 
 import pytest
+from sqlglot import exp
 
 from backfill_assets.query.ddl import parse_schema
-from backfill_assets.query.limited import MOST_ROWS, By, copies_of_first, ending
+from backfill_assets.query.limited import MOST_ROWS, By, Ending, copies_of_first, ending
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.relational import RelationalQuery, analyze_relational
 from tests.support.settings import seeds
@@ -18,6 +19,13 @@ TABLES = {name: parse_schema(columns) for name, columns in {"t": "id INT, k INT,
 
 def analyzed(query: str) -> RelationalQuery:
     return analyze_relational(query, {name: each for name, each in TABLES.items() if f" {name}" in query})
+
+
+def ending_of(query: str) -> Ending | None:
+    root = parse(query, tokenize(query))
+    assert isinstance(root, exp.Query)
+    columns = [each.name for each in TABLES["t"]] if root.is_star else root.named_selects
+    return ending(query, tokenize(query), root, columns)
 
 
 @pytest.mark.parametrize(
@@ -36,11 +44,13 @@ def analyzed(query: str) -> RelationalQuery:
          [By(0, False, True)]),
         ("SELECT id, sum(v) OVER (PARTITION BY k ORDER BY id) AS s FROM t ORDER BY s, 1 LIMIT 2",
          "SELECT id, sum(v) OVER (PARTITION BY k ORDER BY id) AS s FROM t", 2, [By(1, False, True), By(0, False, True)]),
+        ("SELECT * FROM t ORDER BY K DESC, 1, 2, 3 LIMIT 2", "SELECT * FROM t", 2,
+         [By(1, True, False), By(0, False, True), By(2, False, True)]),
         (f"SELECT id FROM t ORDER BY 1 LIMIT {MOST_ROWS}", "SELECT id FROM t", MOST_ROWS, [By(0, False, True)]),
     ],
 )  # fmt: skip
 def test_the_query_before_the_order_and_the_columns_of_that(query: str, before: str, rows: int, by: list[By]) -> None:
-    found = ending(query, tokenize(query), parse(query, tokenize(query)))
+    found = ending_of(query)
     assert found is not None
     assert (found.query, found.rows, [*found.by]) == (before, rows, by)
 
@@ -66,10 +76,12 @@ def test_the_query_before_the_order_and_the_columns_of_that(query: str, before: 
         "SELECT k AS id, id + 1 AS x FROM t ORDER BY id + 1 LIMIT 3",
         "SELECT t.k AS a, id AS t FROM t ORDER BY t.k LIMIT 3",
         "SELECT id FROM (SELECT id FROM t ORDER BY 1 LIMIT 3)",
+        "SELECT * FROM t ORDER BY t.k, 1 LIMIT 3",
+        "SELECT id FROM t ORDER BY ALL LIMIT 3",
     ],
 )
 def test_others_have_no_such_end(query: str) -> None:
-    assert ending(query, tokenize(query), parse(query, tokenize(query))) is None
+    assert ending_of(query) is None
 
 
 @pytest.mark.parametrize(

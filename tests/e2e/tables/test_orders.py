@@ -1,0 +1,80 @@
+"""Orders that are completed by columns that the text does not name: Spark gives one result, and views follow it."""
+
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backfill_assets.adapters.sql.apply_relational import apply_relational
+from backfill_assets.app.table_checks import CHECKS
+from backfill_assets.query.ddl import parse_schema
+from backfill_assets.query.relational import analyze_relational
+from tests.support.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.e2e
+
+SCHEMAS = {"t": "id BIGINT, name STRING, at TIMESTAMP, many MAP<STRING, INT>", "u": "id BIGINT, x INT"}
+T = [(at, f"n{at % 5}", datetime(2026, 1, 1, at % 3), {"k": at}) for at in range(30)]
+U = [(at % 10, at % 2) for at in range(30)]
+FORMS = [
+    "SELECT * FROM u ORDER BY x LIMIT 4",
+    "SELECT id, name, s.x FROM t JOIN (SELECT * FROM u WHERE id < 9 ORDER BY x DESC LIMIT 5) AS s USING (id)",
+    "SELECT * EXCEPT (many) FROM t NATURAL JOIN u ORDER BY at LIMIT 7",
+    "SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY name ORDER BY at) = 1",
+    "SELECT name FROM (SELECT id, name, at FROM t) QUALIFY lag(id, 1, 9) OVER (ORDER BY at) < 9",
+    "SELECT o.name, x FROM t AS o JOIN u USING (id) QUALIFY ntile(3) OVER w = 1 WINDOW w AS (ORDER BY at)",
+    "SELECT id, x, sum(id) OVER w AS s, rank() OVER v AS r FROM u WINDOW w AS (ORDER BY x ROWS 2 PRECEDING), v AS (ORDER BY x)",
+    "SELECT date(at) AS day, name, row_number() OVER (ORDER BY max(at)) AS n FROM t GROUP BY day, name",
+    "SELECT name, count(*) AS n FROM t GROUP BY name QUALIFY row_number() OVER (ORDER BY n DESC) < 3",
+    "SELECT id, sum(x) OVER (PARTITION BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS s FROM u",
+]
+
+
+@pytest.mark.parametrize("query", FORMS)
+def test_spark_gives_one_result_however_the_rows_come(spark: "SparkSession", query: str) -> None:
+    named = {name: rows for name, rows in (("t", T), ("u", U)) if f" {name}" in query}
+    analyzed = analyze_relational(query, {name: parse_schema(SCHEMAS[name]) for name in named})
+    results = []
+    for seed in range(3):
+        frames = {
+            name: spark.createDataFrame(Random(seed).sample(rows, len(rows)), SCHEMAS[name]).repartition(seed + 1)
+            for name, rows in named.items()
+        }
+        results.append(Counter(tuple(row) for row in apply_relational(analyzed, frames).collect()))
+    assert results[0] == results[1] == results[2] != Counter()
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_view_of_the_latest_rows_follows_changes(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.append("orders", [{"id": at, "amount": at % 3, "note": f"n{at % 4}"} for at in range(1, 30)])
+    query = "SELECT * FROM orders QUALIFY row_number() OVER (PARTITION BY note ORDER BY amount DESC) = 1"
+    lake.view("latest", query, lake.table("orders"), refresh_mode="incremental")
+    lake.project.refresh("latest")
+    assert lake.found("latest", ["id", "amount", "note"]) == latest(lake)
+    for change in (
+        "UPDATE {t} SET amount = 9 WHERE id IN (5, 9, 13)",
+        "DELETE FROM {t} WHERE id = 5",
+        "UPDATE {t} SET note = 'n2' WHERE id = 9",
+    ):
+        lake.sql("orders", change)
+        before = lake.found("latest", ["id", "amount", "note"])
+        assert lake.project.refresh("latest").report.record.rule == "restricted"
+        assert before != lake.found("latest", ["id", "amount", "note"]) == latest(lake)
+    lake.passes("latest", CHECKS)
+
+
+def latest(lake: Lake) -> Counter[tuple[object, ...]]:
+    """The row of each note with the largest amount, and of these with the smallest number, without Spark."""
+    found: dict[str, tuple[int, int, str]] = {}
+    for row in lake.rows(lake.path("orders")).collect():
+        best = found.get(row.note)
+        if best is None or (-row.amount, row.id) < (-best[1], best[0]):
+            found[row.note] = (row.id, row.amount, row.note)
+    return Counter(found.values())

@@ -1,0 +1,128 @@
+"""Faults in completing orders: of windows, of their groups, and before a LIMIT."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["ORDERS"]
+
+QUERY = "tests/query/test_relational.py"
+ORDER = "tests/query/test_group_order.py"
+COMPLETED = "tests/query/test_orders.py"
+GROUPS = "backfill_assets/query/group_order.py"
+TIES = "backfill_assets/query/ties.py"
+WINDOWS = "backfill_assets/query/window_orders.py"
+ROWS = "backfill_assets/query/row_columns.py"
+
+ORDERS: tuple[Mutation, ...] = (
+    Mutation(
+        name="groups in a window are told apart by the first expression of GROUP BY alone",
+        file=GROUPS,
+        old="for item, node in zip(items, group.expressions, strict=True)]",
+        new="for item, node in zip(items[:1], group.expressions, strict=False)]",
+        tests=(ORDER,),
+    ),
+    Mutation(
+        name="groups of different grouping sets are taken to differ in their columns",
+        file=GROUPS,
+        old="    if any(group.args.get(name) for name in _SETS) or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):",
+        new="    if not group:",
+        tests=(ORDER,),
+    ),
+    Mutation(
+        name="a name in GROUP BY that may be a column is taken for an expression of the SELECT list",
+        file=GROUPS,
+        old="    return any(named.isdisjoint(_names(column)) for column in selected.find_all(exp.Column))",
+        new="    return bool(named)",
+        tests=(ORDER,),
+    ),
+    Mutation(
+        name="a name in GROUP BY is taken for an expression though there is such a column",
+        file=GROUPS,
+        old="        if not named or (self.columns and node.name.lower() in self.columns):",
+        new="        if not named:",
+        tests=(ORDER,),
+    ),
+    Mutation(
+        name="a window's order is left to chance",
+        file=TIES,
+        old="    edits = {*orders_of_windows(query, tokens, root, rows), *_limits(tokens, root, rows)}",
+        new="    edits = {*_limits(tokens, root, rows)}",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="which rows a LIMIT keeps is left to chance",
+        file=TIES,
+        old="    edits = {*orders_of_windows(query, tokens, root, rows), *_limits(tokens, root, rows)}",
+        new="    edits = {*orders_of_windows(query, tokens, root, rows)}",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="rows of a frame of ROWS may come in any order",
+        file=WINDOWS,
+        old='function in _TAKES_ORDER or (words.startswith("rows") and words != _ALL_ROWS)',
+        new="function in _TAKES_ORDER",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="a frame that begins with the first row is taken for all rows",
+        file=WINDOWS,
+        old="and words != _ALL_ROWS)",
+        new="and not words.startswith(_ALL_ROWS[:36]))",
+        tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="a window of the WINDOW clause is in no total order",
+        file=WINDOWS,
+        old="    if len(inside) < 2:\n",
+        new="    if False:\n",
+        tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="a function over a window by its name counts as one that does not take its order",
+        file=WINDOWS,
+        old="    if not window.name:\n        return Edit(tokens[last].end + 1, tokens[last].end + 1, more)\n",
+        new="    if window:\n        return Edit(tokens[last].end + 1, tokens[last].end + 1, more)\n",
+        tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="rows of a window in QUALIFY are told apart by the columns of one table",
+        file=WINDOWS,
+        old="for table, name in seen if name in used)",
+        new="for table, name in seen if name in used and table == seen[0][0])",
+        tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="columns without a name have no part in the order before a LIMIT",
+        file=TIES,
+        old="        columns = sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in node.selects)",
+        new="        columns = len([each for each in node.selects if each.alias_or_name])",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="some columns of a function have no part in the order before a LIMIT",
+        file=TIES,
+        old="    return name.lower() in TABLE_FUNCTIONS",
+        new="    return False",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="a star is one column in the order before a LIMIT",
+        file=TIES,
+        old="        columns = len(rows.given(node))",
+        new="        columns = min(1, len(rows.given(node)))",
+        tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="a star over columns that are not known stands for the others",
+        file=ROWS,
+        old='        return () if "*" in names else tuple(names)',
+        new='        return tuple(each for each in names if each != "*")',
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="columns of a table that is not known are left out of those that a SELECT reads",
+        file=ROWS,
+        old="        if any(not each.table or each.is_star for each in columns):\n            return ()\n",
+        new="",
+        tests=(QUERY,),
+    ),
+)

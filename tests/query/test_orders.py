@@ -1,0 +1,83 @@
+"""Orders that are completed: by columns that the text does not name, in QUALIFY, and by the WINDOW clause."""
+
+import re
+
+import pytest
+
+from backfill_assets.query.ddl import parse_schema
+from backfill_assets.query.query import analyze, spelled
+
+TABLES = {"t": parse_schema("id BIGINT, name STRING, at TIMESTAMP"), "u": parse_schema("id BIGINT, x INT, __c BIGINT")}
+"""A column whose name begins with two underscores is a hidden one of a view."""
+
+COMPLETED = [
+    ("SELECT * FROM t ORDER BY name LIMIT 2", "ORDER BY name, 1, 2, 3 LIMIT 2"),
+    ("SELECT u.* FROM t JOIN u USING (id) ORDER BY at DESC LIMIT 2", "ORDER BY at DESC, 1, 2 LIMIT 2"),
+    ("SELECT * FROM t JOIN u USING (id) ORDER BY at LIMIT 2", "ORDER BY at, 1, 2, 3, 4 LIMIT 2"),
+    ("SELECT * FROM t NATURAL JOIN u ORDER BY at LIMIT 2", "ORDER BY at, 1, 2, 3, 4 LIMIT 2"),
+    ("SELECT * EXCEPT (at), id + 1 AS more FROM t ORDER BY more LIMIT 2", "ORDER BY more, 1, 2, 3 LIMIT 2"),
+    ("SELECT * FROM t LEFT ANTI JOIN u ON t.id = u.x ORDER BY at LIMIT 2", "ORDER BY at, 1, 2, 3 LIMIT 2"),
+    ("WITH w AS (SELECT *, 1 AS one FROM u) SELECT * FROM w ORDER BY x LIMIT 2", "ORDER BY x, 1, 2, 3 LIMIT 2"),
+    ("SELECT id FROM (SELECT * FROM u ORDER BY x LIMIT 5) LEFT JOIN t USING (id)", "ORDER BY x, 1, 2 LIMIT 5"),
+    ("SELECT id FROM t WHERE id IN (SELECT x FROM u ORDER BY x LIMIT 1) ORDER BY ALL LIMIT 2", "ORDER BY ALL LIMIT 2"),
+    ("SELECT * FROM u UNION ALL SELECT id, 1 FROM t ORDER BY x OFFSET 2", "ORDER BY x, 1, 2 OFFSET 2"),
+    (
+        "SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY name ORDER BY at) = 1",
+        "ORDER BY at, `t`.`id`, `t`.`name`, `t`.`at`)",
+    ),
+    ("SELECT id FROM t o QUALIFY 1 < lag(id) OVER (ORDER BY id)", "ORDER BY id, `o`.`id`)"),
+    (
+        "SELECT s.x FROM t JOIN u s USING (id) QUALIFY first(x) OVER (ORDER BY x) = 1",
+        "ORDER BY x, `t`.`id`, `s`.`id`, `s`.`x`)",
+    ),
+    (
+        "SELECT x FROM (SELECT x, id + 1 AS y FROM u) QUALIFY row_number() OVER (ORDER BY x) = 1",
+        "ORDER BY x, `__auto_generated_subquery_name`.`x`, `__auto_generated_subquery_name`.`y`)",
+    ),
+    ("SELECT id, row_number() OVER (ORDER BY at) AS n FROM t QUALIFY n = 1", "ORDER BY at, struct(*))"),
+    ("SELECT x FROM u GROUP BY x QUALIFY ntile(2) OVER (ORDER BY count(*)) = 1", "ORDER BY count(*), x)"),
+    ("SELECT max(x) AS m FROM u QUALIFY row_number() OVER (ORDER BY max(id)) = 1", "ORDER BY max(id))"),
+    (
+        "SELECT row_number() OVER w AS n, rank() OVER w AS r FROM u WINDOW w AS (PARTITION BY id ORDER BY x)",
+        "row_number() OVER (PARTITION BY id ORDER BY x, struct(*)) AS n, rank() OVER (PARTITION BY id ORDER BY x) AS r",
+    ),
+    (
+        "SELECT sum(x) OVER (w) AS n FROM u WINDOW v AS (ORDER BY id), w AS (ORDER BY x rows 1 PRECEDING)",
+        "sum(x) OVER (ORDER BY x, struct(*) rows 1 PRECEDING) AS n",
+    ),
+    (
+        "SELECT x FROM u QUALIFY row_number() OVER w = 1 WINDOW w AS (ORDER BY x)",
+        "QUALIFY row_number() OVER (ORDER BY x, `u`.`x`) = 1 WINDOW",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "part"), COMPLETED)
+def test_an_order_is_completed_by_what_tells_rows_apart(query: str, part: str) -> None:
+    tables = {name: each for name, each in TABLES.items() if re.search(rf"\b(FROM|JOIN) {name}\b", query)}
+    keys = dict.fromkeys(tables, ("id",))
+    analyzed = analyze(query, tables, keys)
+    assert squeezed(part) in squeezed(analyzed.text)
+    # What is declared is completed as far as it is known then, and completed once.
+    declared = spelled(query, list(tables))
+    assert analyze(declared, tables, keys).text == analyzed.text
+    assert spelled(declared, list(tables)) == declared
+    assert analyze(analyzed.text, tables, keys).text == analyzed.text
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "PARTITION BY x ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
+        "PARTITION BY x ORDER BY id rows between unbounded PRECEDING and unbounded FOLLOWING",
+        "PARTITION BY x ORDER BY id",
+        "PARTITION BY x",
+    ],
+)
+def test_a_sum_of_all_rows_of_a_window_needs_no_order(window: str) -> None:
+    query = f"SELECT id, sum(id) OVER ({window}) AS s FROM u"
+    assert squeezed(spelled(query, ["u"])) == squeezed(query)
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.lower().split())
