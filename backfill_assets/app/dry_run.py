@@ -70,7 +70,7 @@ def plan(workspace: Workspace, name: str, limits: Limits) -> Planned:
     choice, query, text = None, None, ""
     if isinstance(declared, MaterializedView) and declared.whole:
         query = workspace.inputs(declared).query.now if anew else workspace.bound(declared)
-        text = declared.text
+        text = declared.text if declared.reads_clock else query.text
     if isinstance(declared, MaterializedView) and (record is None or not record.live):
         choice = workspace.chooser(declared).choice()
     expected = 0.0 if step is None else table.parts.costs().expected_seconds(step.reads)

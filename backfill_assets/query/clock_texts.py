@@ -34,9 +34,14 @@ _TAKES_TEXT: Final = (
     *(exp.Contains, exp.EndsWith, exp.Length, exp.RegexpSplit, exp.Split, exp.StartsWith, exp.StrPosition),
 )
 """Functions with parameters of text; those of `date_format` are a time and a pattern."""
+_WRITTEN: Final = (exp.Dayname, exp.Format, exp.JSONFormat, exp.Monthname, exp.ToChar, exp.UnixToStr)
+"""Others that return a string, of what may be times."""
+_WRITTEN_NAMES: Final = frozenset({"printf", "to_csv", "to_varchar"})
+"""Those that sqlglot does not know."""
 _PATTERNS: Final = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo)
 _NEVER_TIMES: Final = (
     *_TEXTS,
+    *_WRITTEN,
     *(exp.Literal, exp.RawString, exp.Null, exp.Boolean, exp.Predicate, exp.Connector, exp.Not),
 )
 _COMPARES: Final = (
@@ -82,7 +87,7 @@ def may_be_time(node: exp.Expr, no_time: NoTime) -> bool:
             return inner.is_type(*exp.DataType.TEMPORAL_TYPES)
         case exp.If() | exp.Case():
             return any(may_be_time(each, no_time) for each in _branches(inner))
-    if isinstance(inner, _NEVER_TIMES):
+    if isinstance(inner, _NEVER_TIMES) or (isinstance(inner, exp.Anonymous) and _name(inner) in _WRITTEN_NAMES):
         return False
     is_named = isinstance(inner, exp.Func) and _OF_TIMES.search(_name(inner)) is not None
     return is_named or any(may_be_time(each, no_time) for each in inner.iter_expressions())
@@ -117,7 +122,7 @@ class _Place:
         result is one."""
         if isinstance(parent, exp.Cast):
             return parent.is_type(*(exp.DataType.TEMPORAL_TYPES if self.is_word else _WITH_ZONE))
-        if isinstance(parent, exp.TimeToStr):
+        if isinstance(parent, exp.TimeToStr | exp.ToChar):
             return parent.this is node
         is_pattern = isinstance(parent, _PATTERNS) or (isinstance(parent, _TAKES_TEXT) and parent.find(exp.Column))
         if is_pattern or self.is_word:

@@ -164,8 +164,8 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="LIMIT is computed in part",
         file=PARTITION,
-        old='("limit", "offset", "windows", "kind"))',
-        new='("offset", "windows", "kind"))',
+        old='("limit", "offset", "kind"))',
+        new='("offset", "kind"))',
         tests=(CLASSES, GROUPED),
     ),
     Mutation(

@@ -12,6 +12,8 @@ T = parse_schema(
 )
 
 OF_THE_CLOCK = [
+    "SELECT id, to_char('12:30', 'HH') AS c FROM t WHERE to_char(at, 'HH:mm') > '12:30'",
+    "SELECT id, dayname('today') AS c FROM t",
     "SELECT id FROM t WHERE at > '12:30'",
     "SELECT id FROM t WHERE at BETWEEN '12:30' AND '2024-01-01'",
     "SELECT id FROM t WHERE at IN (('T1:2'), '2024-01-01')",
@@ -48,6 +50,10 @@ OF_THE_CLOCK = [
     "SELECT id FROM (SELECT id, IF(id = 1, at, name) AS c FROM t) JOIN u USING (id) WHERE c < '12:30'",
 ]
 TEXTS = [
+    "SELECT id FROM t WHERE to_char(at, 'HH:mm') >= '09:00' AND to_varchar(at, 'HH:mm') < '17:00'",
+    "SELECT id FROM t WHERE format_string('%s', at) > '12:30' OR printf('%s', at) IN ('12:30') OR dayname(at) = 'now'",
+    "SELECT id FROM t WHERE from_unixtime(id, 'HH:mm') BETWEEN '09:00' AND '17:00' OR monthname(at) = 'today'",
+    "SELECT id FROM t WHERE to_json(struct(at)) > '12:30' OR to_csv(struct(at)) > '12:30'",
     "SELECT id FROM t WHERE name > '12:30'",
     "SELECT id FROM t WHERE name BETWEEN '12:30' AND '13:00'",
     "SELECT id FROM t WHERE name LIKE 'today%' AND name NOT ILIKE 'Now' AND name RLIKE 'now|today'",

@@ -29,7 +29,7 @@ FORMS = [
     "SELECT id FROM t QUALIFY row_number() OVER (PARTITION BY name ORDER BY at) = 1",
     "SELECT name FROM (SELECT id, name, at FROM t) QUALIFY lag(id, 1, 9) OVER (ORDER BY at) < 9",
     "SELECT o.name, x FROM t AS o JOIN u USING (id) QUALIFY ntile(3) OVER w = 1 WINDOW w AS (ORDER BY at)",
-    "SELECT id, x, sum(id) OVER w AS s, rank() OVER v AS r FROM u WINDOW w AS (ORDER BY x ROWS 2 PRECEDING), v AS (ORDER BY x)",
+    "SELECT sum(id) OVER w AS s, rank() OVER v AS r FROM u WINDOW w AS (ORDER BY x ROWS 2 PRECEDING), v AS (ORDER BY x)",
     "SELECT date(at) AS day, name, row_number() OVER (ORDER BY max(at)) AS n FROM t GROUP BY day, name",
     "SELECT name, count(*) AS n FROM t GROUP BY name QUALIFY row_number() OVER (ORDER BY n DESC) < 3",
     "SELECT id, sum(x) OVER (PARTITION BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS s FROM u",
