@@ -22,7 +22,7 @@ def named_outputs(
     if isinstance(root, exp.Query) and "*" in names:
         for name in names:
             _check_name(name)
-        names = list(RowColumns(root, found, tables).given(root))
+        names = [each.name for each in RowColumns(root, found, tables).given(root)]
     check_names(names)
     return tuple(names)
 

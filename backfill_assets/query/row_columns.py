@@ -1,22 +1,56 @@
 """The columns of the rows of a query's parts, where its text does not name them: those that `*` gives, and those that a
 SELECT reads."""
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import Occurrence
+from backfill_assets.query.refusals import not_total
+from backfill_assets.query.spelling import backquoted
 
-__all__ = ["RowColumns", "name_subqueries"]
+__all__ = ["RowColumn", "RowColumns", "name_subqueries"]
 
 _UNNAMED: Final = "__auto_generated_subquery_name"
 """What Spark calls a subquery in FROM that has no name; two of them in one FROM are not told apart."""
 _PART: Final = "part"
 """The entry in the `meta` of the part of a query whose columns are asked for."""
+
+
+class RowColumn(NamedTuple):
+    """A column of a query's part: the name there of the table that it is of, which is empty for one that the part gives; its
+    own name; and its type, as far as that is known."""
+
+    table: str
+    name: str
+    kind: exp.DataType | None = None
+
+    @property
+    def in_order(self) -> str:
+        """What orders rows by the column, as text: of a map its entries, as Spark does not compare maps.
+
+        Errors: `QueryError` for a map within another type.
+        """
+        text = f"{backquoted(self.table)}.{backquoted(self.name)}" if self.table else backquoted(self.name)
+        if not self.has_map:
+            return text
+        assert self.kind is not None
+        if not self.kind.is_type("map") or len(list(_maps(self.kind))) > 1:
+            raise not_total(
+                f"rows cannot be ordered by the column {self.name}, which has a map within another type",
+                "leave the column out, in a subquery or a view of its own",
+            )
+        return f"array_sort(map_entries({text}))"
+
+    @property
+    def has_map(self) -> bool:
+        """Whether its values hold maps."""
+        return self.kind is not None and any(_maps(self.kind))
 
 
 class RowColumns:
@@ -34,8 +68,8 @@ class RowColumns:
         >>> text = "SELECT *, x + 1 AS y FROM (SELECT x, z FROM t) AS s"
         >>> root = parse(text, tokenize(text))
         >>> rows = RowColumns(root, occurrences(root, ["t"]), {"t": parse_schema("x INT, z INT, w INT")})
-        >>> rows.given(root), rows.seen(root)
-        (('x', 'z', 'y'), (('s', 'x'), ('s', 'z')))
+        >>> [each.name for each in rows.given(root)], [each.in_order for each in rows.seen(root)]
+        (['x', 'z', 'y'], ['`s`.`x`', '`s`.`z`'])
     """
 
     def __init__(self, root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, Sequence[Column]]) -> None:
@@ -46,13 +80,14 @@ class RowColumns:
             if each.written
         }
 
-    def given(self, query: exp.Query) -> tuple[str, ...]:
-        """The names of the columns that a part of the query gives; none where only Spark can tell them."""
-        names = [each.alias_or_name for each in _selected(self._part(query), self._schema)]
-        return () if "*" in names else tuple(names)
+    def given(self, query: exp.Query) -> tuple[RowColumn, ...]:
+        """The columns that a part of the query gives; none where only Spark can tell them."""
+        items = _selected(self._part(query), self._schema)
+        known = not any(each.is_star for each in items)
+        return tuple(RowColumn("", each.alias_or_name, each.type) for each in items) if known else ()
 
-    def seen(self, select: exp.Select) -> tuple[tuple[str, str], ...]:
-        """The columns that the expressions of a SELECT can use, after their tables' names; none where only Spark can tell."""
+    def seen(self, select: exp.Select) -> tuple[RowColumn, ...]:
+        """The columns that the expressions of a SELECT can use; none where only Spark can tell them."""
         part = self._part(select)
         name_subqueries(part.root())
         own = len(_selected(part, self._schema))
@@ -63,7 +98,9 @@ class RowColumns:
         columns = [column for item in every[: len(every) - own] for column in item.find_all(exp.Column)]
         if any(not each.table or each.is_star for each in columns):
             return ()
-        return tuple(dict.fromkeys((each.table, each.name) for each in columns))
+        return tuple(
+            {(each.table, each.name): RowColumn(each.table, each.name, each.type) for each in columns}.values()
+        )
 
     def _part(self, query: exp.Query) -> exp.Query:
         """The part of the query in a copy of the whole."""
@@ -86,8 +123,13 @@ def _selected(part: exp.Query, schema: dict[str, object]) -> list[exp.Expr]:
         root = qualify(part.root(), schema=schema, dialect="spark", validate_qualify_columns=False)
     except SqlglotError:
         return [exp.Star()]
-    return list(_marked(root).selects)
+    return list(_marked(annotate_types(root, schema=schema, dialect="spark")).selects)
 
 
 def _marked(root: exp.Expr) -> exp.Query:
     return next(each for each in root.find_all(exp.Query) if _PART in each.meta)
+
+
+def _maps(kind: exp.DataType) -> Iterator[exp.DataType]:
+    """The types within a type that are maps."""
+    return (each for each in kind.find_all(exp.DataType) if each.is_type("map"))

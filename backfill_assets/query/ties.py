@@ -45,10 +45,10 @@ def completed(query: str, tokens: Sequence[Token], root: exp.Expr, rows: RowColu
     """
     edits = {*orders_of_windows(query, tokens, root, rows), *_limits(tokens, root, rows)}
     text = query
-    for start, end, more in sorted(edits, reverse=True):
+    for start, end, more, added in sorted(edits, reverse=True):
         before = text[:start]
         if start < end or not _squeezed(before).endswith(_squeezed(more)):
-            text = f"{before}{more}{text[end:]}"
+            text = f"{_without(before, added)}{more}{text[end:]}"
     return text
 
 
@@ -78,7 +78,9 @@ def _limits(tokens: Sequence[Token], root: exp.Expr, rows: RowColumns | None) ->
         is_by_all = any(isinstance(each.this, exp.Var) for each in node.args["order"].expressions)
         if _is_limited(node) and not is_by_all:
             end = tokens[_end_of_order(tokens, start)].end + 1
-            yield Edit(end, end, _ordinals(node, rows))
+            columns = _columns(node, rows)
+            plain = "".join(f", {at}" for at, _ in enumerate(columns, 1))
+            yield Edit(end, end, "".join(f", {each}" for each in columns), plain)
 
 
 def _is_limited(node: exp.Expr) -> bool:
@@ -107,8 +109,8 @@ def _before_order(node: exp.Expr) -> tuple[int, int]:
     return max((int(each.meta["start"]) for each in names), default=-1), -node.depth
 
 
-def _ordinals(node: exp.Expr, rows: RowColumns | None) -> str:
-    """The numbers of all columns of a result."""
+def _columns(node: exp.Expr, rows: RowColumns | None) -> list[str]:
+    """What orders a result by all columns, as text: their numbers, and entries of maps; nothing if it waits for `rows`."""
     assert isinstance(node, exp.Query)
     has_star = any(each.is_star for each in node.selects)
     lists = [select.expressions for select in node.find_all(exp.Select)] if has_star else [node.selects]
@@ -116,17 +118,14 @@ def _ordinals(node: exp.Expr, rows: RowColumns | None) -> str:
         raise not_total(
             "the query has LIMIT over a function that may return several columns", "name its columns: AS (a, b)"
         )
-    if not has_star:
-        columns = sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in node.selects)
-    elif rows is None:
-        return ""
-    else:
-        columns = len(rows.given(node))
-    if not columns:
+    given = () if rows is None else rows.given(node)
+    if rows is not None and has_star and not given:
         raise not_total(
             "the query has LIMIT over *, of columns that only Spark can tell", "name the columns one by one"
         )
-    return "".join(f", {at}" for at in range(1, columns + 1))
+    many = 0 if has_star else sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in node.selects)
+    maps = {at: each.in_order for at, each in enumerate(given, 1) if each.has_map}
+    return [maps.get(at, str(at)) for at in range(1, max(many, len(given)) + 1)]
 
 
 def _gives_several(item: exp.Expr) -> bool:
@@ -159,6 +158,17 @@ def _end_of_order(tokens: Sequence[Token], start: int) -> int:
             return at - 1
         depth += (kind in _OPENS) - (kind in _CLOSES)
     return len(tokens) - 1
+
+
+def _without(text: str, end: str) -> str:
+    """The text without this end, whatever its spaces and case; as it is, if it does not end so."""
+    left = text
+    for each in reversed(_squeezed(end)):
+        left = left.rstrip()
+        if left[-1:].lower() != each:
+            return text
+        left = left[:-1]
+    return left
 
 
 def _squeezed(text: str) -> str:

@@ -14,7 +14,6 @@ from backfill_assets.query.group_order import order_of_groups
 from backfill_assets.query.partition import has_aggregates
 from backfill_assets.query.refusals import not_total, place
 from backfill_assets.query.row_columns import RowColumns
-from backfill_assets.query.spelling import backquoted
 from backfill_assets.query.used_columns import used_columns
 
 __all__ = ["Edit", "begins_query", "inside_brackets", "listed", "makes_one_group", "orders_of_windows"]
@@ -33,6 +32,7 @@ _TAKES_ORDER: Final = frozenset({
 })
 """Window functions whose result depends on the order of rows that are equal by ORDER BY."""
 
+_ALL_COLUMNS: Final = ", struct(*)"
 _FRAMES: Final = frozenset({TokenType.ROWS, TokenType.RANGE})
 _BEFORE_COLUMNS: Final = frozenset({TokenType.ORDER_BY, TokenType.COMMA, TokenType.DOT})
 _BEFORE_NAMES: Final = frozenset({TokenType.WINDOW, TokenType.COMMA})
@@ -42,11 +42,13 @@ _ALL_ROWS: Final = "rows between unbounded preceding and unbounded following"
 
 
 class Edit(NamedTuple):
-    """New `text` for what is in a query from `start` to before `end`."""
+    """New `text` for what is in a query from `start` to before `end`, also instead of the text `before` it that was put there
+    while types were not known."""
 
     start: int
     end: int
     text: str
+    before: str = ""
 
 
 class _Window(NamedTuple):
@@ -94,15 +96,21 @@ def _completion(
     query: str, tokens: Sequence[Token], root: exp.Expr, window: _Window, rows: RowColumns | None
 ) -> tuple[int, str]:
     """The last token of a window's ORDER BY, and what is added after it."""
-    start = next((at for at in window.inside if tokens[at].token_type == TokenType.ORDER_BY), None)
-    node = _node(tokens, root, window)
-    if start is None or node is None:
+    last, node = _last_of_order(tokens, window.inside), _node(tokens, root, window)
+    if last is None or node is None:
         raise not_total(
             f"the query calls {window.function}() over rows in no order{place(tokens[window.over])}",
             "write the window after OVER, with ORDER BY",
         )
-    end = next((at for at in window.inside if at > start and _begins_frame(tokens, at)), window.inside[-1] + 1)
-    return end - 1, _columns(query, tokens, window.over, node, rows)
+    return last, _columns(query, tokens, window.over, node, rows)
+
+
+def _last_of_order(tokens: Sequence[Token], inside: Sequence[int]) -> int | None:
+    """The last token of the ORDER BY of a window; None if it has none."""
+    start = next((at for at in inside if tokens[at].token_type == TokenType.ORDER_BY), None)
+    if start is None:
+        return None
+    return next((at for at in inside if at > start and _begins_frame(tokens, at)), inside[-1] + 1) - 1
 
 
 def _defined(tokens: Sequence[Token], name: str) -> list[int]:
@@ -139,25 +147,39 @@ def _columns(query: str, tokens: Sequence[Token], over: int, node: exp.Expr, row
     if select is None:
         return ""
     if select.args.get("group"):
-        return order_of_groups(query, tokens, over, None if rows is None else {name for _, name in rows.seen(select)})
+        return order_of_groups(query, tokens, over, None if rows is None else {each.name for each in rows.seen(select)})
     if makes_one_group(select):
         return ""
-    if node.find_ancestor(exp.Qualify, exp.Select) is select:
-        return ", struct(*)"
     seen = () if rows is None else rows.seen(select)
+    is_listed = node.find_ancestor(exp.Qualify, exp.Select) is select
+    if is_listed and not any(each.has_map for each in seen):
+        return _ALL_COLUMNS
     if rows is not None and not seen:
         raise not_total(
             f"the columns of the rows of a window in QUALIFY{place(tokens[over])} are not known",
             "compute it over a subquery: SELECT … FROM (SELECT …, row_number() OVER (…) AS n FROM (…)) WHERE n = 1",
         )
-    used = used_columns(tokens, [name for _, name in seen])
-    return "".join(f", {backquoted(table)}.{backquoted(name)}" for table, name in seen if name in used)
+    used = used_columns(_without_completions(tokens), [each.name for each in seen])
+    return "".join(f", {each.in_order}" for each in seen if each.name in used)
+
+
+def _without_completions(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens without the `struct(*)` at the end of each window's ORDER BY."""
+    windows = [_window(tokens, at).inside for at, token in enumerate(tokens) if token.token_type == TokenType.OVER]
+    ends = [last for inside in windows if (last := _last_of_order(tokens, inside)) is not None]
+    added = {
+        at
+        for last in ends
+        if [each.text.lower() for each in tokens[last - 3 : last + 1]] == ["struct", "(", "*", ")"]
+        for at in range(last - 3, last + 1)
+    }
+    return [token for at, token in enumerate(tokens) if at not in added]
 
 
 def _edit(query: str, tokens: Sequence[Token], window: _Window, last: int, more: str) -> Edit:
     """The window with more columns after a token; in brackets of its own, if it has only a name there."""
     if not window.name:
-        return Edit(tokens[last].end + 1, tokens[last].end + 1, more)
+        return Edit(tokens[last].end + 1, tokens[last].end + 1, more, _ALL_COLUMNS)
     first, end = tokens[window.inside[0]].start, tokens[window.inside[-1]].end + 1
     at = tokens[last].end + 1
     written = f"({query[first:at]}{more}{query[at:end]})"

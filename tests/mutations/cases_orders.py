@@ -86,15 +86,15 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="rows of a window in QUALIFY are told apart by the columns of one table",
         file=WINDOWS,
-        old="for table, name in seen if name in used)",
-        new="for table, name in seen if name in used and table == seen[0][0])",
+        old="for each in seen if each.name in used)",
+        new="for each in seen if each.name in used and each.table == seen[0].table)",
         tests=(COMPLETED,),
     ),
     Mutation(
         name="columns without a name have no part in the order before a LIMIT",
         file=TIES,
-        old="        columns = sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in node.selects)",
-        new="        columns = len([each for each in node.selects if each.alias_or_name])",
+        old="else sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in node.selects)",
+        new="else len([each for each in node.selects if each.alias_or_name])",
         tests=(QUERY,),
     ),
     Mutation(
@@ -107,15 +107,15 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="a star is one column in the order before a LIMIT",
         file=TIES,
-        old="        columns = len(rows.given(node))",
-        new="        columns = min(1, len(rows.given(node)))",
+        old="range(1, max(many, len(given)) + 1)",
+        new="range(1, max(many, min(1, len(given))) + 1)",
         tests=(COMPLETED,),
     ),
     Mutation(
         name="a star over columns that are not known stands for the others",
         file=ROWS,
-        old='        return () if "*" in names else tuple(names)',
-        new='        return tuple(each for each in names if each != "*")',
+        old="for each in items) if known else ()",
+        new="for each in items if not each.is_star)",
         tests=(QUERY,),
     ),
     Mutation(
@@ -124,5 +124,19 @@ ORDERS: tuple[Mutation, ...] = (
         old="        if any(not each.table or each.is_star for each in columns):\n            return ()\n",
         new="",
         tests=(QUERY,),
+    ),
+    Mutation(
+        name="rows that differ in a map alone come in any order",
+        file=ROWS,
+        old='        return f"array_sort(map_entries({text}))"',
+        new='        return f"size({text})"',
+        tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="columns that were added to an order count as named by the query",
+        file=WINDOWS,
+        old="used_columns(_without_completions(tokens), ",
+        new="used_columns(tokens, ",
+        tests=(COMPLETED,),
     ),
 )

@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.query import analyze, spelled
 
+M = parse_schema("id INT, k INT, m MAP<STRING, INT>, deep ARRAY<MAP<STRING, INT>>")
 TABLES = {"t": parse_schema("id BIGINT, name STRING, at TIMESTAMP"), "u": parse_schema("id BIGINT, x INT, __c BIGINT")}
 """A column whose name begins with two underscores is a hidden one of a view."""
 
@@ -63,6 +65,45 @@ def test_an_order_is_completed_by_what_tells_rows_apart(query: str, part: str) -
     assert analyze(declared, tables, keys).text == analyzed.text
     assert spelled(declared, list(tables)) == declared
     assert analyze(analyzed.text, tables, keys).text == analyzed.text
+
+
+OF_MAPS = [
+    ("SELECT id, m FROM m ORDER BY id LIMIT 2", "ORDER BY id, 1, array_sort(map_entries(`m`)) LIMIT 2"),
+    ("SELECT * EXCEPT (deep) FROM m ORDER BY id LIMIT 2", "ORDER BY id, 1, 2, array_sort(map_entries(`m`)) LIMIT 2"),
+    (
+        "SELECT row_number() OVER (ORDER BY id) AS n FROM (SELECT id, m AS n FROM m) AS s",
+        "OVER (ORDER BY id, `s`.`id`, array_sort(map_entries(`s`.`n`)))",
+    ),
+    (
+        "SELECT lag(id) OVER w AS n FROM (SELECT id, m FROM m) s WINDOW w AS (ORDER BY id)",
+        "OVER (ORDER BY id, `s`.`id`, array_sort(map_entries(`s`.`m`)))",
+    ),
+    (
+        "SELECT lag(id) OVER (ORDER BY id) AS n, row_number() OVER (ORDER BY k) AS k, m FROM m",
+        "OVER (ORDER BY id, `m`.`id`, `m`.`k`, array_sort(map_entries(`m`.`m`)))",
+    ),
+    (
+        "SELECT id FROM m QUALIFY row_number() OVER (ORDER BY m['x']) = 1",
+        "ORDER BY m['x'], `m`.`id`, array_sort(map_entries(`m`.`m`)))",
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "part"), OF_MAPS)
+def test_maps_are_ordered_by_their_entries(query: str, part: str) -> None:
+    found = analyze(query, {"m": M}, {"m": ("id",)}, ("n",) if " AS n" in query else ("id",)).text
+    assert squeezed(part) in squeezed(found)
+    declared = spelled(query, ["m"])
+    assert analyze(declared, {"m": M}, {"m": ("id",)}).text == found == analyze(found, {"m": M}, {"m": ("id",)}).text
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM m ORDER BY id LIMIT 2", "SELECT lag(id) OVER (ORDER BY id) AS n, size(deep) FROM m"]
+)
+def test_maps_within_other_types_are_refused(query: str) -> None:
+    with pytest.raises(QueryError, match="rows cannot be ordered by the column deep, which has a map within") as caught:
+        analyze(query, {"m": M}, {"m": ("id",)})
+    assert caught.value.reason == "ORDER_NOT_TOTAL"
 
 
 @pytest.mark.parametrize(
