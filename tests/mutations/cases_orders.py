@@ -77,10 +77,10 @@ ORDERS: tuple[Mutation, ...] = (
         tests=(COMPLETED,),
     ),
     Mutation(
-        name="a function over a window by its name counts as one that does not take its order",
+        name="what is added to a window of the WINDOW clause is put there",
         file=WINDOWS,
-        old="    if not window.name:\n        return Edit(tokens[last].end + 1, tokens[last].end + 1, more)\n",
-        new="    if window:\n        return Edit(tokens[last].end + 1, tokens[last].end + 1, more)\n",
+        old="    if not window.name:\n        return Edit(",
+        new="    if window:\n        return Edit(",
         tests=(COMPLETED,),
     ),
     Mutation(
