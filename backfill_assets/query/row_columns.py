@@ -96,8 +96,6 @@ class RowColumns:
         part.set("expressions", [exp.Star(), *part.expressions])
         every = _selected(part, self._schema)
         columns = [column for item in every[: len(every) - own] for column in item.find_all(exp.Column)]
-        if any(not each.table or each.is_star for each in columns):
-            return ()
         return tuple(
             {(each.table, each.name): RowColumn(each.table, each.name, each.type) for each in columns}.values()
         )

@@ -119,13 +119,6 @@ ORDERS: tuple[Mutation, ...] = (
         tests=(QUERY,),
     ),
     Mutation(
-        name="columns of a table that is not known are left out of those that a SELECT reads",
-        file=ROWS,
-        old="        if any(not each.table or each.is_star for each in columns):\n            return ()\n",
-        new="",
-        tests=(QUERY,),
-    ),
-    Mutation(
         name="rows that differ in a map alone come in any order",
         file=ROWS,
         old='        return f"array_sort(map_entries({text}))"',

@@ -36,6 +36,10 @@ COMPLETED = [
         "SELECT x FROM (SELECT x, id + 1 AS y FROM u) QUALIFY row_number() OVER (ORDER BY x) = 1",
         "ORDER BY x, `__auto_generated_subquery_name`.`x`, `__auto_generated_subquery_name`.`y`)",
     ),
+    (
+        "SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS s FROM u",
+        "ORDER BY x, struct(*) ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+    ),
     ("SELECT id, row_number() OVER (ORDER BY at) AS n FROM t QUALIFY n = 1", "ORDER BY at, struct(*))"),
     ("SELECT x FROM u GROUP BY x QUALIFY ntile(2) OVER (ORDER BY count(*)) = 1", "ORDER BY count(*), x)"),
     ("SELECT max(x) AS m FROM u QUALIFY row_number() OVER (ORDER BY max(id)) = 1", "ORDER BY max(id))"),

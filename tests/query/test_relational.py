@@ -162,6 +162,7 @@ REFUSED = [
     ("ORDER_NOT_TOTAL", "SELECT sum(id) OVER w AS n FROM t WINDOW w AS (PARTITION BY at ROWS 1 PRECEDING)"),
     ("ORDER_NOT_TOTAL", "SELECT row_number() OVER w AS n FROM t WINDOW v AS (ORDER BY id), w AS v"),
     ("ORDER_NOT_TOTAL", "SELECT * FROM t, range(3) ORDER BY t.id LIMIT 3"),
+    ("ORDER_NOT_TOTAL", "SELECT 1 AS one, * FROM t, range(3) ORDER BY t.id LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT * FROM (SELECT explode(map(id, name)) FROM t) ORDER BY 1 LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT t.id FROM t, range(3) QUALIFY row_number() OVER (ORDER BY at) = 1"),
     (
