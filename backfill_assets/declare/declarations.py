@@ -38,6 +38,7 @@ from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.query import Query, analyze, spelled
+from backfill_assets.query.text_checks import check_text
 
 __all__ = ["delta_table", "kafka_source", "materialized_view"]
 
@@ -259,12 +260,13 @@ def _analyzed(query: str, upstreams: "tuple[Upstream, ...]", *, whole: bool, clo
     sources = [each for each in upstreams if isinstance(each, KafkaSource)]
     if whole:
         text = spelled(query, [each.name for each in upstreams], whole=True, clock=clock)
+        check_text(query)
         _check_kept(sources)
         return text, None
-    if sources:
-        analyzed = analyze(query, {each.name: each.bronze_columns for each in sources})
-        return analyzed.text, analyzed
-    return spelled(query, [each.name for each in upstreams]), None
+    text = spelled(query, [each.name for each in upstreams])
+    check_text(query)
+    analyzed = analyze(query, {each.name: each.bronze_columns for each in sources}) if sources else None
+    return text, analyzed
 
 
 def _check_kept(sources: "Sequence[KafkaSource]") -> None:

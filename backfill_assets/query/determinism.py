@@ -20,7 +20,7 @@ from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLO
 from backfill_assets.query.parsing import items_of
 from backfill_assets.query.refusals import place, refusal, refused_call, refused_text, refused_word
 
-__all__ = ["CURRENT_NODES", "check_calls", "check_collations", "check_deterministic", "refused_calls"]
+__all__ = ["CURRENT_NODES", "check_calls", "check_collations", "check_deterministic", "check_words", "refused_calls"]
 
 _UNORDERED: Final = """
 any_value approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg collect_list collect_set
@@ -73,8 +73,7 @@ def check_deterministic(
     for node in root.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over rows")
     check_collations(root)
-    for node in root.find_all(*CURRENT_NODES):
-        raise refused_word(node.sql("spark"))
+    check_words(root, tokens)
     if tables is None:
         return
     for word in called_words(
@@ -85,6 +84,13 @@ def check_deterministic(
     for node in root.find_all(*CLOCK_NODES):
         if reads_clock(node, _is_one_of(timeless, root)):
             raise refused_text(node.sql("spark"))
+
+
+def check_words(root: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Refuse words that call functions of the clock or the session without parentheses. Errors: `QueryError`."""
+    for node in root.find_all(*CURRENT_NODES):
+        word = node.sql("spark").removesuffix("()").lower()
+        raise refused_word(word, place(next((each for each in tokens if each.text.lower() == word), node)))
 
 
 def check_collations(root: exp.Expr) -> None:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from backfill_assets.query.clock_texts import CLOCK_NODES, holds_times, reads_clock
 from backfill_assets.query.column_names import check_column_name
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.determinism import CURRENT_NODES, check_collations, refused_calls
+from backfill_assets.query.determinism import check_collations, check_words, refused_calls
 from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.parsing import Part, upstream_named
 from backfill_assets.query.record_columns import UNSEEN
@@ -95,8 +95,7 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
     _check_calls(part, aggregates)
     for node in part.select.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over a record")
-    for node in part.select.find_all(*CURRENT_NODES):
-        raise refused_word(node.sql("spark"))
+    check_words(part.select, part.tokens)
     for node in part.select.find_all(*CLOCK_NODES):
         if reads_clock(node, partial(_has_no_time, scope)):
             raise refused_text(node.sql("spark"))

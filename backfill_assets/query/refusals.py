@@ -103,11 +103,11 @@ def refused_call(reason: str, name: str, where: str = "") -> QueryError:
     return refused_clock(said) if is_clock else refusal(reason, f"the query {said}")
 
 
-def refused_word(word: str, *, hint: str = "") -> QueryError:
-    """The error that refuses a word that calls a function of the clock or the session."""
+def refused_word(word: str, where: str = "", *, hint: str = "") -> QueryError:
+    """The error that refuses a word that calls a function of the clock or the session; `where` it is (`place`)."""
     if word.lower().removesuffix("()") in CLOCK_FUNCTIONS:
-        return refused_clock(f"has {word}")
-    return refusal("NOT_DETERMINISTIC", f"the query has {word}, which is not the same every time", hint=hint)
+        return refused_clock(f"has {word}{where}")
+    return refusal("NOT_DETERMINISTIC", f"the query has {word}{where}, which is not the same every time", hint=hint)
 
 
 def refused_clock(what: str) -> QueryError:
@@ -119,14 +119,16 @@ def refused_clock(what: str) -> QueryError:
     return refusal("NOT_DETERMINISTIC", f"the query {what}, which is not the same every time", hint=hint)
 
 
-def refused_text(text: str) -> QueryError:
-    """The error that refuses a string, as SQL, that Spark may read as the clock's date or time."""
+def refused_text(text: str, where: str = "") -> QueryError:
+    """The error that refuses a string, as SQL, that Spark may read as the clock's date or time; `where` it is (`place`)."""
     hint = (
         'name the date and the time in full, or call current_date or now() with refresh_mode="full"; if it is to be a text, '
         "compare it with texts alone, as with CAST(x AS STRING)"
     )
     return refusal(
-        "NOT_DETERMINISTIC", f"the query has the text {text}, which Spark may read as the time of the clock", hint=hint
+        "NOT_DETERMINISTIC",
+        f"the query has the text {text}{where}, which Spark may read as the time of the clock",
+        hint=hint,
     )
 
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
-from backfill_assets.query.functions import TABLE_FUNCTIONS
-from backfill_assets.query.refusals import not_total
+from backfill_assets.query.refusals import not_total, place
 from backfill_assets.query.row_columns import RowColumns
+from backfill_assets.query.text_checks import gives_several
 from backfill_assets.query.window_orders import (
     Edit,
     begins_query,
@@ -55,10 +55,12 @@ def completed(query: str, tokens: Sequence[Token], root: exp.Expr, rows: RowColu
 def _limits(tokens: Sequence[Token], root: exp.Expr, rows: RowColumns | None) -> Iterator[Edit]:
     """What is added to each ORDER BY before a LIMIT."""
     queries = [node for node in root.find_all(exp.Query) if node.args.get("order")]
-    if any(
-        not node.args.get("order") and not _gives_one(node) for node in root.find_all(exp.Query) if _is_limited(node)
-    ):
-        raise not_total("the query has LIMIT without ORDER BY", "say which rows come first: ORDER BY … LIMIT n")
+    for node in root.find_all(exp.Query):
+        if _is_limited(node) and not node.args.get("order") and not _gives_one(node):
+            where = place(node.args.get("limit") or node.args["offset"])
+            raise not_total(
+                f"the query has LIMIT{where} without ORDER BY", "say which rows come first: ORDER BY … LIMIT n"
+            )
     windows = {
         at
         for index, token in enumerate(tokens)
@@ -114,7 +116,7 @@ def _columns(node: exp.Expr, rows: RowColumns | None) -> list[str]:
     assert isinstance(node, exp.Query)
     has_star = any(each.is_star for each in node.selects)
     lists = [select.expressions for select in node.find_all(exp.Select)] if has_star else [node.selects]
-    if any(_gives_several(each) for several in lists for each in several):
+    if any(gives_several(each) for several in lists for each in several):
         raise not_total(
             "the query has LIMIT over a function that may return several columns", "name its columns: AS (a, b)"
         )
@@ -126,14 +128,6 @@ def _columns(node: exp.Expr, rows: RowColumns | None) -> list[str]:
     many = 0 if has_star else sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in node.selects)
     maps = {at: each.in_order for at, each in enumerate(given, 1) if each.has_map}
     return [maps.get(at, str(at)) for at in range(1, max(many, len(given)) + 1)]
-
-
-def _gives_several(item: exp.Expr) -> bool:
-    called = item.unnest()
-    if not isinstance(called, exp.Func):
-        return False
-    name = called.name if isinstance(called, exp.Anonymous) else called.sql_name()
-    return name.lower() in TABLE_FUNCTIONS
 
 
 def _within(tokens: Sequence[Token], index: int) -> bool:

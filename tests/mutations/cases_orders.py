@@ -1,4 +1,4 @@
-"""Faults in completing orders: of windows, of their groups, and before a LIMIT."""
+"""Faults in completing orders: of windows, of their groups, and before a LIMIT; and in what a query's text alone tells."""
 
 from tests.mutations.mutation import Mutation
 
@@ -10,6 +10,8 @@ COMPLETED = "tests/query/test_orders.py"
 GROUPS = "backfill_assets/query/group_order.py"
 TIES = "backfill_assets/query/ties.py"
 WINDOWS = "backfill_assets/query/window_orders.py"
+PLACES = "tests/declare/test_refused_places.py"
+TEXT = "backfill_assets/query/text_checks.py"
 ROWS = "backfill_assets/query/row_columns.py"
 
 ORDERS: tuple[Mutation, ...] = (
@@ -131,5 +133,40 @@ ORDERS: tuple[Mutation, ...] = (
         old="used_columns(_without_completions(tokens), ",
         new="used_columns(tokens, ",
         tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="columns of one name are found only when the first rows are computed",
+        file=TEXT,
+        old="            if name.lower() in seen:",
+        new="            if not seen:",
+        tests=(PLACES,),
+    ),
+    Mutation(
+        name="columns without a name are found only when the first rows are computed",
+        file=TEXT,
+        old="not gives_several(item) and not isinstance(value, _NAMED):",
+        new="False:",
+        tests=(PLACES,),
+    ),
+    Mutation(
+        name="sizes of set operations are not compared with the text",
+        file=TEXT,
+        old="    if None not in sizes and sizes[0] != sizes[1] and",
+        new="    if None in sizes and",
+        tests=(PLACES,),
+    ),
+    Mutation(
+        name="the last number of GROUP BY may be one too large",
+        file=TEXT,
+        old="not 1 <= int(each.this) <= size:",
+        new="not 1 <= int(each.this) <= size + 3:",
+        tests=(PLACES,),
+    ),
+    Mutation(
+        name="a text of the clock is found only when the first rows are computed",
+        file=TEXT,
+        old="        if reads_clock(node, lambda _: True):",
+        new="        if not node:",
+        tests=(PLACES,),
     ),
 )

@@ -1,0 +1,102 @@
+"""Refuses what a query's text alone shows to be wrong, and says where it is in the text that its author wrote."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from sqlglot import exp
+
+from backfill_assets.query.clock_texts import CLOCK_NODES, reads_clock
+from backfill_assets.query.column_names import check_column_name
+from backfill_assets.query.functions import TABLE_FUNCTIONS
+from backfill_assets.query.parsing import parse, tokenize
+from backfill_assets.query.refusals import place, refusal, refused_text
+
+__all__ = ["check_text", "gives_several"]
+
+_NAMED: Final = (exp.Boolean, exp.Literal, exp.Null)
+"""Constants: to Spark they are names of their own."""
+
+
+def check_text(query: str) -> None:
+    """Refuse names of columns, sizes of set operations, numbers in GROUP BY and texts of the clock that are wrong over any
+    tables. Errors: `QueryError`.
+
+    Example:
+        >>> check_text("SELECT id, a AS ID FROM t")
+        Traceback (most recent call last):
+        ...
+        backfill_assets.errors.QueryError: [QUERY:DUPLICATE_COLUMN] the query returns 'ID' in line 1, column 12 a second time
+          What to do: give each column its own name with AS; Spark does not tell names apart by case
+    """
+    root = parse(query, tokenize(query))
+    if isinstance(root, exp.Query):
+        _check_names(root)
+    for operation in root.find_all(exp.SetOperation):
+        _check_sizes(operation)
+    for select in root.find_all(exp.Select):
+        _check_numbers(select)
+    for node in root.find_all(*CLOCK_NODES):
+        if reads_clock(node, lambda _: True):
+            raise refused_text(node.sql("spark"), place(node))
+
+
+def gives_several(item: exp.Expr) -> bool:
+    """Whether an expression of a SELECT list calls a function that may give several columns, with names of its own."""
+    called = item.unnest()
+    if not isinstance(called, exp.Func):
+        return False
+    name = called.name if isinstance(called, exp.Anonymous) else called.sql_name()
+    return name.lower() in TABLE_FUNCTIONS
+
+
+def _check_names(root: exp.Query) -> None:
+    seen: set[str] = set()
+    for item in root.selects:
+        for name in _names(item):
+            where = place(item)
+            check_column_name(name, where)
+            if name.lower() in seen:
+                raise refusal("DUPLICATE_COLUMN", f"the query returns {name!r}{where} a second time")
+            seen.add(name.lower())
+
+
+def _names(item: exp.Expr) -> Iterator[str]:
+    """The names of the columns that an expression of a SELECT list gives, as far as they are told by the text."""
+    value = item.unnest()
+    if isinstance(item, exp.Alias):
+        yield item.alias
+    elif isinstance(item, exp.Aliases):
+        yield from (each.name for each in item.aliases)
+    elif isinstance(value, exp.Column | exp.Dot) and not item.is_star:
+        yield value.output_name
+    elif not item.is_star and not gives_several(item) and not isinstance(value, _NAMED):
+        raise refusal("UNNAMED_COLUMN", f"the query's column {item.sql('spark')}{place(item)} has no name")
+
+
+def _check_sizes(operation: exp.SetOperation) -> None:
+    sizes = [_size(each) for each in (operation.left, operation.right)]
+    if None not in sizes and sizes[0] != sizes[1] and not operation.args.get("by_name"):
+        kind = type(operation).__name__.upper()
+        raise refusal(
+            "UNION_MISMATCH",
+            f"the parts of {kind} have different numbers of columns: {sizes[0]}, and {sizes[1]}{place(operation.right)}",
+        )
+
+
+def _size(node: exp.Expr) -> int | None:
+    """How many columns a query gives; None if its text does not tell."""
+    items = node.selects if isinstance(node, exp.Query) else []
+    if not items or any(each.is_star or gives_several(each) for each in items):
+        return None
+    return sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in items)
+
+
+def _check_numbers(select: exp.Select) -> None:
+    size, group = _size(select), select.args.get("group") or exp.Group()
+    for each in group.expressions:
+        is_number = isinstance(each, exp.Literal) and not each.is_string and each.this.isdecimal()
+        if is_number and size is not None and not 1 <= int(each.this) <= size:
+            raise refusal(
+                "GROUP_POSITION",
+                f"GROUP BY {each.this}{place(each)} names none of the {size} columns of the SELECT list",
+            )
