@@ -101,7 +101,7 @@ ORDERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="some columns of a function have no part in the order before a LIMIT",
-        file=TIES,
+        file=TEXT,
         old="    return name.lower() in TABLE_FUNCTIONS",
         new="    return False",
         tests=(QUERY,),
