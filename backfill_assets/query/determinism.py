@@ -80,9 +80,9 @@ def check_deterministic(
         root, {name.lower(): [each.name.lower() for each in some] for name, some in tables.items()}
     ):
         raise refused_word(word, hint=f"if a column is meant, name its table: t.{word}")
-    timeless = _timeless(root, tables)
+    no_time = _is_one_of(_timeless(root, tables), root)
     for node in root.find_all(*CLOCK_NODES):
-        if reads_clock(node, _is_one_of(timeless, root)):
+        if reads_clock(node, no_time):
             raise refused_text(node.sql("spark"))
 
 

@@ -1,7 +1,9 @@
 """A view's query of any kind: its meaning over its upstreams, and its text in one spelling."""
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from sqlglot import exp
 
@@ -19,12 +21,17 @@ from backfill_assets.query.spelling import backquoted, canonical_text
 
 __all__ = ["Query", "analyze", "input_columns", "is_constrained", "named_in", "reader_key", "spelled", "unique_keys"]
 
+_DEEPEST: Final = 20_000
+"""How many calls may be within each other while a query is read: some for each operator of a chain, and each bracket."""
+
 Query = RowwiseQuery | AggregateQuery | RelationalQuery
 
 
 @contextmanager
 def _readable() -> Iterator[None]:
     """Refuse a query that is nested more deeply than can be followed here. Errors: `QueryError`."""
+    # Python's frames do not lie on the stack of the process: for deeper ones only the limit has to be raised.
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _DEEPEST))
     try:
         yield
     except RecursionError:
