@@ -19,10 +19,18 @@ QUERIES = {
     "groups": "SELECT note, sum(amount) AS total, count(*) AS n FROM orders GROUP BY note ORDER BY total DESC LIMIT 3",
     "keyed": "SELECT id, amount FROM orders WHERE amount > 0 ORDER BY amount DESC NULLS LAST, id LIMIT 4",
     "copies": "SELECT note, amount % 3 AS third FROM orders ORDER BY third, note DESC LIMIT 6",
+    "whole": "SELECT * FROM orders ORDER BY amount DESC NULLS LAST LIMIT 4",
     "latest": "SELECT id, note, amount FROM (SELECT *, row_number() OVER (PARTITION BY note ORDER BY amount DESC) AS n "
     "FROM orders) WHERE n = 1 ORDER BY note LIMIT 3",
 }
-RULES = {"rows": "linear", "groups": "restricted", "keyed": "linear", "copies": "linear", "latest": "restricted"}
+RULES = {
+    "rows": "linear",
+    "groups": "restricted",
+    "keyed": "linear",
+    "copies": "linear",
+    "latest": "restricted",
+    "whole": "linear",
+}
 
 
 @pytest.fixture
@@ -51,7 +59,7 @@ def refreshed(lake: Lake, name: str) -> tuple[str, str]:
     return record.rule, record.why_full
 
 
-@pytest.mark.parametrize("name", one_in_gate("copies", "groups", "keyed", "latest", "rows"))
+@pytest.mark.parametrize("name", one_in_gate("copies", "groups", "keyed", "latest", "rows", "whole"))
 def test_changes_are_followed_while_enough_rows_are_known(lake: Lake, name: str) -> None:
     view(lake, name, refresh_mode="incremental")
     refreshed(lake, name)
