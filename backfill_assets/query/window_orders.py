@@ -35,6 +35,7 @@ _TAKES_ORDER: Final = frozenset({
 _ALL_COLUMNS: Final = ", struct(*)"
 _FRAMES: Final = frozenset({TokenType.ROWS, TokenType.RANGE})
 _BEFORE_COLUMNS: Final = frozenset({TokenType.ORDER_BY, TokenType.COMMA, TokenType.DOT})
+_AFTER_OVER: Final = frozenset({TokenType.IDENTIFIER, TokenType.L_PAREN, TokenType.VAR})
 _BEFORE_NAMES: Final = frozenset({TokenType.WINDOW, TokenType.COMMA})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
@@ -68,9 +69,7 @@ def orders_of_windows(query: str, tokens: Sequence[Token], root: exp.Expr, rows:
 
     Errors: `QueryError` where an order cannot be completed.
     """
-    for over, token in enumerate(tokens):
-        if token.token_type != TokenType.OVER:
-            continue
+    for over in _windows(tokens):
         window = _window(tokens, over)
         if window.takes_order:
             last, more = _completion(query, tokens, root, window, rows)
@@ -78,6 +77,17 @@ def orders_of_windows(query: str, tokens: Sequence[Token], root: exp.Expr, rows:
                 yield _edit(query, tokens, window, last, more)
         elif window.name and window.inside:
             yield _edit(query, tokens, window, window.inside[-1], "")
+
+
+def _windows(tokens: Sequence[Token]) -> list[int]:
+    """The places of OVER, where that is no name of a column."""
+    return [
+        at
+        for at in range(1, len(tokens) - 1)
+        if tokens[at].token_type == TokenType.OVER
+        and (tokens[at - 1].token_type == TokenType.R_PAREN or tokens[at - 1].text.lower() == "nulls")
+        and tokens[at + 1].token_type in _AFTER_OVER
+    ]
 
 
 def _window(tokens: Sequence[Token], over: int) -> _Window:
@@ -165,7 +175,7 @@ def _columns(query: str, tokens: Sequence[Token], over: int, node: exp.Expr, row
 
 def _without_completions(tokens: Sequence[Token]) -> list[Token]:
     """The tokens without the `struct(*)` at the end of each window's ORDER BY."""
-    windows = [_window(tokens, at).inside for at, token in enumerate(tokens) if token.token_type == TokenType.OVER]
+    windows = [_window(tokens, at).inside for at in _windows(tokens)]
     ends = [last for inside in windows if (last := _last_of_order(tokens, inside)) is not None]
     added = {
         at

@@ -71,6 +71,19 @@ def test_an_order_is_completed_by_what_tells_rows_apart(query: str, part: str) -
     assert analyze(analyzed.text, tables, keys).text == analyzed.text
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT id AS over FROM u ORDER BY over",
+        "SELECT DISTINCT max(id) over FROM u",
+        "SELECT id, first_value(x) OVER (ORDER BY over, struct(*)) AS over FROM (SELECT id, x, (id) over FROM u) AS s",
+        "SELECT DISTINCT id FROM (SELECT id AS over, id FROM u) AS s WHERE (id) > over",
+    ],
+)
+def test_a_column_may_be_called_over(query: str) -> None:
+    assert squeezed(spelled(query, ["u"])) == squeezed(query)
+
+
 OF_MAPS = [
     ("SELECT id, m FROM m ORDER BY id LIMIT 2", "ORDER BY id, 1, array_sort(map_entries(`m`)) LIMIT 2"),
     ("SELECT * EXCEPT (deep) FROM m ORDER BY id LIMIT 2", "ORDER BY id, 1, 2, array_sort(map_entries(`m`)) LIMIT 2"),
