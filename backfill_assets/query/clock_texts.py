@@ -85,12 +85,24 @@ def may_be_time(node: exp.Expr, no_time: NoTime) -> bool:
             return not no_time(inner)
         case exp.Cast():
             return inner.is_type(*exp.DataType.TEMPORAL_TYPES)
+        case exp.Identifier():
+            return _is_parameter(inner)
         case exp.If() | exp.Case():
             return any(may_be_time(each, no_time) for each in _branches(inner))
     if isinstance(inner, _NEVER_TIMES) or (isinstance(inner, exp.Anonymous) and _name(inner) in _WRITTEN_NAMES):
         return False
     is_named = isinstance(inner, exp.Func) and _OF_TIMES.search(_name(inner)) is not None
     return is_named or any(may_be_time(each, no_time) for each in inner.iter_expressions())
+
+
+def _is_parameter(name: exp.Identifier) -> bool:
+    """Whether a name is that of a parameter of a function around it, of which nothing is known."""
+    around = name.find_ancestor(exp.Lambda)
+    while around is not None:
+        if any(each.name.lower() == name.name.lower() for each in around.expressions):
+            return True
+        around = around.find_ancestor(exp.Lambda)
+    return False
 
 
 @dataclass(frozen=True)

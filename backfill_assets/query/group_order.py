@@ -11,6 +11,7 @@ from sqlglot import Token, TokenType, exp
 
 from backfill_assets.errors import QueryError
 from backfill_assets.query.parsing import items_of, parse, tokenize
+from backfill_assets.query.partition import has_aggregates
 from backfill_assets.query.refusals import refusal
 
 __all__ = ["order_of_groups"]
@@ -115,6 +116,8 @@ def _is_name_of(node: exp.Expr, selected: exp.Expr) -> bool:
     is_name = isinstance(node, exp.Column) and len(node.parts) == 1
     if not is_name or not isinstance(selected, exp.Alias) or selected.alias.lower() != node.name.lower():
         return False
+    if has_aggregates(selected.this) or selected.this.find(exp.Window):
+        return False  # nothing is grouped by these
     return not (isinstance(selected.this, exp.Column) and selected.this.name.lower() == node.name.lower())
 
 

@@ -17,7 +17,16 @@ from sqlglot.parsers.spark import SparkParser
 
 from backfill_assets.query.refusals import nearest, place, refusal
 
-__all__ = ["Part", "items_of", "parse", "parse_parts", "tokenize", "upstream_named", "with_depth"]
+__all__ = [
+    "FAULTS",
+    "Part",
+    "items_of",
+    "parse",
+    "parse_parts",
+    "tokenize",
+    "upstream_named",
+    "with_depth",
+]
 
 _CLAUSES: Final = {
     "with_": ("CTE", "WITH"),
@@ -40,6 +49,28 @@ _CLAUSES: Final = {
     "version": ("UNSUPPORTED", "a table version"),
 }
 _STATEMENTS: Final = (frozenset(Spark.Parser.STATEMENT_PARSERS) | Spark.Tokenizer.COMMANDS) - {TokenType.SEMICOLON}
+FAULTS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What sqlglot raises, besides its own errors, for a text that is no SQL."""
+_LIMITS: Final = frozenset({TokenType.LIMIT, TokenType.OFFSET})
+_BEFORE_EXPRESSIONS: Final = frozenset({
+    *(TokenType.SELECT, TokenType.DISTINCT, TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.WHERE),
+    *(
+        TokenType.ORDER_BY,
+        TokenType.GROUP_BY,
+        TokenType.PARTITION_BY,
+        TokenType.HAVING,
+        TokenType.QUALIFY,
+        TokenType.ON,
+    ),
+    *(TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DIV, TokenType.DPIPE),
+    *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE, TokenType.NULLSAFE_EQ),
+    *(TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.BETWEEN, TokenType.CASE, TokenType.WHEN, TokenType.THEN),
+    *(TokenType.ELSE, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE, TokenType.ALIAS, TokenType.L_BRACKET),
+})
+"""After one of these an expression or a name begins."""
+_AFTER_LIMIT: Final = frozenset({
+    *(TokenType.R_PAREN, TokenType.OFFSET, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT),
+})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 
@@ -116,26 +147,40 @@ def tokenize(query: str) -> list[Token]:
         raise refusal("SYNTAX", f"the query cannot be read: {error.__cause__ or error}") from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    tokens = _that_count(tokens)
+    tokens = [token for token in tokens if token.token_type != TokenType.HINT]
     if not tokens:
         raise refusal("NOT_A_QUERY", "the query is empty")
+    for token in tokens:
+        if any(comment.endswith("\\") for comment in token.comments):
+            raise refusal(
+                "SYNTAX",
+                f"a comment beside {token.text!r}{place(token)} ends in a backslash: Spark goes on with it in the next line",
+                hint="end the comment with another character",
+            )
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
         raise refusal("NOT_A_QUERY", "the query has several statements")
+    _name_columns(tokens)
+    return _that_count(tokens)
+
+
+def _name_columns(tokens: Sequence[Token]) -> None:
+    """Make names of words that sqlglot reads as clauses: the function window(), and columns called limit or offset."""
     for token, following in pairwise(tokens):
         if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
-            token.token_type = TokenType.VAR  # the function window(), which sqlglot reads as the clause
-    return tokens
+            token.token_type = TokenType.VAR
+        if token.token_type in _BEFORE_EXPRESSIONS and following.token_type in _LIMITS:
+            following.token_type = TokenType.VAR
 
 
 def _that_count(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens without hints and LIMIT ALL."""
-    kept: list[Token] = []
-    for token in tokens:
-        if token.text.lower() == "all" and kept and kept[-1].token_type == TokenType.LIMIT:
-            kept.pop()
-        elif token.token_type != TokenType.HINT:
-            kept.append(token)
-    return kept
+    """The tokens without LIMIT ALL."""
+    of_all = {
+        at
+        for at, (limit, word) in enumerate(pairwise(tokens))
+        if (limit.token_type, word.token_type) == (TokenType.LIMIT, TokenType.ALL)
+        and (at + 2 == len(tokens) or tokens[at + 2].token_type in _AFTER_LIMIT)
+    }
+    return [token for at, token in enumerate(tokens) if at not in of_all and at - 1 not in of_all]
 
 
 def parse_parts(query: str, tokens: list[Token], *, clauses: tuple[str, ...] = ()) -> tuple[Part, ...]:
@@ -170,7 +215,7 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
             f"the query has a syntax error in line {where['line']}, column {_start_column(where)}, "
             f"at {where['highlight']!r}: {where['description']}",
         ) from None
-    except SqlglotError as error:
+    except (SqlglotError, *FAULTS) as error:
         raise refusal("SYNTAX", f"the query cannot be read: {error}") from None
     root = roots[0] if roots else None
     if not isinstance(root, exp.Query):

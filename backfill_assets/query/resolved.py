@@ -13,6 +13,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import Occurrence
+from backfill_assets.query.parsing import FAULTS
 from backfill_assets.query.row_columns import name_subqueries
 
 __all__ = [
@@ -56,7 +57,7 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
     _put_calls(tree, {column.name.lower() for each in found for column in tables[each.upstream]})
     try:
         tree = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)
-    except SqlglotError:
+    except (SqlglotError, *FAULTS):
         return None
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("quoted", False)

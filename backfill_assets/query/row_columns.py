@@ -1,6 +1,7 @@
 """The columns of the rows of a query's parts, where its text does not name them: those that `*` gives, and those that a
 SELECT reads."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -11,6 +12,7 @@ from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import Occurrence
+from backfill_assets.query.parsing import FAULTS
 from backfill_assets.query.refusals import not_total
 from backfill_assets.query.spelling import backquoted
 
@@ -18,6 +20,8 @@ __all__ = ["RowColumn", "RowColumns", "name_subqueries"]
 
 _UNNAMED: Final = "__auto_generated_subquery_name"
 """What Spark calls a subquery in FROM that has no name; two of them in one FROM are not told apart."""
+_INVENTED: Final = re.compile(r"_(col_)?\d+")
+"""Names that sqlglot gives to columns and subqueries that have none; Spark gives others."""
 _PART: Final = "part"
 """The entry in the `meta` of the part of a query whose columns are asked for."""
 
@@ -96,6 +100,10 @@ class RowColumns:
         part.set("expressions", [exp.Star(), *part.expressions])
         every = _selected(part, self._schema)
         columns = [column for item in every[: len(every) - own] for column in item.find_all(exp.Column)]
+        if any(_INVENTED.fullmatch(each.name) or _INVENTED.fullmatch(each.table) for each in columns) or _pivots(
+            select
+        ):
+            return ()
         return tuple(
             {(each.table, each.name): RowColumn(each.table, each.name, each.type) for each in columns}.values()
         )
@@ -111,7 +119,8 @@ class RowColumns:
 def name_subqueries(root: exp.Expr) -> None:
     """Give subqueries in FROM that have no name the one that Spark gives them."""
     for subquery in root.find_all(exp.Subquery):
-        if isinstance(subquery.parent, exp.From | exp.Join) and not subquery.alias:
+        is_query = not isinstance(subquery.this, exp.Table | exp.Subquery)
+        if isinstance(subquery.parent, exp.From | exp.Join) and not subquery.alias and is_query:
             subquery.set("alias", exp.TableAlias(this=exp.to_identifier(_UNNAMED)))
 
 
@@ -119,9 +128,17 @@ def _selected(part: exp.Query, schema: dict[str, object]) -> list[exp.Expr]:
     """The SELECT list of a part of a query, with columns in the places of stars, as far as they are known."""
     try:
         root = qualify(part.root(), schema=schema, dialect="spark", validate_qualify_columns=False)
-    except SqlglotError:
+        # Types of what a LATERAL VIEW gives are not known: of a key of a map sqlglot says that it is a map.
+        typed = root if root.find(exp.Lateral) else annotate_types(root, schema=schema, dialect="spark")
+    except (SqlglotError, *FAULTS):
         return [exp.Star()]
-    return list(_marked(annotate_types(root, schema=schema, dialect="spark")).selects)
+    return list(_marked(typed).selects)
+
+
+def _pivots(select: exp.Select) -> bool:
+    """Whether a SELECT reads what PIVOT or UNPIVOT makes."""
+    places = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    return any(place.this.args.get("pivots") for place in places if place is not None)
 
 
 def _marked(root: exp.Expr) -> exp.Query:

@@ -13,6 +13,8 @@ from backfill_assets.query.refusals import place, refusal, refused_text
 
 __all__ = ["check_text", "gives_several"]
 
+_LARGEST: Final = 2**31 - 1
+"""The largest number that means a place in the SELECT list; others are constants."""
 _NAMED: Final = (exp.Boolean, exp.Literal, exp.Null)
 """Constants: to Spark they are names of their own."""
 
@@ -33,7 +35,13 @@ def check_text(query: str) -> None:
         _check_names(root)
     for operation in root.find_all(exp.SetOperation):
         _check_sizes(operation)
+    for limit in root.find_all(exp.Limit):
+        if limit.expression.is_string:
+            raise refusal(
+                "SYNTAX", f"the query has LIMIT {limit.expression.sql('spark')}{place(limit)}, which is no number"
+            )
     for select in root.find_all(exp.Select):
+        _check_form(select)
         _check_numbers(select)
     for node in root.find_all(*CLOCK_NODES):
         if reads_clock(node, lambda _: True):
@@ -47,6 +55,16 @@ def gives_several(item: exp.Expr) -> bool:
         return False
     name = called.name if isinstance(called, exp.Anonymous) else called.sql_name()
     return name.lower() in TABLE_FUNCTIONS
+
+
+def _check_form(select: exp.Select) -> None:
+    """Refuse what sqlglot reads, and Spark does not."""
+    if not select.expressions:
+        raise refusal("SYNTAX", "a part of the query has nothing between SELECT and FROM")
+    if select.args.get("joins") and select.args.get("from_") is None:
+        raise refusal("SYNTAX", "a part of the query has JOIN without FROM")
+    if any(isinstance(each, exp.Alias) and isinstance(each.this, exp.Star) for each in select.expressions):
+        raise refusal("SYNTAX", "a part of the query gives a name to *")
 
 
 def _check_names(root: exp.Query) -> None:
@@ -69,8 +87,17 @@ def _names(item: exp.Expr) -> Iterator[str]:
         yield from (each.name for each in item.aliases)
     elif isinstance(value, exp.Column | exp.Dot) and not item.is_star:
         yield value.output_name
+    elif isinstance(value, exp.Cast) and isinstance(_within_casts(value), exp.Column):
+        yield _within_casts(value).output_name
     elif not item.is_star and not gives_several(item) and not isinstance(value, _NAMED):
         raise refusal("UNNAMED_COLUMN", f"the query's column {item.sql('spark')}{place(item)} has no name")
+
+
+def _within_casts(node: exp.Expr) -> exp.Expr:
+    """What is cast: Spark gives the result its name."""
+    while isinstance(node, exp.Cast | exp.Paren):
+        node = node.this
+    return node
 
 
 def _check_sizes(operation: exp.SetOperation) -> None:
@@ -95,7 +122,7 @@ def _check_numbers(select: exp.Select) -> None:
     size, group = _size(select), select.args.get("group") or exp.Group()
     for each in group.expressions:
         is_number = isinstance(each, exp.Literal) and not each.is_string and each.this.isdecimal()
-        if is_number and size is not None and not 1 <= int(each.this) <= size:
+        if is_number and size is not None and not 1 <= int(each.this) <= size and int(each.this) <= _LARGEST:
             raise refusal(
                 "GROUP_POSITION",
                 f"GROUP BY {each.this}{place(each)} names none of the {size} columns of the SELECT list",

@@ -77,12 +77,20 @@ def _limits(tokens: Sequence[Token], root: exp.Expr, rows: RowColumns | None) ->
             "the query's ORDER BY clauses cannot be distinguished", "write windows after OVER, not in a WINDOW clause"
         )
     for node, start in zip(sorted(queries, key=_before_order), found, strict=False):
-        is_by_all = any(isinstance(each.this, exp.Var) for each in node.args["order"].expressions)
-        if _is_limited(node) and not is_by_all:
+        if _is_limited(node) and not _is_by_all(node, rows):
             end = tokens[_end_of_order(tokens, start)].end + 1
             columns = _columns(node, rows)
             plain = "".join(f", {at}" for at, _ in enumerate(columns, 1))
             yield Edit(end, end, "".join(f", {each}" for each in columns), plain)
+
+
+def _is_by_all(node: exp.Expr, rows: RowColumns | None) -> bool:
+    """Whether a result is ordered by all its columns: by ALL, where that is not the name of a column."""
+    if not any(isinstance(each.this, exp.Var) for each in node.args["order"].expressions):
+        return False
+    of_result = rows.given(node) if rows is not None and isinstance(node, exp.Query) else ()
+    of_rows = rows.seen(node) if rows is not None and isinstance(node, exp.Select) else ()
+    return not any(each.name.lower() == "all" for each in (*of_result, *of_rows))
 
 
 def _is_limited(node: exp.Expr) -> bool:
@@ -107,8 +115,8 @@ def _before_order(node: exp.Expr) -> tuple[int, int]:
         for part in listed(node.args.get(name))
         for each in part.walk()
     }
-    names = [each for each in node.find_all(exp.Identifier) if id(each) not in own and "start" in each.meta]
-    return max((int(each.meta["start"]) for each in names), default=-1), -node.depth
+    places = [int(each.meta["start"]) for each in node.walk() if id(each) not in own and "start" in each.meta]
+    return max(places, default=-1), -node.depth
 
 
 def _columns(node: exp.Expr, rows: RowColumns | None) -> list[str]:
@@ -144,14 +152,20 @@ def _within(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _end_of_order(tokens: Sequence[Token], start: int) -> int:
-    """The last token of an ORDER BY: before LIMIT, OFFSET, a closing bracket or the end."""
+    """The last token of an ORDER BY: before LIMIT, OFFSET, WINDOW, a closing bracket or the end."""
     depth = 0
     for at in range(start + 1, len(tokens)):
         kind = tokens[at].token_type
-        if depth == 0 and (kind in _LIMITS or kind in _CLOSES):
+        if depth == 0 and (kind in _LIMITS or kind in _CLOSES or _names_window(tokens, at)):
             return at - 1
         depth += (kind in _OPENS) - (kind in _CLOSES)
     return len(tokens) - 1
+
+
+def _names_window(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a WINDOW clause begins at a token."""
+    is_named_so = at + 2 < len(tokens) and tokens[at + 2].token_type == TokenType.ALIAS
+    return tokens[at].token_type == TokenType.WINDOW and is_named_so
 
 
 def _without(text: str, end: str) -> str:

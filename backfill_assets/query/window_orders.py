@@ -13,30 +13,22 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.query.group_order import order_of_groups
 from backfill_assets.query.partition import has_aggregates
 from backfill_assets.query.refusals import not_total, place
+from backfill_assets.query.resolved import joins_of
 from backfill_assets.query.row_columns import RowColumns
 from backfill_assets.query.used_columns import used_columns
 
 __all__ = ["Edit", "begins_query", "inside_brackets", "listed", "makes_one_group", "orders_of_windows"]
 
-_TAKES_ORDER: Final = frozenset({
-    "any_value",
-    "first",
-    "first_value",
-    "lag",
-    "last",
-    "last_value",
-    "lead",
-    "nth_value",
-    "ntile",
-    "row_number",
-})
+_OF_FRAMES: Final = frozenset({"any_value", "first", "first_value", "last", "last_value", "nth_value"})
+"""Window functions that give the value of one row of the frame."""
+_FIRST: Final = frozenset({"any_value", "first", "first_value"})
+_TAKES_ORDER: Final = _OF_FRAMES | {"lag", "lead", "ntile", "row_number"}
 """Window functions whose result depends on the order of rows that are equal by ORDER BY."""
 
 _ALL_COLUMNS: Final = ", struct(*)"
 _FRAMES: Final = frozenset({TokenType.ROWS, TokenType.RANGE})
 _BEFORE_COLUMNS: Final = frozenset({TokenType.ORDER_BY, TokenType.COMMA, TokenType.DOT})
 _AFTER_OVER: Final = frozenset({TokenType.IDENTIFIER, TokenType.L_PAREN, TokenType.VAR})
-_BEFORE_NAMES: Final = frozenset({TokenType.WINDOW, TokenType.COMMA})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _ALL_ROWS: Final = "rows between unbounded preceding and unbounded following"
@@ -54,14 +46,13 @@ class Edit(NamedTuple):
 
 class _Window(NamedTuple):
     """A window: the function that is called over it, the place of OVER, how many tokens after that name it, if it is defined
-    in the WINDOW clause, the tokens inside of its brackets, and whether the result depends on which of equal rows comes
-    first."""
+    in the WINDOW clause, the tokens inside of its brackets, and how sqlglot has read it."""
 
     function: str
     over: int
     name: int
     inside: Sequence[int]
-    takes_order: bool
+    node: exp.Window | None
 
 
 def orders_of_windows(query: str, tokens: Sequence[Token], root: exp.Expr, rows: RowColumns | None) -> Iterator[Edit]:
@@ -69,12 +60,20 @@ def orders_of_windows(query: str, tokens: Sequence[Token], root: exp.Expr, rows:
 
     Errors: `QueryError` where an order cannot be completed.
     """
-    for over in _windows(tokens):
-        window = _window(tokens, over)
-        if window.takes_order:
-            last, more = _completion(query, tokens, root, window, rows)
-            if more:
-                yield _edit(query, tokens, window, last, more)
+    windows = [_window(tokens, root, at) for at in _windows(tokens)]
+    ends = {window.over: _last_of_order(tokens, window.inside) for window in windows}
+    used = _without(tokens, [last for last in ends.values() if last is not None])
+    for window in windows:
+        last, more = ends[window.over], ""
+        if not _is_of_one_group(window.node) and _takes_order(tokens, window):
+            if last is None or window.node is None:
+                raise not_total(
+                    f"the query calls {window.function}() over rows in no order{place(tokens[window.over])}",
+                    "write the window after OVER, with ORDER BY",
+                )
+            more = _columns(query, tokens, window, used, rows)
+        if more and last is not None:
+            yield _edit(query, tokens, window, last, more)
         elif window.name and window.inside:
             yield _edit(query, tokens, window, window.inside[-1], "")
 
@@ -90,59 +89,99 @@ def _windows(tokens: Sequence[Token]) -> list[int]:
     ]
 
 
-def _window(tokens: Sequence[Token], over: int) -> _Window:
-    function, name = _called(tokens, over), 0
-    inside = list(inside_brackets(tokens, over + 1))
-    if len(inside) < 2:
-        name = 1 + 2 * len(inside)
-        inside = _defined(tokens, tokens[inside[0] if inside else over + 1].text)
-    frame = [at for at in inside if _begins_frame(tokens, at)]
-    words = " ".join(tokens[at].text.lower() for at in inside if frame and at >= frame[0])
-    takes_order = function in _TAKES_ORDER or (words.startswith("rows") and words != _ALL_ROWS)
-    return _Window(function, over, name, inside, takes_order)
+def _window(tokens: Sequence[Token], root: exp.Expr, over: int) -> _Window:
+    function, inside = _called(tokens, over), list(inside_brackets(tokens, over + 1))
+    if len(inside) > 1:
+        return _Window(function, over, 0, inside, _node(tokens, root, inside))
+    at = inside[0] if inside else over + 1
+    node = next((each for each in root.find_all(exp.Window) if _begins_at(each.args.get("alias"), tokens[at])), None)
+    return _Window(function, over, 1 + 2 * len(inside), _defined(tokens, node), node)
 
 
-def _completion(
-    query: str, tokens: Sequence[Token], root: exp.Expr, window: _Window, rows: RowColumns | None
-) -> tuple[int, str]:
-    """The last token of a window's ORDER BY, and what is added after it."""
-    last, node = _last_of_order(tokens, window.inside), _node(tokens, root, window)
-    if last is None or node is None:
+def _takes_order(tokens: Sequence[Token], window: _Window) -> bool:
+    """Whether the result depends on which of equal rows comes first.
+
+    Errors: `QueryError` where it depends on rows that ORDER BY does not tell apart, and more columns would change the frame.
+    """
+    frame = " ".join(tokens[at].text.lower() for at in _frame(tokens, window.inside))
+    if window.function in _OF_FRAMES and not frame.startswith("rows"):
+        if _is_told_by_order(window.node):
+            return False
+        if window.function in _FIRST and not frame and not _looks_past_nulls(window.node):
+            return True  # the first row of all: the frame's end has no part in it
         raise not_total(
-            f"the query calls {window.function}() over rows in no order{place(tokens[window.over])}",
-            "write the window after OVER, with ORDER BY",
+            f"the query calls {window.function}(){place(tokens[window.over])} over a frame that ends with rows which are "
+            "equal by ORDER BY",
+            "write a frame of rows, such as ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
         )
-    return last, _columns(query, tokens, window.over, node, rows)
+    return window.function in _TAKES_ORDER or (frame.startswith("rows") and frame != _ALL_ROWS)
+
+
+def _is_of_one_group(node: exp.Window | None) -> bool:
+    """Whether a window has one row: the group of a SELECT that aggregates without GROUP BY."""
+    select = None if node is None else node.find_ancestor(exp.Select)
+    return select is not None and not select.args.get("group") and makes_one_group(select)
+
+
+def _is_told_by_order(node: exp.Window | None) -> bool:
+    """Whether a function takes values that are the same in all rows which are equal by the window's ORDER BY."""
+    order = None if node is None else node.args.get("order")
+    if node is None or not isinstance(order, exp.Order):
+        return False
+    same = [*(each.this for each in order.expressions), *listed(node.args.get("partition_by"))]
+    called = node.this
+    while isinstance(called, exp.IgnoreNulls | exp.RespectNulls):
+        called = called.this
+    return called.this in same
+
+
+def _looks_past_nulls(node: exp.Window | None) -> bool:
+    return node is None or node.find(exp.IgnoreNulls) is not None or len(list(node.this.iter_expressions())) > 1
+
+
+def _frame(tokens: Sequence[Token], inside: Sequence[int]) -> Sequence[int]:
+    """The tokens of a window's frame, at the end of it."""
+    start = next((at for at, depth in _own(tokens, inside) if not depth and _begins_frame(tokens, at)), None)
+    return [] if start is None else [at for at in inside if at >= start]
 
 
 def _last_of_order(tokens: Sequence[Token], inside: Sequence[int]) -> int | None:
     """The last token of the ORDER BY of a window; None if it has none."""
-    start = next((at for at in inside if tokens[at].token_type == TokenType.ORDER_BY), None)
-    if start is None:
-        return None
-    return next((at for at in inside if at > start and _begins_frame(tokens, at)), inside[-1] + 1) - 1
+    orders = (at for at, depth in _own(tokens, inside) if not depth and tokens[at].token_type == TokenType.ORDER_BY)
+    frame = _frame(tokens, inside)
+    return None if next(orders, None) is None else (frame[0] if frame else inside[-1] + 1) - 1
 
 
-def _defined(tokens: Sequence[Token], name: str) -> list[int]:
-    """The tokens inside of the brackets of a window that the query names; none if it is not found, or twice."""
-    found = [
-        at + 2
-        for at in range(1, len(tokens) - 3)
-        if tokens[at - 1].token_type in _BEFORE_NAMES
-        and tokens[at].text.lower() == name.lower()
-        and tokens[at + 1].token_type == TokenType.ALIAS
-        and not begins_query(tokens, at + 3)
-    ]
-    return list(inside_brackets(tokens, found[0])) if len(found) == 1 else []
+def _own(tokens: Sequence[Token], inside: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The tokens of a window, each with the number of brackets around it there."""
+    depth = 0
+    for at in inside:
+        depth -= tokens[at].token_type in _CLOSES
+        yield at, depth
+        depth += tokens[at].token_type in _OPENS
 
 
-def _node(tokens: Sequence[Token], root: exp.Expr, window: _Window) -> exp.Expr | None:
+def _defined(tokens: Sequence[Token], node: exp.Window | None) -> list[int]:
+    """The tokens inside of the brackets of the window that is meant by a name, which may be that of another one; none if it
+    is not found."""
+    select = None if node is None else node.find_ancestor(exp.Select)
+    named = {each.name: each for each in listed(select.args.get("windows"))} if select is not None else {}
+    name = "" if node is None else node.args["alias"].name
+    seen: set[str] = set()
+    while name in named and name not in seen and isinstance(named[name].args.get("alias"), exp.Identifier):
+        seen.add(name)
+        name = named[name].args["alias"].name
+    found = (at for at in range(len(tokens) - 2) if name in named and _begins_at(named[name].this, tokens[at]))
+    return list(inside_brackets(tokens, next(found, len(tokens)) + 2))
+
+
+def _begins_at(node: object, token: Token) -> bool:
+    return isinstance(node, exp.Expr) and node.meta.get("start") == token.start
+
+
+def _node(tokens: Sequence[Token], root: exp.Expr, inside: Sequence[int]) -> exp.Window | None:
     """The window as sqlglot has read it."""
-    if window.name:
-        at = tokens[window.over + (window.name > 1) + 1].start
-        names = ((node, node.args.get("alias")) for node in root.find_all(exp.Window))
-        return next((node for node, name in names if isinstance(name, exp.Expr) and name.meta.get("start") == at), None)
-    start, end = tokens[window.inside[0]].start, tokens[window.inside[-1]].end
+    start, end = tokens[inside[0]].start, tokens[inside[-1]].end
     for node in root.find_all(exp.Window):
         parts = [part for name in ("partition_by", "order") for part in listed(node.args.get(name))]
         places = [int(each.meta["start"]) for part in parts for each in part.walk() if "start" in each.meta]
@@ -151,32 +190,35 @@ def _node(tokens: Sequence[Token], root: exp.Expr, window: _Window) -> exp.Expr 
     return None
 
 
-def _columns(query: str, tokens: Sequence[Token], over: int, node: exp.Expr, rows: RowColumns | None) -> str:
+def _columns(
+    query: str, tokens: Sequence[Token], window: _Window, used: Sequence[Token], rows: RowColumns | None
+) -> str:
     """What tells the rows of a window apart, as it is added to its ORDER BY; empty where that has to wait for `rows`."""
-    select = node.find_ancestor(exp.Select)
-    if select is None:
-        return ""
-    if select.args.get("group"):
-        return order_of_groups(query, tokens, over, None if rows is None else {each.name for each in rows.seen(select)})
-    if makes_one_group(select):
+    select = None if window.node is None else window.node.find_ancestor(exp.Select)
+    if window.node is None or select is None:
         return ""
     seen = () if rows is None else rows.seen(select)
-    is_listed = node.find_ancestor(exp.Qualify, exp.Select) is select
-    if is_listed and not any(each.has_map for each in seen):
+    if select.args.get("group"):
+        return order_of_groups(query, tokens, window.over, None if rows is None else {each.name for each in seen})
+    is_listed = window.node.find_ancestor(exp.Qualify, exp.Select) is select
+    if is_listed and not any(each.has_map for each in seen) and not (seen and _merges(select)):
         return _ALL_COLUMNS
     if rows is not None and not seen:
         raise not_total(
-            f"the columns of the rows of a window in QUALIFY{place(tokens[over])} are not known",
+            f"the columns of the rows of a window in QUALIFY{place(tokens[window.over])} are not known",
             "compute it over a subquery: SELECT … FROM (SELECT …, row_number() OVER (…) AS n FROM (…)) WHERE n = 1",
         )
-    used = used_columns(_without_completions(tokens), [each.name for each in seen])
-    return "".join(f", {each.in_order}" for each in seen if each.name in used)
+    names = used_columns(used, [each.name for each in seen])
+    return "".join(f", {each.in_order}" for each in seen if each.name in names)
 
 
-def _without_completions(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens without the `struct(*)` at the end of each window's ORDER BY."""
-    windows = [_window(tokens, at).inside for at in _windows(tokens)]
-    ends = [last for inside in windows if (last := _last_of_order(tokens, inside)) is not None]
+def _merges(select: exp.Select) -> bool:
+    """Whether `*` has one column for two by which tables are joined, whose values may differ: 1 and '01' are equal."""
+    return any(join.args.get("using") or join.method.upper() == "NATURAL" for join in joins_of(select))
+
+
+def _without(tokens: Sequence[Token], ends: Sequence[int]) -> list[Token]:
+    """The tokens without each `struct(*)` that ends at one of these."""
     added = {
         at
         for last in ends

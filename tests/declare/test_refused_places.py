@@ -40,7 +40,25 @@ def test_a_refusal_says_where(query: str, said: str) -> None:
     assert said in caught.value.message
 
 
+NO_SQL = [
+    "SELECT map(id) AS m FROM a",
+    "SELECT FROM a MINUS SELECT id FROM a",
+    "SELECT * x FROM a UNION SELECT * FROM a",
+    "SELECT 1 AS a, u.x JOIN a ON true",
+    "SELECT id -- a \\\n, x\nFROM a",
+    "SELECT id FROM a ORDER BY x LIMIT 'all'",
+]
+
+
+@pytest.mark.parametrize("query", NO_SQL)
+def test_what_is_no_sql_is_refused(query: str) -> None:
+    with pytest.raises(QueryError):
+        materialized_view("v", query=query, upstreams=[delta_table("a", path="lake/a", primary_key="id")])
+
+
 ACCEPTED = [
+    "SELECT CAST(a.id AS INT), b.k::int FROM a JOIN a AS b ON a.id = b.k",
+    "SELECT k, count(*) AS n FROM a GROUP BY 99999999999, k",
     "SELECT 1, 'x', NULL, id FROM a",
     "SELECT explode(ids), k FROM a",
     "SELECT *, k AS k2 FROM a",

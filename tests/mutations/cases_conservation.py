@@ -96,7 +96,7 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="a subquery without a name has one that Spark does not know",
         file="backfill_assets/query/row_columns.py",
-        old="        if isinstance(subquery.parent, exp.From | exp.Join) and not subquery.alias:",
+        old="        if isinstance(subquery.parent, exp.From | exp.Join) and not subquery.alias and is_query:",
         new="        if not subquery:",
         tests=("tests/query/test_key_classes.py",),
     ),

@@ -60,22 +60,22 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="rows of a frame of ROWS may come in any order",
         file=WINDOWS,
-        old='function in _TAKES_ORDER or (words.startswith("rows") and words != _ALL_ROWS)',
-        new="function in _TAKES_ORDER",
+        old='in _TAKES_ORDER or (frame.startswith("rows") and frame != _ALL_ROWS)',
+        new="in _TAKES_ORDER",
         tests=(QUERY,),
     ),
     Mutation(
         name="a frame that begins with the first row is taken for all rows",
         file=WINDOWS,
-        old="and words != _ALL_ROWS)",
-        new="and not words.startswith(_ALL_ROWS[:36]))",
+        old="and frame != _ALL_ROWS)",
+        new="and not frame.startswith(_ALL_ROWS[:36]))",
         tests=(COMPLETED,),
     ),
     Mutation(
         name="a window of the WINDOW clause is in no total order",
         file=WINDOWS,
-        old="    if len(inside) < 2:\n",
-        new="    if False:\n",
+        old="1 + 2 * len(inside), _defined(tokens, node), node)",
+        new="1 + 2 * len(inside), [], node)",
         tests=(COMPLETED,),
     ),
     Mutation(
@@ -88,8 +88,8 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="rows of a window in QUALIFY are told apart by the columns of one table",
         file=WINDOWS,
-        old="for each in seen if each.name in used)",
-        new="for each in seen if each.name in used and each.table == seen[0].table)",
+        old="for each in seen if each.name in names)",
+        new="for each in seen if each.name in names and each.table == seen[0].table)",
         tests=(COMPLETED,),
     ),
     Mutation(
@@ -130,8 +130,43 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="columns that were added to an order count as named by the query",
         file=WINDOWS,
-        old="used_columns(_without_completions(tokens), ",
-        new="used_columns(tokens, ",
+        old="    used = _without(tokens, [last for last in ends.values() if last is not None])",
+        new="    used = tokens",
+        tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="more columns in an order change which rows a frame has",
+        file=WINDOWS,
+        old='    if window.function in _OF_FRAMES and not frame.startswith("rows"):',
+        new="    if not window:",
+        tests=(QUERY, COMPLETED),
+    ),
+    Mutation(
+        name="a window that is named by another one is not found",
+        file=WINDOWS,
+        old='        name = named[name].args["alias"].name\n    found',
+        new="        break\n    found",
+        tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="columns by which tables are joined are the same where they are equal",
+        file=WINDOWS,
+        old="and not (seen and _merges(select)):",
+        new="and seen is not None:",
+        tests=(COMPLETED,),
+    ),
+    Mutation(
+        name="names that only the parser gives are taken for columns",
+        file=ROWS,
+        old="        if any(_INVENTED.fullmatch(each.name) or _INVENTED.fullmatch(each.table) for each in columns) or _pivots(select):",
+        new="        if _pivots(select):",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="a column called all orders by all columns",
+        file=TIES,
+        old='    return not any(each.name.lower() == "all" for each in (*of_result, *of_rows))',
+        new="    return True",
         tests=(COMPLETED,),
     ),
     Mutation(
@@ -158,8 +193,8 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="the last number of GROUP BY may be one too large",
         file=TEXT,
-        old="not 1 <= int(each.this) <= size:",
-        new="not 1 <= int(each.this) <= size + 3:",
+        old="not 1 <= int(each.this) <= size and",
+        new="not 1 <= int(each.this) <= size + 3 and",
         tests=(PLACES,),
     ),
     Mutation(

@@ -12,6 +12,11 @@ T = parse_schema(
 )
 
 OF_THE_CLOCK = [
+    "SELECT id, exists(array(at), z -> z > '12:30') AS c FROM t",
+    "SELECT id, filter(array(at), z -> z <> 'today') AS c FROM t",
+    "SELECT id, transform(array(at), z -> coalesce(z, 'now')) AS c FROM t",
+    "SELECT id, transform(array(at), z -> filter(array(1), y -> z > '12:30')) AS c FROM t",
+    "SELECT id, aggregate(array(at), timestamp'2020-01-01', (p, q) -> if(q > '12:30', p, q)) AS c FROM t",
     "SELECT id, to_char('12:30', 'HH') AS c FROM t WHERE to_char(at, 'HH:mm') > '12:30'",
     "SELECT id, dayname('today') AS c FROM t",
     "SELECT id FROM t WHERE at > '12:30'",
@@ -50,6 +55,7 @@ OF_THE_CLOCK = [
     "SELECT id FROM (SELECT id, IF(id = 1, at, name) AS c FROM t) JOIN u USING (id) WHERE c < '12:30'",
 ]
 TEXTS = [
+    "SELECT id FROM t WHERE name > (SELECT max('12:30') AS a FROM u) AND s.b > '12:30'",
     "SELECT id FROM t WHERE to_char(at, 'HH:mm') >= '09:00' AND to_varchar(at, 'HH:mm') < '17:00'",
     "SELECT id FROM t WHERE format_string('%s', at) > '12:30' OR printf('%s', at) IN ('12:30') OR dayname(at) = 'now'",
     "SELECT id FROM t WHERE from_unixtime(id, 'HH:mm') BETWEEN '09:00' AND '17:00' OR monthname(at) = 'today'",

@@ -190,7 +190,7 @@ TOGETHER = [
     "SELECT +s AS l, count(DISTINCT id) AS n FROM a GROUP BY +s",
     "SELECT s.end AS x, count(*) AS n FROM (SELECT session_window(at, '1 hour') AS s FROM a) GROUP BY s",
     "SELECT id, rank() OVER (ORDER BY id) AS r FROM a",
-    "SELECT id, sum(id) OVER w AS r FROM a WINDOW v AS (PARTITION BY k), w AS v",
+    "SELECT id, sum(id) OVER w AS r FROM a WINDOW v AS (ORDER BY k), w AS v",
     "SELECT id, sum(id) OVER (PARTITION BY k) AS r, sum(id) OVER (PARTITION BY s) AS q FROM a",
     "SELECT k FROM a ORDER BY k LIMIT 3",
     "SELECT n, count(*) AS m FROM (SELECT k, count(*) AS n FROM a GROUP BY k) GROUP BY n",

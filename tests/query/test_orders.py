@@ -9,7 +9,12 @@ from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.query import analyze, spelled
 
 M = parse_schema("id INT, k INT, m MAP<STRING, INT>, deep ARRAY<MAP<STRING, INT>>")
-TABLES = {"t": parse_schema("id BIGINT, name STRING, at TIMESTAMP"), "u": parse_schema("id BIGINT, x INT, __c BIGINT")}
+TABLES = {
+    "t": parse_schema("id BIGINT, name STRING, at TIMESTAMP"),
+    "u": parse_schema("id BIGINT, x INT, __c BIGINT"),
+    "o": parse_schema("id BIGINT, offset BIGINT, limit INT, all INT"),
+    "m": M,
+}
 """A column whose name begins with two underscores is a hidden one of a view."""
 
 COMPLETED = [
@@ -29,7 +34,7 @@ COMPLETED = [
     ),
     ("SELECT id FROM t o QUALIFY 1 < lag(id) OVER (ORDER BY id)", "ORDER BY id, `o`.`id`)"),
     (
-        "SELECT s.x FROM t JOIN u s USING (id) QUALIFY first(x) OVER (ORDER BY x) = 1",
+        "SELECT s.x FROM t JOIN u s USING (id) QUALIFY first(s.id) OVER (ORDER BY x) = 1",
         "ORDER BY x, `t`.`id`, `s`.`id`, `s`.`x`)",
     ),
     (
@@ -39,6 +44,52 @@ COMPLETED = [
     (
         "SELECT sum(x) OVER (ORDER BY x ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS s FROM u",
         "ORDER BY x, struct(*) ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+    ),
+    (
+        "SELECT o.id FROM (SELECT id, sum(id) OVER w AS s FROM t WINDOW w AS (ORDER BY at ROWS 1 PRECEDING)) AS o "
+        "JOIN (SELECT sum(id) OVER w AS s FROM u WINDOW w AS (ORDER BY x ROWS 2 PRECEDING)) AS p ON o.s = p.s",
+        "OVER (ORDER BY x, struct(*) ROWS 2 PRECEDING)",
+    ),
+    (
+        "SELECT sum(x) OVER v AS s FROM u WINDOW w AS (ORDER BY x ROWS 1 PRECEDING), v AS w",
+        "sum(x) OVER (ORDER BY x, struct(*) ROWS 1 PRECEDING) AS s",
+    ),
+    (
+        "SELECT sum(x) OVER v AS s FROM u WINDOW w AS (ORDER BY x ROWS 1 PRECEDING), v AS (w)",
+        "sum(x) OVER (ORDER BY x, struct(*) ROWS 1 PRECEDING) AS s",
+    ),
+    ("SELECT nth_value(x, 2) OVER (PARTITION BY id ORDER BY x) AS n FROM u", "OVER (PARTITION BY id ORDER BY x)"),
+    ("SELECT last(id) IGNORE NULLS OVER (PARTITION BY id ORDER BY x) AS n FROM u", "OVER (PARTITION BY id ORDER BY x)"),
+    ("SELECT first(id) OVER (PARTITION BY x ORDER BY x) AS n FROM u", "OVER (PARTITION BY x ORDER BY x, struct(*))"),
+    (
+        "SELECT u.id, row_number() OVER (ORDER BY x) AS n FROM t JOIN u USING (id)",
+        "OVER (ORDER BY x, `t`.`id`, `u`.`id`, `u`.`x`)",
+    ),
+    (
+        "SELECT x, sum(max(id)) OVER (PARTITION BY x ORDER BY x ROWS 1 PRECEDING) AS id FROM u GROUP BY x, id",
+        "OVER (PARTITION BY x ORDER BY x, x, id ROWS 1 PRECEDING)",
+    ),
+    ("SELECT id FROM o ORDER BY all LIMIT 3", "ORDER BY all, 1 LIMIT 3"),
+    ("SELECT offset, id FROM o ORDER BY offset LIMIT 3", "ORDER BY offset, 1, 2 LIMIT 3"),
+    ("SELECT offset, id FROM o ORDER BY id, o.offset DESC OFFSET 3", "ORDER BY id, o.offset DESC, 1, 2 OFFSET 3"),
+    ("SELECT limit FROM o ORDER BY id + limit LIMIT 3", "ORDER BY id + limit, 1 LIMIT 3"),
+    (
+        "SELECT offset, row_number() OVER (ORDER BY count(*)) AS n FROM o GROUP BY offset",
+        "OVER (ORDER BY count(*), offset)",
+    ),
+    ("SELECT limit all FROM o GROUP BY limit HAVING count(*) > 1", "select limit all from o"),
+    (
+        "SELECT id FROM (SELECT id, x FROM u ORDER BY x LIMIT 3) WHERE id IN (SELECT 1 ORDER BY 1 LIMIT 1)",
+        "FROM u ORDER BY x, 1, 2 LIMIT 3)",
+    ),
+    (
+        "SELECT id, rank() OVER w AS r FROM u ORDER BY x WINDOW w AS (ORDER BY x) LIMIT 3",
+        "ORDER BY x, 1, 2 WINDOW w AS (ORDER BY x) LIMIT 3",
+    ),
+    ("SELECT posexplode(array(id)) AS (p, v) FROM u ORDER BY p LIMIT 2", "ORDER BY p, 1, 2 LIMIT 2"),
+    (
+        "SELECT id, kk FROM m LATERAL VIEW explode(m) e AS kk, vv ORDER BY id LIMIT 3",
+        "ORDER BY id, 1, 2 LIMIT 3",
     ),
     ("SELECT id, row_number() OVER (ORDER BY at) AS n FROM t QUALIFY n = 1", "ORDER BY at, struct(*))"),
     ("SELECT x FROM u GROUP BY x QUALIFY ntile(2) OVER (ORDER BY count(*)) = 1", "ORDER BY count(*), x)"),

@@ -160,8 +160,26 @@ REFUSED = [
     ("ORDER_DEPENDENT", "SELECT array_max(collect_list(struct(array(id) AS a))[0].a) AS f FROM (SELECT * FROM t)"),
     ("ORDER_DEPENDENT", "SELECT array_sort(collect_list(id), (a, b) -> 0) AS f FROM (SELECT * FROM t)"),
     ("ORDER_NOT_TOTAL", "SELECT sum(id) OVER w AS n FROM t WINDOW w AS (PARTITION BY at ROWS 1 PRECEDING)"),
-    ("ORDER_NOT_TOTAL", "SELECT row_number() OVER w AS n FROM t WINDOW v AS (ORDER BY id), w AS v"),
+    ("ORDER_NOT_TOTAL", "SELECT row_number() OVER w AS n FROM t WINDOW v AS (ORDER BY id)"),
+    ("ORDER_NOT_TOTAL", "SELECT last(id) OVER (PARTITION BY name ORDER BY at) AS n FROM t"),
+    ("ORDER_NOT_TOTAL", "SELECT nth_value(id, 2) OVER w AS n FROM t WINDOW w AS (ORDER BY at)"),
+    ("ORDER_NOT_TOTAL", "SELECT first(id) IGNORE NULLS OVER (ORDER BY at) AS n FROM t"),
+    ("ORDER_NOT_TOTAL", "SELECT first_value(id, true) OVER (ORDER BY at) AS n FROM t"),
+    ("ORDER_NOT_TOTAL", "SELECT first(name) OVER (ORDER BY id RANGE BETWEEN 2 PRECEDING AND CURRENT ROW) AS n FROM t"),
     ("ORDER_NOT_TOTAL", "SELECT * FROM t, range(3) ORDER BY t.id LIMIT 3"),
+    (
+        "ORDER_NOT_TOTAL",
+        "SELECT col FROM (SELECT id, posexplode(array(id)) FROM t) QUALIFY row_number() OVER (ORDER BY id) = 1",
+    ),
+    (
+        "ORDER_NOT_TOTAL",
+        "SELECT t.id FROM t JOIN VALUES (1), (2) AS v ON true QUALIFY row_number() OVER (ORDER BY at) = 1",
+    ),
+    (
+        "ORDER_NOT_TOTAL",
+        "SELECT m FROM t UNPIVOT (m FOR k IN (id)) QUALIFY row_number() OVER (PARTITION BY name ORDER BY at) = 1",
+    ),
+    ("ORDER_NOT_TOTAL", "SELECT id FROM t, LATERAL VIEW explode(array(1)) AS v QUALIFY lag(id) OVER (ORDER BY at) = 1"),
     ("ORDER_NOT_TOTAL", "SELECT 1 AS one, * FROM t, range(3) ORDER BY t.id LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT * FROM (SELECT explode(map(id, name)) FROM t) ORDER BY 1 LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT t.id FROM t, range(3) QUALIFY row_number() OVER (ORDER BY at) = 1"),
@@ -232,8 +250,8 @@ def test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint(reason: str, qu
         "SELECT name, size(collect_set(id)) AS ids FROM (SELECT * FROM t) GROUP BY name",
         "SELECT sort_array(collect_list(id) FILTER (WHERE id > 1), false) AS ids FROM (SELECT * FROM t)",
         "SELECT id, array_sort(collect_list(id) OVER (PARTITION BY name)) AS ids FROM t",
-        "SELECT id, first_value(id) IGNORE NULLS OVER (ORDER BY at) AS f FROM t",
-        "SELECT id, last_value(id) FILTER (WHERE id > 1) OVER (ORDER BY at) AS f FROM t",
+        "SELECT id, first_value(id) IGNORE NULLS OVER (ORDER BY at ROWS 3 PRECEDING) AS f FROM t",
+        "SELECT id, last_value(id) FILTER (WHERE id > 1) OVER (ORDER BY at ROWS 3 PRECEDING) AS f FROM t",
     ],
 )
 def test_what_only_looks_so_is_taken(query: str) -> None:
