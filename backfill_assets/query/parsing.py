@@ -68,9 +68,6 @@ _BEFORE_EXPRESSIONS: Final = frozenset({
     *(TokenType.ELSE, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE, TokenType.ALIAS, TokenType.L_BRACKET),
 })
 """After one of these an expression or a name begins."""
-_AFTER_LIMIT: Final = frozenset({
-    *(TokenType.R_PAREN, TokenType.OFFSET, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT),
-})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 
@@ -178,7 +175,6 @@ def _that_count(tokens: Sequence[Token]) -> list[Token]:
         at
         for at, (limit, word) in enumerate(pairwise(tokens))
         if (limit.token_type, word.token_type) == (TokenType.LIMIT, TokenType.ALL)
-        and (at + 2 == len(tokens) or tokens[at + 2].token_type in _AFTER_LIMIT)
     }
     return [token for at, token in enumerate(tokens) if at not in of_all and at - 1 not in of_all]
 

@@ -35,13 +35,6 @@ TEXTS: tuple[Mutation, ...] = (
         tests=(HINTS,),
     ),
     Mutation(
-        name="a column called limit is left out with ALL",
-        file="backfill_assets/query/parsing.py",
-        old="        and (at + 2 == len(tokens) or tokens[at + 2].token_type in _AFTER_LIMIT)\n",
-        new="",
-        tests=("tests/query/test_orders.py",),
-    ),
-    Mutation(
         name="a column called offset ends the order",
         file="backfill_assets/query/parsing.py",
         old="        if token.token_type in _BEFORE_EXPRESSIONS and following.token_type in _LIMITS:",
