@@ -70,6 +70,11 @@ def test_a_plan_says_the_query_with_total_orders_and_how_each_change_is_followed
     assert planned.document()["rules"] == {"events": "restricted", "others": "full"}
 
 
+def test_a_plan_says_the_columns_that_a_star_stands_for_in_an_order(tmp_path: Path) -> None:
+    text = "SELECT * FROM (SELECT e.id, o.id AS other FROM events e, others o) ORDER BY other DESC LIMIT 3"
+    assert "order by other desc, 1, 2 limit 3" in planned_over_two(tmp_path, text).query
+
+
 def test_a_plan_says_which_changes_are_followed_only_without_nulls(tmp_path: Path) -> None:
     planned = planned_over_two(tmp_path, "SELECT e.id FROM events e WHERE e.id NOT IN (SELECT o.id FROM others o)")
     assert planned.document()["rules"] == {"events": "linear", "others": "restricted"}
