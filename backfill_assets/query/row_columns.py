@@ -21,7 +21,6 @@ __all__ = ["RowColumn", "RowColumns", "name_subqueries"]
 _UNNAMED: Final = "__auto_generated_subquery_name"
 """What Spark calls a subquery in FROM that has no name; two of them in one FROM are not told apart."""
 _INVENTED: Final = re.compile(r"_(col_)?\d+")
-"""Names that sqlglot gives to columns and subqueries that have none; Spark gives others."""
 _PART: Final = "part"
 """The entry in the `meta` of the part of a query whose columns are asked for."""
 
@@ -78,6 +77,7 @@ class RowColumns:
 
     def __init__(self, root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, Sequence[Column]]) -> None:
         self._root = root
+        self._named = {column.name.lower() for each in found for column in tables[each.upstream]}
         self._schema: dict[str, object] = {
             each.written: {column.name: column.type for column in tables[each.upstream]}
             for each in found
@@ -100,13 +100,17 @@ class RowColumns:
         part.set("expressions", [exp.Star(), *part.expressions])
         every = _selected(part, self._schema)
         columns = [column for item in every[: len(every) - own] for column in item.find_all(exp.Column)]
-        if any(_INVENTED.fullmatch(each.name) or _INVENTED.fullmatch(each.table) for each in columns) or _pivots(
-            select
+        if _pivots(select) or any(
+            self._is_invented(each) for column in columns for each in (column.table, column.name)
         ):
             return ()
         return tuple(
             {(each.table, each.name): RowColumn(each.table, each.name, each.type) for each in columns}.values()
         )
+
+    def _is_invented(self, name: str) -> bool:
+        """Whether a name may be one that sqlglot gives to a column or a subquery that has none; Spark gives others."""
+        return _INVENTED.fullmatch(name) is not None and name not in self._named
 
     def _part(self, query: exp.Query) -> exp.Query:
         """The part of the query in a copy of the whole."""

@@ -14,6 +14,7 @@ TABLES = {
     "u": parse_schema("id BIGINT, x INT, __c BIGINT"),
     "o": parse_schema("id BIGINT, offset BIGINT, limit INT, all INT"),
     "m": M,
+    "n": parse_schema("_1 INT, _2 INT"),
 }
 """A column whose name begins with two underscores is a hidden one of a view."""
 
@@ -72,6 +73,7 @@ COMPLETED = [
     ("SELECT id FROM o ORDER BY all LIMIT 3", "ORDER BY all, 1 LIMIT 3"),
     ("SELECT offset, id FROM o ORDER BY offset LIMIT 3", "ORDER BY offset, 1, 2 LIMIT 3"),
     ("SELECT offset, id FROM o ORDER BY id, o.offset DESC OFFSET 3", "ORDER BY id, o.offset DESC, 1, 2 OFFSET 3"),
+    ("SELECT _1 FROM n QUALIFY row_number() OVER (ORDER BY _2) = 1", "ORDER BY _2, `n`.`_1`, `n`.`_2`)"),
     ("SELECT limit FROM o ORDER BY id + limit LIMIT 3", "ORDER BY id + limit, 1 LIMIT 3"),
     (
         "SELECT offset, row_number() OVER (ORDER BY count(*)) AS n FROM o GROUP BY offset",
