@@ -3,6 +3,7 @@
 import pytest
 
 from backfill_assets import delta_table, materialized_view
+from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import QueryError
 
 REFUSED = [
@@ -33,10 +34,14 @@ REFUSED = [
 ]
 
 
+def over_a(query: str) -> MaterializedView:
+    return materialized_view("v", query=query, upstreams=[delta_table("a", path="lake/a", primary_key="id")])
+
+
 @pytest.mark.parametrize(("query", "said"), REFUSED)
 def test_a_refusal_says_where(query: str, said: str) -> None:
     with pytest.raises(QueryError) as caught:
-        materialized_view("v", query=query, upstreams=[delta_table("a", path="lake/a", primary_key="id")])
+        over_a(query)
     assert said in caught.value.message
 
 
@@ -53,7 +58,7 @@ NO_SQL = [
 @pytest.mark.parametrize("query", NO_SQL)
 def test_what_is_no_sql_is_refused(query: str) -> None:
     with pytest.raises(QueryError):
-        materialized_view("v", query=query, upstreams=[delta_table("a", path="lake/a", primary_key="id")])
+        over_a(query)
 
 
 ACCEPTED = [
@@ -72,5 +77,4 @@ ACCEPTED = [
 
 @pytest.mark.parametrize("query", ACCEPTED)
 def test_what_the_text_does_not_tell_is_left_to_the_columns_of_tables(query: str) -> None:
-    view = materialized_view("v", query=query, upstreams=[delta_table("a", path="lake/a", primary_key="id")])
-    assert view.text
+    assert over_a(query).text
