@@ -170,7 +170,6 @@ def test_a_file_that_spark_writes_takes_few_requests(counted: tuple[Project, S3P
     assert took[4] - took[1] <= 3 * FILE, took
 
 
-@pytest.mark.full
 def test_spark_does_not_look_for_many_files_one_by_one(counted: tuple[Project, S3Proxy], remote: str) -> None:
     project, proxy = counted
     path, keys = project.warehouse.replace("/warehouse", "/raw"), dict(project.workspace().store.place.storage_options)
