@@ -2,7 +2,7 @@
 like, and frames of ROWS.
 
 All columns of the rows are added to a window's `ORDER BY`; the expressions of GROUP BY, where its rows are groups. A window
-that is named in the WINDOW clause is written out where such a function is called over it.
+that is named in the WINDOW clause is written out after OVER.
 """
 
 from collections.abc import Iterator, Sequence

@@ -257,7 +257,10 @@ def values_of(query: RelationalQuery, steps: Steps, rows: Rows) -> list[Row]:
 
 
 def runs(query: RelationalQuery) -> bool:
-    """Whether SQLite runs a query: it refuses some that have a RIGHT JOIN in a subquery."""
+    """Whether SQLite answers a query: it refuses some that have a RIGHT JOIN in a subquery, and lets wrong rows through a
+    condition on a UNION ALL of which a part has one (in 3.40.1, 4 meets `x % 3 = x`)."""
+    if "union all" in query.text and "right join" in query.text:
+        return False
     kept = query.grouped.rows if query.grouped else query
     for each in (query, kept):
         with closing(Engine(each)) as engine:
