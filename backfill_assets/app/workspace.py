@@ -185,7 +185,7 @@ class Workspace:
         if declared.tables:
             return self.inputs(declared).schema()
         columns = {source.name: source.bronze_columns for source in declared.sources}
-        return query_schema(self.runner, self.bound(declared), columns)
+        return query_schema(self.runner, self.bound(declared), columns, declared.written)
 
 
 def _once(make: Callable[[], T]) -> Callable[[], T]:

@@ -233,6 +233,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     return MaterializedView(
         name=name,
         text=text,
+        written=query,
         query=analyzed,
         upstreams=given,
         own_key=own_key,

@@ -13,6 +13,7 @@
 - `determinism`: refuses what gives other rows when it is computed again
 - `exact`: which aggregates are the same in whatever order their addends come
 - `expressions`: checks the expressions of one part of a query, and names the columns that it gives
+- `fragments`: where in a query's text a fragment is that Spark refuses
 - `functions`: the Spark functions that a row-wise query cannot use, by name and by the reason why
 - `group_order`: what tells the groups of a SELECT apart, for the order of its windows
 - `grouping`: finds groups and aggregates in the words of a query, and rewrites its SELECT list over them

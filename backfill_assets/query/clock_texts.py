@@ -38,6 +38,8 @@ _WRITTEN: Final = (exp.Dayname, exp.Format, exp.JSONFormat, exp.Monthname, exp.T
 """Others that return a string, of what may be times."""
 _WRITTEN_NAMES: Final = frozenset({"printf", "to_csv", "to_varchar"})
 """Those that sqlglot does not know."""
+_READ_BY_PATTERN: Final = frozenset({"to_timestamp_ltz", "to_timestamp_ntz", "try_to_date", "try_to_timestamp"})
+"""Functions that sqlglot does not know, and that read a text as a time: by the pattern after it, if there is one."""
 _PATTERNS: Final = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo)
 _NEVER_TIMES: Final = (
     *_TEXTS,
@@ -87,7 +89,7 @@ def may_be_time(node: exp.Expr, no_time: NoTime) -> bool:
             return inner.is_type(*exp.DataType.TEMPORAL_TYPES)
         case exp.Identifier():
             return _is_parameter(inner)
-        case exp.If() | exp.Case():
+        case exp.If() | exp.Case() | exp.Nvl2():
             return any(may_be_time(each, no_time) for each in _branches(inner))
     if isinstance(inner, _NEVER_TIMES) or (isinstance(inner, exp.Anonymous) and _name(inner) in _WRITTEN_NAMES):
         return False
@@ -120,7 +122,7 @@ class _Place:
             node, parent = parent, parent.parent
         if isinstance(parent, exp.Alias | exp.Select):
             return self._in_list(node)
-        if isinstance(parent, exp.If | exp.Case):
+        if isinstance(parent, exp.If | exp.Case | exp.Nvl2):
             return self._in_branch(node, parent)
         if isinstance(parent, _COMPARES):
             return self._beside(node, parent)
@@ -136,6 +138,8 @@ class _Place:
             return parent.is_type(*(exp.DataType.TEMPORAL_TYPES if self.is_word else _WITH_ZONE))
         if isinstance(parent, exp.TimeToStr | exp.ToChar):
             return parent.this is node
+        if _is_read_by_pattern(node, parent):
+            return False
         is_pattern = isinstance(parent, _PATTERNS) or (isinstance(parent, _TAKES_TEXT) and parent.find(exp.Column))
         if is_pattern or self.is_word:
             return not is_pattern and self._is_word_of_time(node, parent)
@@ -172,7 +176,7 @@ class _Place:
         named = (each for each in item.root().find_all(exp.Column) if each.name.lower() == name)
         return any(inside.becomes_time(each) for each in named)
 
-    def _in_branch(self, node: exp.Expr, parent: exp.If | exp.Case) -> bool:
+    def _in_branch(self, node: exp.Expr, parent: exp.If | exp.Case | exp.Nvl2) -> bool:
         if parent.this is node:  # IF('today', …) is none, CASE x WHEN 'today' is compared with x
             subject = parent.parent.this if isinstance(parent.parent, exp.Case) else None
             return subject is None or may_be_time(subject, self.no_time)
@@ -180,6 +184,16 @@ class _Place:
             return True
         whole = parent.parent if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) else parent
         return not self.is_word and self.becomes_time(whole)
+
+
+def _is_read_by_pattern(text: exp.Expr, call: exp.Expr | None) -> bool:
+    """Whether a text becomes a time by a pattern that the call has for it: what that leaves out is not the clock's."""
+    if isinstance(call, exp.Anonymous):
+        has_pattern = len(call.expressions) > 1 and _name(call) in _READ_BY_PATTERN
+        return has_pattern and call.expressions[0] is text
+    if not isinstance(call, exp.StrToTime | exp.StrToUnix | exp.TsOrDsToDate):
+        return False
+    return call.args.get("format") is not None and call.this is text
 
 
 def _whole_query(select: exp.Expr) -> exp.Expr:
@@ -206,7 +220,7 @@ def _name(call: exp.Func) -> str:
 
 
 def _branches(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The branches of a condition: IF, or CASE with its WHENs. All of them get one type."""
+    """The branches of a condition: IF, nvl2, or CASE with its WHENs. All of them get one type."""
     whole = node.parent if isinstance(node, exp.If) and isinstance(node.parent, exp.Case) else node
     ifs = whole.args.get("ifs") or [whole]
     others = (whole.args.get(name) for name in ("false", "default"))

@@ -79,11 +79,12 @@ def check_deterministic(
     for word in called_words(
         root, {name.lower(): [each.name.lower() for each in some] for name, some in tables.items()}
     ):
-        raise refused_word(word, hint=f"if a column is meant, name its table: t.{word}")
+        written = next((each for each in tokens if each.text.lower() == word), root)
+        raise refused_word(word, place(written), hint=f"if a column is meant, name its table: t.{word}")
     no_time = _is_one_of(_timeless(root, tables), root)
     for node in root.find_all(*CLOCK_NODES):
         if reads_clock(node, no_time):
-            raise refused_text(node.sql("spark"))
+            raise refused_text(node.sql("spark"), place(node))
 
 
 def check_words(root: exp.Expr, tokens: Sequence[Token]) -> None:
@@ -98,10 +99,11 @@ def check_collations(root: exp.Expr) -> None:
     Errors: `QueryError`."""
     types = [node.args["collate"] for node in root.find_all(exp.DataType) if node.args.get("collate")]
     named = [node.expression for node in root.find_all(exp.Collate)]
-    if any(each.name.upper() != "UTF8_BINARY" for each in (*types, *named)):
+    for each in (each for each in (*types, *named) if each.name.upper() != "UTF8_BINARY"):
+        where = place(each.find_ancestor(exp.Cast, exp.Collate) or each)
         raise refusal(
             "UNSUPPORTED",
-            "the query has a collation, by which different strings are equal",
+            f"the query has a collation{where}, by which different strings are equal",
             hint="compare lower(...) or upper(...) of the strings",
         )
 

@@ -17,7 +17,7 @@ from backfill_assets.query.determinism import check_collations, check_words, ref
 from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.parsing import Part, upstream_named
 from backfill_assets.query.record_columns import UNSEEN
-from backfill_assets.query.refusals import nearest, refusal, refused_call, refused_text, refused_word
+from backfill_assets.query.refusals import nearest, place, refusal, refused_call, refused_text, refused_word
 
 __all__ = [
     "Output",
@@ -98,7 +98,7 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
     check_words(part.select, part.tokens)
     for node in part.select.find_all(*CLOCK_NODES):
         if reads_clock(node, partial(_has_no_time, scope)):
-            raise refused_text(node.sql("spark"))
+            raise refused_text(node.sql("spark"), place(node))
     for item in part.select.expressions:
         check_collations(item)
     check_stars(part)
@@ -176,15 +176,19 @@ def _check_names(expression: exp.Expr, scope: Scope, aliases: Collection[str]) -
         if scope.resolve(parts) or parts[0].lower() in aliases or parts[0].lower() in lambda_parameters(column):
             continue
         if len(parts) == 1 and parts[0].lower() in CURRENT_WORDS:
-            raise refused_word(parts[0])
-        raise _unknown_column(".".join(parts), scope, aliases)
+            raise refused_word(parts[0], place(column))
+        raise _unknown_column(".".join(parts), scope, aliases, place(column))
 
 
-def _unknown_column(name: str, scope: Scope, aliases: Collection[str]) -> Exception:
+def _unknown_column(name: str, scope: Scope, aliases: Collection[str], where: str = "") -> Exception:
     plain = [*(column.name for column in scope.columns), *sorted(aliases)]
     dotted = [f"{scope.qualifier}.{each}" for each in plain]
     hint = nearest(name, plain, dotted if "." in name else [])
-    return refusal("UNKNOWN_COLUMN", f"the upstream {scope.upstream!r} has no column {name!r}", hint=hint)
+    return refusal(
+        "UNKNOWN_COLUMN",
+        f"the upstream {scope.upstream!r} has no column {name!r}, which the query names{where}",
+        hint=hint,
+    )
 
 
 def lambda_parameters(node: exp.Expr) -> set[str]:
@@ -203,13 +207,13 @@ def _outputs(item: exp.Expr, scope: Scope, *, named: bool) -> list[Output]:
     if star is not None:
         left_out = {each.name.lower() for each in star.args.get("except_") or ()}
         for name in left_out - {column.name.lower() for column in scope.visible}:
-            raise _unknown_column(name, scope, ())
+            raise _unknown_column(name, scope, (), place(item))
         return [Output(each.name, each.name) for each in scope.visible if each.name.lower() not in left_out]
     output = _output(item, scope)
     if named and not output.name:
-        raise refusal("UNNAMED_COLUMN", f"the query's column {item.sql('spark')} has no name")
+        raise refusal("UNNAMED_COLUMN", f"the query's column {item.sql('spark')}{place(item)} has no name")
     if named:
-        check_column_name(output.name)
+        check_column_name(output.name, place(item))
     return [output]
 
 
@@ -222,9 +226,18 @@ def _output(item: exp.Expr, scope: Scope) -> Output:
             # In the upstream's own spelling, whatever the case in the query.
             return Output(alias or found[0].name, found[0].name)
         return Output(alias or value.name)
+    if not alias and isinstance(value, exp.Cast):
+        return Output(_cast_name(value, scope))
     if not alias and isinstance(value, exp.Dot) and isinstance(value.expression, exp.Identifier):
         return Output(value.expression.name)
     return Output(alias)
+
+
+def _cast_name(cast: exp.Cast, scope: Scope) -> str:
+    """The name that Spark gives to a cast: that of the column which it casts; none to a cast of anything else."""
+    value = cast.this.unnest()
+    found = scope.resolve(name_parts(value)) if isinstance(value, exp.Column) else None
+    return found[0].name if found and not found[1] else ""
 
 
 def name_parts(column: exp.Column) -> list[str]:

@@ -15,7 +15,7 @@ from backfill_assets.errors import QueryError
 from backfill_assets.query.determinism import refused_calls
 from backfill_assets.query.expressions import Output, Scope, lambda_parameters, name_parts
 from backfill_assets.query.parsing import Part, parse, tokenize
-from backfill_assets.query.refusals import refusal
+from backfill_assets.query.refusals import place_of, refusal
 from backfill_assets.query.spelling import Word, backquoted, words_of
 
 __all__ = ["FUNCTIONS", "Call", "GroupedText", "Selected", "aggregates_in", "groups_of"]
@@ -181,14 +181,15 @@ class Selected:
                 pieces += [self.text.query[written : item[index].start], name]
                 index, written = last, item[last].end + 1
             elif self.text.is_column(item[index]):
-                raise self._ungrouped(item, item[index].text)
+                raise self._ungrouped(item, item[index])
             index += 1
         return "".join([*pieces, self.text.query[written : item[-1].end + 1]])
 
-    def _ungrouped(self, item: list[Word], column: str) -> QueryError:
+    def _ungrouped(self, item: list[Word], word: Word) -> QueryError:
         """An expression of a column that is in a group expression may be that one, written in another way."""
+        column, where = word.text, place_of(self.text.query, word.start)
         reason = "GROUP_FORM" if any(column in group for group in self._groups) else "UNGROUPED_COLUMN"
-        return refusal(reason, f"the query's column {self.text.of(item)!r} uses {column}, which is not grouped")
+        return refusal(reason, f"the query's column {self.text.of(item)!r} uses {column}{where}, which is not grouped")
 
     def _call(self, item: list[Word], index: int) -> tuple[str, int] | None:
         end = _call_end(item, index)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from backfill_assets.query.aggregate import CLAUSES, AggregateQuery, analyze_aggregate, is_aggregate
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.determinism import check_calls, check_words
+from backfill_assets.query.determinism import check_calls, check_collations, check_words
 from backfill_assets.query.expressions import check_used, scope_of
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
 from backfill_assets.query.refusals import refusal
@@ -134,7 +134,9 @@ def spelled(query: str, upstreams: Sequence[str], *, whole: bool = False, clock:
         return spelled_relational(query, upstreams, clock=clock)
     tokens = tokenize(query)
     check_calls(tokens)
-    check_words(parse(query, tokens), tokens)
+    root = parse(query, tokens)
+    check_words(root, tokens)
+    check_collations(root)
     parts = parse_parts(query, tokens, clauses=CLAUSES if is_aggregate(query) else ())
     tables: dict[str, tuple[Column, ...]] = dict.fromkeys(upstreams, ())
     check_used(tuple(dict.fromkeys(scope_of(part, tables).upstream for part in parts)), tables)

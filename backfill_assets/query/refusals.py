@@ -16,7 +16,9 @@ __all__ = [
     "nearest",
     "not_total",
     "place",
+    "place_of",
     "refusal",
+    "refused_by_spark",
     "refused_call",
     "refused_clock",
     "refused_text",
@@ -96,6 +98,17 @@ def place(at: Token | exp.Expr) -> str:
     return "" if first is None else f" in line {first['line']}, column {first['col'] - (first['end'] - first['start'])}"
 
 
+def place_of(query: str, start: int) -> str:
+    """The same words for a character of a query, which are counted from 0.
+
+    Example:
+        >>> place_of("SELECT a,\\n  b", 12)
+        ' in line 2, column 3'
+    """
+    line = query.count("\n", 0, start) + 1
+    return f" in line {line}, column {start - query.rfind(chr(10), 0, start)}"
+
+
 def refused_call(reason: str, name: str, where: str = "") -> QueryError:
     """The error that refuses a call of a function; `where` it is (`place`)."""
     is_clock = name in CLOCK_FUNCTIONS and reason == "NOT_DETERMINISTIC"
@@ -129,6 +142,18 @@ def refused_text(text: str, where: str = "") -> QueryError:
         "NOT_DETERMINISTIC",
         f"the query has the text {text}{where}, which Spark may read as the time of the clock",
         hint=hint,
+    )
+
+
+def refused_by_spark(said: str, fragment: str = "", where: str = "") -> QueryError:
+    """The error for a query that Spark's own analysis refuses: what it `said`, the `fragment` of the text that it named, and
+    `where` that is."""
+    return QueryError(
+        f"Spark refuses {fragment or 'the query'}{where}: {said}",
+        reason="SPARK",
+        hint="correct the query's names, types and functions",
+        fragment=fragment,
+        said=said,
     )
 
 

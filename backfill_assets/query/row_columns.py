@@ -21,6 +21,12 @@ __all__ = ["RowColumn", "RowColumns", "name_subqueries"]
 _UNNAMED: Final = "__auto_generated_subquery_name"
 """What Spark calls a subquery in FROM that has no name; two of them in one FROM are not told apart."""
 _INVENTED: Final = re.compile(r"_(col_)?\d+")
+_GIVES: Final = {
+    **dict.fromkeys(("map_concat", "map_filter", "map_from_entries", "map_zip_with"), "map"),
+    **dict.fromkeys(("transform_keys", "transform_values"), "map"),
+    **dict.fromkeys(("parse_json", "to_variant_object", "try_parse_json", "try_variant_get", "variant_get"), "variant"),
+}
+"""Functions of whose types sqlglot knows less than Spark, and what they give: the last two only without a third argument."""
 _PART: Final = "part"
 """The entry in the `meta` of the part of a query whose columns are asked for."""
 
@@ -35,25 +41,28 @@ class RowColumn(NamedTuple):
 
     @property
     def in_order(self) -> str:
-        """What orders rows by the column, as text: of a map its entries, as Spark does not compare maps.
+        """What orders rows by the column, as text: of a map its entries, of a VARIANT its text and type, as Spark compares
+        neither.
 
-        Errors: `QueryError` for a map within another type.
+        Errors: `QueryError` for one of them within another type.
         """
         text = f"{backquoted(self.table)}.{backquoted(self.name)}" if self.table else backquoted(self.name)
-        if not self.has_map:
+        if not self.is_unordered:
             return text
         assert self.kind is not None
-        if not self.kind.is_type("map") or len(list(_maps(self.kind))) > 1:
+        if not self.kind.is_type("map", "variant") or len(list(_unordered(self.kind))) > 1:
             raise not_total(
-                f"rows cannot be ordered by the column {self.name}, which has a map within another type",
+                f"rows cannot be ordered by the column {self.name}, which has a map or a VARIANT within another type",
                 "leave the column out, in a subquery or a view of its own",
             )
+        if self.kind.is_type("variant"):
+            return f"to_json({text}), schema_of_variant({text})"
         return f"array_sort(map_entries({text}))"
 
     @property
-    def has_map(self) -> bool:
-        """Whether its values hold maps."""
-        return self.kind is not None and any(_maps(self.kind))
+    def is_unordered(self) -> bool:
+        """Whether its values hold such as Spark does not compare: maps, or VARIANTs."""
+        return self.kind is not None and any(_unordered(self.kind))
 
 
 class RowColumns:
@@ -132,6 +141,7 @@ def _selected(part: exp.Query, schema: dict[str, object]) -> list[exp.Expr]:
     """The SELECT list of a part of a query, with columns in the places of stars, as far as they are known."""
     try:
         root = qualify(part.root(), schema=schema, dialect="spark", validate_qualify_columns=False)
+        _say_types(root)
         # Types of what a LATERAL VIEW gives are not known: of a key of a map sqlglot says that it is a map.
         typed = root if root.find(exp.Lateral) else annotate_types(root, schema=schema, dialect="spark")
     except (SqlglotError, *FAULTS):
@@ -149,6 +159,15 @@ def _marked(root: exp.Expr) -> exp.Query:
     return next(each for each in root.find_all(exp.Query) if _PART in each.meta)
 
 
-def _maps(kind: exp.DataType) -> Iterator[exp.DataType]:
-    """The types within a type that are maps."""
-    return (each for each in kind.find_all(exp.DataType) if each.is_type("map"))
+def _say_types(root: exp.Expr) -> None:
+    """Put a cast, which changes nothing, around calls of whose types sqlglot knows less than Spark."""
+    for call in list(root.find_all(exp.Anonymous, exp.MapFromEntries, exp.ParseJSON)):
+        name = call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
+        gives = _GIVES.get(name)
+        if gives is not None and not (name.endswith("variant_get") and len(call.expressions) > 2):
+            call.replace(exp.Cast(this=call.copy(), to=exp.DataType.build(gives, dialect="spark")))
+
+
+def _unordered(kind: exp.DataType) -> Iterator[exp.DataType]:
+    """The types within a type whose values Spark does not compare."""
+    return (each for each in kind.find_all(exp.DataType) if each.is_type("map", "variant"))

@@ -87,17 +87,11 @@ def _names(item: exp.Expr) -> Iterator[str]:
         yield from (each.name for each in item.aliases)
     elif isinstance(value, exp.Column | exp.Dot) and not item.is_star:
         yield value.output_name
-    elif isinstance(value, exp.Cast) and isinstance(_within_casts(value), exp.Column):
-        yield _within_casts(value).output_name
+    elif isinstance(value, exp.Cast) and isinstance(value.this.unnest(), exp.Column):
+        # Spark gives a cast the name of the column that it casts, and a cast of a cast none.
+        yield value.this.unnest().output_name
     elif not item.is_star and not gives_several(item) and not isinstance(value, _NAMED):
         raise refusal("UNNAMED_COLUMN", f"the query's column {item.sql('spark')}{place(item)} has no name")
-
-
-def _within_casts(node: exp.Expr) -> exp.Expr:
-    """What is cast: Spark gives the result its name."""
-    while isinstance(node, exp.Cast | exp.Paren):
-        node = node.this
-    return node
 
 
 def _check_sizes(operation: exp.SetOperation) -> None:

@@ -120,7 +120,7 @@ def _before_order(node: exp.Expr) -> tuple[int, int]:
 
 
 def _columns(node: exp.Expr, rows: RowColumns | None) -> list[str]:
-    """What orders a result by all columns, as text: their numbers, and entries of maps; nothing if it waits for `rows`."""
+    """What orders a result by all columns, as text: their numbers, or `in_order`; nothing if it waits for `rows`."""
     assert isinstance(node, exp.Query)
     has_star = any(each.is_star for each in node.selects)
     lists = [select.expressions for select in node.find_all(exp.Select)] if has_star else [node.selects]
@@ -134,8 +134,8 @@ def _columns(node: exp.Expr, rows: RowColumns | None) -> list[str]:
             "the query has LIMIT over *, of columns that only Spark can tell", "name the columns one by one"
         )
     many = 0 if has_star else sum(len(each.aliases) if isinstance(each, exp.Aliases) else 1 for each in node.selects)
-    maps = {at: each.in_order for at, each in enumerate(given, 1) if each.has_map}
-    return [maps.get(at, str(at)) for at in range(1, max(many, len(given)) + 1)]
+    odd = {at: each.in_order for at, each in enumerate(given, 1) if each.is_unordered}
+    return [odd.get(at, str(at)) for at in range(1, max(many, len(given)) + 1)]
 
 
 def _within(tokens: Sequence[Token], index: int) -> bool:

@@ -201,7 +201,7 @@ def _columns(
     if select.args.get("group"):
         return order_of_groups(query, tokens, window.over, None if rows is None else {each.name for each in seen})
     is_listed = window.node.find_ancestor(exp.Qualify, exp.Select) is select
-    if is_listed and not any(each.has_map for each in seen) and not (seen and _merges(select)):
+    if is_listed and not any(each.is_unordered for each in seen) and not (seen and _merges(select)):
         return _ALL_COLUMNS
     if rows is not None and not seen:
         raise not_total(

@@ -1,6 +1,7 @@
 """How declared tables are found and connected, over real Delta tables: Spark is not started for facts that logs
 contain."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -73,6 +74,36 @@ def test_a_plan_says_the_query_with_total_orders_and_how_each_change_is_followed
 def test_a_plan_says_the_columns_that_a_star_stands_for_in_an_order(tmp_path: Path) -> None:
     text = "SELECT * FROM (SELECT e.id, o.id AS other FROM events e, others o) ORDER BY other DESC LIMIT 3"
     assert "order by other desc, 1, 2 limit 3" in planned_over_two(tmp_path, text).query
+
+
+LATE = [
+    (
+        "SELECT  Id,\n  -- nothing of that name\n  nope\nFROM events",
+        "'nope', which the query names in line 3, column 3",
+    ),
+    (
+        "SELECT E.id, o.id AS other\nFROM events AS E JOIN others AS o ON E.at > '12:30'",
+        "'12:30' in line 2, column 45, which",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), LATE)
+def test_what_only_the_columns_of_tables_show_is_placed_in_the_text_as_it_was_written(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    upstreams = []
+    for name in ("events", "others"):
+        write_deltalake(
+            str(tmp_path / "lake" / name), pa.table({"id": [1], "at": [datetime(2024, 1, 1)]}), configuration=FEED
+        )
+        upstreams += [delta_table(name, path=f"lake/{name}")] if name in text else []
+    view = materialized_view("v", query=text, upstreams=upstreams)
+    store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
+    every = Workspace(declared={"v": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
+    with pytest.raises(QueryError) as caught:
+        every.table(view).parts.decider.begin()
+    assert said in caught.value.message
 
 
 def test_a_plan_says_which_changes_are_followed_only_without_nulls(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backfill_assets import delta_table, materialized_view
+from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import QueryError
 
@@ -16,6 +16,9 @@ REFUSED = [
     ("SELECT id, row_number() OVER () AS n FROM a", "rows in no order in line 1, column 25"),
     ("SELECT id,\n  k + 1 FROM a", "column k + 1 in line 2, column 3 has no name"),
     ("SELECT id,\n (SELECT max(k) FROM a) FROM a", "in line 2, column 10 has no name"),
+    ("SELECT k,\n CAST(CAST(id AS INT) AS STRING) FROM a", "in line 2, column 12 has no name"),
+    ("SELECT k, id COLLATE UTF8_LCASE AS i FROM a", "a collation in line 1, column 11, by"),
+    ("SELECT CAST(id AS STRING COLLATE UTF8_LCASE) AS i FROM a", "a collation in line 1, column 13, by"),
     ("SELECT id, k AS\n ID FROM a", "returns 'ID' in line 1, column 12 a second time"),
     ("SELECT id, stack(2, 1, 2, 3, 4) AS (b, Id) FROM a", "returns 'Id' in line 1, column"),
     ("SELECT id AS `a b` FROM a JOIN a AS b USING (id)", "'a b' in line 1, column 8 has characters"),
@@ -42,6 +45,22 @@ def over_a(query: str) -> MaterializedView:
 def test_a_refusal_says_where(query: str, said: str) -> None:
     with pytest.raises(QueryError) as caught:
         over_a(query)
+    assert said in caught.value.message
+
+
+OVER_RECORDS = [
+    ("SELECT id,\n  nope FROM a", "has no column 'nope', which the query names in line 2, column 3"),
+    ("SELECT id FROM a\nWHERE at > 'today'", "the text 'today' in line 2, column 12, which"),
+    ("SELECT id,\n  count(*) AS n, at\nFROM a GROUP BY id", "uses `at` in line 2, column 18, which is not grouped"),
+    ("SELECT * EXCEPT (nope) FROM a", "has no column 'nope', which the query names in line 1"),
+]
+
+
+@pytest.mark.parametrize(("query", "said"), OVER_RECORDS)
+def test_a_refusal_that_takes_the_columns_says_where(query: str, said: str) -> None:
+    source = kafka_source("a", topic="a", schema="id LONG, at TIMESTAMP")
+    with pytest.raises(QueryError) as caught:
+        materialized_view("v", query=query, upstreams=[source])
     assert said in caught.value.message
 
 

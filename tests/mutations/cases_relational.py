@@ -48,8 +48,8 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="different strings are equal",
         file="backfill_assets/query/determinism.py",
-        old='    if any(each.name.upper() != "UTF8_BINARY" for each in (*types, *named)):',
-        new="    if not root:",
+        old='    for each in (each for each in (*types, *named) if each.name.upper() != "UTF8_BINARY"):',
+        new="    for each in named[:0]:",
         tests=(QUERY,),
     ),
     Mutation(

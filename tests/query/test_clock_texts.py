@@ -37,6 +37,9 @@ OF_THE_CLOCK = [
     "SELECT id, at AS c FROM t UNION ALL SELECT id, IF(id = 1, '12:30', name) FROM u",
     "SELECT id FROM t WHERE at > 'T12'",
     "SELECT id, nvl2(id, at, '12:30') AS c FROM t",
+    "SELECT id FROM t WHERE nvl2(id, '12:30', at) = at",
+    "SELECT id, try_to_timestamp('12:30') AS c FROM t",
+    "SELECT id, to_date('today') AS c FROM t",
     "SELECT id, decode(id, 1, at, '12:30') AS c FROM t",
     "SELECT id, array(at, '12:30') AS c FROM t",
     "SELECT id, lag(at, 1, '12:30') OVER (ORDER BY id) AS c FROM t",
@@ -55,6 +58,9 @@ OF_THE_CLOCK = [
     "SELECT id FROM (SELECT id, IF(id = 1, at, name) AS c FROM t) JOIN u USING (id) WHERE c < '12:30'",
 ]
 TEXTS = [
+    "SELECT id FROM t WHERE nvl2(at, '12:30', 'x') = 'x' OR nvl2(day, name, 'today') = 'x'",
+    "SELECT id, to_timestamp('12:30', 'HH:mm') AS c, to_date('12:30', 'HH:mm') AS d FROM t",
+    "SELECT id, to_unix_timestamp('12:30', 'HH:mm') AS c, try_to_timestamp('12:30', 'HH:mm') AS d FROM t",
     "SELECT id FROM t WHERE name > (SELECT max('12:30') AS a FROM u) AND s.b > '12:30'",
     "SELECT id FROM t WHERE to_char(at, 'HH:mm') >= '09:00' AND to_varchar(at, 'HH:mm') < '17:00'",
     "SELECT id FROM t WHERE format_string('%s', at) > '12:30' OR printf('%s', at) IN ('12:30') OR dayname(at) = 'now'",

@@ -153,6 +153,18 @@ OF_MAPS = [
         "OVER (ORDER BY id, `m`.`id`, `m`.`k`, array_sort(map_entries(`m`.`m`)))",
     ),
     (
+        "SELECT id, map_filter(m, (a, b) -> b > 1) AS f FROM m ORDER BY k LIMIT 2",
+        "ORDER BY k, 1, array_sort(map_entries(`f`)) LIMIT 2",
+    ),
+    (
+        "SELECT id, parse_json('1') AS j, variant_get(parse_json('1'), '$', 'int') AS i FROM m ORDER BY k LIMIT 2",
+        "ORDER BY k, 1, to_json(`j`), schema_of_variant(`j`), 3 LIMIT 2",
+    ),
+    (
+        "SELECT id FROM (SELECT id, variant_get(parse_json('1'), '$') AS v FROM m) s QUALIFY lag(id) OVER (ORDER BY id) = 1",
+        "OVER (ORDER BY id, `s`.`id`, to_json(`s`.`v`), schema_of_variant(`s`.`v`))",
+    ),
+    (
         "SELECT id FROM m QUALIFY row_number() OVER (ORDER BY m['x']) = 1",
         "ORDER BY m['x'], `m`.`id`, array_sort(map_entries(`m`.`m`)))",
     ),
@@ -171,7 +183,9 @@ def test_maps_are_ordered_by_their_entries(query: str, part: str) -> None:
     "query", ["SELECT * FROM m ORDER BY id LIMIT 2", "SELECT lag(id) OVER (ORDER BY id) AS n, size(deep) FROM m"]
 )
 def test_maps_within_other_types_are_refused(query: str) -> None:
-    with pytest.raises(QueryError, match="rows cannot be ordered by the column deep, which has a map within") as caught:
+    with pytest.raises(
+        QueryError, match="rows cannot be ordered by the column deep, which has a map or a VARIANT"
+    ) as caught:
         analyze(query, {"m": M}, {"m": ("id",)})
     assert caught.value.reason == "ORDER_NOT_TOTAL"
 

@@ -43,6 +43,7 @@ from backfill_assets.core.progress.reads import BronzeRead, KafkaRead, Read
 from backfill_assets.errors import QueryError, UpstreamChangedError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, ddl
+from backfill_assets.query.fragments import placed
 from backfill_assets.query.query import Query
 from backfill_assets.query.record_columns import OFFSET, PARTITION, RECORD_KEY
 
@@ -233,9 +234,13 @@ def _bounds(file: Mapping[str, Any], column: str) -> tuple[int, int] | None:
     return None if low is None or high is None else (low, high)
 
 
-def query_schema(runner: SparkRunner, query: Query, columns: Mapping[str, Sequence[Column]]) -> str:
-    """The Delta schema, as JSON, of a query's rows over upstreams with these columns."""
-    return _storable(runner.run(lambda spark: str(empty_batch(spark, query, columns).schema.json())))
+def query_schema(runner: SparkRunner, query: Query, columns: Mapping[str, Sequence[Column]], written: str) -> str:
+    """The Delta schema, as JSON, of a query's rows over upstreams with these columns. Errors: `QueryError`, with the place in
+    the text as its author has `written` it."""
+    try:
+        return _storable(runner.run(lambda spark: str(empty_batch(spark, query, columns).schema.json())))
+    except QueryError as error:
+        raise placed(error, written) from error
 
 
 def columns_schema(runner: SparkRunner, columns: tuple[Column, ...]) -> str:

@@ -1,22 +1,29 @@
 """Runs a row-wise query on Spark DataFrames. Works on Spark Connect, too: only SQL text and DataFrames, nothing of the
 JVM."""
 
+import re
 from collections.abc import Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.base import QueryContextType
 from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
 
 from backfill_assets.adapters.sql.floats import one_form
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import quoted
+from backfill_assets.query.refusals import refused_by_spark
 from backfill_assets.query.rowwise import Branch, RowwiseQuery
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["apply_rowwise", "translated"]
+
+_PLACE: Final = re.compile(r"; line \d+ pos \d+;?$")
+_LONGEST: Final = 100
+"""How many characters of a query's text are named in an error."""
 
 
 def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "DataFrame":
@@ -65,9 +72,8 @@ def _union(left: "DataFrame", right: "DataFrame") -> "DataFrame":
 
 def translated(error: AnalysisException) -> QueryError:
     """Spark's own refusal of a query as an error of this package."""
-    message = error.getMessage() or str(error)
-    return QueryError(
-        f"Spark refuses the query: {message.strip().splitlines()[0]}",
-        reason="SPARK",
-        hint="correct the query's types and functions",
-    )
+    said = (error.getMessage() or str(error)).strip().splitlines()[0]
+    named = next((each for each in error.getQueryContext() if each.contextType() == QueryContextType.SQL), None)
+    fragment = "" if named is None else " ".join(named.fragment().split())
+    # The place that it says is one in a text that holds more than the user's.
+    return refused_by_spark(_PLACE.sub("", said), fragment if len(fragment) <= _LONGEST else "")

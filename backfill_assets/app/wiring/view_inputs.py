@@ -87,7 +87,7 @@ class ViewInputs:
             if not isinstance(each, DeltaTable):
                 self.upstreams.life(each)
         columns = {name: (*found, CHANGE) for name, found in self.query.columns_now.items()}
-        return query_schema(self.runner, self.query.now, columns)
+        return query_schema(self.runner, self.query.now, columns, self.view.written)
 
     def _wider_schema(self, output: TableLocation) -> str:
         """The Delta schema that the table gets if the view's query gives more columns. Errors: `DefinitionChangedError` if

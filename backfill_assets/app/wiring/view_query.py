@@ -84,17 +84,14 @@ class ViewQuery:
         return Driving(places=places, beside=tuple(sorted(beside)), hashes=hashes)
 
     def _over(self, columns: Mapping[str, tuple[Column, ...]], instant: int) -> Query:
-        keys = {each.name: self.key_of(each) for each in self.view.tables}
         try:
-            records = [each.name for each in self.view.tables if isinstance(each, KafkaSource)]
-            text = at_time(self.view.text, instant, columns) if self.view.reads_clock else self.view.text
-            of_rows = None if self.view.whole else tuple(keys.items())
-            analyzed = _analyzed(text, tuple(columns.items()), of_rows, self.view.own_key, tuple(records))
+            analyzed = self._read(self.view.text, columns, instant)
         except QueryError as error:
+            found = self._as_written(error, columns, instant)
             raise QueryError(
-                f"materialized_view {self.view.name!r}: {error.message}",
-                reason=error.reason,
-                hint=error.hint,
+                f"materialized_view {self.view.name!r}: {found.message}",
+                reason=found.reason,
+                hint=found.hint,
                 argument="query",
             ) from None
         self._check_rules(analyzed)
@@ -117,6 +114,21 @@ class ViewQuery:
                 argument="primary_key",
             )
         return analyzed
+
+    def _read(self, text: str, columns: Mapping[str, tuple[Column, ...]], instant: int) -> Query:
+        keys = {each.name: self.key_of(each) for each in self.view.tables}
+        records = [each.name for each in self.view.tables if isinstance(each, KafkaSource)]
+        of_time = at_time(text, instant, columns) if self.view.reads_clock else text
+        of_rows = None if self.view.whole else tuple(keys.items())
+        return _analyzed(of_time, tuple(columns.items()), of_rows, self.view.own_key, tuple(records))
+
+    def _as_written(self, error: QueryError, columns: Mapping[str, tuple[Column, ...]], instant: int) -> QueryError:
+        """The same error, with places in the text as its author wrote it."""
+        try:
+            self._read(self.view.written, columns, instant)
+        except QueryError as found:
+            return found if found.reason == error.reason else error
+        return error
 
     def _check_rules(self, query: Query) -> None:
         """Refuse a query with changes that have no rule, if the view may only follow changes."""

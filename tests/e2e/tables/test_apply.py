@@ -1,5 +1,6 @@
 """Row-wise queries on real Spark: their rows, and that Spark accepts what sqlglot accepted."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
 from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column, ddl, parse_schema
+from backfill_assets.query.fragments import placed
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
 from backfill_assets.query.relational import COPY, ROW_HASH, analyze_relational
 from backfill_assets.query.rowwise import analyze_rowwise
@@ -111,9 +113,13 @@ def test_without_any_input_there_is_nothing_to_apply() -> None:
     "expression", ["no_such_function(a)", "a + st", "round(a, x)", "st.nothing", "date_add(ns, 1)"]
 )
 def test_what_only_spark_can_refuse_is_a_query_error_with_its_message(spark: "SparkSession", expression: str) -> None:
-    query = analyze_rowwise(f"SELECT {expression} AS e FROM orders", {"orders": ORDERS})
-    with pytest.raises(QueryError, match=r"Spark refuses the query: \[[A-Z_.]+\]") as raised:
+    text = f"SELECT {expression} AS e FROM orders"
+    query = analyze_rowwise(text, {"orders": ORDERS})
+    with pytest.raises(QueryError) as raised:
         apply_rowwise(query, {"orders": orders(spark)})
+    said = rf"Spark refuses {re.escape(expression)} in line 1, column 8: \[[A-Z_.]+\]"
+    assert re.match(said, placed(raised.value, text).message)
+    assert " pos " not in raised.value.message
     assert raised.value.reason == "SPARK"
     assert "\n" not in raised.value.message
 
