@@ -1,8 +1,9 @@
 """The checks of a table: what each compares, whether it passes, and what it says. Dagster and the command line show this."""
 
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow as pa
 from backfill_assets.adapters.compute.changes import DuplicateKey
 from backfill_assets.adapters.compute.spark_errors import is_of_spark, reason_of
 from backfill_assets.adapters.delta.commits import newest_record
+from backfill_assets.adapters.delta.log_replay import Version, replay
 from backfill_assets.adapters.proof.file_statistics import stated_since, wrong_statistics
 from backfill_assets.adapters.proof.rows import footer_rows, stated_rows
 from backfill_assets.adapters.proof.since import duplicate_keys_since
@@ -22,37 +24,62 @@ from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry, conserved, contiguous, ledger_agrees
 from backfill_assets.core.epoch.records import CommitRecord, TableState, changed_parts
-from backfill_assets.core.epoch.skips import left_out_words, rows_left_out
+from backfill_assets.core.epoch.skips import Skip, left_out_words, rows_left_out
 from backfill_assets.core.proof_scope import Everything
 from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import BackfillError, ComputeError, StoredFormatError
 
-__all__ = ["CHECKS", "Outcome", "run_check"]
+__all__ = ["CHECKS", "Checking", "Outcome", "run_check"]
+
+
+@dataclass(frozen=True)
+class Checking:
+    """The checks of a table as it is when the first of them is run: what they need of its log and its state is read once."""
+
+    workspace: Workspace
+    name: str
+
+    @cached_property
+    def _table(self) -> Table:
+        declared = self.workspace.registry.find(self.name)
+        self.workspace.prepare_to_read()
+        return self.workspace.table(declared)
+
+    @cached_property
+    def _look(self) -> TableState:
+        return self._table.output.look()
+
+    @cached_property
+    def _skips(self) -> list[Skip]:
+        return self.workspace.state.skips(self._table.target)
+
+    def run(self, check: str, *, full: bool, seed: str | None = "") -> Outcome:
+        """Run one check. Without `full`, it proves what was written since it last passed in this life, if that is known; rows
+        that were not rewritten are left to the full proof. A full proof also reads samples without Spark: `seed` repeats a
+        selection of samples (`sample_seed`), and with None there are none.
+
+        Errors: `ComputeError` where Spark fails, as for a file that cannot be read.
+        """
+        workspace, table, look = self.workspace, self._table, self._look
+        if look.record is None or not look.exists:
+            return Outcome(passed=False, summary=f"{table.target} has not been created, so there is nothing to check")
+        if look.external is not None:
+            return Outcome(
+                passed=False, summary=f"version {look.external} changed data, but was not written by an epoch"
+            )
+        since = Everything(reason="it was asked for") if full else _since(workspace, table, look, check)
+        drawn_by = (seed or uuid.uuid4().hex[:12]) if full and seed is not None else ""
+        case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since, seed=drawn_by)
+        outcome = _with_left_out_rows(case, _made(case, check), self._skips)
+        if outcome.passed:
+            passed = CheckPass(incarnation=look.record.incarnation, epoch=look.record.epoch, version=look.version)
+            workspace.state.set_passed(table.target, check, passed)
+        return outcome
 
 
 def run_check(workspace: Workspace, name: str, check: str, *, full: bool, seed: str | None = "") -> Outcome:
-    """Run one check of one table. Without `full`, it proves what was written since it last passed in this life, if that
-    is known; rows that were not rewritten are left to the full proof. A full proof also reads samples without Spark:
-    `seed` repeats a selection of samples (`sample_seed`), and with None there are none.
-
-    Errors: `ComputeError` where Spark fails, as for a file that cannot be read.
-    """
-    declared = workspace.registry.find(name)
-    workspace.prepare_to_read()
-    table = workspace.table(declared)
-    look = table.output.look()
-    if look.record is None or not look.exists:
-        return Outcome(passed=False, summary=f"{table.target} has not been created, so there is nothing to check")
-    if look.external is not None:
-        return Outcome(passed=False, summary=f"version {look.external} changed data, but was not written by an epoch")
-    since = Everything(reason="it was asked for") if full else _since(workspace, table, look, check)
-    drawn_by = (seed or uuid.uuid4().hex[:12]) if full and seed is not None else ""
-    case = Case(workspace=workspace, table=table, look=look, record=look.record, since=since, seed=drawn_by)
-    outcome = _with_left_out_rows(case, _made(case, check))
-    if outcome.passed:
-        passed = CheckPass(incarnation=look.record.incarnation, epoch=look.record.epoch, version=look.version)
-        workspace.state.set_passed(table.target, check, passed)
-    return outcome
+    """Run one check of one table alone. Errors: as `Checking.run`."""
+    return Checking(workspace, name).run(check, full=full, seed=seed)
 
 
 def _made(case: Case, check: str) -> Outcome:
@@ -71,9 +98,9 @@ def _made(case: Case, check: str) -> Outcome:
         ) from error
 
 
-def _with_left_out_rows(case: Case, outcome: Outcome) -> Outcome:
+def _with_left_out_rows(case: Case, outcome: Outcome, skips: Sequence[Skip]) -> Outcome:
     """The outcome, with the rows that the table leaves out because an operator decided so."""
-    rows = rows_left_out(case.record.position, case.workspace.state.skips(case.table.target))
+    rows = rows_left_out(case.record.position, skips)
     words = left_out_words(rows)
     if not words:
         return outcome
@@ -113,8 +140,9 @@ def rows_conserved(case: Case) -> Outcome:
     about each file, because readers skip files by the rows, nulls and bounds in it."""
     records = _records(case)
     location = case.table.output.location
-    held = footer_rows(location) if case.last is None else stated_rows(location, case.look.version)
-    violations = [*conserved(records, held, copies=copies_of(case)), *_wrong_statistics(case)]
+    version = replay(location, case.look.version)
+    held = footer_rows(location) if case.last is None else stated_rows(location, version)
+    violations = [*conserved(records, held, copies=copies_of(case)), *_wrong_statistics(case, version)]
     return _outcome(violations, f"all {held} rows are accounted for", rows=held)
 
 
@@ -172,14 +200,14 @@ def _since(workspace: Workspace, table: Table, look: TableState, check: str) -> 
     return LastPass(record=found, version=passed.version)
 
 
-def _wrong_statistics(case: Case) -> list[str]:
+def _wrong_statistics(case: Case, version: Version) -> list[str]:
     location, at = case.table.output.location, case.look.version
     new = stated_since(location, case.last.version, at) if case.last else None
-    return wrong_statistics(case.workspace.runner, location, at, among=new)
+    return wrong_statistics(case.workspace.runner, location, at, version, among=new)
 
 
 def _records(case: Case) -> list[CommitRecord]:
-    return case.table.output.life(since=case.since_epoch)
+    return case.table.output.life(since=case.since_epoch, version=case.look.version)
 
 
 def _entries(case: Case, since: int) -> list[LedgerEntry]:

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 import dagster as dg
 
 from backfill_assets.adapters.storage.store_errors import mask
-from backfill_assets.app.table_checks import CHECKS, Outcome, run_check
-from backfill_assets.app.workspace import Workspace
+from backfill_assets.app.table_checks import CHECKS, Checking, Outcome
 from backfill_assets.declare.model import Declared
 from backfill_assets.defs.assets import RESOURCE_KEYS, workspace_of
 from backfill_assets.defs.dead_runs import mark_run
@@ -37,9 +36,10 @@ def _checks_of(table: Declared, declared: Mapping[str, Declared]) -> dg.AssetChe
         mark_run(context.instance, context.run.run_id)
         workspace = workspace_of(context.resources, declared)
         selected = {key.name for key in context.selected_asset_check_keys}
+        checking = Checking(workspace, table.name)
         for check in CHECKS:
             if check in selected:
-                outcome = _outcome(context, workspace, table.name, check)
+                outcome = _outcome(context, checking, check)
                 yield dg.AssetCheckResult(
                     asset_key=table.key,
                     check_name=check,
@@ -52,13 +52,13 @@ def _checks_of(table: Declared, declared: Mapping[str, Declared]) -> dg.AssetChe
     return checks
 
 
-def _outcome(context: dg.AssetCheckExecutionContext, workspace: Workspace, name: str, check: str) -> Outcome:
+def _outcome(context: dg.AssetCheckExecutionContext, checking: Checking, check: str) -> Outcome:
     """The result of a check. One that cannot be carried out has not passed, and does not prevent the next one."""
     try:
-        return run_check(workspace, name, check, full=_full(context))
+        return checking.run(check, full=_full(context))
     except Exception as error:
         mask(error)
-        context.log.exception("%s of %s could not be checked", check, name)
+        context.log.exception("%s of %s could not be checked", check, checking.name)
         what = str(error) if isinstance(error, BackfillError) else f"{type(error).__name__}: {error}".partition("\n")[0]
         return Outcome(passed=False, summary=f"could not be checked: {what}")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from backfill_assets.app.table_checks import Checking
 from backfill_assets.defs import assets, checks
 from backfill_assets.errors import ComputeError
 
@@ -45,8 +46,8 @@ def test_a_check_that_cannot_be_carried_out_is_told_without_secrets(
     def fail(*_given: object, **_named: object) -> None:
         raise raised(OSError(f"400 Bad Request: {TOKEN}"))
 
-    monkeypatch.setattr(checks, "run_check", fail)
+    monkeypatch.setattr(Checking, "run", fail)
     workspace: Any = None
-    outcome = checks._outcome(CONTEXT, workspace, "a", "exactly_once")
+    outcome = checks._outcome(CONTEXT, Checking(workspace, "a"), "exactly_once")
     assert outcome.summary == "could not be checked: OSError: 400 Bad Request: …"
     assert TOKEN not in caplog.text

@@ -348,15 +348,15 @@ class DeltaOutput:
                 break
         return found
 
-    def life(self, *, since: int) -> list[CommitRecord]:
-        """The commits of the current life from epoch `since` on, oldest first; if an epoch was restated, its newest
-        commit."""
-        table = self._log.newest()
+    def life(self, *, since: int, version: int | None = None) -> list[CommitRecord]:
+        """The commits of the current life from epoch `since` on, oldest first, up to a `version` (None: the newest); if an
+        epoch was restated, its newest commit."""
+        if version is None:
+            table = self._log.newest()
+            version = -1 if table is None else table.version()
         found: dict[int, CommitRecord] = {}
-        if table is None:
-            return []
         incarnation = ""
-        for _, _, record in readable_records(self.location, table.version(), self.target):
+        for _, _, record in readable_records(self.location, version, self.target):
             incarnation = incarnation or record.incarnation
             if record.incarnation != incarnation or record.epoch < since:
                 break

@@ -14,7 +14,7 @@ from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
 from backfill_assets.adapters.delta.commits import commits_of
 from backfill_assets.adapters.delta.key_statistics import SORTABLE
-from backfill_assets.adapters.delta.log_replay import DataFile, Version, replay
+from backfill_assets.adapters.delta.log_replay import DataFile, Version
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
@@ -45,10 +45,9 @@ def stated_since(table: TableLocation, before: int, now: int) -> set[str] | None
 
 
 def wrong_statistics(
-    runner: SparkRunner, table: TableLocation, number: int, *, among: set[str] | None = None
+    runner: SparkRunner, table: TableLocation, number: int, version: Version, *, among: set[str] | None = None
 ) -> list[str]:
-    """The first wrong statistics of a version's files (`among` these; None: of all)."""
-    version = replay(table, number)
+    """The first wrong statistics of the files of a version with this number (`among` these; None: of all)."""
     files = [file for file in version.files if file.stats and (among is None or file.path in among)]
     if not files:
         return []

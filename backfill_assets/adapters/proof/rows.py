@@ -13,7 +13,7 @@ from backfill_assets.adapters.compute.changes import batch, kept
 from backfill_assets.adapters.compute.source_compute import SourceReader, bronze_inputs
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.footers import held_rows
-from backfill_assets.adapters.delta.log_replay import replay
+from backfill_assets.adapters.delta.log_replay import Version
 from backfill_assets.adapters.proof.written import Written, file_rows
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.named_rows import named_rows
@@ -112,10 +112,10 @@ def whole_difference(
     )
 
 
-def stated_rows(table: TableLocation, version: int) -> int:
+def stated_rows(table: TableLocation, version: Version) -> int:
     """The number of rows in a version's data files according to its log, or to the footers of those of which it does not say
     it. 0 where such a file is outside of the table's folder, which nothing here makes."""
-    return held_rows(table, replay(table, version).files) or 0
+    return held_rows(table, version.files) or 0
 
 
 def table_bytes(table: TableLocation) -> int:
