@@ -63,7 +63,7 @@ def remove_inexact(location: TableLocation) -> bool:
 
     Returns whether anything was changed. Yields to other writers.
     """
-    table = location.load()
+    table = location.followed.newest()
     if table is None:
         return False
     version = replay(location, table.version())

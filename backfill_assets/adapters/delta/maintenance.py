@@ -35,7 +35,7 @@ def set_properties(location: TableLocation, properties: Mapping[str, str]) -> bo
     Errors: `CommitFailedError` if other writers always commit first.
     """
     for _ in range(TRIES):
-        table = location.load()
+        table = location.followed.newest()
         if table is None or properties.items() <= table.metadata().configuration.items():
             return False
         if put_properties(location, table, properties):

@@ -131,6 +131,9 @@ class TableLocation:
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file into the table's folder."""
+        if not self.is_local:
+            self.objects().put(path, content)
+            return
         # The underlying handler: streams that pyarrow makes from it write buffers, which it does not accept.
         handler: Any = DeltaStorageHandler(self.uri, dict(self.storage_options) or None)._handler
         with masking(self.storage_options):
