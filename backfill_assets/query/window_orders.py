@@ -27,7 +27,9 @@ _TAKES_ORDER: Final = _OF_FRAMES | {"lag", "lead", "ntile", "row_number"}
 
 _ALL_COLUMNS: Final = ", struct(*)"
 _FRAMES: Final = frozenset({TokenType.ROWS, TokenType.RANGE})
-_BEFORE_COLUMNS: Final = frozenset({TokenType.ORDER_BY, TokenType.COMMA, TokenType.DOT})
+_ORDERS: Final = frozenset({TokenType.ORDER_BY, TokenType.SORT_BY})
+"""Words before the order of a window, which mean the same there."""
+_BEFORE_COLUMNS: Final = _ORDERS | {TokenType.COMMA, TokenType.DOT}
 _AFTER_OVER: Final = frozenset({TokenType.IDENTIFIER, TokenType.L_PAREN, TokenType.VAR})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
@@ -147,7 +149,7 @@ def _frame(tokens: Sequence[Token], inside: Sequence[int]) -> Sequence[int]:
 
 def _last_of_order(tokens: Sequence[Token], inside: Sequence[int]) -> int | None:
     """The last token of the ORDER BY of a window; None if it has none."""
-    orders = (at for at, depth in _own(tokens, inside) if not depth and tokens[at].token_type == TokenType.ORDER_BY)
+    orders = (at for at, depth in _own(tokens, inside) if not depth and tokens[at].token_type in _ORDERS)
     frame = _frame(tokens, inside)
     return None if next(orders, None) is None else (frame[0] if frame else inside[-1] + 1) - 1
 

@@ -108,6 +108,10 @@ COMPLETED = [
         "SELECT x FROM u QUALIFY row_number() OVER w = 1 WINDOW w AS (ORDER BY x)",
         "QUALIFY row_number() OVER (ORDER BY x, `u`.`x`) = 1 WINDOW",
     ),
+    (
+        "SELECT sum(x) OVER (DISTRIBUTE BY id SORT BY x ROWS 1 PRECEDING) AS n FROM u",
+        "OVER (DISTRIBUTE BY id SORT BY x, struct(*) ROWS 1 PRECEDING)",
+    ),
 ]  # fmt: skip
 
 

@@ -46,6 +46,7 @@ MORE = [
     "SELECT name FROM (SELECT id, name, at FROM t) QUALIFY lag(id, 1, 9) OVER (ORDER BY at) < 9",
     "SELECT sum(id) OVER w AS s, rank() OVER v AS r FROM u WINDOW w AS (ORDER BY x ROWS 2 PRECEDING), v AS (ORDER BY x)",
     "SELECT name, count(*) AS n FROM t GROUP BY name QUALIFY row_number() OVER (ORDER BY n DESC) < 3",
+    "SELECT name, row_number() OVER (DISTRIBUTE BY name SORT BY at) AS n FROM t",
     "SELECT id, many FROM t ORDER BY at LIMIT 3",
     "SELECT id, map_filter(many, (k, v) -> v % 2 = 0) AS even FROM t ORDER BY at LIMIT 3",
     "SELECT id, parse_json(to_json(many)) AS many FROM t ORDER BY at LIMIT 3",
