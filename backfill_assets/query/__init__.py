@@ -18,6 +18,7 @@
 - `group_order`: what tells the groups of a SELECT apart, for the order of its windows
 - `grouping`: finds groups and aggregates in the words of a query, and rewrites its SELECT list over them
 - `grouped_rows`: cuts a query that groups joined tables in two, rows and groups
+- `inlined`: a query with the definitions of WITH in the places of their names
 - `key_classes`: the keys by which a query may be computed in part
 - `kinds`: families of types within which values that are equal have equal hashes
 - `lifting`: how changes of a place without a key of the view lead to one
@@ -35,6 +36,7 @@
 - `record_columns`: the names of the columns that a source's table adds to those of its schema
 - `refusals`: why a query cannot be maintained
 - `relational`: reads a query of any shape
+- `relational_text`: its text: with total orders, in one spelling, and as a template for its tables
 - `resolved`: a query as a tree for analysis
 - `row_columns`: the columns of the rows of a query's parts
 - `rowwise`: reads a row-wise query

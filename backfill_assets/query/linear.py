@@ -95,17 +95,33 @@ def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
             yield from _parts(node.expression)
         case exp.Subquery() if unwrapped(node) is not node:
             yield from _parts(unwrapped(node))
+        case exp.Select() if (together := _only_union(node)) is not None:
+            yield from _parts(together)
         case _:
             yield node
 
 
+def _only_union(select: exp.Select) -> exp.SetOperation | None:
+    """The set operation of whose rows a SELECT looks at one by one, and at nothing else."""
+    sources = sources_of(select)
+    inner = unwrapped(sources[0]) if len(sources) == 1 else None
+    if not isinstance(inner, exp.SetOperation) or not _looks_row_by_row(select):
+        return None
+    every, inside = (len(list(node.find_all(exp.Table))) for node in (select, inner))
+    return inner if every == inside else None
+
+
 def _is_plain(select: exp.Select) -> bool:
     """Whether a SELECT looks at joined rows one by one, and gives none where all tables of its FROM are empty."""
+    sources = sources_of(select)
+    return _looks_row_by_row(select) and bool(sources) and all(map(_is_source, sources))
+
+
+def _looks_row_by_row(select: exp.Select) -> bool:
     clauses = {name for name, value in select.args.items() if value}
     own = [*select.expressions, *(each for name in ("order", "where") if (each := select.args.get(name)) is not None)]
     together = any(map(has_aggregates, own)) or any(_has_window(each) for each in own)
-    sources = sources_of(select)
-    return clauses <= _ROW_BY_ROW and not together and bool(sources) and all(map(_is_source, sources))
+    return clauses <= _ROW_BY_ROW and not together
 
 
 def _has_window(node: exp.Expr) -> bool:

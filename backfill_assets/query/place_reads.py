@@ -10,8 +10,8 @@ __all__ = ["read_in_part"]
 
 
 def read_in_part(root: exp.Expr, found: Sequence[Occurrence]) -> frozenset[str]:
-    """The upstreams of which Spark may read only some rows, as EXISTS looks for one: all of them, if it names something of
-    WITH."""
+    """The upstreams of which Spark may read only some rows, as EXISTS looks for one: all of them, if it names something else,
+    as of WITH."""
     places = {each.start: each.upstream for each in found}
     tables = [table for exists in root.find_all(exp.Exists) for table in exists.find_all(exp.Table)]
     named = {places.get(table.parts[0].meta.get("start", -1)) for table in tables}

@@ -13,7 +13,8 @@ from backfill_assets.query.determinism import check_calls, check_collations, che
 from backfill_assets.query.expressions import check_used, scope_of
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
 from backfill_assets.query.refusals import refusal
-from backfill_assets.query.relational import RelationalQuery, analyze_relational, spelled_relational
+from backfill_assets.query.relational import RelationalQuery, analyze_relational
+from backfill_assets.query.relational_text import spelled_relational
 from backfill_assets.query.resolved import renames_columns
 from backfill_assets.query.rowwise import CHANGE, RowwiseQuery, analyze_rowwise
 from backfill_assets.query.rules_end import is_relational

@@ -12,15 +12,16 @@ from typing import Final
 
 from sqlglot import Token, exp
 
+from backfill_assets.errors import QueryError
 from backfill_assets.query import record_columns
 from backfill_assets.query.aggregate import AggregateQuery
-from backfill_assets.query.clock import ANY_TIME, at_time
 from backfill_assets.query.clustering import clustering_column
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import check_deterministic
 from backfill_assets.query.exact import are_exact
 from backfill_assets.query.expressions import check_used
 from backfill_assets.query.grouped_rows import Cut, cut_at_groups
+from backfill_assets.query.inlined import inlined
 from backfill_assets.query.key_classes import (
     NO_CLASSES,
     KeyClass,
@@ -34,17 +35,14 @@ from backfill_assets.query.lifting import with_lifts
 from backfill_assets.query.limited import By, ending
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.named_outputs import named_outputs
-from backfill_assets.query.occurrences import Occurrence, bound, occurrences
+from backfill_assets.query.occurrences import Occurrence, occurrences
 from backfill_assets.query.origins import origins
 from backfill_assets.query.parameters import Parameter, parameters
-from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
+from backfill_assets.query.relational_text import read_text, spelled_text, template_of
 from backfill_assets.query.resolved import renames_columns, resolved
-from backfill_assets.query.row_columns import RowColumns
-from backfill_assets.query.spelling import joined_words, words_of
 from backfill_assets.query.steps import Steps, asked_of_nulls, lookups, steps_by_places
-from backfill_assets.query.ties import completed
 from backfill_assets.query.used_columns import used_columns
 
 __all__ = [
@@ -52,8 +50,8 @@ __all__ = [
     "ERROR",
     "ROW_HASH",
     "RelationalQuery",
+    "Written",
     "analyze_relational",
-    "spelled_relational",
 ]
 
 ROW_HASH: Final = "__row_hash"
@@ -71,7 +69,8 @@ _LIMIT = re.compile(r"\b(?:limit|fetch)\b", re.IGNORECASE)
 class RelationalQuery:
     """A query of any shape, ready to run.
 
-    `text` is the query with one spelling. `template` is the user's text with `{occurrence_<n>}` where it names upstreams,
+    `text` is the query with one spelling. `template` is the user's text with `{occurrence_<n>}` where it names upstreams, and
+    with the definitions of WITH in the places of their names; with them as they are, it is `written`.
     `occurrences` the upstream of each, `linearity` in which of them the query is linear. `columns` are those of each
     upstream that `*` stands for. `output_columns` are empty where only Spark can tell them. `key_columns` are the
     view's own key, or the hash of a row and its copy's number; before these the column by which files are laid out, if there
@@ -102,6 +101,7 @@ class RelationalQuery:
     origins: Mapping[str, tuple[int, str]] = field(default_factory=dict, repr=False)
     """The place, and the column in it, of each column of the view that is read as it is, in small letters."""
     first: "FirstRows | None" = None
+    written: "Written | None" = field(default=None, repr=False)
 
     @property
     def read(self) -> Mapping[str, tuple[Column, ...]]:
@@ -171,6 +171,15 @@ class RelationalQuery:
 
 
 @dataclass(frozen=True)
+class Written:
+    """The text of a query with WITH as its author wrote it: a template like that of the query, and the upstream of each place
+    in it."""
+
+    template: str
+    occurrences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class FirstRows:
     """A query whose changes can be followed, and of whose result a view holds the first `rows`, in the order of `by`."""
 
@@ -200,8 +209,26 @@ def analyze_relational(
 
     Errors: `QueryError` with a `reason` if the query is wrong, or would not return the same rows again.
     """
+    plain = inlined(query)
+    if plain == query:
+        return _with_end(query, tables, primary_key, records)
+    try:
+        found = _with_end(plain, tables, primary_key, records)
+    except QueryError:
+        _with_end(query, tables, primary_key, records)  # its errors name places in the text as it is
+        raise
+    text, tokens, root = read_text(query, found.columns)
+    places = tuple(each.upstream for each in occurrences(root, list(found.columns)))
+    written = Written(template_of(text, found.columns), places)
+    return replace(found, text=spelled_text(text, tokens, root), written=written)
+
+
+def _with_end(
+    query: str, tables: Mapping[str, tuple[Column, ...]], primary_key: tuple[str, ...], records: Collection[str]
+) -> RelationalQuery:
+    """A query as it is, with the one of which it gives the first rows."""
     found = _analyzed(query, tables, primary_key, records)
-    ended = ending(*_read(query, found.columns), found.output_columns) if _LIMIT.search(query) else None
+    ended = ending(*read_text(query, found.columns), found.output_columns) if _LIMIT.search(query) else None
     if ended is None:
         return found
     before = _analyzed(ended.query, tables, primary_key, records, kept=False)
@@ -220,7 +247,7 @@ def _analyzed(
     """The same of a query as it is. If it is not `kept`, as no view holds all that it gives, it has neither groups nor hidden
     columns."""
     visible = {name: _visible(each, records=name in records) for name, each in tables.items()}
-    query, tokens, root = _read(query, visible)
+    query, tokens, root = read_text(query, visible)
     found = occurrences(root, list(tables))
     upstreams = tuple(dict.fromkeys(each.upstream for each in found))
     if not found:
@@ -230,12 +257,12 @@ def _analyzed(
     visible = {name: visible[name] for name in upstreams}
     tree = resolved(root, found, visible)
     bare = RelationalQuery(
-        text=_spelled(query, tokens, root),
+        text=spelled_text(query, tokens, root),
         upstreams=upstreams,
         key_columns=primary_key or (ROW_HASH, COPY),
         output_columns=named_outputs(root, found, visible),
         columns=visible,
-        template=_template(query, tables),
+        template=template_of(query, tables),
         occurrences=tuple(each.upstream for each in found),
         primary_key=primary_key,
         good=frozenset(name for name in records if any(each.name == ERROR.name for each in tables[name])),
@@ -274,7 +301,7 @@ def _with_rules(
         classes = NO_CLASSES
     if whole is not None:
         return replace(whole, classes=classes)
-    template = _template(with_hidden(query, tokens, classes), bare.columns)
+    template = template_of(with_hidden(query, tokens, classes), bare.columns)
     return _clustered(replace(bare, classes=classes, template=template), tree, types)
 
 
@@ -294,7 +321,7 @@ def _clustered(query: RelationalQuery, tree: exp.Expr, types: Sequence[Mapping[s
 
 def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
     """A query that groups rows, kept by its groups; None where that is no rule for any change, or another key is wanted."""
-    _, tokens, root = _read(cut.rows)
+    _, tokens, root = read_text(cut.rows)
     found = occurrences(root, query.upstreams)
     named = {each.written: query.columns[each.upstream] for each in found}
     types = [{column.name.lower(): column.type.upper() for column in query.columns[each.upstream]} for each in found]
@@ -309,7 +336,7 @@ def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
         text=cut.rows,
         primary_key=(),
         output_columns=tuple(root.named_selects) if isinstance(root, exp.Query) else (),
-        template=_template(cut.rows, query.upstreams),
+        template=template_of(cut.rows, query.upstreams),
         linearity=linear,
         # Rows that are given back are computed from older versions: they are to be the same as when they were taken in.
         classes=partners if exact else NO_CLASSES,
@@ -322,57 +349,6 @@ def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
     return replace(
         query, key_columns=cut.groups.key_columns, primary_key=(), grouped=Grouped(rows, cut.groups, cut.of_all)
     )
-
-
-def _template(query: str, upstreams: Collection[str]) -> str:
-    """A query's text with `{occurrence_<n>}` where it names upstreams."""
-    found = occurrences(parse(query, tokenize(query)), list(upstreams))
-    return bound(query, found, lambda at: f"{{occurrence_{at}}}", escape=True)
-
-
-def spelled_relational(query: str, upstreams: Sequence[str], *, clock: bool = False) -> str:
-    """The query in one spelling, after those checks that do not need the upstreams' columns. With `clock` it may call
-    functions of the clock.
-
-    Errors: `QueryError`.
-    """
-    query, tokens, root = _read(query)
-    spelled = _spelled(query, tokens, root)
-    if clock:
-        _, tokens, root = _read(at_time(query, ANY_TIME))
-        _check_times_named(root)
-    found = occurrences(root, upstreams)
-    check_used(tuple(each.upstream for each in found), dict.fromkeys(upstreams, ()))
-    check_deterministic(root, tokens)
-    return spelled
-
-
-def _check_times_named(root: exp.Expr) -> None:
-    """Refuse a time of the clock as a column without a name, which would be another one each time. Errors: `QueryError`."""
-    for each in root.selects if isinstance(root, exp.Query) else ():
-        if isinstance(each, exp.Paren) and isinstance(each.unnest(), exp.Cast):
-            raise refusal("UNNAMED_COLUMN", "a column of the query is the clock's time, and has no name")
-
-
-def _read(query: str, tables: Mapping[str, Sequence[Column]] | None = None) -> tuple[str, list[Token], exp.Expr]:
-    """The query with total orders, its tokens, and its syntax tree. Without `tables`, their visible columns, orders that need
-    them are not completed."""
-    tokens = tokenize(query)
-    root = parse(query, tokens)
-    rows = None if tables is None else RowColumns(root, occurrences(root, list(tables)), tables)
-    text = completed(query, tokens, root, rows)
-    tokens = tokenize(text)
-    return text, tokens, parse(text, tokens)
-
-
-def _spelled(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
-    # The case of a name may be part of the result, wherever the name is.
-    names = {
-        node.meta.get("start", -1)
-        for node in root.find_all(exp.Identifier)
-        if not isinstance(node.parent, exp.Table | exp.TableAlias) or node.arg_key == "columns"
-    }
-    return joined_words(word.text for word in words_of(query, tokens, names))
 
 
 def _visible(columns: tuple[Column, ...], *, records: bool) -> tuple[Column, ...]:

@@ -146,8 +146,8 @@ def _checked_key(
         raise refusal(
             "KEY_MISMATCH",
             f"the parts of UNION ALL read tables with different keys: {named}",
-            hint="give the tables the same primary_key, for example through a view that renames its columns; or name a "
-            "primary_key of the view itself",
+            hint="name a primary_key of the view itself; or write SELECT * FROM (…) AS rows around the query: its rows are "
+            "then told apart by what they hold",
         )
     return found.pop()
 

@@ -8,6 +8,8 @@ QUERY = "tests/query/test_relational.py"
 WHOLE = "tests/core/strategies/test_whole_history.py"
 VIEWS = "tests/e2e/tables/test_relational.py"
 APPLY = "backfill_assets/adapters/sql/apply_relational.py"
+APPLIED = "tests/e2e/tables/test_apply.py"
+INLINED = "backfill_assets/query/inlined.py"
 
 RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
@@ -44,6 +46,41 @@ RELATIONAL: tuple[Mutation, ...] = (
         old="            return self._in_branch(node, parent)",
         new="            return False",
         tests=(QUERY,),
+    ),
+    Mutation(
+        name="names of WITH are put in their places from the outermost on",
+        file=INLINED,
+        old="clause = next(each for each in clauses if sum(1 for _ in _query_of(each).find_all(exp.With)) == 1)",
+        new="clause = clauses[0]",
+        tests=("tests/query/test_inlined.py",),
+    ),
+    Mutation(
+        name="the first name of WITH is put in its places before those after it",
+        file=INLINED,
+        old="    cte = clause.expressions[-1]",
+        new="    cte = clause.expressions[0]",
+        tests=("tests/query/test_inlined.py",),
+    ),
+    Mutation(
+        name="columns that WITH names have the names that they had",
+        file=INLINED,
+        old="    if definition.columns and not alias.columns:",
+        new="    if not definition.columns:",
+        tests=("tests/query/test_inlined.py",),
+    ),
+    Mutation(
+        name="a query with WITH is compared with the text that it was made into",
+        file=APPLY,
+        old="    if query.written is not None and not chunks:",
+        new="    if query.written is None:",
+        tests=(f"{APPLIED}::test_a_query_with_with_is_compared_with_the_text_as_it_was_written",),
+    ),
+    Mutation(
+        name="a SELECT over a UNION ALL is linear though it looks at another table",
+        file="backfill_assets/query/linear.py",
+        old="    return inner if every == inside else None",
+        new="    return inner if every else None",
+        tests=("tests/query/test_linear.py",),
     ),
     Mutation(
         name="different strings are equal",

@@ -5,6 +5,7 @@ and random histories, in another engine. What was tried is counted, and everythi
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain
 from random import Random
 
@@ -14,6 +15,7 @@ from tests.support.drawn_queries import COLUMNS, Rows
 from tests.support.exercised import CHANGES, Exercised, changes_of, first_seed, operators_of
 from tests.support.rules_in_sqlite import (
     Engine,
+    Row,
     after_changes,
     analyzed,
     followable,
@@ -55,6 +57,8 @@ OPERATORS = [
     "window",
     "value of a subquery",
     "subquery in FROM",
+    "WITH",
+    "WITH, read twice",
     "group in FROM",
     "group of groups",
     "depth 1",
@@ -84,7 +88,7 @@ def test_a_view_that_follows_one_change_after_the_other_is_what_its_query_gives(
     seen = Exercised(range(first, first + (2400 if FULL else 120)))
     for seed in seen.seeds:
         random = Random(seed)
-        query = analyzed(wide_query(random, SCHEMA))
+        query = analyzed(wide_query(random, SCHEMA, named=seed % 2 == 0))
         sets = followable(query)
         if not sets:
             seen.note("queries", "without a rule")
@@ -113,6 +117,12 @@ def _follow(query: RelationalQuery, sets: list[tuple[str, ...]], random: Random,
             taken = rows_engine if steps.rule == "additive" else engine
             view = after_changes(taken, held[taken], now, after, steps) if stays else None
             expected = {each: Counter(each.rows(of_table(after, query))) for each in held}
+            assert _as_written(query, after) in (None, _visible(expected[engine], query)), (
+                seed,
+                step,
+                query.text,
+                after,
+            )
             assert view in (None, expected[taken]), (seed, step, query.text, now, after, steps)
             _note(seen, taken.query, steps if stays else Steps("full"), changed, (now, after))
             seen.note("results", "other rows" if expected[taken] != held[taken] else "the same rows")
@@ -121,6 +131,23 @@ def _follow(query: RelationalQuery, sets: list[tuple[str, ...]], random: Random,
     seen.note("queries", f"followed {followed} times")
     if followed:
         seen.note("operators followed", *operators_of(query.text))
+
+
+def _as_written(query: RelationalQuery, rows: Rows) -> Counter[Row] | None:
+    """What a query with WITH gives as its author wrote it; None for others."""
+    if query.written is None:
+        return None
+    own = replace(query, template=query.written.template, occurrences=query.written.occurrences)
+    with closing(Engine(own)) as engine:
+        return Counter(engine.rows(of_table(rows, own)))
+
+
+def _visible(rows: Counter[Row], query: RelationalQuery) -> Counter[Row]:
+    """Rows without hidden columns."""
+    seen: Counter[Row] = Counter()
+    for row, count in rows.items():
+        seen[row[: len(query.output_columns)]] += count
+    return seen
 
 
 def _holds(query: RelationalQuery, steps: Steps, before: Rows, after: Rows) -> bool:

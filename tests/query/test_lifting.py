@@ -70,12 +70,6 @@ def test_changes_lead_from_place_to_place_to_a_key(query: str, place: int, steps
         ),
         pytest.param("SELECT DISTINCT b.k FROM c JOIN b ON c.f = b.v", 0, id="floats are no key"),
         pytest.param("SELECT DISTINCT b.k FROM a JOIN b ON a.id < b.id", 0, id="nothing is equal"),
-        pytest.param(
-            "WITH w AS (SELECT id FROM a) SELECT DISTINCT b.k FROM b JOIN w ON w.id < b.id "
-            "WHERE b.v IN (SELECT c.k FROM c JOIN w ON w.id = c.id)",
-            0,
-            id="a place that is read twice",
-        ),
         pytest.param(f"{WITHIN.replace('b.v IN', 'b.v > 1 OR b.v IN')}", 2, id="OR is no comparison by a key"),
         pytest.param(
             "SELECT DISTINCT b.k FROM b JOIN (SELECT count(*) AS n, max(id) AS id FROM a) x ON x.id = b.id",

@@ -6,6 +6,7 @@ from backfill_assets.query.linear import linearity
 from backfill_assets.query.occurrences import occurrences
 from backfill_assets.query.parsing import parse, tokenize
 
+BOTH = "SELECT x FROM a UNION ALL SELECT x FROM b"
 CASES = [
     ("SELECT a.x FROM a JOIN b ON a.x = b.x", {0, 1}, (0, 0)),
     ("SELECT a.x FROM a, b CROSS JOIN c", {0, 1, 2}, (0, 0, 0)),
@@ -19,6 +20,13 @@ CASES = [
     ("SELECT x FROM a LEFT ANTI JOIN b ON a.x = b.x", {0}, (0, 0)),
     ("SELECT x, e FROM a LATERAL VIEW explode(y) AS e", {0}, (0,)),
     ("SELECT a.x FROM a, b UNION ALL (SELECT x FROM c UNION ALL SELECT x FROM a)", {0, 1, 2, 3}, (0, 0, 1, 2)),
+    (f"SELECT u.x + 1 AS y FROM ({BOTH} JOIN c USING (x)) AS u WHERE u.x > 1", {0, 1, 2}, (0, 1, 1)),
+    (f"SELECT x FROM (SELECT x FROM ({BOTH}) AS u UNION ALL SELECT x FROM c) AS v", {0, 1, 2}, (0, 1, 2)),
+    (
+        f"SELECT x, e FROM ({BOTH}) LATERAL VIEW explode(array(x)) AS e UNION ALL SELECT x, x FROM c",
+        {0, 1, 2},
+        (0, 1, 2),
+    ),
 ]
 BESIDE = [
     ("SELECT a.x FROM a WHERE x IN (SELECT x FROM b)", {0}, (0, 0)),
@@ -28,6 +36,13 @@ BESIDE = [
     ("SELECT x FROM a UNION ALL SELECT x FROM b WHERE x = (SELECT max(x) FROM c)", {0, 1}, (0, 1, 1)),
 ]
 NOWHERE = [
+    f"SELECT x FROM ({BOTH}) AS u JOIN c USING (x)",
+    f"SELECT x FROM ({BOTH}) AS u WHERE x IN (SELECT x FROM c)",
+    f"SELECT count(*) AS n FROM ({BOTH}) AS u",
+    f"SELECT DISTINCT x FROM ({BOTH}) AS u",
+    f"SELECT x FROM ({BOTH} LIMIT 3) AS u",
+    f"SELECT x FROM ({BOTH} UNION ALL SELECT 1) AS u",
+    "SELECT x FROM (SELECT x FROM a UNION SELECT x FROM b) AS u",
     "SELECT a.x FROM a, b UNION SELECT x FROM c",
     "SELECT a.x FROM a, b UNION ALL SELECT 1",
     "SELECT a.x FROM a, b UNION ALL SELECT r.id FROM range(3) r LEFT JOIN c ON c.x = r.id",

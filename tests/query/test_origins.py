@@ -15,8 +15,8 @@ CASES: dict[str, dict[str, tuple[int, str]]] = {
     "SELECT k, count(*) AS n FROM a JOIN b ON a.id = b.id GROUP BY k": {"k": (0, "k")},
     "SELECT t.z FROM (SELECT x AS z, a.id FROM a JOIN b ON a.id = b.id) t": {"z": (1, "x")},
     "WITH t AS (SELECT b.id AS v, x + 1 AS w FROM b) SELECT v, w, a.k FROM a JOIN t ON a.id = v": {
-        "v": (0, "id"),
-        "k": (1, "k"),
+        "v": (1, "id"),
+        "k": (0, "k"),
     },
     "SELECT id, k FROM a JOIN b USING (id)": {"k": (0, "k")},
     "SELECT a.id FROM a JOIN b ON a.id = b.id UNION ALL SELECT x FROM b": {"id": (0, "id")},

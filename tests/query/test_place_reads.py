@@ -12,7 +12,7 @@ from tests.query.test_relational import analyzed
         ("EXISTS (SELECT 1 FROM u)", "u"),
         ("NOT EXISTS (SELECT 1 FROM u WHERE id = 3)", "u"),
         ("t.id = 1 OR EXISTS (SELECT 1 FROM T AS x JOIN u ON x.id = u.id)", "tu"),
-        ("EXISTS (SELECT 1 FROM best)", "tu"),
+        ("EXISTS (SELECT 1 FROM best)", "u"),
     ],
 )
 def test_of_what_a_query_only_asks_whether_it_exists_some_rows_may_be_read(condition: str, in_part: str) -> None:

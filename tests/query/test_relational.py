@@ -72,10 +72,18 @@ def test_each_place_that_names_an_upstream_is_found_and_no_name_of_with(query: s
 
 def test_only_the_places_are_replaced_and_each_keeps_its_name() -> None:
     query = "WITH t AS (SELECT id FROM t) SELECT t.id, 't' AS text, u.name FROM t JOIN u ON t.id = u.id"
-    assert analyzed(query).template == (
+    found = analyzed(query)
+    assert found.template == (
+        "SELECT t.id, 't' AS text, u.name FROM (SELECT id FROM {occurrence_0} AS `t`) AS t "
+        "JOIN {occurrence_1} AS `u` ON t.id = u.id"
+    )
+    assert found.written is not None
+    assert found.written.template == (
         "WITH t AS (SELECT id FROM {occurrence_0} AS `t`) SELECT t.id, 't' AS text, u.name FROM t "
         "JOIN {occurrence_1} AS `u` ON t.id = u.id"
     )
+    assert found.written.occurrences == found.occurrences == ("t", "u")
+    assert found.text.startswith("with t as")
     assert analyzed("SELECT o.id, '{x}' AS b FROM t o, u").template == (
         "SELECT o.id, '{{x}}' AS b FROM {occurrence_0} o, {occurrence_1} AS `u`"
     )

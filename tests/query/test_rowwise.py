@@ -179,7 +179,7 @@ BOTH_PARTS = "SELECT id FROM one UNION ALL SELECT id FROM two"
 def test_parts_whose_tables_have_different_keys_are_refused() -> None:
     with pytest.raises(QueryError, match=r"different keys: \(id\) and \(other\)") as raised:
         analyze_rowwise(BOTH_PARTS, TABLES, {"one": ("id",), "two": ("other",)})
-    assert raised.value.reason == "KEY_MISMATCH"
+    assert (raised.value.reason, "SELECT * FROM (…) AS rows" in raised.value.hint) == ("KEY_MISMATCH", True)
 
 
 def test_nested_parts_are_distinguished_by_a_column_of_their_own() -> None:

@@ -108,8 +108,8 @@ def _operators(node: exp.Expr) -> Iterator[str]:
             yield f"{_SETS[type(node)]}{'' if node.args.get('distinct') else ' ALL'}"
         case exp.Count() if isinstance(node.this, exp.Distinct):
             yield "count(DISTINCT)"
-        case exp.Filter():
-            yield "FILTER"
+        case exp.Filter() | exp.CTE():
+            yield "FILTER" if isinstance(node, exp.Filter) else _of_name(node)
         case exp.Window():
             yield "window" if node.args.get("partition_by") else "window of all"
         case exp.Subquery() if isinstance(node.parent, exp.From | exp.Join):
@@ -128,6 +128,11 @@ def _of_join(join: exp.Join) -> Iterator[str]:
         yield "USING"
     if join.args.get("method") == "NATURAL":
         yield "NATURAL"
+
+
+def _of_name(cte: exp.CTE) -> str:
+    names = [each for each in cte.root().find_all(exp.Table) if each.name == cte.alias]
+    return "WITH" if len(names) < 2 else "WITH, read twice"
 
 
 def _of_select(select: exp.Select) -> Iterator[str]:

@@ -42,11 +42,14 @@ _CONSTANTS = {
 }
 
 
-def wide_query(random: Random, tables: Schema, *, spark: bool = False) -> str:
-    """A query whose result has the columns x0, x1, …; of `spark` with what SQLite cannot run."""
+def wide_query(random: Random, tables: Schema, *, spark: bool = False, named: bool = False) -> str:
+    """A query whose result has the columns x0, x1, …; of `spark` with what SQLite cannot run, and with some of the queries in
+    FROM `named` in WITH."""
     key = random.choice(("k", "k", "k", *_OTHERS)) if spark else "k"
-    writer = _Writer(random, tables, key, spark=spark)
-    return writer.query(random.choice((1, 2, 2, 3, 3)), [key, *writer.some_kinds()])
+    writer = _Writer(random, tables, key, spark=spark, named=named)
+    query = writer.query(random.choice((1, 2, 2, 3, 3)), [key, *writer.some_kinds()])
+    defined = ", ".join(f"{name} AS ({inner})" for name, inner, _ in writer.definitions)
+    return f"WITH {defined} {query}" if defined else query
 
 
 @dataclass
@@ -55,7 +58,10 @@ class _Writer:
     tables: Schema
     keyed: str
     spark: bool
+    named: bool = False
     names: int = field(default=0)
+    definitions: list[tuple[str, str, list[str]]] = field(default_factory=list)
+    """The names of WITH, the query of each, and the kinds of its columns."""
 
     def some_kinds(self) -> list[str]:
         """The kinds of columns beside a key."""
@@ -148,10 +154,16 @@ class _Writer:
         """A table, or a query in FROM."""
         self.names += 1
         alias = f"t{self.names}"
+        if self.definitions and self.random.random() < 0.3:
+            name, _, kinds = self.random.choice(self.definitions)
+            return _Rows(f"{name} {alias}", [_Column(f"{alias}.x{at}", kind) for at, kind in enumerate(kinds)])
         if depth > 0 and self.random.random() < 0.6:
             kinds = [self.keyed, *self.some_kinds()]
-            inner = self.query(depth - 1, kinds)
-            return _Rows(f"({inner}) {alias}", [_Column(f"{alias}.x{at}", kind) for at, kind in enumerate(kinds)])
+            text = f"({self.query(depth - 1, kinds)})"
+            if self.named and self.random.random() < 0.7:
+                self.definitions.append((f"w{len(self.definitions)}", text[1:-1], kinds))
+                text = self.definitions[-1][0]
+            return _Rows(f"{text} {alias}", [_Column(f"{alias}.x{at}", kind) for at, kind in enumerate(kinds)])
         name = self.random.choice(sorted(self.tables))
         columns = [_Column(f"{alias}.{column}", kind) for column, kind in self.tables[name].items()]
         keys = [at for at, each in enumerate(columns) if each.kind == self.keyed]

@@ -96,13 +96,13 @@ def view_difference(
     chunks: "Mapping[int, DataFrame] | None" = None,
 ) -> Difference:
     """Compare a view's rows, hidden columns too, with its query over all rows of its upstreams, by name, or only these
-    `chunks` of them at some of its places. Groups that are kept by a rule are also compared with what the user's own text
-    gives."""
+    `chunks` of them at some of its places. Groups that are kept by a rule, and the rows of a query with WITH, are also
+    compared with what the user's own text gives."""
     if isinstance(query, RelationalQuery):  # the hash of a row is of its floats' last digits, too
         found = found.drop(ROW_HASH, COPY)
     first = [name for name in query.key_columns if name in found.columns] or found.columns[:1]
     rounded = not isinstance(query, RowwiseQuery)
-    if isinstance(query, RelationalQuery) and query.grouped is not None:
+    if isinstance(query, RelationalQuery) and (query.grouped is not None or query.written is not None):
         from backfill_assets.adapters.sql.apply_relational import own_rows
 
         written = own_rows(query, inputs, chunks)

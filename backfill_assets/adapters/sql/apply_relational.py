@@ -1,6 +1,7 @@
 """Runs a query of any shape on Spark DataFrames: the user's text, with rows bound to each place that names an upstream."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
@@ -81,7 +82,10 @@ def row_of_nulls(rows: "DataFrame") -> "DataFrame":
 def own_rows(
     query: RelationalQuery, inputs: "Mapping[str, DataFrame]", chunks: "Mapping[int, DataFrame] | None" = None
 ) -> "DataFrame":
-    """What the user's own text gives, whatever rule keeps the view; the arguments are those of `apply_relational`."""
+    """What the user's own text gives, whatever rule keeps the view; the arguments are those of `apply_relational`. Chunks are
+    of places in the text without WITH."""
+    if query.written is not None and not chunks:
+        query = replace(query, template=query.written.template, occurrences=query.written.occurrences)
     return computed_rows(query, _bound(query, inputs, chunks))
 
 

@@ -206,6 +206,18 @@ def test_groups_are_compared_with_what_the_users_own_text_gives(spark: "SparkSes
     assert (difference.rows_found, difference.missing, difference.unexpected) == (1, 1, 0)
 
 
+def test_a_query_with_with_is_compared_with_the_text_as_it_was_written(spark: "SparkSession") -> None:
+    inputs = {"a": spark.createDataFrame([(1, 2), (2, 3), (3, 3)], "id INT, k INT")}
+    text = "WITH p AS (SELECT k, count(*) AS n FROM a GROUP BY k) SELECT p.k, q.n FROM p JOIN p AS q USING (k)"
+    right = analyze_relational(text, {"a": parse_schema("id INT, k INT")})
+    assert right.occurrences == ("a", "a")
+    difference = view_difference(right, apply_relational(right, inputs), inputs)
+    assert (difference.rows_found, difference.missing, difference.unexpected) == (2, 0, 0)
+    wrong = replace(right, template=right.template.replace("count(*)", "count(*) + 1"))
+    difference = view_difference(wrong, apply_relational(wrong, inputs), inputs)
+    assert (difference.rows_found, difference.missing, difference.unexpected) == (2, 2, 2)
+
+
 def test_wrong_rows_of_a_view_without_a_key_are_named(spark: "SparkSession") -> None:
     inputs = {"a": spark.createDataFrame([(1,), (2,)], "id INT")}
     query = analyze_relational("SELECT DISTINCT id FROM a", {"a": parse_schema("id INT")})

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.e2e
 
 Show = Callable[[str, object], None]
 COLUMNS = {name: tuple(Column(each, TYPES[kind]) for each, kind in some.items()) for name, some in SCHEMA.items()}
-OF_SPARK = ["INTERSECT ALL", "EXCEPT ALL", "grouping sets", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+NAMES = ["WITH", "WITH, read twice"]
+OF_SPARK = ["INTERSECT ALL", "EXCEPT ALL", "grouping sets", "LEFT SEMI JOIN", "LEFT ANTI JOIN", *NAMES]
 IN_GATE = (4, 8)
 LAKES = 10
 RULES = ["linear", "additive", "restricted", "full"]
@@ -84,7 +85,7 @@ def _query(random: Random, word: str) -> str:
     """A query with an operator, or one that most often has a rule for changes of all its tables: others are computed in full
     whatever changes. Rows of one table are followed by its key, and tables have none here."""
     while True:
-        text = wide_query(random, SCHEMA, spark=True)
+        text = wide_query(random, SCHEMA, spark=True, named=word in NAMES)
         used = {name: columns for name, columns in COLUMNS.items() if f" {name} " in text}
         query = analyze(text, used, dict.fromkeys(used, ()))
         if isinstance(query, RowwiseQuery) or (word and word not in operators_of(text)):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from backfill_assets.app.table_checks import CHECKS
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.settings import one_in_gate
@@ -40,6 +41,23 @@ def refreshed(lake: Lake, view: str) -> tuple[str, str, int, int]:
     assert found == lake.expected(view, query, *tables)
     assert found
     return record.rule, record.why_full, record.rows_written, record.rows_deleted
+
+
+@pytest.mark.full
+def test_names_of_with_are_followed_in_each_of_their_places(lake: Lake) -> None:
+    view, groups = "named", "WITH s AS (SELECT name, sum(number) AS total FROM orders GROUP BY name)"
+    VIEWS[view] = (
+        f"{groups} SELECT s.name, total FROM s JOIN limits ON number < total WHERE total = (SELECT max(total) FROM s)"
+    )
+    lake.view(view, VIEWS[view], lake.table("orders", None), lake.table("limits", None), refresh_mode="incremental")
+    refreshed(lake, view)
+    lake.sql("orders", "UPDATE {t} SET number = number + 1 WHERE id < 3", "DELETE FROM {t} WHERE id = 9")
+    assert refreshed(lake, view)[:2] == ("restricted", "")
+    lake.sql("limits", "INSERT INTO {t} VALUES (5), (6)")
+    assert refreshed(lake, view)[:2] == ("restricted", "")
+    lake.sql("orders", "UPDATE {t} SET number = number + 100 WHERE id = 7")
+    assert refreshed(lake, view)[:2] == ("full", "parameters")
+    lake.passes(view, CHECKS)
 
 
 @pytest.mark.parametrize("view", one_in_gate("alone", "groups"))

@@ -21,7 +21,7 @@ _LAST = len(STEPS) if FULL else 1
 
 _IN_FULL = {
     "q11": {0: "parameters", 1: "parameters"},
-    "q15": {0: "no_rule", 1: "no_rule"},
+    "q15": {0: "parameters", 1: "parameters"},
     "q16": {1: "nulls", 2: "nulls"},
     "q22": {0: "parameters", 1: "parameters"},
 }

@@ -1,0 +1,140 @@
+"""A query's text with the definitions of WITH in the places of their names. So does Spark read a deterministic query.
+
+Each time that a table is read is a place of its own in this text, which can be bound to rows by itself. The text is not
+rendered again: definitions are cut out of it and put where their names are.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from sqlglot import Token, TokenType, exp
+
+from backfill_assets.query.parsing import parse, tokenize
+
+__all__ = ["inlined"]
+
+_MOST: Final = 16
+"""A text that gets so many times as long is left as it is: names that are read several times by such that are, too."""
+
+
+class _Definition(NamedTuple):
+    """A name of WITH in a text: the first and the last token of its definition, the text inside of its brackets, and the
+    names of its columns with theirs."""
+
+    first: int
+    last: int
+    body: str
+    columns: str
+
+
+@lru_cache(maxsize=256)
+def inlined(query: str) -> str:
+    """The query without WITH; as it is, where a definition is recursive, is read nowhere, or is no query by itself, and where
+    the text would get very long.
+
+    Example:
+        >>> inlined("WITH big AS (SELECT id FROM t WHERE n > 9) SELECT b.id FROM big AS b JOIN big USING (id)")
+        'SELECT b.id FROM (SELECT id FROM t WHERE n > 9) AS b JOIN (SELECT id FROM t WHERE n > 9) AS big USING (id)'
+    """
+    text = query
+    while "with" in text.lower():
+        tokens = tokenize(text)
+        root = parse(text, tokens)
+        clauses = list(root.find_all(exp.With))
+        if not clauses:
+            return text
+        # The innermost first, so that no name in it can hide one that is moved there.
+        clause = next(each for each in clauses if sum(1 for _ in _query_of(each).find_all(exp.With)) == 1)
+        less = None if clause.args.get("recursive") else _without_last(text, tokens, clause)
+        if less is None or len(less) > _MOST * len(query):
+            return query
+        text = less
+    return text
+
+
+def _query_of(clause: exp.With) -> exp.Expr:
+    assert clause.parent is not None
+    return clause.parent
+
+
+def _without_last(text: str, tokens: Sequence[Token], clause: exp.With) -> str | None:
+    """The text with the last definition of a clause in the places of its name; None where that cannot be done.
+
+    Only what comes after all definitions can name the last one, and nothing there hides what its own text names.
+    """
+    cte = clause.expressions[-1]
+    definition = _definition(text, tokens, cte)
+    places = [
+        table for table in _query_of(clause).find_all(exp.Table) if _names(table, cte) and not _is_within(table, clause)
+    ]
+    if definition is None or not places or not isinstance(cte.this, exp.Select | exp.SetOperation):
+        return None
+    edits = [edit for table in places for edit in _put(text, table, definition)]
+    edits.append(_taken_out(tokens, clause, definition))
+    for start, end, new in sorted(edits, reverse=True):
+        text = f"{text[:start]}{new}{text[end:]}"
+    return text
+
+
+def _names(table: exp.Table, cte: exp.CTE) -> bool:
+    is_name = isinstance(table.this, exp.Identifier) and not table.args.get("db")
+    return is_name and table.name.lower() == cte.alias.lower()
+
+
+def _is_within(node: exp.Expr, around: exp.Expr) -> bool:
+    return any(each is around for each in _parents(node))
+
+
+def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
+def _definition(text: str, tokens: Sequence[Token], cte: exp.CTE) -> _Definition | None:
+    """A definition as it is written: `name AS (…)`, `name (columns) AS (…)`, each also without AS."""
+    named = cte.args["alias"].this.meta.get("start", -1)
+    first = next((at for at, token in enumerate(tokens) if token.start == named), None)
+    if first is None:
+        return None
+    at, columns = first + 1, ""
+    if cte.args["alias"].columns:
+        end = _closing(tokens, at)
+        columns = text[tokens[at].start : tokens[end].end + 1]
+        at = end + 1
+    at += tokens[at].token_type == TokenType.ALIAS
+    last = _closing(tokens, at)
+    return _Definition(first, last, text[tokens[at].end + 1 : tokens[last].start], columns)
+
+
+def _closing(tokens: Sequence[Token], opening: int) -> int:
+    """The partner of a bracket."""
+    depth = 0
+    for at in range(opening, len(tokens)):
+        depth += (tokens[at].token_type == TokenType.L_PAREN) - (tokens[at].token_type == TokenType.R_PAREN)
+        if not depth:
+            return at
+    raise AssertionError("sqlglot has read it")
+
+
+def _put(text: str, table: exp.Table, definition: _Definition) -> Iterator[tuple[int, int, str]]:
+    """What puts a definition in the place of its name, which stays as its alias unless there is another."""
+    name, alias = table.this, table.args.get("alias")
+    start, end = int(name.meta["start"]), int(name.meta["end"]) + 1
+    if alias is None:
+        yield start, end, f"({definition.body}) AS {text[start:end]}{definition.columns}"
+        return
+    yield start, end, f"({definition.body})"
+    if definition.columns and not alias.columns:
+        after = int(alias.this.meta["end"]) + 1
+        yield after, after, definition.columns
+
+
+def _taken_out(tokens: Sequence[Token], clause: exp.With, definition: _Definition) -> tuple[int, int, str]:
+    """What takes a definition out of its clause: with WITH, if it is the only one; else with the comma before it."""
+    start = tokens[definition.first - 1].start
+    end = definition.last
+    if len(clause.expressions) == 1 and end + 1 < len(tokens):
+        return start, tokens[end + 1].start, ""
+    return start, tokens[end].end + 1, ""

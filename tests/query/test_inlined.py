@@ -1,0 +1,84 @@
+"""Definitions of WITH in the places of their names: the text that follows, and where it stays as it is."""
+
+from random import Random
+
+import pytest
+
+from backfill_assets.query.ddl import parse_schema
+from backfill_assets.query.inlined import inlined
+from backfill_assets.query.query import analyze
+from backfill_assets.query.relational import RelationalQuery
+from tests.query.test_histories_are_exact import SCHEMA
+from tests.support.wide_queries import wide_query
+
+T = parse_schema("id INT, x INT")
+
+INLINED = [
+    ("WITH p AS (SELECT id FROM t) SELECT id FROM p", "SELECT id FROM (SELECT id FROM t) AS p"),
+    ("WITH p (SELECT id FROM t) SELECT P.id FROM P AS r", "SELECT P.id FROM (SELECT id FROM t) AS r"),
+    ("WITH t AS (SELECT * FROM t) SELECT * FROM t", "SELECT * FROM (SELECT * FROM t) AS t"),
+    (
+        "WITH p AS (SELECT * FROM t), t AS (SELECT 1 AS id) SELECT * FROM p JOIN t USING (id)",
+        "SELECT * FROM (SELECT * FROM t) AS p JOIN (SELECT 1 AS id) AS t USING (id)",
+    ),
+    (
+        "WITH a AS (SELECT id FROM t), b(k) AS (SELECT id FROM a -- more\n) SELECT k FROM b, b c, `B` AS d(z)",
+        "SELECT k FROM (SELECT id FROM (SELECT id FROM t) AS a -- more\n) AS b(k), "
+        "(SELECT id FROM (SELECT id FROM t) AS a -- more\n) c(k), (SELECT id FROM (SELECT id FROM t) AS a -- more\n) AS d(z)",
+    ),
+    (
+        "WITH p AS (SELECT * FROM t) SELECT * FROM (WITH t AS (SELECT 1 AS id) SELECT p.* FROM p, t) AS s",
+        "SELECT * FROM (SELECT p.* FROM (SELECT * FROM t) AS p, (SELECT 1 AS id) AS t) AS s",
+    ),
+    (
+        "SELECT id FROM u WHERE id IN (WITH p AS (SELECT id FROM t) SELECT id FROM p UNION SELECT id FROM p AS q)",
+        "SELECT id FROM u WHERE id IN (SELECT id FROM (SELECT id FROM t) AS p UNION SELECT id FROM (SELECT id FROM t) AS q)",
+    ),
+    (
+        "WITH p AS (SELECT id FROM t) SELECT id, x FROM p LATERAL VIEW explode(array(1)) e AS x",
+        "SELECT id, x FROM (SELECT id FROM t) AS p LATERAL VIEW explode(array(1)) e AS x",
+    ),
+]
+LEFT = [
+    "SELECT id AS with FROM t",
+    "SELECT id FROM t -- with\n",
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n, id FROM r JOIN t ON t.id = n",
+    "WITH p AS (SELECT id FROM t), unused AS (SELECT 1 AS one) SELECT id FROM p",
+    "WITH "
+    + ", ".join(f"p{at + 1} AS (SELECT a.id FROM p{at} AS a JOIN p{at} AS b USING (id))" for at in range(9)).replace(
+        "p0", "t"
+    )
+    + " SELECT id FROM p9",
+]
+
+
+@pytest.mark.parametrize(("query", "text"), INLINED)
+def test_a_definition_is_in_the_place_of_its_name(query: str, text: str) -> None:
+    assert inlined(query) == text
+    assert inlined(text) == text
+
+
+@pytest.mark.parametrize("query", LEFT)
+def test_what_cannot_be_put_in_its_place_stays(query: str) -> None:
+    assert inlined(query) == query
+
+
+def test_each_time_that_a_table_is_read_is_a_place_of_its_own() -> None:
+    query = (
+        "WITH p AS (SELECT id, x FROM t WHERE x > 1) SELECT p.id, sum(q.x) AS s FROM p JOIN p q ON p.x < q.x GROUP BY 1"
+    )
+    found = analyze(query, {"t": T}, {"t": ("id",)})
+    assert isinstance(found, RelationalQuery)
+    assert (found.occurrences, found.steps(["t"]).rule) == (("t", "t"), "additive")
+    assert found.written is not None
+    assert found.written.occurrences == ("t",)
+
+
+def test_random_queries_with_names_are_those_without() -> None:
+    named = 0
+    for seed in range(1, 200):
+        query = wide_query(Random(seed), SCHEMA, named=True)
+        plain = inlined(query)
+        assert ("WITH" in plain) is False, (seed, query)
+        named += plain != query
+    assert named > 50
