@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.parsing import parse, tokenize
+from backfill_assets.query.spelling import backquoted
 
 __all__ = ["inlined"]
 
@@ -35,7 +36,7 @@ def inlined(query: str) -> str:
 
     Example:
         >>> inlined("WITH big AS (SELECT id FROM t WHERE n > 9) SELECT b.id FROM big AS b JOIN big USING (id)")
-        'SELECT b.id FROM (SELECT id FROM t WHERE n > 9) AS b JOIN (SELECT id FROM t WHERE n > 9) AS big USING (id)'
+        'SELECT b.id FROM (SELECT id FROM t WHERE n > 9) AS b JOIN (SELECT id FROM t WHERE n > 9) AS `big` USING (id)'
     """
     text = query
     while "with" in text.lower():
@@ -68,13 +69,22 @@ def _without_last(text: str, tokens: Sequence[Token], clause: exp.With) -> str |
     places = [
         table for table in _query_of(clause).find_all(exp.Table) if _names(table, cte) and not _is_within(table, clause)
     ]
-    if definition is None or not places or not isinstance(cte.this, exp.Select | exp.SetOperation):
+    is_query = isinstance(cte.this, exp.Select | exp.SetOperation)
+    if definition is None or not places or not is_query or not all(map(_is_located, places)):
         return None
-    edits = [edit for table in places for edit in _put(text, table, definition)]
+    edits = [edit for table in places for edit in _put(table, definition)]
     edits.append(_taken_out(tokens, clause, definition))
     for start, end, new in sorted(edits, reverse=True):
         text = f"{text[:start]}{new}{text[end:]}"
     return text
+
+
+def _is_located(table: exp.Table) -> bool:
+    """Whether it is known where a name and its alias are in the text."""
+    alias = table.args.get("alias")
+    return all(
+        isinstance(each, exp.Expr) and "start" in each.meta for each in (table.this, *([alias.this] if alias else []))
+    )
 
 
 def _names(table: exp.Table, cte: exp.CTE) -> bool:
@@ -118,12 +128,12 @@ def _closing(tokens: Sequence[Token], opening: int) -> int:
     raise AssertionError("sqlglot has read it")
 
 
-def _put(text: str, table: exp.Table, definition: _Definition) -> Iterator[tuple[int, int, str]]:
+def _put(table: exp.Table, definition: _Definition) -> Iterator[tuple[int, int, str]]:
     """What puts a definition in the place of its name, which stays as its alias unless there is another."""
     name, alias = table.this, table.args.get("alias")
     start, end = int(name.meta["start"]), int(name.meta["end"]) + 1
     if alias is None:
-        yield start, end, f"({definition.body}) AS {text[start:end]}{definition.columns}"
+        yield start, end, f"({definition.body}) AS {backquoted(name.name)}{definition.columns}"
         return
     yield start, end, f"({definition.body})"
     if definition.columns and not alias.columns:

@@ -14,29 +14,29 @@ from tests.support.wide_queries import wide_query
 T = parse_schema("id INT, x INT")
 
 INLINED = [
-    ("WITH p AS (SELECT id FROM t) SELECT id FROM p", "SELECT id FROM (SELECT id FROM t) AS p"),
+    ("WITH p AS (SELECT id FROM t) SELECT id FROM p", "SELECT id FROM (SELECT id FROM t) AS `p`"),
     ("WITH p (SELECT id FROM t) SELECT P.id FROM P AS r", "SELECT P.id FROM (SELECT id FROM t) AS r"),
-    ("WITH t AS (SELECT * FROM t) SELECT * FROM t", "SELECT * FROM (SELECT * FROM t) AS t"),
+    ("WITH t AS (SELECT * FROM t) SELECT * FROM t", "SELECT * FROM (SELECT * FROM t) AS `t`"),
     (
         "WITH p AS (SELECT * FROM t), t AS (SELECT 1 AS id) SELECT * FROM p JOIN t USING (id)",
-        "SELECT * FROM (SELECT * FROM t) AS p JOIN (SELECT 1 AS id) AS t USING (id)",
+        "SELECT * FROM (SELECT * FROM t) AS `p` JOIN (SELECT 1 AS id) AS `t` USING (id)",
     ),
     (
-        "WITH a AS (SELECT id FROM t), b(k) AS (SELECT id FROM a -- more\n) SELECT k FROM b, b c, `B` AS d(z)",
-        "SELECT k FROM (SELECT id FROM (SELECT id FROM t) AS a -- more\n) AS b(k), "
-        "(SELECT id FROM (SELECT id FROM t) AS a -- more\n) c(k), (SELECT id FROM (SELECT id FROM t) AS a -- more\n) AS d(z)",
+        "WITH a AS (SELECT id FROM t), b(k) AS (SELECT id FROM a -- it\n) SELECT k FROM b, b c, `B` AS d(z)",
+        "SELECT k FROM (SELECT id FROM (SELECT id FROM t) AS `a` -- it\n) AS `b`(k), "
+        "(SELECT id FROM (SELECT id FROM t) AS `a` -- it\n) c(k), (SELECT id FROM (SELECT id FROM t) AS `a` -- it\n) AS d(z)",
     ),
     (
         "WITH p AS (SELECT * FROM t) SELECT * FROM (WITH t AS (SELECT 1 AS id) SELECT p.* FROM p, t) AS s",
-        "SELECT * FROM (SELECT p.* FROM (SELECT * FROM t) AS p, (SELECT 1 AS id) AS t) AS s",
+        "SELECT * FROM (SELECT p.* FROM (SELECT * FROM t) AS `p`, (SELECT 1 AS id) AS `t`) AS s",
     ),
     (
-        "SELECT id FROM u WHERE id IN (WITH p AS (SELECT id FROM t) SELECT id FROM p UNION SELECT id FROM p AS q)",
-        "SELECT id FROM u WHERE id IN (SELECT id FROM (SELECT id FROM t) AS p UNION SELECT id FROM (SELECT id FROM t) AS q)",
+        "SELECT id FROM u WHERE id IN (WITH p AS (SELECT x FROM t) SELECT x FROM p UNION SELECT x FROM p AS q)",
+        "SELECT id FROM u WHERE id IN (SELECT x FROM (SELECT x FROM t) AS `p` UNION SELECT x FROM (SELECT x FROM t) AS q)",
     ),
     (
         "WITH p AS (SELECT id FROM t) SELECT id, x FROM p LATERAL VIEW explode(array(1)) e AS x",
-        "SELECT id, x FROM (SELECT id FROM t) AS p LATERAL VIEW explode(array(1)) e AS x",
+        "SELECT id, x FROM (SELECT id FROM t) AS `p` LATERAL VIEW explode(array(1)) e AS x",
     ),
 ]
 LEFT = [

@@ -31,7 +31,7 @@ def analyzed(query: str) -> RelationalQuery:
         ("SELECT id FROM a WHERE k BETWEEN (SELECT min(k) FROM b AS x) AND (SELECT max(x.k) FROM b AS x)",
          ["SELECT min(k) FROM {occurrence_1} AS x", "SELECT max(x.k) FROM {occurrence_2} AS x"]),
         ("WITH c AS (SELECT k, id FROM b) SELECT a.id FROM a JOIN c USING (k) WHERE c.id = (SELECT max(id) FROM c)",
-         ["SELECT max(id) FROM (SELECT k, id FROM {occurrence_2} AS `b`) AS c"]),
+         ["SELECT max(id) FROM (SELECT k, id FROM {occurrence_2} AS `b`) AS `c`"]),
     ],
 )  # fmt: skip
 def test_subqueries_for_one_value_are_found_with_their_text(query: str, texts: list[str]) -> None:

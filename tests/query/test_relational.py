@@ -74,7 +74,7 @@ def test_only_the_places_are_replaced_and_each_keeps_its_name() -> None:
     query = "WITH t AS (SELECT id FROM t) SELECT t.id, 't' AS text, u.name FROM t JOIN u ON t.id = u.id"
     found = analyzed(query)
     assert found.template == (
-        "SELECT t.id, 't' AS text, u.name FROM (SELECT id FROM {occurrence_0} AS `t`) AS t "
+        "SELECT t.id, 't' AS text, u.name FROM (SELECT id FROM {occurrence_0} AS `t`) AS `t` "
         "JOIN {occurrence_1} AS `u` ON t.id = u.id"
     )
     assert found.written is not None
