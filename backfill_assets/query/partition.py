@@ -25,6 +25,7 @@ __all__ = [
     "all_aggregates_known",
     "has_aggregates",
     "is_aggregate_call",
+    "is_grouped",
     "output_names",
     "partition",
     "subqueries_of",
@@ -97,7 +98,7 @@ def partition(
     return None
 
 
-def _is_grouped(select: exp.Select) -> bool:
+def is_grouped(select: exp.Select) -> bool:
     """Whether a SELECT aggregates, with GROUP BY or without."""
     return bool(select.args.get("group") or select.args.get("having")) or any(map(has_aggregates, select.expressions))
 
@@ -308,7 +309,7 @@ class _Check:
 
     def _grouped(self, select: exp.Select, carriers: frozenset[str]) -> frozenset[str]:
         """What still holds the key after GROUP BY."""
-        if not _is_grouped(select):
+        if not is_grouped(select):
             return carriers
         group = select.args.get("group") or exp.Group()
         sets = any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets", "totals"))

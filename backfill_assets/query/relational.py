@@ -22,6 +22,7 @@ from backfill_assets.query.exact import are_exact
 from backfill_assets.query.expressions import check_used
 from backfill_assets.query.grouped_rows import Cut, cut_at_groups
 from backfill_assets.query.inlined import inlined
+from backfill_assets.query.inner_joins import read_trees
 from backfill_assets.query.key_classes import (
     NO_CLASSES,
     KeyClass,
@@ -41,7 +42,7 @@ from backfill_assets.query.parameters import Parameter, parameters
 from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.relational_text import read_text, spelled_text, template_of
-from backfill_assets.query.resolved import renames_columns, resolved
+from backfill_assets.query.resolved import renames_columns
 from backfill_assets.query.steps import Steps, asked_of_nulls, lookups, steps_by_places
 from backfill_assets.query.used_columns import used_columns
 
@@ -255,7 +256,7 @@ def _analyzed(
     check_used(upstreams, tables)
     check_deterministic(root, tokens, tables)
     visible = {name: visible[name] for name in upstreams}
-    tree = resolved(root, found, visible)
+    root, tree = read_trees(root, found, visible)
     bare = RelationalQuery(
         text=spelled_text(query, tokens, root),
         upstreams=upstreams,
@@ -325,7 +326,7 @@ def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
     found = occurrences(root, query.upstreams)
     named = {each.written: query.columns[each.upstream] for each in found}
     types = [{column.name.lower(): column.type.upper() for column in query.columns[each.upstream]} for each in found]
-    tree = resolved(root, found, query.columns)
+    root, tree = read_trees(root, found, query.columns)
     exact = tree is not None and are_exact(tree, named)
     partners, linear = NO_CLASSES, linearity(root, tokens, found)
     if tree is not None:

@@ -9,6 +9,8 @@ WHOLE = "tests/core/strategies/test_whole_history.py"
 VIEWS = "tests/e2e/tables/test_relational.py"
 APPLY = "backfill_assets/adapters/sql/apply_relational.py"
 APPLIED = "tests/e2e/tables/test_apply.py"
+JOINS = "tests/query/test_inner_joins.py"
+INNER = "backfill_assets/query/inner_joins.py"
 INLINED = "backfill_assets/query/inlined.py"
 
 RELATIONAL: tuple[Mutation, ...] = (
@@ -81,6 +83,41 @@ RELATIONAL: tuple[Mutation, ...] = (
         old="    return inner if every == inside else None",
         new="    return inner if every else None",
         tests=("tests/query/test_linear.py",),
+    ),
+    Mutation(
+        name="an outer join is an inner one though a group is dropped by what it adds up",
+        file=INNER,
+        old="        if is_key or not is_grouped(select):",
+        new="        if True:",
+        tests=(JOINS,),
+    ),
+    Mutation(
+        name="an outer join is an inner one below a LIMIT",
+        file=INNER,
+        old="    needed = frozenset() if together else needed",
+        new="    needed = needed if needed else frozenset()",
+        tests=(JOINS,),
+    ),
+    Mutation(
+        name="ON of an outer join drops rows of the side that it keeps",
+        file=INNER,
+        old='    if side == "LEFT":\n        return wanted, on',
+        new='    if side == "LEFT":\n        return wanted | on, on',
+        tests=(JOINS,),
+    ),
+    Mutation(
+        name="one side of OR is enough for a column not to be null",
+        file=INNER,
+        old="{*_of_conditions(condition.left)} & {*_of_conditions(condition.right)}",
+        new="{*_of_conditions(condition.left)} | {*_of_conditions(condition.right)}",
+        tests=(JOINS,),
+    ),
+    Mutation(
+        name="NOT IN a subquery, which may be empty, drops nulls",
+        file=INNER,
+        old='(isinstance(inner, exp.In) and not inner.args.get("query"))',
+        new="isinstance(inner, exp.In)",
+        tests=(JOINS,),
     ),
     Mutation(
         name="different strings are equal",
